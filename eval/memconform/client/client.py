@@ -1,0 +1,302 @@
+"""The async client of the contract: one connection pool a daemon."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from types import TracebackType
+from typing import Self, TypeVar
+from urllib.parse import quote
+
+import httpx
+from httpx_sse import EventSource
+from pydantic import ValidationError
+
+from memconform.client.failures import (
+    BODY_LIMIT,
+    CallTimeoutError,
+    ContractViolatedError,
+    DaemonFailedError,
+)
+from memconform.client.stream import Answered, AskStream
+from memconform.client.taps import without_bom
+from memconform.client.timing import Timeouts, Timings
+from memconform.contract.ask import AskRequest
+from memconform.contract.core import (
+    Brain,
+    CreateBrain,
+    Health,
+    IngestBatch,
+    Ingested,
+    IngestedBatch,
+    IngestFile,
+    SearchRequest,
+    SearchResponse,
+    Version,
+    ranking_fault,
+)
+from memconform.contract.problem import MEDIA_TYPE as PROBLEM_MEDIA_TYPE
+from memconform.contract.problem import Problem
+from memconform.contract.wire import Request, Response, describe_mismatch
+
+AFTER_DONE_SECONDS = 1.0
+"""The contract's limit for the end of a stream behind `done`."""
+
+R = TypeVar("R", bound=Response)
+
+
+class ContractClient:
+    """Calls one daemon. Every method raises a CallError where it brings no usable answer."""
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        timeouts: Timeouts | None = None,
+        connections: int = 8,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.base_url = base_url.rstrip("/")
+        self.timeouts = timeouts or Timeouts()
+        self._http = httpx.AsyncClient(
+            base_url=self.base_url,
+            headers=headers,
+            timeout=httpx.Timeout(None, connect=self.timeouts.connect),
+            limits=httpx.Limits(max_connections=connections),
+            # A proxy from the environment must not come between us and a loopback daemon.
+            trust_env=False,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._http.aclose()
+
+    async def health(self) -> Health:
+        return (await self._call("GET", "/healthz", Health))[0]
+
+    async def version(self) -> Version:
+        return (await self._call("GET", "/version", Version))[0]
+
+    async def brain(self, brain_id: str) -> Brain:
+        return (await self._call("GET", _brain(brain_id), Brain))[0]
+
+    async def create_brain(self, brain_id: str) -> None:
+        await self._send("POST", "/v1/brains", 201, CreateBrain(brain_id=brain_id))
+
+    async def delete_brain(self, brain_id: str) -> bool:
+        """Whether there was one to delete."""
+        try:
+            await self._send(
+                "DELETE", _brain(brain_id), 204, headers={"X-Confirm-Delete": "yes"}
+            )
+        except DaemonFailedError as error:
+            if error.code != "http_404":
+                raise
+            return False
+        return True
+
+    async def ingest_file(self, brain_id: str, document: IngestFile) -> Ingested:
+        return (await self._call("POST", _brain(brain_id, "ingest/file"), Ingested, document))[0]
+
+    async def ingest_batch(self, brain_id: str, documents: Sequence[IngestFile]) -> IngestedBatch:
+        body = IngestBatch(documents=list(documents))
+        return (await self._call("POST", _brain(brain_id, "ingest/batch"), IngestedBatch, body))[0]
+
+    async def search(
+        self, brain_id: str, request: SearchRequest
+    ) -> tuple[SearchResponse, Timings]:
+        answer, timings = await self._call(
+            "POST", _brain(brain_id, "search"), SearchResponse, request
+        )
+        fault = ranking_fault(answer.chunks, request.top_k)
+        if fault is not None:
+            raise ContractViolatedError("bad_ranking", fault)
+        return answer, timings
+
+    async def ask(self, brain_id: str, request: AskRequest) -> tuple[Answered, Timings]:
+        """Read an answer's stream to its end."""
+        limits = self.timeouts
+        stream = AskStream(request.top_k)
+        first_event = first_delta = done = None
+        started = time.perf_counter()
+        try:
+            async with (
+                _within(limits.first, limits.total, started) as clock,
+                self._open("POST", _brain(brain_id, "ask"), request) as response,
+            ):
+                first_byte = _since(started)
+                await _refuse_unless(response, 200)
+                _refuse_unless_media_type(response, "text/event-stream")
+                async with aclosing(EventSource(without_bom(response)).aiter_sse()) as events:
+                    async for event in events:
+                        # By the event-stream rules an event without data is not dispatched;
+                        # httpx-sse 0.4.3 hands out such an event once an id has been seen.
+                        if not event.data:
+                            continue
+                        now = _since(started)
+                        stream.feed(event.event, event.data)
+                        first_event = first_event or now
+                        if event.event == "answer_delta":
+                            first_delta = first_delta or now
+                        if stream.is_done:
+                            done = now
+                        clock.allow(AFTER_DONE_SECONDS if stream.is_done else limits.gap)
+        except CallTimeoutError as error:
+            if stream.is_done:
+                raise ContractViolatedError(
+                    "open_after_done", f"no end of the stream {AFTER_DONE_SECONDS:g} s after done"
+                ) from error
+            raise
+        answered = stream.finish()
+        return answered, Timings(first_byte, done or _since(started), first_event, first_delta)
+
+    async def _call(
+        self, method: str, path: str, model: type[R], body: Request | None = None
+    ) -> tuple[R, Timings]:
+        started = time.perf_counter()
+        content, first_byte = await self._send(method, path, 200, body, started=started)
+        timings = Timings(first_byte, _since(started))
+        try:
+            return model.model_validate_json(content), timings
+        except ValidationError as error:
+            raise ContractViolatedError(
+                "bad_body",
+                f"{method} {path}: {describe_mismatch(error)}",
+                body=_excerpt(content),
+            ) from error
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        status: int,
+        body: Request | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        started: float | None = None,
+    ) -> tuple[bytes, float]:
+        started = time.perf_counter() if started is None else started
+        limits = self.timeouts
+        async with (
+            _within(limits.first, limits.total, started) as clock,
+            self._open(method, path, body, headers) as response,
+        ):
+            first_byte = _since(started)
+            await _refuse_unless(response, status)
+            content = bytearray()
+            async for piece in response.aiter_bytes():
+                content += piece
+                clock.allow(limits.gap)
+        return bytes(content), first_byte
+
+    @asynccontextmanager
+    async def _open(
+        self,
+        method: str,
+        path: str,
+        body: Request | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> AsyncIterator[httpx.Response]:
+        """Send, and hand out the response at its head; transport failures become CallErrors."""
+        where = f"{method} {path}"
+        try:
+            async with self._http.stream(
+                method, path, json=body.to_body() if body else None, headers=headers
+            ) as response:
+                yield response
+        except httpx.ConnectTimeout as error:
+            raise CallTimeoutError(
+                "timeout_connect", f"{where}: no connection in {self.timeouts.connect:g} s"
+            ) from error
+        except httpx.ConnectError as error:
+            raise DaemonFailedError("unreachable", f"{where}: {error}") from error
+        except httpx.HTTPError as error:
+            raise DaemonFailedError(
+                "connection_broken", f"{where}: {type(error).__name__}: {error}"
+            ) from error
+
+
+class _Clock:
+    """Moves the deadline of the enclosing call."""
+
+    def __init__(self, timer: asyncio.Timeout, end: float) -> None:
+        self._timer = timer
+        self._end = end
+
+    def allow(self, seconds: float) -> None:
+        """Give the daemon `seconds` for its next piece, within the whole call's limit."""
+        now = asyncio.get_running_loop().time()
+        self._timer.reschedule(min(now + seconds, self._end))
+
+
+@asynccontextmanager
+async def _within(first: float, total: float, started: float) -> AsyncIterator[_Clock]:
+    """Raises CallTimeoutError when the daemon is too late with its first or its next piece."""
+    now = asyncio.get_running_loop().time()
+    end = now + total
+    try:
+        async with asyncio.timeout_at(min(now + first, end)) as timer:
+            yield _Clock(timer, end)
+    except TimeoutError as error:
+        waited = _since(started) / 1e3
+        raise CallTimeoutError("timeout", f"nothing more came; gave up after {waited:.1f} s") from error
+
+
+def _since(started: float) -> float:
+    return (time.perf_counter() - started) * 1e3
+
+
+def _brain(brain_id: str, rest: str = "") -> str:
+    path = f"/v1/brains/{quote(brain_id, safe='')}"
+    return f"{path}/{rest}" if rest else path
+
+
+async def _refuse_unless(response: httpx.Response, status: int) -> None:
+    if response.status_code == status:
+        return
+    content = await response.aread()
+    where = f"{response.request.method} {response.request.url.path}"
+    reason = _problem_detail(response, content)
+    if response.is_success or response.is_redirect:
+        raise ContractViolatedError(
+            "unexpected_status",
+            f"{where}: {response.status_code} where the contract says {status}",
+            body=_excerpt(content),
+        )
+    raise DaemonFailedError(
+        f"http_{response.status_code}",
+        f"{where}: {response.status_code} {reason}".rstrip(),
+        body=_excerpt(content),
+    )
+
+
+def _problem_detail(response: httpx.Response, content: bytes) -> str:
+    """What a problem+json says; empty for any other body, which is kept as it is."""
+    if _media_type(response) != PROBLEM_MEDIA_TYPE:
+        return ""
+    try:
+        problem = Problem.model_validate_json(content)
+    except ValidationError:
+        return ""
+    return f"{problem.code}: {problem.detail}"
+
+
+def _refuse_unless_media_type(response: httpx.Response, wanted: str) -> None:
+    got = _media_type(response)
+    if got != wanted:
+        raise ContractViolatedError("bad_media_type", f"Content-Type is {got!r}, not {wanted!r}")
+
+
+def _media_type(response: httpx.Response) -> str:
+    return response.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _excerpt(content: bytes) -> str:
+    return content[: 4 * BODY_LIMIT].decode("utf-8", "replace")[:BODY_LIMIT]

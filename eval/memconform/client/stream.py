@@ -1,0 +1,151 @@
+"""The order of an `ask` stream: retrieve, answer_delta, citation, done."""
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from pydantic import ValidationError
+
+from memconform.client.failures import ContractViolatedError, DaemonFailedError
+from memconform.contract.ask import (
+    EVENTS,
+    AnswerDelta,
+    Citation,
+    Done,
+    Retrieve,
+    StreamError,
+    StreamEvent,
+)
+from memconform.contract.core import ranking_fault
+from memconform.contract.wire import describe_mismatch
+
+
+class _Stage(IntEnum):
+    START = 0
+    ANSWER = 1
+    CITATIONS = 2
+    FAILED = 3
+    DONE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A stream that ended with `done {ok: true}`."""
+
+    retrieve: Retrieve
+    text: str
+    citations: tuple[Citation, ...]
+    done: Done
+    unknown_events: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class AskStream:
+    """Takes the events of one stream, in order, and ends with its answer.
+
+    `feed` and `finish` raise ContractViolatedError on the first event that the contract does not
+    allow where it stands; `finish` raises DaemonFailedError where the daemon itself reported an
+    error.
+    """
+
+    top_k: int
+    _stage: _Stage = _Stage.START
+    _retrieve: Retrieve | None = None
+    _deltas: list[str] = field(default_factory=list)
+    _citations: list[Citation] = field(default_factory=list)
+    _error: StreamError | None = None
+    _done: Done | None = None
+    _unknown: list[str] = field(default_factory=list)
+
+    @property
+    def is_done(self) -> bool:
+        return self._stage is _Stage.DONE
+
+    def feed(self, name: str, data: str) -> None:
+        if self.is_done:
+            raise _violation("event_after_done", f"{name!r} came after done")
+        model = EVENTS.get(name)
+        if model is None:
+            self._unknown.append(name)
+            return
+        try:
+            event = model.model_validate_json(data)
+        except ValidationError as error:
+            raise ContractViolatedError(
+                "bad_event", f"{name}: {describe_mismatch(error)}", body=data
+            ) from error
+        self._take(event)
+
+    def _take(self, event: StreamEvent) -> None:
+        match event:
+            case Retrieve():
+                self._take_retrieve(event)
+            case AnswerDelta():
+                self._expect("answer_delta", (_Stage.ANSWER,))
+                self._deltas.append(event.text)
+            case Citation():
+                self._expect("citation", (_Stage.ANSWER, _Stage.CITATIONS))
+                self._take_citation(event)
+            case StreamError():
+                self._expect("error", (_Stage.START, _Stage.ANSWER, _Stage.CITATIONS))
+                self._error = event
+                self._stage = _Stage.FAILED
+            case Done():
+                self._expect("done", (_Stage.ANSWER, _Stage.CITATIONS, _Stage.FAILED))
+                self._take_done(event)
+
+    def _expect(self, name: str, stages: tuple[_Stage, ...]) -> None:
+        if self._stage not in stages:
+            place = {
+                _Stage.START: "before retrieve",
+                _Stage.ANSWER: "after retrieve",
+                _Stage.CITATIONS: "after citation",
+                _Stage.FAILED: "after error",
+            }[self._stage]
+            raise _violation("event_order", f"{name} came {place}")
+
+    def _take_retrieve(self, event: Retrieve) -> None:
+        self._expect("retrieve", (_Stage.START,))
+        fault = ranking_fault(event.chunks, self.top_k)
+        if fault is not None:
+            raise _violation("bad_ranking", f"retrieve: {fault}")
+        self._retrieve = event
+        self._stage = _Stage.ANSWER
+
+    def _take_citation(self, event: Citation) -> None:
+        chunks = self._retrieve.chunks if self._retrieve else []
+        if all(chunk.chunk_id != event.chunk_id for chunk in chunks):
+            raise _violation("bad_citation", f"{event.chunk_id} was never retrieved")
+        self._citations.append(event)
+        self._stage = _Stage.CITATIONS
+
+    def _take_done(self, event: Done) -> None:
+        if event.ok and self._error is not None:
+            raise _violation("ok_after_error", "done {ok: true} came after error")
+        if not event.ok and self._error is None:
+            raise _violation("failed_without_error", "done {ok: false} came without error")
+        text = "".join(self._deltas)
+        if event.ok and event.answer is not None and event.answer != text:
+            raise _violation("answer_mismatch", "done.answer is not the joined answer_deltas")
+        self._done = event
+        self._stage = _Stage.DONE
+
+    def finish(self) -> Answered:
+        """The answer, once the stream has ended."""
+        if self._error is not None:
+            raise DaemonFailedError(
+                "reader_failed", f"the daemon reported {self._error.code}: {self._error.message}"
+            )
+        if self._done is None or self._retrieve is None:
+            last = ["nothing", "retrieve", "citation"][self._stage]
+            raise _violation("stream_ended_early", f"the stream ended after {last}, without done")
+        return Answered(
+            self._retrieve,
+            "".join(self._deltas),
+            tuple(self._citations),
+            self._done,
+            tuple(self._unknown),
+        )
+
+
+def _violation(code: str, message: str) -> ContractViolatedError:
+    return ContractViolatedError(code, message)

@@ -1,0 +1,1 @@
+"""The wire contract as types: requests, responses, stream events. No I/O."""

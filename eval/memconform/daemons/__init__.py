@@ -1,0 +1,1 @@
+"""SDKs and their daemons: manifest, build, start, readiness, resources, stop."""

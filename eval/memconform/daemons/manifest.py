@@ -1,0 +1,123 @@
+"""`sdk.toml`: what the harness must know to build and start a daemon."""
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from memconform.contract.wire import CONTRACT_VERSION, Mode, Profile
+from memconform.errors import UsageError, nearest
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
+Argument = Annotated[str, StringConstraints(min_length=1)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Build(_Table):
+    command: list[Argument] = Field(min_length=1)
+    """Run in the manifest's folder; `{build_dir}` and `{python}` are filled in."""
+    inputs: list[Argument] = Field(min_length=1)
+    """Globs below the manifest's folder; the build is made anew when one of the files changes."""
+    timeout_s: float = Field(default=900, gt=0)
+
+
+class Serve(_Table):
+    argv: list[Argument] = Field(min_length=1)
+    """`{host} {port} {addr} {state_dir} {build_dir} {python}` are filled in."""
+    port: Literal["chosen", "announced"] = "chosen"
+    """`announced`: started with port 0, the daemon prints `listening on http://host:port`."""
+
+
+class Env(_Table):
+    set: dict[str, str] = Field(default_factory=dict)
+    pass_: list[Argument] = Field(default_factory=list, alias="pass")
+    """Variables of the user's shell that reach the daemon; they win over `set`."""
+
+
+class Ready(_Table):
+    path: str = Field(default="/healthz", pattern="^/")
+    timeout_s: float = Field(default=30, gt=0)
+
+
+class Seed(_Table):
+    via: Literal["batch", "http"] = "http"
+    """How documents get in: many a request, or one."""
+
+
+class Capabilities(_Table):
+    profiles: list[Profile] = Field(min_length=1)
+    modes: list[Mode] = Field(min_length=1)
+
+
+class Manifest(_Table):
+    """One SDK. A key that is not known is refused: misspelt, it would be ignored in silence."""
+
+    name: Name
+    language: Argument
+    contract: Literal["1"] = CONTRACT_VERSION
+    requires: list[Argument] = Field(default_factory=list)
+    """Programs that must be on PATH."""
+    build: Build | None = None
+    serve: Serve
+    env: Env = Env()
+    ready: Ready = Ready()
+    seed: Seed = Seed()
+    capabilities: Capabilities
+
+
+def load_manifest(path: Path) -> Manifest:
+    """Read an `sdk.toml`.
+
+    Raises:
+        UsageError: naming the file, and the key or line that is wrong.
+    """
+    try:
+        content = path.read_text(encoding="utf-8")
+        return Manifest.model_validate(tomllib.loads(content))
+    except OSError as error:
+        raise UsageError(
+            f"{path}: {error.strerror}", code="manifest_missing", hint="check --sdk"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise _invalid(path, f"not UTF-8 at byte {error.start}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise _invalid(path, str(error)) from error
+    except ValidationError as error:
+        raise _invalid(path, "\n".join(_faults(error))) from error
+
+
+def _invalid(path: Path, faults: str) -> UsageError:
+    return UsageError(
+        f"{path} is no valid sdk.toml",
+        code="manifest_invalid",
+        hint="sdks/README.md lists every key",
+        excerpt=faults,
+    )
+
+
+def _faults(error: ValidationError) -> list[str]:
+    lines = []
+    for fault in error.errors(include_url=False, include_context=False, include_input=False):
+        *tables, key = (str(part) for part in fault["loc"])
+        where = f"[{'.'.join(tables)}] {key}" if tables else key
+        if fault["type"] == "extra_forbidden":
+            lines.append(f"{where}: unknown key; {nearest(key, _keys(tables))}".rstrip("; "))
+        elif fault["type"] == "missing":
+            lines.append(f"{where}: missing")
+        else:
+            lines.append(f"{where}: {fault['msg']}")
+    return lines
+
+
+def _keys(tables: list[str]) -> list[str]:
+    """The keys known in a table of the manifest."""
+    model: type[BaseModel] = Manifest
+    for table in tables:
+        annotation = model.model_fields[table].annotation
+        candidates = [annotation, *getattr(annotation, "__args__", ())]
+        model = next(c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel))
+    return [field.alias or name for name, field in model.model_fields.items()]

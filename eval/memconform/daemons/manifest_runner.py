@@ -1,0 +1,221 @@
+"""Serves the daemon that an sdk.toml describes."""
+
+import asyncio
+import os
+import re
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import httpx
+from pydantic import ValidationError
+
+from memconform.contract.core import Version
+from memconform.daemons.build import build_hash, ensure_built
+from memconform.daemons.manifest import Manifest
+from memconform.daemons.ports import free_port, is_open, listener, listens, wait_closed
+from memconform.daemons.process import DaemonProcess, tail
+from memconform.daemons.resources import Resources, Sampler
+from memconform.daemons.runner import Launch, Progress, SdkRunner
+from memconform.errors import DaemonError
+
+_BIND_ATTEMPTS = 3
+_POLL_SECONDS = 0.02
+_ANNOUNCED = re.compile(rb"listening on https?://\S*:(\d+)")
+_BIND_FAILED = re.compile(r"address (?:is )?already in use|EADDRINUSE|cannot listen on", re.I)
+
+# What a program needs to run at all; anything else from the user's shell must be named.
+_BASE_ENV = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE")
+
+
+class _ManagedDaemon:
+    def __init__(self, base_url: str, build: str, process: DaemonProcess, ready_ms: float) -> None:
+        self.base_url = base_url
+        self.build_hash: str | None = build
+        self.ready_ms: float | None = ready_ms
+        self._process = process
+        self._sampler = Sampler(process.pid)
+        self._sampling = asyncio.create_task(self._sampler.run())
+
+    async def wait_exit(self) -> str:
+        return await self._process.wait()
+
+    def log_tail(self) -> str:
+        return tail(self._process.log)
+
+    def resources(self) -> Resources | None:
+        return self._sampler.result()
+
+    async def close(self) -> None:
+        self._sampler.sample()
+        self._sampling.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._sampling
+
+
+class ManifestRunner(SdkRunner):
+    def __init__(self, manifest: Manifest, folder: Path) -> None:
+        self.manifest = manifest
+        self.folder = folder
+        self.name = manifest.name
+        self.language = manifest.language
+        self.profiles = tuple(manifest.capabilities.profiles)
+        self.modes = tuple(manifest.capabilities.modes)
+        self.seed_via = manifest.seed.via
+        self._key = ""
+        self._build_dir = Path()
+
+    async def build(self, progress: Progress) -> None:
+        self._key = build_hash(self.manifest, self.folder)
+        self._build_dir = await ensure_built(self.manifest, self.folder, self._key, progress)
+
+    @asynccontextmanager
+    async def serve(self, launch: Launch) -> AsyncIterator[_ManagedDaemon]:
+        if not self._key:
+            await self.build(lambda _: None)
+        started = time.perf_counter()
+        process, port = await self._start(launch)
+        daemon = _ManagedDaemon(
+            f"http://{_bracketed(launch.host)}:{port}",
+            self._key,
+            process,
+            (time.perf_counter() - started) * 1e3,
+        )
+        try:
+            yield daemon
+        finally:
+            await daemon.close()
+            await process.stop()
+            if not await wait_closed(launch.host, port, seconds=2):
+                raise DaemonError(
+                    f"{self.name} was stopped, but port {port} is still served"
+                    f" by {listener(port)}",
+                    code="daemon_left_over",
+                    hint="the daemon left its process group; end that process by hand",
+                )
+
+    async def _start(self, launch: Launch) -> tuple[DaemonProcess, int]:
+        """Start and wait until ready; a port lost to another process is replaced."""
+        if launch.port and is_open(launch.host, launch.port):
+            raise DaemonError(
+                f"port {launch.port} is taken by {listener(launch.port)}",
+                code="port_taken",
+                hint="choose another --port, or 0 for any free one",
+            )
+        for attempt in range(1, _BIND_ATTEMPTS + 1):
+            announced = self.manifest.serve.port == "announced" and not launch.port
+            port = 0 if announced else launch.port or free_port(launch.host)
+            process = await self._spawn(launch, port)
+            try:
+                return process, await self._await_ready(process, launch, port)
+            except DaemonError as error:
+                await process.stop()
+                lost = _BIND_FAILED.search(error.excerpt) is not None
+                if not lost or launch.port or attempt == _BIND_ATTEMPTS:
+                    raise
+            except BaseException:
+                await process.stop()
+                raise
+        raise AssertionError("unreachable")
+
+    async def _spawn(self, launch: Launch, port: int) -> DaemonProcess:
+        state = launch.folder / "state"
+        state.mkdir(parents=True, exist_ok=True)
+        values = {
+            "host": launch.host,
+            "port": str(port),
+            "addr": f"{_bracketed(launch.host)}:{port}",
+            "state_dir": str(state.resolve()),
+            "build_dir": str(self._build_dir),
+            "python": sys.executable,
+        }
+        argv = [_filled(part, values) for part in self.manifest.serve.argv]
+        return await DaemonProcess.start(
+            argv,
+            env=self._environment(launch, values),
+            cwd=self.folder,
+            log=(launch.folder / "daemon.log").resolve(),
+        )
+
+    def _environment(self, launch: Launch, values: dict[str, str]) -> dict[str, str]:
+        """An allow-list: keys of the user's shell reach a daemon only where the manifest says."""
+        declared = self.manifest.env
+        env = {name: os.environ[name] for name in _BASE_ENV if name in os.environ}
+        env |= {name: _filled(value, values) for name, value in declared.set.items()}
+        env |= {name: os.environ[name] for name in declared.pass_ if name in os.environ}
+        return env | {"JB_HOME": values["state_dir"], "MEMCONFORM_RUN_ID": launch.run_id}
+
+    async def _await_ready(self, process: DaemonProcess, launch: Launch, port: int) -> int:
+        """The port, once the daemon is healthy there and provably ours."""
+        ready = self.manifest.ready
+        ended = asyncio.ensure_future(process.wait())
+        polling = asyncio.ensure_future(self._poll(process, launch, port))
+        try:
+            await asyncio.wait(
+                {ended, polling}, timeout=ready.timeout_s, return_when=asyncio.FIRST_COMPLETED
+            )
+            if polling.done():
+                return polling.result()
+            if ended.done():
+                why, code = f"ended before it was ready: {ended.result()}", "daemon_exited"
+            else:
+                why = f"is not healthy {ready.timeout_s:g} s after its start"
+                code = "daemon_not_ready"
+            raise DaemonError(
+                f"{self.name} {why}",
+                code=code,
+                hint=f"its whole output is in {process.log}",
+                excerpt=tail(process.log),
+            )
+        finally:
+            ended.cancel()
+            polling.cancel()
+            await asyncio.gather(ended, polling, return_exceptions=True)
+
+    async def _poll(self, process: DaemonProcess, launch: Launch, port: int) -> int:
+        while not port:
+            port = _announced_port(process.log)
+            await asyncio.sleep(_POLL_SECONDS)
+        base_url = f"http://{_bracketed(launch.host)}:{port}"
+        async with httpx.AsyncClient(base_url=base_url, trust_env=False, timeout=2) as http:
+            while True:
+                with suppress(httpx.HTTPError):
+                    answer = await http.get(self.manifest.ready.path)
+                    if answer.status_code == 200:
+                        await self._refuse_stranger(http, process, launch, port)
+                        return port
+                await asyncio.sleep(_POLL_SECONDS)
+
+    async def _refuse_stranger(
+        self, http: httpx.AsyncClient, process: DaemonProcess, launch: Launch, port: int
+    ) -> None:
+        """A healthy answer proves nothing while it may come from somebody else's daemon."""
+        if listens(process.pid, port):
+            return
+        with suppress(httpx.HTTPError, ValidationError):
+            version = Version.model_validate_json((await http.get("/version")).content)
+            if version.run_id == launch.run_id:
+                return
+        raise DaemonError(
+            f"port {port} answers, but it is {listener(port)} and not the {self.name} daemon",
+            code="daemon_not_ours",
+            hint="choose another --port, or 0 for any free one",
+            excerpt=tail(process.log),
+        )
+
+
+def _announced_port(log: Path) -> int:
+    match = _ANNOUNCED.search(log.read_bytes())
+    return int(match[1]) if match else 0
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _filled(template: str, values: dict[str, str]) -> str:
+    for name, value in values.items():
+        template = template.replace(f"{{{name}}}", value)
+    return template

@@ -1,0 +1,115 @@
+"""One daemon as an operating-system process, watched over by its guard."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+from memconform.errors import DaemonError
+
+_GUARD = Path(__file__).with_name("guard.py")
+
+TERM_GRACE_SECONDS = 5.0
+"""The contract's limit for a daemon to end after SIGTERM, open streams included."""
+
+_TAIL_BYTES = 16_384
+
+
+class DaemonProcess:
+    """A started command; its output goes straight to `log`, so that it can never block on us."""
+
+    def __init__(self, guard: asyncio.subprocess.Process, pid: int, log: Path) -> None:
+        self._guard = guard
+        self.pid = pid
+        self.log = log
+        self._ended = asyncio.create_task(self._read_end())
+
+    @classmethod
+    async def start(
+        cls, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path
+    ) -> Self:
+        """Start `argv` in its own process group.
+
+        Raises:
+            DaemonError: where the command cannot be started.
+        """
+        with log.open("ab") as output:
+            guard = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-I", "-S", str(_GUARD), *argv),
+                env=env,
+                cwd=cwd,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=output,
+                # A Ctrl-C at the terminal is for the harness, which then stops its daemons.
+                start_new_session=True,
+            )
+        assert guard.stdout is not None
+        kind, _, value = (await guard.stdout.readline()).decode().strip().partition(" ")
+        if kind != "pid":
+            await guard.wait()
+            raise DaemonError(
+                f"cannot start {' '.join(argv)}: {value or 'the guard ended'}",
+                code="spawn_failed",
+                hint="is the build complete, and [serve] argv right?",
+                excerpt=tail(log),
+            )
+        return cls(guard, int(value), log)
+
+    async def _read_end(self) -> str:
+        assert self._guard.stdout is not None
+        kind, _, value = (await self._guard.stdout.readline()).decode().strip().partition(" ")
+        await self._guard.wait()
+        return _describe_status(int(value)) if kind == "exit" else "ended with its guard"
+
+    @property
+    def alive(self) -> bool:
+        return not self._ended.done()
+
+    async def wait(self) -> str:
+        """How the command ended, once it has: `exit status 1`, `killed by SIGSEGV`."""
+        return await asyncio.shield(self._ended)
+
+    async def stop(self) -> str:
+        """End the whole group: SIGTERM, after `TERM_GRACE_SECONDS` SIGKILL."""
+        self._signal(signal.SIGTERM)
+        try:
+            return await asyncio.wait_for(self.wait(), TERM_GRACE_SECONDS)
+        except TimeoutError:
+            self._signal(signal.SIGKILL)
+            return await self.wait()
+        finally:
+            # The guard ends the group when its input ends, whatever interrupted us here.
+            if self._guard.stdin is not None:
+                self._guard.stdin.close()
+
+    def _signal(self, number: signal.Signals) -> None:
+        # While the guard has not reported the end it has not reaped the leader, so that the
+        # group's id still is the group's.
+        if self.alive:
+            with suppress(ProcessLookupError):
+                os.killpg(self.pid, number)
+
+
+def _describe_status(status: int) -> str:
+    if status >= 0:
+        return f"exit status {status}"
+    with suppress(ValueError):
+        return f"killed by {signal.Signals(-status).name}"
+    return f"killed by signal {-status}"
+
+
+def tail(log: Path, lines: int = 20) -> str:
+    """The last lines of a log, as text whatever bytes it holds."""
+    try:
+        with log.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _TAIL_BYTES))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+    return "\n".join(text.splitlines()[-lines:])

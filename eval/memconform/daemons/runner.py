@@ -1,0 +1,70 @@
+"""The door through which every SDK is served, whatever stands behind it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from memconform.contract.wire import Mode, Profile
+from memconform.daemons.resources import Resources
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What one start of a daemon is given."""
+
+    run_id: str
+    folder: Path
+    """For the log and the daemon's state; it must exist."""
+    port: int = 0
+    """0 picks a free one."""
+    host: str = "127.0.0.1"
+
+
+class Daemon(Protocol):
+    """A daemon that answers."""
+
+    base_url: str
+    build_hash: str | None
+    ready_ms: float | None
+    """From launch to ready; None for a daemon that was running before."""
+
+    async def wait_exit(self) -> str:
+        """Return how the daemon ended, once it has."""
+        ...
+
+    def log_tail(self) -> str:
+        """The last lines that it wrote; empty where its output is not ours."""
+        ...
+
+    def resources(self) -> Resources | None: ...
+
+
+Progress = Callable[[str], None]
+"""Called with a line when something takes long."""
+
+
+class SdkRunner(ABC):
+    """Serves one SDK's daemon. Subclass it for what an sdk.toml cannot say."""
+
+    name: str
+    language: str = "unknown"
+    profiles: tuple[Profile, ...] = (Profile.CORE, Profile.ASK)
+    modes: tuple[Mode, ...] | None = None
+    """Retrieval modes that it claims; None where it claims nothing."""
+    seed_via: Literal["batch", "http"] = "http"
+    owned: bool = True
+    """Whether the daemon and its brains are the harness's own to start and to empty."""
+
+    async def build(self, progress: Progress) -> None:
+        """Make the daemon ready to start; raises DaemonError where that fails."""
+
+    @abstractmethod
+    def serve(self, launch: Launch) -> AbstractAsyncContextManager[Daemon]:
+        """Start the daemon, hand it out once it is ready, stop it at the end.
+
+        Raises:
+            DaemonError: where it does not become ready.
+        """

@@ -1,0 +1,68 @@
+"""A daemon that already runs."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+import httpx
+
+from memconform.daemons.resources import Resources
+from memconform.daemons.runner import Launch, SdkRunner
+from memconform.errors import DaemonError, UsageError
+
+
+class _RunningDaemon:
+    build_hash: str | None = None
+    ready_ms: float | None = None
+
+    def __init__(self, base_url: str) -> None:
+        self.base_url = base_url
+
+    async def wait_exit(self) -> str:
+        """Never returns: it is not our child, and only its answers can tell."""
+        return await asyncio.get_running_loop().create_future()
+
+    def log_tail(self) -> str:
+        return ""
+
+    def resources(self) -> Resources | None:
+        return None
+
+
+class UrlRunner(SdkRunner):
+    owned = False
+
+    def __init__(self, url: str) -> None:
+        """Raises UsageError unless `url` is http(s)://host[:port]."""
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise UsageError(
+                f"url:{url} is no address of a daemon",
+                code="bad_url",
+                hint="write url:http://127.0.0.1:PORT",
+            )
+        self.url = url.rstrip("/")
+        self.name = re.sub(r"[^a-z0-9]+", "-", f"url-{parts.netloc.rpartition('@')[2]}".lower())
+
+    @asynccontextmanager
+    async def serve(self, launch: Launch) -> AsyncIterator[_RunningDaemon]:
+        del launch
+        try:
+            async with httpx.AsyncClient(trust_env=False, timeout=5) as http:
+                answer = await http.get(f"{self.url}/healthz")
+        except httpx.HTTPError as error:
+            raise DaemonError(
+                f"{self.url}/healthz: {type(error).__name__}: {error}",
+                code="daemon_unreachable",
+                hint="is the daemon running, and is the port right?",
+            ) from error
+        if answer.status_code != 200:
+            raise DaemonError(
+                f"{self.url}/healthz answers {answer.status_code}",
+                code="daemon_unhealthy",
+                hint="a daemon answers 200 once it serves requests",
+                excerpt=answer.text[:500],
+            )
+        yield _RunningDaemon(self.url)

@@ -1,0 +1,37 @@
+"""Where a dataset is: a path, or a name that ships with the project."""
+
+from pathlib import Path
+
+from memconform.datasets.jsonl import open_jsonl
+from memconform.datasets.model import Dataset
+from memconform.errors import UsageError, nearest
+
+_PACKAGED = Path(__file__).parent / "shipped"
+_CHECKOUT = Path(__file__).parents[3] / "datasets"
+
+
+def shipped() -> dict[str, Path]:
+    """The question sets that come with the project, by name."""
+    # An installed package carries copies; a checkout has the originals.
+    folder = _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT
+    return {path.stem: path for path in sorted(folder.glob("*.jsonl"))}
+
+
+def open_dataset(reference: str) -> Dataset:
+    """Open a path or a shipped name.
+
+    Raises:
+        UsageError: where there is no such dataset, or where it is invalid.
+    """
+    path = Path(reference)
+    if path.is_file():
+        return open_jsonl(path, path.stem)
+    known = shipped()
+    if reference in known:
+        return open_jsonl(known[reference], reference)
+    names = ", ".join(known) or "none"
+    raise UsageError(
+        f"no dataset {reference!r}: neither a file nor a shipped name ({names})",
+        code="dataset_missing",
+        hint=nearest(reference, known) or "give --dataset a path to a .jsonl file",
+    )

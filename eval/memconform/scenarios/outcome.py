@@ -1,0 +1,61 @@
+"""What putting a question leads to."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from memconform.client.client import ContractClient
+from memconform.client.failures import DaemonFailedError
+from memconform.client.timing import Timings
+from memconform.contract.ask import Citation
+from memconform.contract.core import Chunk, Trace
+from memconform.contract.wire import Mode
+from memconform.datasets.model import Question
+from memconform.scoring.scorer import TextKind
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """Settings that every scenario passes on; 0 leaves a number to the daemon."""
+
+    brain: str
+    mode: Mode
+    top_k: int
+    candidate_k: int = 0
+    rerank_top_n: int = 0
+    allow_fallback: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A question that the daemon answered; failures are raised as CallErrors instead."""
+
+    text: str
+    """What is scored: the reader's answer, or the retrieved text."""
+    chunks: tuple[Chunk, ...]
+    trace: Trace
+    timings: Timings
+    citations: tuple[Citation, ...] = ()
+
+
+class Scenario(Protocol):
+    name: str
+    text_kind: TextKind
+
+    async def put(
+        self, client: ContractClient, question: Question, settings: Retrieval
+    ) -> Outcome:
+        """Put one question; raises CallError where no usable answer came."""
+        ...
+
+
+def refuse_fallback(settings: Retrieval, trace: Trace) -> None:
+    """Raises DaemonFailedError where another mode was served than the one asked for.
+
+    The score of such an answer would be filed under a mode that never ran.
+    """
+    asked, served = settings.mode, trace.effective_mode
+    if settings.allow_fallback or asked in (Mode.AUTO, served):
+        return
+    raise DaemonFailedError(
+        "mode_not_served", f"asked for {asked.value}, the daemon served {served.value}"
+    )

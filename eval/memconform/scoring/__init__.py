@@ -1,0 +1,1 @@
+"""What an answer is worth, and the verdicts in which that ends."""

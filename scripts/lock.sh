@@ -1,0 +1,12 @@
+#!/bin/sh
+# Pins every dependency with its hashes, for all platforms and without download addresses.
+# Needs uv (pip install uv). Usage: scripts/lock.sh [--upgrade]
+set -eu
+cd "$(dirname "$0")/.."
+lock() { # extra, folder, output
+  uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links \
+    --no-header --no-annotate --python-version 3.11 --extra "$1" "$2/pyproject.toml" -o "$3" $flags
+}
+flags=$*
+lock dev . requirements-dev.lock
+lock build sdks/py sdks/py/requirements.lock

@@ -1,0 +1,289 @@
+"""Brains: isolated corpora, each a folder of documents with an index beside it."""
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar
+
+from memoryd import files, frontmatter
+from memoryd.chunking import chunk
+from memoryd.embedding import Embedder
+from memoryd.index import Counts, Index, IndexedDocument
+from memoryd.problems import Problem, invalid
+
+_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
+_RECONCILE_BATCH = 256
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class NewDocument:
+    path: str
+    content: bytes
+    sidecar: dict[str, Any]
+    """`contentType` and, where given, `title`, `tags`, `metadata`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    path: str
+    chunks: int
+    bytes: int
+    took_ms: float
+
+
+class Brain:
+    """Thread-safe; one call at a time touches its index."""
+
+    def __init__(self, home: Path, brain_id: str, embedder: Embedder | None) -> None:
+        self.id = brain_id
+        self.embedder = embedder
+        self._documents = home / "brains" / brain_id
+        self._sidecars = home / "meta" / brain_id
+        self._staging = home / "staging"
+        self._description = home / "descriptions" / f"{brain_id}.txt"
+        self._index_file = home / "index" / "py" / f"{brain_id}.sqlite"
+        self._lock = threading.RLock()
+        self._owner = _lock_file(self._index_file.with_suffix(".lock"))
+        # Another daemon of this kind holds the index: build one of our own, in memory.
+        self._index = Index(self._index_file if self._owner is not None else None, embedder)
+        self._deleted = False
+        self.reconcile()
+
+    @property
+    def description(self) -> str | None:
+        with suppress(FileNotFoundError):
+            return self._description.read_text(encoding="utf-8")
+        return None
+
+    @contextmanager
+    def _index_held(self) -> Iterator[Index]:
+        with self._lock:
+            if self._deleted:
+                raise Problem("not_found", f"no brain {self.id!r}")
+            yield self._index
+
+    def use(self, read: Callable[[Index], T]) -> T:
+        """What `read` makes of the index; no write happens meanwhile."""
+        with self._index_held() as index:
+            return read(index)
+
+    def counts(self) -> Counts:
+        return self.use(Index.counts)
+
+    def ingest(self, documents: Sequence[NewDocument]) -> list[Stored]:
+        """Store and index all of `documents`, or none of them.
+
+        Raises:
+            Problem: `conflict` where a path would be file and folder at once.
+        """
+        started = time.perf_counter()
+        indexed = self._prepare([(d.path, d.content, d.sidecar) for d in documents])
+        with self._index_held() as index:
+            self._refuse_conflicts([document.path for document in documents])
+            stamps = self._write(documents)
+            index.apply(
+                [
+                    replace(document, stamp=stamp)
+                    for document, stamp in zip(indexed, stamps, strict=True)
+                    if not files.is_hidden(document.path)
+                ]
+            )
+        took = (time.perf_counter() - started) * 1e3 / len(documents)
+        return [
+            Stored(new.path, 0 if files.is_hidden(new.path) else len(done.chunks), len(new.content), took)
+            for new, done in zip(documents, indexed, strict=True)
+        ]
+
+    def _write(self, documents: Sequence[NewDocument]) -> list[str]:
+        staged: list[tuple[Path, Path]] = []
+        try:
+            for document in documents:
+                sidecar = json.dumps(document.sidecar, ensure_ascii=False).encode()
+                staged.append((files.stage(self._staging, sidecar), self._sidecar(document.path)))
+                staged.append(
+                    (files.stage(self._staging, document.content), self._documents / document.path)
+                )
+        except BaseException:
+            for temporary, _ in staged:
+                temporary.unlink(missing_ok=True)
+            raise
+        for temporary, target in staged:
+            files.place(temporary, target)
+        return [self._stamp(document.path) for document in documents]
+
+    def _refuse_conflicts(self, paths: Sequence[str]) -> None:
+        new = set(paths)
+        for path in new:
+            parents = {str(parent) for parent in PurePosixPath(path).parents}
+            if parents & new:
+                raise Problem("conflict", f"{path!r}: another document of the batch is its folder")
+            for target in (self._documents / path, self._sidecar(path)):
+                if target.is_dir():
+                    raise Problem("conflict", f"{path!r} is a folder")
+                folder = target.parent
+                while not folder.is_dir():
+                    if folder.exists():
+                        raise Problem("conflict", f"a folder of {path!r} is a document")
+                    folder = folder.parent
+
+    def _prepare(self, sources: Iterable[tuple[str, bytes, dict[str, Any]]]) -> list[IndexedDocument]:
+        """Chunk and embed; all chunks go to the embedder in one call."""
+        documents = [_read(path, content, sidecar) for path, content, sidecar in sources]
+        if self.embedder is None:
+            return documents
+        vectors = iter(self.embedder.embed([text for d in documents for text in d.chunks]))
+        return [replace(d, vectors=[next(vectors) for _ in d.chunks]) for d in documents]
+
+    def reconcile(self) -> None:
+        """Bring the index to what the files say."""
+        with self._index_held() as index:
+            known = index.stamps()
+            changed = []
+            for path, state in files.walk(self._documents):
+                if files.is_hidden(path):
+                    continue
+                stamp = files.stamp(state, files.status(self._sidecar(path)))
+                if known.pop(path, None) != stamp:
+                    changed.append((path, stamp))
+            if known:
+                index.apply(removed=known)
+            for start in range(0, len(changed), _RECONCILE_BATCH):
+                batch = changed[start : start + _RECONCILE_BATCH]
+                documents = self._prepare(
+                    (
+                        path,
+                        (self._documents / path).read_bytes(),
+                        files.read_json(self._sidecar(path)),
+                    )
+                    for path, _ in batch
+                )
+                stamps = (stamp for _, stamp in batch)
+                index.apply([replace(d, stamp=s) for d, s in zip(documents, stamps, strict=True)])
+
+    def _sidecar(self, path: str) -> Path:
+        return self._sidecars / f"{path}.json"
+
+    def _stamp(self, path: str) -> str:
+        return files.stamp((self._documents / path).stat(), files.status(self._sidecar(path)))
+
+    def close(self) -> None:
+        with self._lock:
+            self._index.close()
+            if self._owner is not None:
+                os.close(self._owner)
+                self._owner = None
+
+    def delete(self) -> None:
+        with self._index_held():
+            # Renamed first: from then on the brain is gone, however long removing takes.
+            grave = self._staging / f"deleted-{uuid.uuid4().hex}"
+            self._documents.rename(grave)
+            self._deleted = True
+            if self._owner is not None:
+                for suffix in ("", "-wal", "-shm"):
+                    Path(f"{self._index_file}{suffix}").unlink(missing_ok=True)
+            self.close()
+            shutil.rmtree(self._sidecars, ignore_errors=True)
+            self._description.unlink(missing_ok=True)
+            shutil.rmtree(grave, ignore_errors=True)
+
+
+class BrainStore:
+    """All brains below one home folder."""
+
+    def __init__(self, home: Path, embedder: Embedder | None) -> None:
+        self._home = home
+        self._embedder = embedder
+        self._open: dict[str, Brain] = {}
+        self._lock = threading.Lock()
+        for folder in ("brains", "meta", "descriptions", "staging", "index/py"):
+            (home / folder).mkdir(parents=True, exist_ok=True)
+
+    def open_all(self) -> None:
+        for brain_id in self.ids():
+            self.get(brain_id)
+
+    def close(self) -> None:
+        with self._lock:
+            for brain in self._open.values():
+                brain.close()
+            self._open.clear()
+
+    def ids(self) -> list[str]:
+        folders = (self._home / "brains").iterdir()
+        return sorted(f.name for f in folders if _ID.fullmatch(f.name) and f.is_dir())
+
+    def get(self, brain_id: str) -> Brain:
+        """Raises Problem: validation_error for a malformed id, not_found for an unknown one."""
+        check_id(brain_id)
+        with self._lock:
+            brain = self._open.get(brain_id)
+            if brain is None:
+                if not (self._home / "brains" / brain_id).is_dir():
+                    raise Problem("not_found", f"no brain {brain_id!r}")
+                brain = self._open[brain_id] = Brain(self._home, brain_id, self._embedder)
+            return brain
+
+    def create(self, brain_id: str, description: str | None) -> Brain:
+        """Raises Problem: validation_error for a malformed id, conflict where it exists."""
+        check_id(brain_id)
+        try:
+            (self._home / "brains" / brain_id).mkdir()
+        except FileExistsError:
+            raise Problem("conflict", f"brain {brain_id!r} exists") from None
+        shutil.rmtree(self._home / "meta" / brain_id, ignore_errors=True)
+        if description is not None:
+            (self._home / "descriptions" / f"{brain_id}.txt").write_text(description, "utf-8")
+        return self.get(brain_id)
+
+    def delete(self, brain_id: str) -> None:
+        brain = self.get(brain_id)
+        with self._lock:
+            brain.delete()
+            del self._open[brain_id]
+
+
+def check_id(brain_id: str) -> None:
+    if brain_id in (".", "..") or not _ID.fullmatch(brain_id):
+        raise invalid(f"brainId: {brain_id!r} is not [A-Za-z0-9._-]{{1,128}}")
+
+
+def _read(path: str, content: bytes, sidecar: dict[str, Any]) -> IndexedDocument:
+    try:
+        source = frontmatter.parse(content.decode())
+    except UnicodeDecodeError:
+        source = frontmatter.Document("")
+    metadata = {**source.metadata, **(sidecar.get("metadata") or {})}
+    title = sidecar.get("title", source.metadata.get("title"))
+    tags = sidecar.get("tags", source.metadata.get("tags"))
+    return IndexedDocument(
+        path=path,
+        stamp="",
+        title=title if isinstance(title, str) else None,
+        tags=tags if isinstance(tags, list) else [],
+        metadata=metadata,
+        chunks=chunk(source.text),
+        vectors=None,
+    )
+
+
+def _lock_file(path: Path) -> int | None:
+    """A descriptor that holds the lock until it is closed; None where another process has it."""
+    handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        return None
+    return handle

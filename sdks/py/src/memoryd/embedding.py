@@ -1,0 +1,60 @@
+"""Embedders: text to unit vectors of float32."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from memoryd.text import terms
+
+Vector = npt.NDArray[np.float32]
+
+_FNV_OFFSET = 0x811C9DC5
+_FNV_PRIME = 0x01000193
+
+
+class Embedder(Protocol):
+    name: str
+    dims: int
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """One L2-normalized vector a text, or the zero vector where there is nothing to embed."""
+        ...
+
+
+def fnv1a(data: bytes) -> int:
+    """FNV-1a, 32 bit."""
+    value = _FNV_OFFSET
+    for byte in data:
+        value = (value ^ byte) * _FNV_PRIME & 0xFFFFFFFF
+    return value
+
+
+@lru_cache(maxsize=1 << 16)
+def _bucket(feature: str) -> tuple[int, int]:
+    value = fnv1a(feature.encode())
+    return value & 0xFF, -1 if value >> 31 else 1
+
+
+class FeatureHash:
+    """`fh256-1`: signed feature hashing of terms and adjacent pairs of terms."""
+
+    name = "fh256-1"
+    dims = 256
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        return [self._one(text) for text in texts]
+
+    def _one(self, text: str) -> Vector:
+        counts = [0] * self.dims
+        words = terms(text)
+        for features in (words, map(" ".join, pairwise(words))):
+            for feature in features:
+                index, sign = _bucket(feature)
+                counts[index] += sign
+        vector = np.array(counts, dtype=np.float64)
+        norm = float(np.sqrt(np.sum(vector * vector)))
+        return (vector / norm if norm else vector).astype(np.float32)

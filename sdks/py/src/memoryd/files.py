@@ -1,0 +1,91 @@
+"""Documents as files: paths, writing without half-written files, walking."""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from memoryd.problems import invalid
+
+_SEGMENT_BYTES = 250
+"""File systems allow 255 bytes a name; the sidecar adds `.json`."""
+
+_PATH_BYTES = 2048
+"""Half of what Linux allows, which leaves the other half to the state folder."""
+
+
+def canonical(path: str) -> str:
+    """`path` itself, if it is a canonical relative POSIX path; else a validation_error."""
+    try:
+        length = len(path.encode())
+    except UnicodeEncodeError:
+        raise invalid("path: no valid Unicode") from None
+    if not 1 <= length <= _PATH_BYTES:
+        raise invalid(f"path: must have 1 to {_PATH_BYTES} bytes")
+    if "\\" in path or "\0" in path:
+        raise invalid(f"path: {path!r} holds a backslash or NUL")
+    for segment in path.split("/"):
+        if segment in ("", ".", ".."):
+            raise invalid(f"path: {path!r} is not a canonical relative path")
+        if len(segment.encode()) > _SEGMENT_BYTES:
+            raise invalid(f"path: a segment has more than {_SEGMENT_BYTES} bytes")
+    return path
+
+
+def is_hidden(path: str) -> bool:
+    """Whether the store hides it: documents named `_…` are never indexed."""
+    return PurePosixPath(path).name.startswith("_")
+
+
+def stage(folder: Path, content: bytes) -> Path:
+    """Write `content` to a temporary file, to be renamed into place."""
+    handle, name = tempfile.mkstemp(dir=folder)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+    return Path(name)
+
+
+def place(staged: Path, target: Path) -> None:
+    """Rename a staged file over `target`, making its folders."""
+    try:
+        staged.replace(target)
+    except FileNotFoundError:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        staged.replace(target)
+
+
+def walk(root: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """Every regular file below `root` as its relative path and status; links are not followed."""
+    pending = [""]
+    while pending:
+        prefix = pending.pop()
+        with os.scandir(root / prefix) as entries:
+            for entry in entries:
+                path = prefix + entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(path + "/")
+                elif entry.is_file(follow_symlinks=False):
+                    yield path, entry.stat(follow_symlinks=False)
+
+
+def stamp(*states: os.stat_result | None) -> str:
+    """What changes when one of the files changes; the inode tells two writes in one clock tick."""
+    return json.dumps([state and [state.st_size, state.st_mtime_ns, state.st_ino] for state in states])
+
+
+def status(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object in a file; empty where there is none."""
+    try:
+        loaded = json.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return {}
+    return loaded if isinstance(loaded, dict) else {}

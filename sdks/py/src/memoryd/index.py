@@ -1,0 +1,271 @@
+"""The search index of one brain: SQLite FTS5 for terms, a matrix for vectors."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from memoryd.embedding import Embedder, Vector
+from memoryd.ranking import Hit, rounded
+from memoryd.text import match_expression, nfkc
+from memoryd.vectors import VectorTable
+
+_FORMAT = "1"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedDocument:
+    """A document as it enters the index, its chunks with their vectors (None without embedder)."""
+
+    path: str
+    stamp: str
+    title: str | None
+    tags: list[str]
+    metadata: dict[str, Any]
+    chunks: list[str]
+    vectors: list[Vector] | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChunk:
+    path: str
+    ordinal: int
+    text: str
+    title: str | None
+    metadata: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which documents may be found; None does not restrict, an empty list allows nothing."""
+
+    prefixes: tuple[str, ...] = ()
+    """Each of them must start the path."""
+    paths: list[str] | None = None
+    tags: list[str] | None = None
+    session_ids: list[str] | None = None
+
+    @property
+    def restrict(self) -> bool:
+        optional = (self.paths, self.tags, self.session_ids)
+        return bool(self.prefixes) or any(wanted is not None for wanted in optional)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    documents: int
+    chunks: int
+    vectors: int
+
+
+class Index:
+    """Not thread-safe: its brain holds a lock around every call.
+
+    A chunk lives in a slot, a small integer that is its place in the vector matrix and, plus one,
+    its rowid in SQLite; freed slots are used again, so the matrix stays dense.
+    """
+
+    def __init__(self, file: Path | None, embedder: Embedder | None) -> None:
+        self._embedder = embedder
+        self._db = sqlite3.connect(
+            file or ":memory:", isolation_level=None, check_same_thread=False, cached_statements=64
+        )
+        # An acknowledged write must outlive the process, not the machine, so nothing is fsynced.
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = OFF")
+        self._db.executescript(resources.files("memoryd").joinpath("schema.sql").read_text())
+        self._drop_if_made_otherwise()
+        self._load()
+
+    def close(self) -> None:
+        self._db.close()
+
+    def _drop_if_made_otherwise(self) -> None:
+        """Empty an index of another format or embedder; the files fill it again."""
+        made_by = f"{_FORMAT}/{self._embedder.name if self._embedder else 'none'}"
+        row = self._db.execute("SELECT value FROM settings WHERE key = 'made_by'").fetchone()
+        if row is not None and row[0] != made_by:
+            for table in ("documents", "chunks"):
+                self._db.execute(f"DELETE FROM {table}")  # noqa: S608 - names from the line above
+            self._db.execute("INSERT INTO chunk_terms(chunk_terms) VALUES ('delete-all')")
+        self._db.execute("INSERT OR REPLACE INTO settings VALUES ('made_by', ?)", (made_by,))
+
+    def _load(self) -> None:
+        self._keys: list[tuple[bytes, int] | None] = []
+        self._free: list[int] = []
+        self._vectors = VectorTable(self._embedder.dims) if self._embedder else None
+        for id_, path, ordinal, vector in self._db.execute(
+            "SELECT id, path, ordinal, vector FROM chunks ORDER BY id"
+        ):
+            while len(self._keys) < id_ - 1:
+                self._free.append(len(self._keys))
+                self._keys.append(None)
+            self._keys.append((path.encode(), ordinal))
+            if self._vectors is not None and vector is not None:
+                self._vectors.put(id_ - 1, np.frombuffer(vector, dtype="<f4"))
+
+    def stamps(self) -> dict[str, str]:
+        """The stamp under which each document was indexed, by path."""
+        return dict(self._db.execute("SELECT path, stamp FROM documents"))
+
+    def counts(self) -> Counts:
+        documents, chunks, vectors = self._db.execute(
+            "SELECT (SELECT count(*) FROM documents), count(*), count(vector) FROM chunks"
+        ).fetchone()
+        return Counts(documents, chunks, vectors)
+
+    def apply(
+        self, documents: Sequence[IndexedDocument] = (), removed: Iterable[str] = ()
+    ) -> None:
+        """Take `documents` in, replacing those of the same path, and `removed` paths out."""
+        db = self._db
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            for path in removed:
+                self._remove(path)
+            for document in documents:
+                self._remove(document.path)
+                self._insert(document)
+            db.execute("COMMIT")
+        except BaseException:
+            db.execute("ROLLBACK")
+            self._load()
+            raise
+
+    def _remove(self, path: str) -> None:
+        found = self._db.execute("SELECT id, text FROM chunks WHERE path = ?", (path,)).fetchall()
+        for id_, text in found:
+            self._db.execute(
+                "INSERT INTO chunk_terms(chunk_terms, rowid, text) VALUES ('delete', ?, ?)",
+                (id_, nfkc(text)),
+            )
+            self._keys[id_ - 1] = None
+            self._free.append(id_ - 1)
+        if found:
+            self._db.execute("DELETE FROM chunks WHERE path = ?", (path,))
+        self._db.execute("DELETE FROM documents WHERE path = ?", (path,))
+
+    def _insert(self, document: IndexedDocument) -> None:
+        session = document.metadata.get("session_id")
+        self._db.execute(
+            "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?)",
+            (
+                document.path,
+                document.stamp,
+                document.title,
+                session if isinstance(session, str) else None,
+                json.dumps(document.tags),
+                json.dumps(document.metadata),
+            ),
+        )
+        path = document.path.encode()
+        for ordinal, text in enumerate(document.chunks):
+            slot = self._free.pop() if self._free else len(self._keys)
+            if slot == len(self._keys):
+                self._keys.append(None)
+            self._keys[slot] = (path, ordinal)
+            vector = document.vectors[ordinal] if document.vectors is not None else None
+            if self._vectors is not None and vector is not None:
+                self._vectors.put(slot, vector)
+            self._db.execute(
+                "INSERT INTO chunks VALUES (?, ?, ?, ?, ?)",
+                (
+                    slot + 1,
+                    document.path,
+                    ordinal,
+                    text,
+                    None if vector is None else vector.astype("<f4").tobytes(),
+                ),
+            )
+            self._db.execute(
+                "INSERT INTO chunk_terms(rowid, text) VALUES (?, ?)", (slot + 1, nfkc(text))
+            )
+
+    def order(self, hit: Hit) -> tuple[float, bytes, int]:
+        """The key of the ranking order: best score, then path by UTF-8 bytes, then ordinal."""
+        key = self._keys[hit.slot]
+        if key is None:
+            raise LookupError(f"slot {hit.slot} holds no chunk")
+        return (-hit.score, *key)
+
+    def keyword(self, query: str, filters: Filters, limit: int) -> list[Hit]:
+        """The best `limit` chunks by bm25; its statistics are the whole brain's."""
+        expression = match_expression(query)
+        if not expression:
+            return []
+        rows = self._db.execute(
+            "SELECT rowid - 1, -bm25(chunk_terms) FROM chunk_terms WHERE chunk_terms MATCH ?",
+            (expression,),
+        ).fetchall()
+        if not rows:
+            return []
+        slots = np.fromiter((row[0] for row in rows), np.int64, len(rows))
+        scores = np.fromiter((row[1] for row in rows), np.float64, len(rows))
+        if filters.restrict:
+            allowed = self._allowed(filters)[slots]
+            slots, scores = slots[allowed], scores[allowed]
+        return self._best(slots, scores, limit)
+
+    def semantic(self, query: Vector, filters: Filters, limit: int) -> list[Hit]:
+        """The best `limit` chunks by cosine; every chunk that the filters allow is ranked."""
+        if self._vectors is None:
+            raise LookupError("this index holds no vectors")
+        scores = self._vectors.dots(query, len(self._keys))
+        slots = np.flatnonzero(self._allowed(filters) if filters.restrict else self._used())
+        return self._best(slots, scores[slots], limit)
+
+    def _best(
+        self, slots: npt.NDArray[np.int64], scores: npt.NDArray[np.float64], limit: int
+    ) -> list[Hit]:
+        # All that ties with the last place is kept, for the path to decide.
+        scaled = np.floor(scores * 1e9 + 0.5)
+        if len(scaled) > limit:
+            threshold = np.partition(scaled, len(scaled) - limit)[len(scaled) - limit]
+            kept = scaled >= threshold
+            slots, scores = slots[kept], scores[kept]
+        hits = (Hit(int(s), rounded(float(x))) for s, x in zip(slots, scores, strict=True))
+        return sorted(hits, key=self.order)[:limit]
+
+    def _used(self) -> npt.NDArray[np.bool_]:
+        used = np.ones(len(self._keys), dtype=bool)
+        used[self._free] = False
+        return used
+
+    def _allowed(self, filters: Filters) -> npt.NDArray[np.bool_]:
+        """Which slots the filters allow."""
+        where, values = ["1"], list[Any]()
+        for prefix in filters.prefixes:
+            where.append("substr(path, 1, ?) = ?")
+            values += [len(prefix), prefix]
+        for column, wanted in (("path", filters.paths), ("session_id", filters.session_ids)):
+            if wanted is not None:
+                where.append(f"{column} IN (SELECT value FROM json_each(?))")
+                values.append(json.dumps(wanted))
+        if filters.tags is not None:
+            where.append(
+                "EXISTS (SELECT 1 FROM json_each(tags) AS has"
+                " JOIN json_each(?) AS wanted ON has.value = wanted.value)"
+            )
+            values.append(json.dumps(filters.tags))
+        allowed = np.zeros(len(self._keys), dtype=bool)
+        query = (
+            "SELECT id - 1 FROM chunks JOIN documents USING (path) "  # noqa: S608 - values are bound
+            f"WHERE {' AND '.join(where)}"
+        )
+        for (slot,) in self._db.execute(query, values):
+            allowed[slot] = True
+        return allowed
+
+    def chunk(self, slot: int) -> StoredChunk:
+        path, ordinal, text, title, metadata = self._db.execute(
+            "SELECT path, ordinal, text, title, metadata FROM chunks JOIN documents USING (path)"
+            " WHERE id = ?",
+            (slot + 1,),
+        ).fetchone()
+        return StoredChunk(path, ordinal, text, title, json.loads(metadata))

@@ -1,0 +1,121 @@
+"""The request bodies of the contract's core and ask profiles."""
+
+import re
+from datetime import date, datetime
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from memoryd.problems import invalid
+from memoryd.ranking import Fusion
+
+Mode = Literal["auto", "bm25", "semantic", "hybrid", "hybrid-rerank"]
+
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_INSTANT = re.compile(_DAY.pattern + r"[Tt][0-9:]{8}(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})")
+
+
+def _rfc3339(value: str) -> str:
+    if _DAY.fullmatch(value):
+        date.fromisoformat(value)
+    elif _INSTANT.fullmatch(value):
+        datetime.fromisoformat(value.upper())
+    else:
+        raise ValueError("neither YYYY-MM-DD nor an RFC 3339 date-time")
+    return value
+
+
+def _not_blank(value: str) -> str:
+    if not value.strip():
+        raise ValueError("must not be empty")
+    return value
+
+
+Moment = Annotated[str, AfterValidator(_rfc3339)]
+Text = Annotated[str, AfterValidator(_not_blank)]
+
+
+T = TypeVar("T", bound=BaseModel)
+
+
+class Body(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, extra="ignore", strict=True, frozen=True)
+
+
+class CreateBrain(Body):
+    brain_id: str
+    description: str | None = None
+
+
+class IngestFile(Body):
+    path: str
+    content_type: str
+    content_base64: str
+    title: str | None = None
+    tags: list[str] | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class IngestBatch(Body):
+    documents: list[dict[str, Any]] = Field(min_length=1, max_length=1024)
+
+
+class FilterBody(Body):
+    model_config = ConfigDict(extra="forbid")
+
+    path_prefix: str | None = None
+    paths: list[str] | None = None
+    tags: list[str] | None = None
+    session_ids: list[str] | None = None
+    scope: Literal["global", "project", "raw"] | None = None
+    project: str | None = None
+
+
+class Tuning(Body):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    fusion: Fusion | None = None
+    alpha: float | None = Field(default=None, ge=0, le=1)
+    rrf_k: int | None = Field(default=None, ge=1, le=10_000)
+    pool_factor: int | None = Field(default=None, ge=1, le=1_000)
+    pool_floor: int | None = Field(default=None, ge=1, le=10_000)
+    recency: Any = None
+    temporal: Any = None
+
+
+class Retrieval(Body):
+    """What `search` and `ask` have in common."""
+
+    mode: Mode = "auto"
+    question_date: Moment | None = None
+    candidate_k: int = Field(default=0, ge=0, le=10_000)
+    rerank_top_n: int = Field(default=0, ge=0, le=1_000)
+    filters: FilterBody | None = None
+    tuning: Tuning | None = None
+
+
+class Search(Retrieval):
+    query: Text
+    top_k: int = Field(default=10, ge=1, le=1_000)
+
+
+class Ask(Retrieval):
+    question: Text
+    top_k: int = Field(default=5, ge=1, le=1_000)
+    reader_mode: Literal["basic", "augmented"] = "basic"
+    model: str | None = None
+
+
+def parse(model: type[T], raw: bytes) -> T:
+    """Read a request body; what is wrong with it is a `validation_error` naming the first fault."""
+    try:
+        return model.model_validate_json(raw)
+    except ValidationError as error:
+        raise invalid(describe(error)) from None
+
+
+def describe(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_context=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where}: {first['msg']}" if where else first["msg"]

@@ -1,0 +1,34 @@
+"""What a request can fail with, as `application/problem+json`."""
+
+from dataclasses import dataclass
+
+STATUS = {
+    "validation_error": 400,
+    "not_found": 404,
+    "method_not_allowed": 405,
+    "conflict": 409,
+    "payload_too_large": 413,
+    "confirmation_required": 428,
+    "internal_error": 500,
+    "bad_gateway": 502,
+}
+CODES = {status: code for code, status in STATUS.items()}
+
+
+@dataclass(eq=False)
+class Problem(Exception):
+    code: str
+    detail: str
+
+    def body(self) -> dict[str, object]:
+        title = self.code.replace("_", " ").capitalize()
+        return {
+            "status": STATUS[self.code],
+            "title": title,
+            "detail": self.detail,
+            "code": self.code,
+        }
+
+
+def invalid(detail: str) -> Problem:
+    return Problem("validation_error", detail)

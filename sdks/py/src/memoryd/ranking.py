@@ -1,0 +1,54 @@
+"""Score rounding, ranking order and the fusion of two rankings."""
+
+import math
+from typing import Literal, NamedTuple
+
+Fusion = Literal["minmax", "rrf"]
+
+
+def rounded(score: float) -> float:
+    """`score` to the 1e-9 in which all comparing and fusing is done.
+
+    Languages sum in different orders and differ in the last bits; rounding half up on the scaled
+    value is plain IEEE arithmetic, so that what was equal in meaning is equal in bits.
+    """
+    return math.floor(score * 1e9 + 0.5) / 1e9
+
+
+class Hit(NamedTuple):
+    slot: int
+    score: float
+
+
+def fuse_minmax(keyword: list[Hit], vector: list[Hit], alpha: float) -> list[Hit]:
+    """`alpha` · vector + (1 − `alpha`) · keyword, each leg min-max scaled; absent counts 0."""
+    scaled_keyword, scaled_vector = _minmax(keyword), _minmax(vector)
+    return [
+        Hit(
+            slot,
+            rounded(
+                alpha * scaled_vector.get(slot, 0.0)
+                + (1.0 - alpha) * scaled_keyword.get(slot, 0.0)
+            ),
+        )
+        for slot in scaled_keyword.keys() | scaled_vector.keys()
+    ]
+
+
+def fuse_rrf(keyword: list[Hit], vector: list[Hit], k: int) -> list[Hit]:
+    """Reciprocal rank fusion with zero-based ranks: the sum of 1 / (`k` + rank)."""
+    scores: dict[int, float] = {}
+    for leg in (keyword, vector):
+        for rank, hit in enumerate(leg):
+            scores[hit.slot] = scores.get(hit.slot, 0.0) + 1.0 / (k + rank)
+    return [Hit(slot, rounded(score)) for slot, score in scores.items()]
+
+
+def _minmax(leg: list[Hit]) -> dict[int, float]:
+    if not leg:
+        return {}
+    low = min(hit.score for hit in leg)
+    span = max(hit.score for hit in leg) - low
+    if span == 0:
+        return {hit.slot: 1.0 for hit in leg}
+    return {hit.slot: (hit.score - low) / span for hit in leg}

@@ -1,0 +1,29 @@
+"""Terms: the one tokenization that queries, the feature hash and the reader share."""
+
+import re
+import unicodedata
+
+# `[^\W_]` is `[\p{L}\p{N}]`: compared over all code points of CPython 3.11's Unicode 14
+# tables, the two classes are equal.
+_RUN = re.compile(r"[^\W_]{2,}")
+
+QUERY_TERM_LIMIT = 256
+
+
+def nfkc(text: str) -> str:
+    return unicodedata.normalize("NFKC", text)
+
+
+def terms(text: str) -> list[str]:
+    """Lower-cased runs of at least two letters or digits, in order, duplicates kept."""
+    return _RUN.findall(nfkc(text).lower())
+
+
+def query_terms(query: str) -> list[str]:
+    """The terms that a search uses: the first 256."""
+    return terms(query)[:QUERY_TERM_LIMIT]
+
+
+def match_expression(query: str) -> str:
+    """The FTS5 expression of a query; empty when the query has no term."""
+    return " OR ".join(f'"{term}"' for term in query_terms(query))
