@@ -7,12 +7,12 @@ from pathlib import Path
 
 
 def main() -> None:
-    here = Path(__file__).parent
+    here = Path(__file__).resolve().parent
     target = Path(sys.argv[1])
     venv.create(target, with_pip=True)
-    install = [target / "bin" / "python", "-m", "pip", "install", "--disable-pip-version-check"]
-    subprocess.run([*install, "--require-hashes", "-r", here / "requirements.lock"], check=True)
-    subprocess.run([*install, "--no-deps", "--no-build-isolation", here], check=True)
+    pip = [str(target / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install"]
+    subprocess.run([*pip, "--require-hashes", "-r", str(here / "requirements.lock")], check=True)
+    subprocess.run([*pip, "--no-deps", "--no-build-isolation", str(here)], check=True)
 
 
 if __name__ == "__main__":

@@ -93,9 +93,7 @@ class ContractClient:
     async def delete_brain(self, brain_id: str) -> bool:
         """Whether there was one to delete."""
         try:
-            await self._send(
-                "DELETE", _brain(brain_id), 204, headers={"X-Confirm-Delete": "yes"}
-            )
+            await self._send("DELETE", _brain(brain_id), 204, headers={"X-Confirm-Delete": "yes"})
         except DaemonFailedError as error:
             if error.code != "http_404":
                 raise
@@ -109,9 +107,7 @@ class ContractClient:
         body = IngestBatch(documents=list(documents))
         return (await self._call("POST", _brain(brain_id, "ingest/batch"), IngestedBatch, body))[0]
 
-    async def search(
-        self, brain_id: str, request: SearchRequest
-    ) -> tuple[SearchResponse, Timings]:
+    async def search(self, brain_id: str, request: SearchRequest) -> tuple[SearchResponse, Timings]:
         answer, timings = await self._call(
             "POST", _brain(brain_id, "search"), SearchResponse, request
         )
@@ -246,7 +242,9 @@ async def _within(first: float, total: float, started: float) -> AsyncIterator[_
             yield _Clock(timer, end)
     except TimeoutError as error:
         waited = _since(started) / 1e3
-        raise CallTimeoutError("timeout", f"nothing more came; gave up after {waited:.1f} s") from error
+        raise CallTimeoutError(
+            "timeout", f"nothing more came; gave up after {waited:.1f} s"
+        ) from error
 
 
 def _since(started: float) -> float:
@@ -295,7 +293,8 @@ def _refuse_unless_media_type(response: httpx.Response, wanted: str) -> None:
 
 
 def _media_type(response: httpx.Response) -> str:
-    return response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    header: str = response.headers.get("content-type", "")
+    return header.partition(";")[0].strip().lower()
 
 
 def _excerpt(content: bytes) -> str:

@@ -8,9 +8,8 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 from platformdirs import user_cache_path

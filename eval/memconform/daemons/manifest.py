@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from memconform.contract.wire import CONTRACT_VERSION, Mode, Profile
+from memconform.contract.wire import Mode, Profile
 from memconform.errors import UsageError, nearest
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
@@ -58,7 +58,7 @@ class Manifest(_Table):
 
     name: Name
     language: Argument
-    contract: Literal["1"] = CONTRACT_VERSION
+    contract: Literal["1"] = "1"
     requires: list[Argument] = Field(default_factory=list)
     """Programs that must be on PATH."""
     build: Build | None = None

@@ -24,7 +24,7 @@ from memconform.errors import DaemonError
 _BIND_ATTEMPTS = 3
 _POLL_SECONDS = 0.02
 _ANNOUNCED = re.compile(rb"listening on https?://\S*:(\d+)")
-_BIND_FAILED = re.compile(r"address (?:is )?already in use|EADDRINUSE|cannot listen on", re.I)
+_BIND_FAILED = re.compile(r"(?i)address (?:is )?already in use|EADDRINUSE|cannot listen on")
 
 # What a program needs to run at all; anything else from the user's shell must be named.
 _BASE_ENV = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE")
@@ -90,8 +90,7 @@ class ManifestRunner(SdkRunner):
             await process.stop()
             if not await wait_closed(launch.host, port, seconds=2):
                 raise DaemonError(
-                    f"{self.name} was stopped, but port {port} is still served"
-                    f" by {listener(port)}",
+                    f"{self.name} was stopped, but port {port} is still served by {listener(port)}",
                     code="daemon_left_over",
                     hint="the daemon left its process group; end that process by hand",
                 )

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from contextlib import suppress
+from typing import Any
 
 import psutil
 
@@ -22,8 +23,7 @@ def listens(pid: int, port: int) -> bool:
     for process in process_tree(pid):
         with suppress(psutil.Error):
             for connection in process.net_connections(kind="tcp"):
-                listening = connection.status == psutil.CONN_LISTEN
-                if listening and connection.laddr.port == port:
+                if _is_listener(connection, port):
                     return True
     return False
 
@@ -32,12 +32,14 @@ def listener(port: int) -> str:
     """Which process listens on `port`, as far as we may see: `nginx (pid 12)`."""
     with suppress(psutil.Error):
         for connection in psutil.net_connections(kind="tcp"):
-            if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port:
-                if connection.pid is None:
-                    break
-                with suppress(psutil.Error):
-                    return f"{psutil.Process(connection.pid).name()} (pid {connection.pid})"
+            if _is_listener(connection, port) and connection.pid is not None:
+                return f"{psutil.Process(connection.pid).name()} (pid {connection.pid})"
     return "another process"
+
+
+def _is_listener(connection: Any, port: int) -> bool:  # noqa: ANN401 - psutil's two tuples
+    listening = connection.status == psutil.CONN_LISTEN
+    return bool(listening and connection.laddr.port == port)
 
 
 def is_open(host: str, port: int) -> bool:

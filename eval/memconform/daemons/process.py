@@ -48,8 +48,7 @@ class DaemonProcess:
                 # A Ctrl-C at the terminal is for the harness, which then stops its daemons.
                 start_new_session=True,
             )
-        assert guard.stdout is not None
-        kind, _, value = (await guard.stdout.readline()).decode().strip().partition(" ")
+        kind, _, value = await _read_report(guard)
         if kind != "pid":
             await guard.wait()
             raise DaemonError(
@@ -61,8 +60,7 @@ class DaemonProcess:
         return cls(guard, int(value), log)
 
     async def _read_end(self) -> str:
-        assert self._guard.stdout is not None
-        kind, _, value = (await self._guard.stdout.readline()).decode().strip().partition(" ")
+        kind, _, value = await _read_report(self._guard)
         await self._guard.wait()
         return _describe_status(int(value)) if kind == "exit" else "ended with its guard"
 
@@ -93,6 +91,12 @@ class DaemonProcess:
         if self.alive:
             with suppress(ProcessLookupError):
                 os.killpg(self.pid, number)
+
+
+async def _read_report(guard: asyncio.subprocess.Process) -> tuple[str, str, str]:
+    """The next line that the guard reports, as its first word, a space and the rest."""
+    line = await guard.stdout.readline() if guard.stdout else b""
+    return line.decode().strip().partition(" ")
 
 
 def _describe_status(status: int) -> str:

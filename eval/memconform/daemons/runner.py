@@ -58,7 +58,7 @@ class SdkRunner(ABC):
     owned: bool = True
     """Whether the daemon and its brains are the harness's own to start and to empty."""
 
-    async def build(self, progress: Progress) -> None:
+    async def build(self, progress: Progress) -> None:  # noqa: B027 - many need none
         """Make the daemon ready to start; raises DaemonError where that fails."""
 
     @abstractmethod

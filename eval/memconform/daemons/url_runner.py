@@ -22,7 +22,8 @@ class _RunningDaemon:
 
     async def wait_exit(self) -> str:
         """Never returns: it is not our child, and only its answers can tell."""
-        return await asyncio.get_running_loop().create_future()
+        never: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        return await never
 
     def log_tail(self) -> str:
         return ""

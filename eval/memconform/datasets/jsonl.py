@@ -75,7 +75,7 @@ def _row(raw: bytes, *, first: bool) -> Question | None:
     if row is None and not text.strip():
         return None
     if not isinstance(row, dict):
-        raise ValueError(f"a row is a JSON object, not {type(row).__name__}")
+        raise ValueError(f"a row is a JSON object, not {type(row).__name__}")  # noqa: TRY004
     try:
         return Question.model_validate(row)
     except ValidationError as error:

@@ -11,9 +11,7 @@ class AskAugmented:
     name = "ask-augmented"
     text_kind: TextKind = "answer"
 
-    async def put(
-        self, client: ContractClient, question: Question, settings: Retrieval
-    ) -> Outcome:
+    async def put(self, client: ContractClient, question: Question, settings: Retrieval) -> Outcome:
         return await ask(
             client,
             question.question,

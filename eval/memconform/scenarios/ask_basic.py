@@ -11,7 +11,5 @@ class AskBasic:
     name = "ask-basic"
     text_kind: TextKind = "answer"
 
-    async def put(
-        self, client: ContractClient, question: Question, settings: Retrieval
-    ) -> Outcome:
+    async def put(self, client: ContractClient, question: Question, settings: Retrieval) -> Outcome:
         return await ask(client, question.question, settings)

@@ -41,9 +41,7 @@ class Scenario(Protocol):
     name: str
     text_kind: TextKind
 
-    async def put(
-        self, client: ContractClient, question: Question, settings: Retrieval
-    ) -> Outcome:
+    async def put(self, client: ContractClient, question: Question, settings: Retrieval) -> Outcome:
         """Put one question; raises CallError where no usable answer came."""
         ...
 

@@ -11,9 +11,7 @@ class SearchRetrieveOnly:
     name = "search-retrieve-only"
     text_kind: TextKind = "retrieval"
 
-    async def put(
-        self, client: ContractClient, question: Question, settings: Retrieval
-    ) -> Outcome:
+    async def put(self, client: ContractClient, question: Question, settings: Retrieval) -> Outcome:
         request = SearchRequest(
             query=question.question,
             top_k=settings.top_k,

@@ -12,7 +12,7 @@ class Quantiles(NamedTuple):
 
 
 def quantiles(values: Iterable[float]) -> Quantiles | None:
-    """p50, p95 and p99 by linear interpolation (Hyndman & Fan 1996, type 7); None without values."""
+    """p50, p95 and p99 by linear interpolation (Hyndman & Fan 1996, type 7); None if empty."""
     ordered = sorted(values)
     if not ordered:
         return None

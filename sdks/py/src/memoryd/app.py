@@ -79,8 +79,9 @@ class RefuseEncodedSlash:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and b"%2f" in scope["raw_path"].lower():
             response = _problem(Problem("not_found", "an encoded slash names nothing"))
-            return await response(scope, receive, send)
-        await self._app(scope, receive, send)
+            await response(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
 
 
 def _json(body: dict[str, Any], status: int = 200) -> Response:
@@ -200,7 +201,7 @@ def _document(body: IngestFile) -> NewDocument:
         content = base64.b64decode(body.content_base64, validate=True)
     except (binascii.Error, ValueError):
         raise invalid("contentBase64: not base64") from None
-    sidecar = {"contentType": body.content_type}
+    sidecar: dict[str, Any] = {"contentType": body.content_type}
     given = {"title": body.title, "tags": body.tags, "metadata": body.metadata}
     sidecar |= {key: value for key, value in given.items() if value is not None}
     return NewDocument(canonical(body.path), content, sidecar)

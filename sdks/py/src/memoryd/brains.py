@@ -101,7 +101,12 @@ class Brain:
             )
         took = (time.perf_counter() - started) * 1e3 / len(documents)
         return [
-            Stored(new.path, 0 if files.is_hidden(new.path) else len(done.chunks), len(new.content), took)
+            Stored(
+                new.path,
+                0 if files.is_hidden(new.path) else len(done.chunks),
+                len(new.content),
+                took,
+            )
             for new, done in zip(documents, indexed, strict=True)
         ]
 
@@ -137,7 +142,9 @@ class Brain:
                         raise Problem("conflict", f"a folder of {path!r} is a document")
                     folder = folder.parent
 
-    def _prepare(self, sources: Iterable[tuple[str, bytes, dict[str, Any]]]) -> list[IndexedDocument]:
+    def _prepare(
+        self, sources: Iterable[tuple[str, bytes, dict[str, Any]]]
+    ) -> list[IndexedDocument]:
         """Chunk and embed; all chunks go to the embedder in one call."""
         documents = [_read(path, content, sidecar) for path, content, sidecar in sources]
         if self.embedder is None:

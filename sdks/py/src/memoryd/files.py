@@ -72,7 +72,9 @@ def walk(root: Path) -> Iterator[tuple[str, os.stat_result]]:
 
 def stamp(*states: os.stat_result | None) -> str:
     """What changes when one of the files changes; the inode tells two writes in one clock tick."""
-    return json.dumps([state and [state.st_size, state.st_mtime_ns, state.st_ino] for state in states])
+    return json.dumps(
+        [state and [state.st_size, state.st_mtime_ns, state.st_ino] for state in states]
+    )
 
 
 def status(path: Path) -> os.stat_result | None:

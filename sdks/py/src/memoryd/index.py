@@ -18,6 +18,19 @@ from memoryd.vectors import VectorTable
 
 _FORMAT = "1"
 
+_ALLOWED = """
+SELECT id - 1 FROM chunks JOIN documents USING (path)
+WHERE NOT EXISTS (
+    SELECT 1 FROM json_each(:prefixes) WHERE substr(path, 1, length(value)) <> value
+  )
+  AND (:paths IS NULL OR path IN (SELECT value FROM json_each(:paths)))
+  AND (:session_ids IS NULL OR session_id IN (SELECT value FROM json_each(:session_ids)))
+  AND (:tags IS NULL OR EXISTS (
+    SELECT 1 FROM json_each(documents.tags) AS has JOIN json_each(:tags) AS wanted
+    ON has.value = wanted.value
+  ))
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class IndexedDocument:
@@ -120,9 +133,7 @@ class Index:
         ).fetchone()
         return Counts(documents, chunks, vectors)
 
-    def apply(
-        self, documents: Sequence[IndexedDocument] = (), removed: Iterable[str] = ()
-    ) -> None:
+    def apply(self, documents: Sequence[IndexedDocument] = (), removed: Iterable[str] = ()) -> None:
         """Take `documents` in, replacing those of the same path, and `removed` paths out."""
         db = self._db
         db.execute("BEGIN IMMEDIATE")
@@ -239,26 +250,14 @@ class Index:
 
     def _allowed(self, filters: Filters) -> npt.NDArray[np.bool_]:
         """Which slots the filters allow."""
-        where, values = ["1"], list[Any]()
-        for prefix in filters.prefixes:
-            where.append("substr(path, 1, ?) = ?")
-            values += [len(prefix), prefix]
-        for column, wanted in (("path", filters.paths), ("session_id", filters.session_ids)):
-            if wanted is not None:
-                where.append(f"{column} IN (SELECT value FROM json_each(?))")
-                values.append(json.dumps(wanted))
-        if filters.tags is not None:
-            where.append(
-                "EXISTS (SELECT 1 FROM json_each(tags) AS has"
-                " JOIN json_each(?) AS wanted ON has.value = wanted.value)"
-            )
-            values.append(json.dumps(filters.tags))
+        values = {
+            "prefixes": json.dumps(filters.prefixes),
+            "paths": _json_or_none(filters.paths),
+            "tags": _json_or_none(filters.tags),
+            "session_ids": _json_or_none(filters.session_ids),
+        }
         allowed = np.zeros(len(self._keys), dtype=bool)
-        query = (
-            "SELECT id - 1 FROM chunks JOIN documents USING (path) "  # noqa: S608 - values are bound
-            f"WHERE {' AND '.join(where)}"
-        )
-        for (slot,) in self._db.execute(query, values):
+        for (slot,) in self._db.execute(_ALLOWED, values):
             allowed[slot] = True
         return allowed
 
@@ -269,3 +268,7 @@ class Index:
             (slot + 1,),
         ).fetchone()
         return StoredChunk(path, ordinal, text, title, json.loads(metadata))
+
+
+def _json_or_none(values: list[str] | None) -> str | None:
+    return None if values is None else json.dumps(values)

@@ -16,7 +16,7 @@ CODES = {status: code for code, status in STATUS.items()}
 
 
 @dataclass(eq=False)
-class Problem(Exception):
+class Problem(Exception):  # noqa: N818 - the name that problem+json gives it
     code: str
     detail: str
 

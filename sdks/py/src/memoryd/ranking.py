@@ -21,14 +21,13 @@ class Hit(NamedTuple):
 
 
 def fuse_minmax(keyword: list[Hit], vector: list[Hit], alpha: float) -> list[Hit]:
-    """`alpha` · vector + (1 − `alpha`) · keyword, each leg min-max scaled; absent counts 0."""
+    """`alpha` · vector + (1 - `alpha`) · keyword, each leg min-max scaled; absent counts 0."""
     scaled_keyword, scaled_vector = _minmax(keyword), _minmax(vector)
     return [
         Hit(
             slot,
             rounded(
-                alpha * scaled_vector.get(slot, 0.0)
-                + (1.0 - alpha) * scaled_keyword.get(slot, 0.0)
+                alpha * scaled_vector.get(slot, 0.0) + (1.0 - alpha) * scaled_keyword.get(slot, 0.0)
             ),
         )
         for slot in scaled_keyword.keys() | scaled_vector.keys()

@@ -3,21 +3,13 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import resources
 
 from memoryd.text import terms
 
 NO_ANSWER = "No information available."
 
-STOP_WORDS = frozenset(
-    """
-    a about after all also am an and any are as at be because been before being between both but by
-    can could did do does doing down during each few for from further had has have having he her
-    here hers him his how i if in into is it its itself just me more most my no nor not of off on
-    once only or other our out over own same she should so some such than that the their them then
-    there these they this those through to too under until up very was we were what when where which
-    while who whom why will with would you your
-    """.split()
-)
+STOP_WORDS = frozenset(resources.files("memoryd").joinpath("stopwords.txt").read_text().split())
 
 _SENTENCE = re.compile(r"[^.!?\n]*[.!?\n]|[^.!?\n]+")
 _WORD = re.compile(r"[^ ]+ *")

@@ -6,6 +6,7 @@ from typing import Any
 
 from memoryd.brains import Brain
 from memoryd.chunking import document_id
+from memoryd.embedding import Embedder
 from memoryd.index import Filters, Index
 from memoryd.models import FilterBody, Retrieval, Tuning
 from memoryd.ranking import Hit, fuse_minmax, fuse_rrf
@@ -20,20 +21,24 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class _Fusing:
-    """Settings of the hybrid mode, the contract's defaults filled in."""
+class _Plan:
+    """How to search: the mode that is served, and the contract's defaults filled in."""
 
+    mode: str
+    top_k: int
     fusion: str
     alpha: float
     rrf_k: int
     pool: int
 
     @classmethod
-    def of(cls, request: Retrieval, top_k: int) -> "_Fusing":
+    def of(cls, mode: str, request: Retrieval, top_k: int) -> "_Plan":
         tuning = request.tuning or Tuning()
         factor = 5 if tuning.pool_factor is None else tuning.pool_factor
         floor = 50 if tuning.pool_floor is None else tuning.pool_floor
         return cls(
+            mode=mode,
+            top_k=top_k,
             fusion=tuning.fusion or "minmax",
             alpha=0.5 if tuning.alpha is None else tuning.alpha,
             rrf_k=5 if tuning.rrf_k is None else tuning.rrf_k,
@@ -45,12 +50,12 @@ def retrieve(brain: Brain, query: str, top_k: int, request: Retrieval) -> Found:
     """The best `top_k` chunks in the mode that can be served, and the trace of how."""
     started = time.perf_counter()
     has_embedder = brain.embedder is not None
-    effective = _effective(request.mode, has_embedder)
-    fusing = _Fusing.of(request, top_k)
+    effective = _effective(request.mode, has_embedder=has_embedder)
+    plan = _Plan.of(effective, request, top_k)
     filters = _filters(request.filters)
 
     def search(index: Index) -> tuple[list[dict[str, Any]], float]:
-        hits = _ranked(index, brain, effective, query, top_k, filters, fusing)
+        hits = _ranked(index, brain.embedder, query, filters, plan)
         search_ms = (time.perf_counter() - started) * 1e3
         return [_chunk(index, hit) for hit in hits], search_ms
 
@@ -61,7 +66,7 @@ def retrieve(brain: Brain, query: str, top_k: int, request: Retrieval) -> Found:
         "embedderUsed": effective != "bm25",
         "reranked": False,
         "fellBackToBm25": effective == "bm25" and request.mode not in ("bm25", "auto"),
-        "candidateK": fusing.pool,
+        "candidateK": plan.pool,
         "searchMs": round(search_ms, 3),
     }
     if request.tuning is not None:
@@ -69,7 +74,7 @@ def retrieve(brain: Brain, query: str, top_k: int, request: Retrieval) -> Found:
     return Found(chunks, trace)
 
 
-def _effective(mode: str, has_embedder: bool) -> str:
+def _effective(mode: str, *, has_embedder: bool) -> str:
     """No reranker is configured here, so hybrid-rerank is served as hybrid, and says so."""
     if mode == "bm25" or not has_embedder:
         return "bm25"
@@ -80,9 +85,7 @@ def _honoured(tuning: Tuning, effective: str) -> dict[str, Any]:
     """The values that changed how this search was made; recency and temporal are not offered."""
     if effective != "hybrid":
         return {}
-    return tuning.model_dump(
-        by_alias=True, exclude_none=True, exclude={"recency", "temporal"}
-    )
+    return tuning.model_dump(by_alias=True, exclude_none=True, exclude={"recency", "temporal"})
 
 
 def _filters(body: FilterBody | None) -> Filters:
@@ -102,27 +105,21 @@ def _filters(body: FilterBody | None) -> Filters:
 
 
 def _ranked(
-    index: Index,
-    brain: Brain,
-    effective: str,
-    query: str,
-    top_k: int,
-    filters: Filters,
-    fusing: _Fusing,
+    index: Index, embedder: Embedder | None, query: str, filters: Filters, plan: _Plan
 ) -> list[Hit]:
-    if effective == "bm25" or brain.embedder is None:
-        return index.keyword(query, filters, top_k)
-    [vector] = brain.embedder.embed([query])
-    if effective == "semantic":
-        return index.semantic(vector, filters, top_k)
-    keyword = index.keyword(query, filters, fusing.pool)
-    semantic = index.semantic(vector, filters, fusing.pool)
+    if plan.mode == "bm25" or embedder is None:
+        return index.keyword(query, filters, plan.top_k)
+    [vector] = embedder.embed([query])
+    if plan.mode == "semantic":
+        return index.semantic(vector, filters, plan.top_k)
+    keyword = index.keyword(query, filters, plan.pool)
+    semantic = index.semantic(vector, filters, plan.pool)
     fused = (
-        fuse_rrf(keyword, semantic, fusing.rrf_k)
-        if fusing.fusion == "rrf"
-        else fuse_minmax(keyword, semantic, fusing.alpha)
+        fuse_rrf(keyword, semantic, plan.rrf_k)
+        if plan.fusion == "rrf"
+        else fuse_minmax(keyword, semantic, plan.alpha)
     )
-    return sorted(fused, key=index.order)[:top_k]
+    return sorted(fused, key=index.order)[: plan.top_k]
 
 
 def _chunk(index: Index, hit: Hit) -> dict[str, Any]:

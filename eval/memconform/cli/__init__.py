@@ -1,0 +1,1 @@
+"""The `memconform` command: one file a verb, each thin."""

@@ -1,0 +1,117 @@
+"""`memconform info`."""
+
+import json
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+import click
+from pydantic import BaseModel
+
+from memconform import __version__
+from memconform.cli.options import json_target
+from memconform.contract.wire import CONTRACT_VERSION
+from memconform.daemons.discovery import known_sdks
+from memconform.daemons.manifest import load_manifest
+from memconform.datasets.registry import shipped
+from memconform.errors import UsageError
+
+_TOOLCHAINS = {"python": ["python3", "--version"], "go": ["go", "version"], "node": ["node", "-v"]}
+
+
+class SdkInfo(BaseModel):
+    name: str
+    manifest: str
+    language: str | None = None
+    profiles: list[str] = []
+    modes: list[str] = []
+    missing: list[str] = []
+    """Programs it needs that are not on PATH."""
+    error: str | None = None
+
+
+class Info(BaseModel):
+    schema_version: str = "memconform/info@1"
+    memconform: str
+    contract: str
+    python: str
+    toolchains: dict[str, str | None]
+    sdks: list[SdkInfo]
+    datasets: dict[str, str]
+
+
+def _print_schema(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
+    if value:
+        click.echo(json.dumps(Info.model_json_schema(), indent=2))
+        ctx.exit()
+
+
+@click.command("info")
+@click.option("--json", "json_file", metavar="FILE", help="Write it as JSON; - is stdout.")
+@click.option(
+    "--schema",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_schema,
+    help="Print the JSON Schema of --json and exit.",
+)
+def command(json_file: str | None) -> None:
+    """Show the SDKs that are found, their toolchains, profiles and modes."""
+    info = Info(
+        memconform=__version__,
+        contract=CONTRACT_VERSION,
+        python=platform.python_version(),
+        toolchains={name: _version(argv) for name, argv in _TOOLCHAINS.items()},
+        sdks=[_sdk(name, path) for name, path in known_sdks(Path.cwd()).items()],
+        datasets={name: str(path) for name, path in shipped().items()},
+    )
+    if json_file != "-":
+        _show(info)
+    if json_file is not None:
+        with json_target(json_file) as target:
+            target.write(info.model_dump_json(indent=2) + "\n")
+
+
+def _sdk(name: str, path: Path) -> SdkInfo:
+    try:
+        manifest = load_manifest(path)
+    except UsageError as error:
+        return SdkInfo(name=name, manifest=str(path), error=error.render())
+    return SdkInfo(
+        name=name,
+        manifest=str(path),
+        language=manifest.language,
+        profiles=list(manifest.capabilities.profiles),
+        modes=list(manifest.capabilities.modes),
+        missing=[program for program in manifest.requires if shutil.which(program) is None],
+    )
+
+
+def _version(argv: list[str]) -> str | None:
+    """What a toolchain says of itself; None where it is missing or does not answer."""
+    try:
+        answer = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.strip() or None
+
+
+def _show(info: Info) -> None:
+    click.echo(f"memconform {info.memconform}, contract {info.contract}, Python {info.python}")
+    click.echo("\ntoolchains")
+    for name, version in info.toolchains.items():
+        click.echo(f"  {name:<8} {version or 'not found'}")
+    click.echo("\nSDKs")
+    for sdk in info.sdks:
+        if sdk.error is not None:
+            click.echo(f"  {sdk.name:<8} unusable\n{sdk.error}")
+            continue
+        click.echo(f"  {sdk.name:<8} {sdk.language}; profiles {', '.join(sdk.profiles)};")
+        click.echo(f"  {'':<8} modes {', '.join(sdk.modes)}")
+        if sdk.missing:
+            click.echo(f"  {'':<8} cannot run here: {', '.join(sdk.missing)} not on PATH")
+    if not info.sdks:
+        click.echo("  none: the reference SDKs need a checkout; --sdk takes a path to sdk.toml")
+    click.echo(f"\ndatasets\n  {', '.join(info.datasets) or 'none'}")

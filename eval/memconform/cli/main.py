@@ -1,0 +1,56 @@
+"""The entry point; a verb's module is imported when the verb is called, so `--help` is quick."""
+
+import importlib
+
+import click
+
+from memconform import __version__
+from memconform.errors import MemconformError, nearest
+
+_VERBS = {
+    "info": "Show the SDKs that are found, their toolchains, profiles and modes.",
+    "run": "Start daemons, put a dataset to them, score the answers, hold the floor.",
+}
+
+
+class _LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(_VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        if cmd_name not in _VERBS:
+            return None
+        command: click.Command = importlib.import_module(f"memconform.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_VERBS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _VERBS and not args[0].startswith("-"):
+            ctx.fail(f"no command {args[0]!r}. {nearest(args[0], _VERBS)}".rstrip())
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="memconform")
+def cli() -> None:
+    """Hold memory daemons written in different languages to one contract."""
+
+
+def main() -> None:
+    try:
+        cli()
+    except MemconformError as error:
+        click.echo(error.render(), err=True)
+        raise SystemExit(int(error.exit_code)) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""Options that several verbs share."""
+
+import io
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import click
+import structlog
+
+from memconform.runs.store import replacing
+
+log_level = click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="warning",
+    show_default=True,
+    help="Least level of log lines on stderr.",
+)
+
+
+def configure_logs(level: str) -> None:
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(
+            logging.getLevelNamesMapping()[level.upper()]
+        ),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
+        ],
+    )
+
+
+@contextmanager
+def json_target(file: str) -> Iterator[IO[str]]:
+    """Where `--json FILE` writes: `-` is standard output, a file appears whole or not at all."""
+    if file == "-":
+        yield sys.stdout
+        return
+    with replacing(Path(file)) as raw, io.TextIOWrapper(raw, encoding="utf-8") as text:
+        yield text
+        text.flush()
+        text.detach()

@@ -1,0 +1,137 @@
+"""A run on the terminal: progress while it lasts, a table at its end."""
+
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from memconform.reports.digest import Digest
+from memconform.runs.events import (
+    BrainSeeded,
+    DaemonReady,
+    Event,
+    Noted,
+    QuestionFinished,
+    RunFinished,
+    RunHalted,
+    RunStarted,
+)
+from memconform.runs.results import QuantileSummary, RunSummary
+from memconform.scoring.verdicts import Verdict
+
+_VERDICT_STYLE = {Verdict.CORRECT: "green", Verdict.INCORRECT: "red", Verdict.ABSTAINED: "yellow"}
+
+
+class ConsoleReport:
+    """Listens to one run's events; writes to standard error, where a report is no data."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._digest = Digest()
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=self._console,
+            transient=True,
+            disable=not self._console.is_terminal,
+        )
+        self._task = self._progress.add_task("starting", total=None)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def handle(self, event: Event) -> None:
+        match event:
+            case RunStarted():
+                self._console.print(
+                    f"[bold]{event.sdk}[/] {event.scenario}, mode {event.mode},"
+                    f" {event.questions} questions"
+                )
+                self._progress.update(self._task, description=event.sdk, total=event.questions)
+            case Noted():
+                self._console.print(f"  {escape(event.message)}")
+            case DaemonReady():
+                took = "" if event.ready_ms is None else f" after {event.ready_ms:.0f} ms"
+                self._console.print(f"  daemon ready{took} on {event.base_url}")
+            case BrainSeeded():
+                seeded = event.seeded
+                self._console.print(
+                    f"  brain seeded: {seeded.documents} documents, {seeded.chunks} chunks,"
+                    f" {seeded.vectors} vectors in {seeded.took_ms:.0f} ms, all searchable"
+                )
+            case QuestionFinished():
+                self._digest.add(event.result)
+                self._progress.advance(self._task)
+            case RunHalted():
+                self._progress.stop()
+                self._console.print(f"[red]{escape(event.error.render())}[/]")
+            case RunFinished():
+                self._progress.stop()
+                self._show(event.summary)
+
+    def _show(self, summary: RunSummary) -> None:
+        table = Table(show_header=False, title=None, title_justify="left")
+        table.add_column(style="bold")
+        table.add_column()
+        for name, value in _rows(summary):
+            table.add_row(name, value)
+        self._console.print(table)
+        for title, lines in (
+            ("failed questions", self._digest.failed_lines()),
+            ("slowest questions", self._digest.slowest_lines()),
+        ):
+            if lines:
+                self._console.print(f"[bold]{title}[/]")
+                for line in lines:
+                    self._console.print(f"  {escape(line)}")
+        for reason in summary.reasons:
+            self._console.print(f"[yellow]{escape(reason)}[/]")
+
+
+def _rows(summary: RunSummary) -> list[tuple[str, str]]:
+    low, high = summary.pass_rate_interval
+    verdicts = [
+        f"[{_VERDICT_STYLE.get(verdict, 'magenta')}]{count} {verdict.value}[/]"
+        for verdict, count in summary.counts.items()
+        if count
+    ]
+    rows = [("verdicts", ", ".join(verdicts) or "none")]
+    if summary.pass_rate is not None:
+        rate = f"{summary.pass_rate:.3f}  (95 % interval {low:.3f} to {high:.3f})"
+        rows.append(("pass rate", rate))
+    if summary.unstable:
+        rows.append(("unstable", f"{summary.unstable} questions"))
+    latency = summary.latency
+    rows += [
+        (name, _milliseconds(values))
+        for name, values in (
+            ("latency", latency.done),
+            ("first event", latency.first_event),
+            ("first delta", latency.first_delta),
+        )
+        if values is not None
+    ]
+    if summary.daemon.rss_peak_bytes is not None:
+        cpu = summary.daemon.cpu_seconds or 0.0
+        rows.append(
+            ("daemon", f"{summary.daemon.rss_peak_bytes / 2**20:.0f} MiB at most, {cpu:.2f} s CPU")
+        )
+    return rows
+
+
+def _milliseconds(values: QuantileSummary) -> str:
+    return f"p50 {values.p50:.1f}  p95 {values.p95:.1f}  p99 {values.p99:.1f} ms"

@@ -1,0 +1,1 @@
+"""One SDK, one scenario, one dataset: from a plan to a result on disk."""

@@ -1,0 +1,243 @@
+"""Putting a plan's questions to a daemon that is ready."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import suppress
+
+from memconform.client.client import ContractClient
+from memconform.client.failures import (
+    CallError,
+    CallTimeoutError,
+    ContractViolatedError,
+    DaemonFailedError,
+)
+from memconform.daemons.runner import Daemon
+from memconform.datasets.model import Question
+from memconform.errors import DaemonError, MemconformError
+from memconform.runs.fold import fold
+from memconform.runs.journal import (
+    AnswerRecord,
+    Journal,
+    JudgementRecord,
+    RetrievalRecord,
+    StageRecord,
+)
+from memconform.runs.plan import Settings
+from memconform.runs.results import (
+    CallTimings,
+    CitedChunk,
+    Failure,
+    QuestionResult,
+    RankedChunk,
+)
+from memconform.scenarios.outcome import Outcome, Retrieval, Scenario
+from memconform.scoring.scorer import ExactScorer
+from memconform.scoring.verdicts import Verdict
+
+TIMEOUTS_IN_A_ROW = 3
+_DEATH_SECONDS = 0.5
+"""How long a broken connection may wait for the news that the daemon has died."""
+
+_VERDICTS: dict[type[CallError], Verdict] = {
+    DaemonFailedError: Verdict.DAEMON_ERROR,
+    ContractViolatedError: Verdict.PROTOCOL_ERROR,
+    CallTimeoutError: Verdict.TIMEOUT,
+}
+
+
+def is_applicable(question: Question, scenario: Scenario) -> bool:
+    """Whether a scenario can answer a question: a bare search cannot abstain."""
+    return not (question.abstain and scenario.text_kind == "retrieval")
+
+
+class Asker:
+    """Asks with as many questions in flight as the plan allows; journals what comes of each."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        scenario: Scenario,
+        scorer: ExactScorer,
+        client: ContractClient,
+        daemon: Daemon,
+        journal: Journal,
+    ) -> None:
+        self._settings = settings
+        self._retrieval = Retrieval(
+            brain=settings.brain,
+            mode=settings.mode,
+            top_k=settings.top_k,
+            candidate_k=settings.candidate_k,
+            rerank_top_n=settings.rerank_top_n,
+            allow_fallback=settings.allow_fallback,
+        )
+        self._scenario = scenario
+        self._scorer = scorer
+        self._client = client
+        self._daemon = daemon
+        self._journal = journal
+        self._died = asyncio.ensure_future(daemon.wait_exit())
+        self._died.add_done_callback(self._on_death)
+        self._timeouts = 0
+        self.halted: MemconformError | None = None
+        """Why the rest was not asked, once that is so."""
+
+    async def warm_up(self, question: Question) -> None:
+        """Put a question that is not counted, so that the first counted one is like the others."""
+        # What fails here fails again when it counts.
+        with suppress(CallError):
+            await self._put(question)
+
+    async def ask_all(
+        self, questions: Iterator[tuple[int, Question]], concurrency: int
+    ) -> AsyncGenerator[QuestionResult, None]:
+        """Results as they come; ends early where `halted` says why."""
+        results: asyncio.Queue[QuestionResult | None] = asyncio.Queue()
+        workers = [asyncio.create_task(self._work(questions, results)) for _ in range(concurrency)]
+        closing = asyncio.create_task(_close_after(workers, results))
+        try:
+            while (result := await results.get()) is not None:
+                yield result
+            for worker in workers:
+                if worker.done():
+                    worker.result()
+        finally:
+            for task in (*workers, closing):
+                task.cancel()
+            await asyncio.gather(*workers, closing, return_exceptions=True)
+
+    def close(self) -> None:
+        self._died.cancel()
+
+    async def _work(
+        self,
+        questions: Iterator[tuple[int, Question]],
+        results: "asyncio.Queue[QuestionResult | None]",
+    ) -> None:
+        for row, question in questions:
+            if self.halted is not None:
+                return
+            records: list[StageRecord] = []
+            for attempt in range(self._settings.repeat):
+                trial = await self._attempt(row, attempt, question)
+                self._journal.write(row, trial)
+                records += trial
+            results.put_nowait(fold(question, records, self._settings.repeat))
+
+    async def _attempt(self, row: int, attempt: int, question: Question) -> list[StageRecord]:
+        try:
+            outcome = await self._put(question)
+        except CallError as error:
+            self._count_timeouts(error)
+            return [_unmeasured(row, attempt, error)]
+        self._timeouts = 0
+        return self._judged(row, attempt, question, outcome)
+
+    async def _put(self, question: Question) -> Outcome:
+        """Put the question, unless the daemon dies over it."""
+        call = asyncio.ensure_future(self._scenario.put(self._client, question, self._retrieval))
+        try:
+            await asyncio.wait({call, self._died}, return_when=asyncio.FIRST_COMPLETED)
+            if call.done() and _broke(call):
+                # A connection breaks a moment before its daemon is known to be dead.
+                await asyncio.wait({self._died}, timeout=_DEATH_SECONDS)
+            if self._died.done() and (not call.done() or _broke(call)):
+                raise DaemonFailedError(
+                    "daemon_died", f"the daemon died over this question: {self._died.result()}"
+                )
+            return call.result()
+        finally:
+            call.cancel()
+
+    def _on_death(self, died: "asyncio.Future[str]") -> None:
+        if not died.cancelled():
+            self._halt(
+                DaemonError(
+                    f"the daemon died: {died.result()}",
+                    code="daemon_died",
+                    hint="what was asked so far is kept; its log says more",
+                    excerpt=self._daemon.log_tail(),
+                )
+            )
+
+    def _count_timeouts(self, error: CallError) -> None:
+        self._timeouts = self._timeouts + 1 if isinstance(error, CallTimeoutError) else 0
+        if self._timeouts >= TIMEOUTS_IN_A_ROW:
+            self._halt(
+                DaemonError(
+                    f"{TIMEOUTS_IN_A_ROW} questions in a row timed out",
+                    code="timeouts_in_a_row",
+                    hint="is the daemon stuck? --timeout, -first and -gap set the limits",
+                    excerpt=self._daemon.log_tail(),
+                )
+            )
+
+    def _halt(self, error: MemconformError) -> None:
+        self.halted = self.halted or error
+
+    def _judged(
+        self, row: int, attempt: int, question: Question, outcome: Outcome
+    ) -> list[StageRecord]:
+        score = self._scorer.score(question, outcome.text, self._scenario.text_kind)
+        return [
+            RetrievalRecord(
+                row=row,
+                attempt=attempt,
+                mode=outcome.trace.effective_mode,
+                ranking=[
+                    RankedChunk(
+                        chunk_id=chunk.chunk_id,
+                        document_id=chunk.document_id,
+                        path=chunk.path,
+                        score=chunk.score,
+                    )
+                    for chunk in outcome.chunks
+                ],
+                trace=outcome.trace.model_dump(mode="json", by_alias=True, exclude_none=True),
+                timings=CallTimings(
+                    first_byte=outcome.timings.first_byte_ms,
+                    first_event=outcome.timings.first_event_ms,
+                    first_delta=outcome.timings.first_delta_ms,
+                    done=outcome.timings.done_ms,
+                ),
+            ),
+            AnswerRecord(
+                row=row,
+                attempt=attempt,
+                text=outcome.text,
+                citations=[
+                    CitedChunk(chunk_id=cited.chunk_id, path=cited.path, score=cited.score)
+                    for cited in outcome.citations
+                ],
+            ),
+            JudgementRecord(
+                row=row, attempt=attempt, verdict=score.verdict, score=score.value, error=None
+            ),
+        ]
+
+
+async def _close_after(
+    workers: "list[asyncio.Task[None]]", results: "asyncio.Queue[QuestionResult | None]"
+) -> None:
+    await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+    results.put_nowait(None)
+
+
+def _broke(call: "asyncio.Future[Outcome]") -> bool:
+    """Whether the call ended because nobody was at the other end any more."""
+    error = call.exception()
+    return isinstance(error, DaemonFailedError) and error.code in (
+        "unreachable",
+        "connection_broken",
+    )
+
+
+def _unmeasured(row: int, attempt: int, error: CallError) -> JudgementRecord:
+    return JudgementRecord(
+        row=row,
+        attempt=attempt,
+        verdict=_VERDICTS[type(error)],
+        score=None,
+        error=Failure(code=error.code, message=error.message, body=error.body),
+    )

@@ -1,0 +1,194 @@
+"""Makes a run's journal into its result."""
+
+import json
+import platform
+import subprocess
+from array import array
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import IO, Any
+
+from memconform import __version__
+from memconform.errors import MemconformError
+from memconform.runs.asking import is_applicable
+from memconform.runs.fold import fold, unasked
+from memconform.runs.journal import Journal
+from memconform.runs.plan import Plan
+from memconform.runs.results import (
+    DaemonRecord,
+    Incident,
+    LatencySummary,
+    Provenance,
+    QuantileSummary,
+    QuestionResult,
+    RunSummary,
+    SeedRecord,
+)
+from memconform.runs.store import RunFolder, replacing
+from memconform.runs.verdict import Tally, conclude
+from memconform.scenarios import SCENARIOS
+from memconform.scoring.verdicts import Verdict
+from memconform.stats.intervals import wilson
+from memconform.stats.quantiles import quantiles
+
+
+class Assembly:
+    """Holds one question at a time, so that a result may be larger than memory likes."""
+
+    def __init__(self, plan: Plan, sdk: str, run_id: str, started: datetime) -> None:
+        self._plan = plan
+        self._sdk = sdk
+        self._run_id = run_id
+        self._started = started
+        self._tally = Tally(tags=frozenset(floor.tag for floor in plan.floors if floor.tag))
+        self._latency = {"done": array("d"), "first_event": array("d"), "first_delta": array("d")}
+
+    def write_manifest(self, folder: RunFolder) -> None:
+        """Say beside the journal, before anything is asked, what this run is."""
+        manifest = {"run_id": self._run_id, "sdk": self._sdk} | self._provenance().model_dump()
+        with replacing(folder.path / "manifest.json") as file:
+            file.write(json.dumps(manifest, indent=1, ensure_ascii=False).encode() + b"\n")
+
+    def journal_header(self) -> dict[str, Any]:
+        settings = self._plan.settings
+        return {
+            "run_id": self._run_id,
+            "sdk": self._sdk,
+            "settings": settings.model_dump(mode="json"),
+            "settings_sha256": settings.digest(),
+        }
+
+    def finish(
+        self,
+        folder: RunFolder,
+        journal: Journal,
+        halted: MemconformError | None,
+        daemon: DaemonRecord,
+        seeded: SeedRecord | None,
+    ) -> RunSummary:
+        """Write the result, summary first; the journal is closed with it.
+
+        Raises:
+            ResultsError: where the result cannot be written.
+        """
+        part = folder.path / "questions.part"
+        with replacing(part) as questions:
+            for result in self._results(journal):
+                self._count(result)
+                questions.write(result.model_dump_json().encode() + b"\n")
+        summary = self._summary(halted, daemon, seeded)
+        journal.close({"exit_code": summary.exit_code, "counts": summary.counts})
+        with replacing(folder.result) as target, part.open("rb") as questions:
+            _write_result(target, summary, questions)
+        part.unlink()
+        return summary
+
+    def _results(self, journal: Journal) -> Iterator[QuestionResult]:
+        settings = self._plan.settings
+        scenario = SCENARIOS[settings.scenario]
+        for row, question in enumerate(self._plan.selected):
+            if is_applicable(question, scenario):
+                yield fold(question, journal.read(row), settings.repeat)
+            else:
+                yield unasked(question, Verdict.NOT_APPLICABLE)
+
+    def _count(self, result: QuestionResult) -> None:
+        self._tally.add(result)
+        if result.verdict.measured and result.timings is not None:
+            for name, values in self._latency.items():
+                value = getattr(result.timings, name)
+                if value is not None:
+                    values.append(value)
+
+    def _summary(
+        self, halted: MemconformError | None, daemon: DaemonRecord, seeded: SeedRecord | None
+    ) -> RunSummary:
+        tally, plan, settings = self._tally, self._plan, self._plan.settings
+        incident = _incident(halted)
+        conclusion = conclude(tally, plan.floors, incident)
+        return RunSummary(
+            run_id=self._run_id,
+            sdk=self._sdk,
+            scenario=settings.scenario,
+            mode=settings.mode,
+            dataset=settings.dataset,
+            scorer=settings.scorer,
+            brain=settings.brain,
+            started_at=self._started.isoformat(),
+            finished_at=datetime.now(UTC).isoformat(),
+            total=tally.total,
+            passed=tally.passed,
+            pass_rate=tally.passed / tally.total if tally.total else None,
+            pass_rate_interval=wilson(tally.passed, tally.total),
+            pass_rate_answered=tally.passed / tally.measured if tally.measured else None,
+            mean_score=tally.score_sum / tally.measured if tally.measured else None,
+            counts={verdict: tally.counts[verdict] for verdict in Verdict},
+            unstable=tally.unstable,
+            latency=LatencySummary(
+                **{name: _quantile_summary(values) for name, values in self._latency.items()}
+            ),
+            floors=list(conclusion.floors),
+            exit_code=conclusion.exit_code,
+            reasons=list(conclusion.reasons),
+            incident=incident,
+            daemon=daemon,
+            seeded=seeded,
+            provenance=self._provenance(),
+        )
+
+    def _provenance(self) -> Provenance:
+        settings = self._plan.settings
+        return Provenance(
+            dataset_path=str(self._plan.selected.dataset.path),
+            dataset_sha256=settings.dataset_sha256,
+            git_revision=_git_revision(),
+            harness_version=__version__,
+            python_version=platform.python_version(),
+            host=f"{platform.system()} {platform.machine()}",
+            command=list(self._plan.command),
+            settings=settings.model_dump(mode="json"),
+            settings_sha256=settings.digest(),
+        )
+
+
+def _write_result(target: IO[bytes], summary: RunSummary, questions: IO[bytes]) -> None:
+    """The summary's object, opened again for the list of questions, one a line."""
+    head = json.dumps(summary.model_dump(mode="json"), indent=1, ensure_ascii=False)
+    target.write(head.removesuffix("\n}").encode() + b',\n "questions": [')
+    separator = b"\n"
+    for line in questions:
+        target.write(separator + line.rstrip(b"\n"))
+        separator = b",\n"
+    target.write(b"\n]\n}\n")
+
+
+def _incident(halted: MemconformError | None) -> Incident | None:
+    if halted is None:
+        return None
+    return Incident(
+        code=halted.code,
+        message=halted.message,
+        hint=halted.hint,
+        excerpt=halted.excerpt,
+        exit_code=halted.exit_code,
+    )
+
+
+def _quantile_summary(values: "array[float]") -> QuantileSummary | None:
+    found = quantiles(values)
+    return QuantileSummary(**found._asdict()) if found else None
+
+
+def _git_revision() -> str | None:
+    """The revision of the checkout in the working folder; None outside of one."""
+    try:
+        answer = subprocess.run(
+            ["git", "rev-parse", "HEAD"],  # noqa: S607 - the user's git, wherever it is
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.strip()

@@ -1,0 +1,219 @@
+"""Carries out a plan and tells what happens, as events."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from memconform.client.client import ContractClient
+from memconform.client.failures import CallError
+from memconform.contract.core import Version
+from memconform.contract.wire import CONTRACT_VERSION
+from memconform.daemons.runner import Daemon, Launch, SdkRunner
+from memconform.errors import DaemonError, ExitCode, MemconformError, UsageError
+from memconform.runs.asking import Asker, is_applicable
+from memconform.runs.assembly import Assembly
+from memconform.runs.events import (
+    BrainSeeded,
+    DaemonReady,
+    Event,
+    Noted,
+    QuestionFinished,
+    RunFinished,
+    RunHalted,
+    RunStarted,
+)
+from memconform.runs.journal import Journal
+from memconform.runs.plan import Plan
+from memconform.runs.results import DaemonRecord, SeedRecord
+from memconform.runs.seeding import corpus_documents, reference_documents, seed, settled
+from memconform.runs.store import RunFolder, new_run_id
+from memconform.scenarios import SCENARIOS
+from memconform.scoring.scorer import ExactScorer
+
+
+class InterruptedRunError(MemconformError):
+    exit_code = ExitCode.INTERRUPTED
+
+
+@dataclass(slots=True)
+class _Facts:
+    """What is learnt on the way about the daemon and its brain."""
+
+    daemon: Daemon | None = None
+    version: Version | None = None
+    seeded: SeedRecord | None = None
+
+    def record(self) -> DaemonRecord:
+        resources = self.daemon.resources() if self.daemon else None
+        return DaemonRecord(
+            name=self.version.name if self.version else None,
+            version=self.version.version if self.version else None,
+            build_hash=self.daemon.build_hash if self.daemon else None,
+            ready_ms=self.daemon.ready_ms if self.daemon else None,
+            rss_peak_bytes=resources.rss_peak_bytes if resources else None,
+            cpu_seconds=resources.cpu_seconds if resources else None,
+        )
+
+
+async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
+    """Run `plan` against the SDK of `runner`.
+
+    Whatever fails once questions could have been asked ends in a result that says so, the rest
+    of the questions `not_run`; so does a cancellation of the task that iterates.
+
+    Raises:
+        UsageError: where the plan cannot be carried out as it is; nothing is left behind.
+        ResultsError: where results cannot be written.
+    """
+    started = datetime.now(UTC)
+    run_id = new_run_id(started, runner.name, plan.settings.scenario)
+    folder = RunFolder(plan.output, run_id)
+    assembly = Assembly(plan, runner.name, run_id, started)
+    assembly.write_manifest(folder)
+    journal = Journal(folder.journal, assembly.journal_header())
+    facts = _Facts()
+    halted: MemconformError | None = None
+    yield RunStarted(
+        run_id, runner.name, plan.settings.scenario, plan.settings.mode, plan.selected.size
+    )
+    try:
+        async with aclosing(_stages(plan, runner, folder, journal, facts)) as events:
+            async for event in events:
+                if isinstance(event, RunHalted):
+                    halted = event.error
+                yield event
+    except UsageError:
+        journal.close({"ended": "usage error"})
+        folder.remove()
+        raise
+    except DaemonError as error:
+        halted = halted or error
+        yield RunHalted(error)
+    except asyncio.CancelledError:
+        halted = InterruptedRunError(
+            "interrupted", code="interrupted", hint="what was asked so far is kept"
+        )
+        yield RunHalted(halted)
+    summary = assembly.finish(folder, journal, halted, facts.record(), facts.seeded)
+    folder.drop_state()
+    yield RunFinished(summary, folder.result, folder.publish(started, runner.name))
+
+
+async def _stages(
+    plan: Plan, runner: SdkRunner, folder: RunFolder, journal: Journal, facts: _Facts
+) -> AsyncGenerator[Event, None]:
+    async for note in _build(runner):
+        yield Noted(note)
+    launch = Launch(run_id=folder.path.name, folder=folder.path, port=plan.port)
+    async with (
+        runner.serve(launch) as daemon,
+        ContractClient(
+            daemon.base_url, timeouts=plan.timeouts, connections=plan.concurrency + 1
+        ) as client,
+    ):
+        facts.daemon = daemon
+        yield DaemonReady(daemon.base_url, daemon.ready_ms)
+        facts.version = await _version(client)
+        facts.seeded = await _fill(plan, runner, client)
+        if facts.seeded is not None:
+            yield BrainSeeded(facts.seeded)
+        asker = Asker(
+            settings=plan.settings,
+            scenario=SCENARIOS[plan.settings.scenario],
+            scorer=ExactScorer(),
+            client=client,
+            daemon=daemon,
+            journal=journal,
+        )
+        try:
+            async with aclosing(_ask(plan, asker)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            asker.close()
+
+
+async def _build(runner: SdkRunner) -> AsyncGenerator[str, None]:
+    """Build, handing out what there is to say while it takes."""
+    notes: asyncio.Queue[str | None] = asyncio.Queue()
+    building = asyncio.create_task(runner.build(notes.put_nowait))
+    building.add_done_callback(lambda _: notes.put_nowait(None))
+    try:
+        while (note := await notes.get()) is not None:
+            yield note
+        await building
+    finally:
+        building.cancel()
+        await asyncio.gather(building, return_exceptions=True)
+
+
+async def _version(client: ContractClient) -> Version:
+    try:
+        version = await client.version()
+    except CallError as error:
+        raise DaemonError(
+            f"the daemon does not say its version: {error.message}",
+            code="no_version",
+            hint="GET /version answers name, version and contract",
+            excerpt=error.body,
+        ) from error
+    if version.contract != CONTRACT_VERSION:
+        raise DaemonError(
+            f"the daemon speaks contract {version.contract!r}, not {CONTRACT_VERSION!r}",
+            code="contract_version",
+            hint="use a harness of that contract's version",
+        )
+    return version
+
+
+async def _fill(plan: Plan, runner: SdkRunner, client: ContractClient) -> SeedRecord | None:
+    """Seed the brain, or make sure that there is one to ask."""
+    brain = plan.settings.brain
+    if plan.seeding is not None:
+        documents = (
+            reference_documents(plan.selected.dataset)
+            if plan.seeding == "reference"
+            else corpus_documents(plan.seeding)
+        )
+        return await seed(client, runner, brain, documents, plan.settings.mode)
+    try:
+        counts = await settled(client, brain)
+    except CallError as error:
+        if error.code == "http_404":
+            raise UsageError(
+                f"{runner.name} has no brain {brain!r}",
+                code="no_brain",
+                hint="seed one with --seed-reference-brain or --corpus DIR, or check --brain",
+            ) from error
+        raise DaemonError(
+            f"the state of brain {brain!r} is unknown: {error.message}",
+            code="brain_unknown",
+            hint="GET /v1/brains/{id} answers its counts",
+            excerpt=error.body,
+        ) from error
+    if counts.documents == 0:
+        raise UsageError(
+            f"brain {brain!r} is empty, so that every answer would be wrong",
+            code="empty_brain",
+            hint="seed it with --seed-reference-brain or --corpus DIR, or check --brain",
+        )
+    return None
+
+
+async def _ask(plan: Plan, asker: Asker) -> AsyncGenerator[Event, None]:
+    scenario = SCENARIOS[plan.settings.scenario]
+    asked = (
+        (row, question)
+        for row, question in enumerate(plan.selected)
+        if is_applicable(question, scenario)
+    )
+    first = next((q for q in plan.selected if is_applicable(q, scenario)), None)
+    if first is not None:
+        await asker.warm_up(first)
+    async with aclosing(asker.ask_all(asked, plan.concurrency)) as results:
+        async for result in results:
+            yield QuestionFinished(result)
+    if asker.halted is not None:
+        yield RunHalted(asker.halted)

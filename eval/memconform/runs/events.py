@@ -1,0 +1,58 @@
+"""What happens in a run, for whoever listens."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from memconform.errors import MemconformError
+from memconform.runs.results import QuestionResult, RunSummary, SeedRecord
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    run_id: str
+    sdk: str
+    scenario: str
+    mode: str
+    questions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """Something takes long, or is worth a line."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonReady:
+    base_url: str
+    ready_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class BrainSeeded:
+    seeded: SeedRecord
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionFinished:
+    result: QuestionResult
+
+
+@dataclass(frozen=True, slots=True)
+class RunHalted:
+    """The rest of the run is not run."""
+
+    error: MemconformError
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinished:
+    summary: RunSummary
+    result: Path
+    """The run's record, `…/runs/<run-id>/result.json`."""
+    copy: Path
+    """Its copy, `…/<date>/<sdk>.json`."""
+
+
+Event = RunStarted | Noted | DaemonReady | BrainSeeded | QuestionFinished | RunHalted | RunFinished

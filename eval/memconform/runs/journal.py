@@ -1,0 +1,136 @@
+"""The journal: what a run has learnt so far, safe against the harness being killed."""
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter
+
+from memconform.errors import ResultsError
+from memconform.runs.results import CallTimings, CitedChunk, Failure, RankedChunk, Record
+from memconform.scoring.verdicts import Verdict
+
+_FSYNC_SECONDS = 0.5
+
+
+class RetrievalRecord(Record):
+    stage: Literal["retrieval"] = "retrieval"
+    row: int
+    attempt: int
+    mode: str
+    ranking: list[RankedChunk]
+    trace: dict[str, Any]
+    timings: CallTimings
+
+
+class AnswerRecord(Record):
+    """The text that is scored, whether a reader wrote it or a search returned it."""
+
+    stage: Literal["answer"] = "answer"
+    row: int
+    attempt: int
+    text: str
+    citations: list[CitedChunk]
+
+
+class JudgementRecord(Record):
+    """Ends an attempt; one without a score was not measured, and says why."""
+
+    stage: Literal["judgement"] = "judgement"
+    row: int
+    attempt: int
+    verdict: Verdict
+    score: float | None
+    error: Failure | None
+
+
+StageRecord = RetrievalRecord | AnswerRecord | JudgementRecord
+
+_READER: TypeAdapter[StageRecord] = TypeAdapter(
+    Annotated[StageRecord, Field(discriminator="stage")]
+)
+
+
+class Journal:
+    """Append-only; each write reaches the kernel at once and the disk about half a second later.
+
+    Raises:
+        ResultsError: from every method, where the file cannot be written or read.
+    """
+
+    def __init__(self, path: Path, header: dict[str, Any]) -> None:
+        self.path = path
+        try:
+            self._file = path.open("xb", buffering=0)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        self._offset = 0
+        self._places: dict[int, list[int]] = {}
+        self._dirty = threading.Event()
+        self._closing = threading.Event()
+        self._sync_error: OSError | None = None
+        # A thread, because an fsync of some milliseconds would show up in the latencies.
+        self._syncer = threading.Thread(target=self._sync_often, name="journal-fsync", daemon=True)
+        self._syncer.start()
+        self._append(json.dumps({"stage": "header", **header}).encode() + b"\n")
+
+    def write(self, row: int, records: list[StageRecord]) -> None:
+        """Append the records of one attempt at a question."""
+        data = b"".join(record.model_dump_json().encode() + b"\n" for record in records)
+        self._places.setdefault(row, []).append(self._offset)
+        self._append(data)
+
+    def _append(self, data: bytes) -> None:
+        try:
+            if self._sync_error is not None:
+                raise self._sync_error
+            written = 0
+            while written < len(data):
+                written += self._file.write(data[written:])
+        except OSError as error:
+            raise self._unwritable(error) from error
+        self._offset += len(data)
+        self._dirty.set()
+
+    def _sync_often(self) -> None:
+        while not self._closing.wait(_FSYNC_SECONDS):
+            if self._dirty.is_set():
+                self._dirty.clear()
+                try:
+                    os.fsync(self._file.fileno())
+                except OSError as error:
+                    self._sync_error = error
+
+    def read(self, row: int) -> Iterator[StageRecord]:
+        """The records of one question, attempt after attempt, in the order of writing."""
+        with self.path.open("rb") as file:
+            for place in self._places.get(row, ()):
+                file.seek(place)
+                while True:
+                    record = _READER.validate_json(file.readline())
+                    yield record
+                    if isinstance(record, JudgementRecord):
+                        break
+
+    def close(self, footer: dict[str, Any]) -> None:
+        """End the journal; without this call it is the journal of a run that was cut short."""
+        self._closing.set()
+        self._syncer.join()
+        try:
+            self._append(json.dumps({"stage": "footer", **footer}).encode() + b"\n")
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise self._unwritable(error) from error
+        finally:
+            self._file.close()
+
+    def _unwritable(self, error: OSError) -> ResultsError:
+        return ResultsError(
+            f"{self.path}: {error.strerror}",
+            code="journal_unwritable",
+            hint="check free space and permissions of the results folder; what was measured"
+            f" so far is in {self.path}",
+        )

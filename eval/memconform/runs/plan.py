@@ -1,0 +1,85 @@
+"""What a run is asked to do."""
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from memconform.client.timing import Timeouts
+from memconform.contract.wire import CONTRACT_VERSION, Mode
+from memconform.datasets.selection import Selected
+from memconform.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """The least pass rate of all questions, or of those with a tag."""
+
+    rate: float
+    tag: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> "Floor":
+        """Read `0.9` or `tag:temporal=0.8`.
+
+        Raises:
+            UsageError: for anything else.
+        """
+        name, equals, value = text.rpartition("=")
+        tag = name.removeprefix("tag:")
+        try:
+            rate = float(value)
+        except ValueError:
+            rate = -1.0
+        if not 0 <= rate <= 1 or (equals and (not name.startswith("tag:") or not tag)):
+            raise UsageError(
+                f"--floor {text} is no floor",
+                code="bad_floor",
+                hint="write --floor 0.9, or --floor tag:NAME=0.8",
+            )
+        return cls(rate, tag if equals else None)
+
+
+class Settings(BaseModel):
+    """What decides the answers; two runs with the same settings ask the same of a daemon."""
+
+    model_config = ConfigDict(frozen=True)
+
+    dataset: str
+    dataset_sha256: str
+    questions: int
+    rows: list[int] | None
+    """Row numbers that were selected; None for all."""
+    scenario: str
+    mode: Mode
+    scorer: str
+    brain: str
+    top_k: int
+    candidate_k: int
+    rerank_top_n: int
+    allow_fallback: bool
+    repeat: int
+    seeding: str | None
+    """Where the brain's documents come from: `reference`, `corpus`, or what was there."""
+    contract: str = CONTRACT_VERSION
+
+    def digest(self) -> str:
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A run in full: its settings, and how it is carried out."""
+
+    settings: Settings
+    selected: Selected
+    output: Path
+    floors: tuple[Floor, ...]
+    seeding: Literal["reference"] | Path | None = None
+    """What the brain is filled with: reference answers, a folder, or nothing."""
+    port: int = 0
+    concurrency: int = 1
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    command: tuple[str, ...] = ()

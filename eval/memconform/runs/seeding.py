@@ -1,0 +1,263 @@
+"""Filling a brain, and proving that what went in can be found."""
+
+import asyncio
+import base64
+import mimetypes
+import re
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from memconform.client.client import ContractClient
+from memconform.client.failures import CallError, DaemonFailedError
+from memconform.contract.core import Brain, Filters, Ingested, IngestFile, SearchRequest
+from memconform.contract.wire import Mode
+from memconform.daemons.runner import SdkRunner
+from memconform.datasets.model import Dataset
+from memconform.errors import DaemonError, UsageError
+from memconform.runs.results import SeedRecord
+
+CONTENT_LIMIT = 8 * 2**20
+"""The contract's limit of one document, in bytes."""
+
+_BATCH_DOCUMENTS = 256
+_BATCH_BYTES = 4 * 2**20
+_PENDING_SECONDS = 60.0
+_PROBES = 8
+_PROBE_CHARACTERS = 1_000
+_PROBE_DEPTH = 50
+_WORD = re.compile(r"[^\W_]{2,}")
+_VECTOR_MODES = (Mode.SEMANTIC, Mode.HYBRID, Mode.HYBRID_RERANK)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    path: str
+    content: bytes
+    content_type: str
+
+
+def reference_documents(dataset: Dataset) -> Iterator[Document]:
+    """One document a row that has a reference answer, whichever rows are asked.
+
+    Raises:
+        UsageError: where no row has one.
+    """
+    empty = True
+    for row, question in enumerate(dataset, start=1):
+        if question.reference_answer is not None:
+            empty = False
+            name = re.sub(r"[^A-Za-z0-9.-]+", "-", question.id)[:80]
+            content = question.reference_answer.encode()
+            yield Document(f"reference/{row:06}-{name}.md", content, "text/markdown")
+    if empty:
+        raise UsageError(
+            f"{dataset.path}: no row has a reference_answer to seed a brain from",
+            code="nothing_to_seed",
+            hint="give --corpus DIR, or add reference_answer",
+        )
+
+
+def corpus_documents(folder: Path) -> Iterator[Document]:
+    """Every file below `folder`, but for names with a leading dot or underscore.
+
+    The contract keeps `_…` documents out of every index.
+
+    Raises:
+        UsageError: where the folder is missing or empty, or a file is too large.
+    """
+    files = [path for path in sorted(folder.rglob("*")) if _belongs(path, folder)]
+    if not files:
+        raise UsageError(
+            f"{folder} holds no document" if folder.is_dir() else f"{folder} is no folder",
+            code="corpus_empty",
+            hint="check --corpus",
+        )
+    for path in files:
+        size = path.stat().st_size
+        if size > CONTENT_LIMIT:
+            raise UsageError(
+                f"{path} has {size} bytes; a document may have {CONTENT_LIMIT}",
+                code="document_too_large",
+                hint="split the file",
+            )
+    for path in files:
+        kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+        yield Document(path.relative_to(folder).as_posix(), path.read_bytes(), kind)
+
+
+def _belongs(path: Path, folder: Path) -> bool:
+    hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+    indexed = not (hidden or path.name.startswith("_"))
+    return indexed and path.is_file() and not path.is_symlink()
+
+
+def refuse_foreign_brain(runner: SdkRunner, brain: str, *, allowed: bool) -> None:
+    """Raises UsageError where recreating `brain` could destroy what is not ours."""
+    if not (runner.owned or allowed or brain.startswith("mc-")):
+        raise UsageError(
+            f"seeding empties the brain {brain!r} of a daemon that the harness did not start",
+            code="foreign_brain",
+            hint="use --brain mc-…, or --i-own-this-brain if its content may go",
+        )
+
+
+async def seed(
+    client: ContractClient,
+    runner: SdkRunner,
+    brain: str,
+    documents: Iterable[Document],
+    mode: Mode,
+) -> SeedRecord:
+    """Recreate `brain`, ingest `documents`, and prove that they are searchable.
+
+    Raises:
+        DaemonError: where the daemon refuses, miscounts or does not find what it took in. A
+            corpus that is only half there would show up as a low score.
+    """
+    started = time.perf_counter()
+    probes: list[Document] = []
+    count = chunks = 0
+    try:
+        await client.delete_brain(brain)
+        await client.create_brain(brain)
+        for batch in _batches(documents):
+            chunks += await _ingest(client, runner, brain, batch)
+            count += len(batch)
+            _keep_probes(probes, batch)
+        counts = await settled(client, brain)
+        _refuse_miscount(counts, documents=count, chunks=chunks, mode=mode)
+        for document in probes[:: max(1, len(probes) // _PROBES)]:
+            await _probe(client, brain, document, mode)
+    except CallError as error:
+        raise DaemonError(
+            f"seeding brain {brain!r} failed: {error.message}",
+            code="seed_failed",
+            hint="nothing was asked, since the corpus is not complete",
+            excerpt=error.body,
+        ) from error
+    took = (time.perf_counter() - started) * 1e3
+    return SeedRecord(
+        documents=counts.documents, chunks=counts.chunks, vectors=counts.vectors, took_ms=took
+    )
+
+
+def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    batch: list[Document] = []
+    size = 0
+    for document in documents:
+        too_much = size + len(document.content) > _BATCH_BYTES
+        if batch and (too_much or len(batch) == _BATCH_DOCUMENTS):
+            yield batch
+            batch, size = [], 0
+        batch.append(document)
+        size += len(document.content)
+    if batch:
+        yield batch
+
+
+async def _ingest(
+    client: ContractClient, runner: SdkRunner, brain: str, batch: list[Document]
+) -> int:
+    """Send the batch as the daemon likes it; the number of chunks that it was made into."""
+    bodies = [
+        IngestFile(
+            path=document.path,
+            content_type=document.content_type,
+            content_base64=base64.b64encode(document.content).decode(),
+        )
+        for document in batch
+    ]
+    if runner.seed_via == "batch":
+        answers = (await client.ingest_batch(brain, bodies)).items
+    else:
+        answers = [await client.ingest_file(brain, body) for body in bodies]
+    if len(answers) != len(batch):
+        raise _incomplete(f"{len(batch)} documents were sent, {len(answers)} acknowledged")
+    for document, answer in zip(batch, answers, strict=True):
+        _refuse_other_document(document, answer)
+    return sum(answer.chunk_count for answer in answers)
+
+
+def _refuse_other_document(document: Document, answer: Ingested) -> None:
+    if (answer.path, answer.bytes) != (document.path, len(document.content)):
+        raise _incomplete(
+            f"{document.path} ({len(document.content)} bytes) was acknowledged as"
+            f" {answer.path} ({answer.bytes} bytes)"
+        )
+
+
+async def settled(client: ContractClient, brain: str) -> Brain:
+    """The brain's counts, once nothing is pending.
+
+    Raises:
+        DaemonError: where documents are still pending after a minute.
+    """
+    end = time.monotonic() + _PENDING_SECONDS
+    while (counts := await client.brain(brain)).pending:
+        if time.monotonic() > end:
+            raise _incomplete(
+                f"{counts.pending} documents of brain {brain!r} are still pending after"
+                f" {_PENDING_SECONDS:g} s"
+            )
+        await asyncio.sleep(0.1)
+    return counts
+
+
+def _refuse_miscount(counts: Brain, *, documents: int, chunks: int, mode: Mode) -> None:
+    if counts.documents != documents:
+        raise _incomplete(f"{documents} documents went in, the brain counts {counts.documents}")
+    if counts.chunks != chunks:
+        raise _incomplete(f"{chunks} chunks were acknowledged, the brain counts {counts.chunks}")
+    if mode in _VECTOR_MODES and counts.vectors not in (0, counts.chunks):
+        # None at all means no embedder: the mode is then not served, and its trace says so.
+        raise _incomplete(f"{counts.vectors} of {counts.chunks} chunks have a vector")
+
+
+def _keep_probes(probes: list[Document], batch: list[Document]) -> None:
+    """Keep documents that a search can be made from, a few of each batch."""
+    candidates = batch[:: max(1, len(batch) // _PROBES)]
+    probes.extend(document for document in candidates if _probe_query(document))
+
+
+def _probe_query(document: Document) -> str:
+    """The end of a text document; empty where it has no words, or only front matter might."""
+    try:
+        text = document.content.decode()[-_PROBE_CHARACTERS:]
+    except UnicodeDecodeError:
+        return ""
+    if document.content.startswith(b"---"):
+        return ""
+    return text if _WORD.search(text) else ""
+
+
+async def _probe(client: ContractClient, brain: str, document: Document, mode: Mode) -> None:
+    """Raises DaemonError unless searching for a document's own words brings it back."""
+    request = SearchRequest(
+        query=_probe_query(document),
+        top_k=_PROBE_DEPTH,
+        mode=mode,
+        filters=Filters(paths=[document.path]),
+    )
+    try:
+        answer, _ = await client.search(brain, request)
+    except DaemonFailedError as error:
+        if error.code != "http_400":
+            raise
+        # A daemon may refuse a filter; then the document must be among the best of all.
+        answer, _ = await client.search(brain, request.model_copy(update={"filters": None}))
+    if all(chunk.path != document.path for chunk in answer.chunks):
+        raise DaemonError(
+            f"{document.path} was ingested, but a search for its own words does not find it",
+            code="not_searchable",
+            hint="an ingest that answered 200 must be found by the very next search",
+        )
+
+
+def _incomplete(message: str) -> DaemonError:
+    return DaemonError(
+        message,
+        code="index_incomplete",
+        hint="nothing was asked, since a half-filled brain would look like a bad one",
+    )

@@ -1,0 +1,84 @@
+"""Where results lie: a folder a run, and a copy of each SDK's last run of the day."""
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import IO
+
+from memconform.errors import ResultsError
+
+
+def new_run_id(started: datetime, sdk: str, scenario: str) -> str:
+    """Sorts by time; the random end tells apart what starts in the same second."""
+    return f"{started:%Y%m%dT%H%M%SZ}-{sdk}-{scenario}-{secrets.token_hex(2)}"
+
+
+class RunFolder:
+    """`<output>/runs/<run-id>/`; every method raises ResultsError where it cannot write."""
+
+    def __init__(self, output: Path, run_id: str) -> None:
+        self.path = output / "runs" / run_id
+        self._output = output
+        try:
+            self.path.mkdir(parents=True)
+        except OSError as error:
+            raise _unwritable(self.path, error) from error
+
+    @property
+    def journal(self) -> Path:
+        return self.path / "journal.jsonl"
+
+    @property
+    def result(self) -> Path:
+        return self.path / "result.json"
+
+    def day_copy(self, started: datetime, sdk: str) -> Path:
+        return self._output / f"{started:%Y-%m-%d}" / f"{sdk}.json"
+
+    def publish(self, started: datetime, sdk: str) -> Path:
+        """Copy the result to `<output>/<date>/<sdk>.json`."""
+        target = self.day_copy(started, sdk)
+        with replacing(target) as copy, self.result.open("rb") as result:
+            shutil.copyfileobj(result, copy)
+        return target
+
+    def remove(self) -> None:
+        """Leave no trace of a run that never began."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def drop_state(self) -> None:
+        """Remove the daemon's state, which a result does not need."""
+        shutil.rmtree(self.path / "state", ignore_errors=True)
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[IO[bytes]]:
+    """A file that appears under its name whole, or not at all.
+
+    Raises:
+        ResultsError: where it cannot be written.
+    """
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    except OSError as error:
+        raise _unwritable(target, error) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _unwritable(path: Path, error: OSError) -> ResultsError:
+    return ResultsError(
+        f"cannot write {path}: {error.strerror}",
+        code="results_unwritable",
+        hint="choose another --output, or make room; the journal beside it holds what was measured",
+    )
