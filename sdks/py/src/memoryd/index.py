@@ -21,7 +21,8 @@ _FORMAT = "1"
 _ALLOWED = """
 SELECT id - 1 FROM chunks JOIN documents USING (path)
 WHERE NOT EXISTS (
-    SELECT 1 FROM json_each(:prefixes) WHERE substr(path, 1, length(value)) <> value
+    SELECT 1 FROM json_each(:prefixes) AS prefix
+    WHERE substr(documents.path, 1, length(prefix.value)) <> prefix.value
   )
   AND (:paths IS NULL OR path IN (SELECT value FROM json_each(:paths)))
   AND (:session_ids IS NULL OR session_id IN (SELECT value FROM json_each(:session_ids)))

@@ -1,0 +1,165 @@
+"""The faults that a scripted daemon can have, each in one place of what it sends."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from memconform.fakes.wire import Exchange
+
+Chunk = dict[str, Any]
+Event = tuple[str, Any]
+
+
+def encode(name: str, payload: Any) -> bytes:  # noqa: ANN401 - a fake may send anything
+    data = payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=False)
+    return f"event: {name}\ndata: {data}\n\n".encode()
+
+
+async def _die(_: Exchange) -> None:
+    sys.stderr.write("scripted: this is the end\n")
+    sys.stderr.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def _hang(_: Exchange) -> None:
+    await asyncio.sleep(3600)
+
+
+async def _drip(exchange: Exchange, data: bytes) -> None:
+    head, _, _ = data.partition(b"event: done")
+    await exchange.piece(head)
+    while True:
+        await exchange.piece(b": still here\n\n")
+        await asyncio.sleep(0.05)
+
+
+async def _drip_events(exchange: Exchange, data: bytes) -> None:
+    head, _, _ = data.partition(b"event: citation")
+    await exchange.piece(head)
+    while True:
+        await exchange.piece(encode(*_DELTA))
+        await asyncio.sleep(0.05)
+
+
+async def _cut(exchange: Exchange, data: bytes) -> None:
+    await exchange.piece(data[: len(data) // 2])
+    exchange.abort()
+
+
+async def _silent(exchange: Exchange, data: bytes) -> None:
+    await exchange.piece(data[: data.index(b"event: answer_delta")])
+    await asyncio.sleep(3600)
+
+
+async def _stay_open(exchange: Exchange, data: bytes) -> None:
+    await exchange.piece(data)
+    await asyncio.sleep(3600)
+
+
+async def _byte_by_byte(exchange: Exchange, data: bytes) -> None:
+    for index in range(len(data)):
+        await exchange.piece(data[index : index + 1])
+    await exchange.end_stream()
+
+
+async def _with_bom(exchange: Exchange, data: bytes) -> None:
+    await exchange.piece(b"\xef\xbb\xbf" + data)
+    await exchange.end_stream()
+
+
+def _replaced(line_end: str) -> Callable[[str, Any], bytes]:
+    return lambda name, payload: encode(name, payload).replace(b"\n", line_end.encode())
+
+
+def _noisy(name: str, payload: Any) -> bytes:  # noqa: ANN401 - a fake may send anything
+    """What the event-stream rules let a reader ignore."""
+    return b"retry: 3000\n: a comment\nid: 1\n\n" + encode("telemetry", {}) + encode(name, payload)
+
+
+def _without(*names: str) -> Callable[[list[Event]], list[Event]]:
+    return lambda events: [event for event in events if event[0] not in names]
+
+
+def _with_end(*added: Event, ok: bool = True) -> Callable[[list[Event]], list[Event]]:
+    """Replace `done` by `added` and a `done` of its own kind."""
+    return lambda events: [*events[:-1], *added, ("done", {"ok": ok})]
+
+
+_DELTA = ("answer_delta", {"text": "more "})
+_ERROR = ("error", {"code": "bad_gateway", "message": "the upstream is away"})
+
+EXCHANGE_FAULTS: dict[str, Callable[[Exchange], Awaitable[None]]] = {
+    "dies": _die,
+    "hangs": _hang,
+    "http_500": lambda e: e.problem(500, "internal_error", "boom"),
+    "html_200": lambda e: e.reply(200, b"<html><title>Welcome</title></html>", "text/html"),
+    "other_shape": lambda e: e.json({"hits": []}),
+}
+STREAM_FAULTS: dict[str, Callable[[Exchange, bytes], Awaitable[None]]] = {
+    "cuts_stream": _cut,
+    "silent_after_retrieve": _silent,
+    "drips_comments": _drip,
+    "drips_deltas": _drip_events,
+    "open_after_done": _stay_open,
+    "byte_by_byte": _byte_by_byte,
+    "bom": _with_bom,
+}
+EVENT_FAULTS: dict[str, Callable[[list[Event]], list[Event]]] = {
+    "bad_json_delta": lambda events: [events[0], ("answer_delta", '{"text": '), *events[1:]],
+    "done_twice": lambda events: [*events, events[-1]],
+    "delta_after_done": lambda events: [*events, _DELTA],
+    "delta_before_retrieve": lambda events: [_DELTA, *events],
+    "delta_after_citation": lambda events: [
+        *events[:-1],
+        ("answer_delta", {"text": "x"}),
+        events[-1],
+    ],
+    "retrieve_twice": lambda events: [events[0], *events],
+    "no_retrieve": _without("retrieve"),
+    "no_done": _without("done"),
+    "ok_after_error": _with_end(_ERROR),
+    "error": _with_end(_ERROR, ok=False),
+    "failed_without_error": _with_end(ok=False),
+    "empty_error": _with_end(("error", {"code": "x", "message": ""}), ok=False),
+    "answer_mismatch": lambda events: [*events[:-1], ("done", {"ok": True, "answer": "other"})],
+    "foreign_citation": lambda events: [
+        *events[:-1],
+        ("citation", {"chunkId": "elsewhere#0", "path": "elsewhere", "score": 1.0}),
+        events[-1],
+    ],
+}
+RANKING_FAULTS: dict[str, Callable[[list[Chunk]], list[Chunk]]] = {
+    "too_many_chunks": lambda chunks: [
+        {**chunks[0], "chunkId": f"{n}#0"} for n in range(1001) if chunks
+    ],
+    "chunk_twice": lambda chunks: [*chunks[:1], *chunks[:1]],
+    "rising_scores": lambda chunks: [
+        {**chunk, "score": float(n)} for n, chunk in enumerate(chunks)
+    ],
+    "nan_score": lambda chunks: [{**chunk, "score": float("nan")} for chunk in chunks],
+}
+ENCODINGS = {"crlf": _replaced("\r\n"), "cr": _replaced("\r"), "noise": _noisy}
+START_FAULTS = ("exits", "exits_after_noise", "never_listens")
+STATE_FAULTS = (
+    "never_healthy",
+    "other_contract",
+    "miscounts",
+    "stays_pending",
+    "not_searchable",
+    "truncates",
+    "mode_not_served",
+)
+FAULTS = (
+    "",
+    *START_FAULTS,
+    *STATE_FAULTS,
+    *EXCHANGE_FAULTS,
+    *STREAM_FAULTS,
+    *EVENT_FAULTS,
+    *RANKING_FAULTS,
+    *ENCODINGS,
+)

@@ -1,0 +1,56 @@
+"""The null server: answers every question at once with the same bytes.
+
+What a harness costs is what it takes longer against this than a bare loop of requests does.
+"""
+
+import asyncio
+import json
+import sys
+
+from memconform.fakes.wire import Exchange, Request, serve
+
+_CHUNKS = [
+    {
+        "chunkId": f"{n:032x}#0",
+        "documentId": f"{n:032x}",
+        "path": f"raw/note-{n}.md",
+        "score": 1.0 - n / 10,
+        "text": f"Note {n}: the answer is forty-two, as everybody in the office remembers.",
+    }
+    for n in range(5)
+]
+_TRACE = {
+    "requestedMode": "bm25",
+    "effectiveMode": "bm25",
+    "embedderUsed": False,
+    "reranked": False,
+    "fellBackToBm25": False,
+    "candidateK": 50,
+    "searchMs": 0.01,
+}
+_SEARCH = json.dumps({"chunks": _CHUNKS, "tookMs": 0.02, "trace": _TRACE}).encode()
+_EVENTS = [
+    ("retrieve", {"chunks": _CHUNKS, "topK": 5, "mode": "bm25", "trace": _TRACE}),
+    *(("answer_delta", {"text": word}) for word in ("The ", "answer ", "is ", "forty-two.")),
+    ("citation", {"chunkId": _CHUNKS[0]["chunkId"], "path": "raw/note-0.md", "score": 1.0}),
+    ("done", {"ok": True, "answer": "The answer is forty-two."}),
+]
+_ASK = "".join(f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in _EVENTS).encode()
+_BRAIN = {"documents": 5, "chunks": 5, "vectors": 0, "pending": 0}
+
+
+async def answer(request: Request, exchange: Exchange) -> None:
+    if request.path.endswith("/search"):
+        await exchange.reply(200, _SEARCH)
+    elif request.path.endswith("/ask"):
+        await exchange.reply(200, _ASK, "text/event-stream")
+    elif request.path == "/version":
+        await exchange.json({"name": "null", "version": "1", "contract": "1"})
+    elif request.path.startswith("/v1/brains/"):
+        await exchange.json({"brainId": request.path.rpartition("/")[2], **_BRAIN})
+    else:
+        await exchange.json({"ok": True})
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(answer, "127.0.0.1", int(sys.argv[1]) if len(sys.argv) > 1 else 0))

@@ -1,0 +1,217 @@
+"""A daemon that keeps the contract, but for one fault that it is told to have.
+
+    python -m memconform.fakes.scripted --addr HOST:PORT [--fault NAME] [--on TEXT]
+
+`--fault` names one of `FAULTS`; a fault of a question strikes where the question holds `--on`.
+"""
+
+import argparse
+import asyncio
+import base64
+import os
+import re
+import sys
+from typing import Any
+
+from memconform.fakes.faults import (
+    ENCODINGS,
+    EVENT_FAULTS,
+    EXCHANGE_FAULTS,
+    FAULTS,
+    RANKING_FAULTS,
+    STREAM_FAULTS,
+    Chunk,
+    Event,
+    encode,
+)
+from memconform.fakes.wire import Exchange, Request, serve
+
+_TERM = re.compile(r"[a-z0-9]+")
+
+
+class Brain:
+    """Ranks documents by the terms that they share with a query; good enough for a fake."""
+
+    def __init__(self) -> None:
+        self.documents: dict[str, str] = {}
+
+    def search(self, query: str, top_k: int, paths: list[str] | None) -> list[Chunk]:
+        wanted = set(_TERM.findall(query.lower()))
+        scored = [
+            (len(wanted.intersection(_TERM.findall(text.lower()))), path, text)
+            for path, text in self.documents.items()
+            if paths is None or path in paths
+        ]
+        best = sorted((hit for hit in scored if hit[0]), key=lambda hit: (-hit[0], hit[1]))
+        return [
+            {
+                "chunkId": f"{path}#0",
+                "documentId": path,
+                "path": path,
+                "score": float(score),
+                "text": text,
+            }
+            for score, path, text in best[:top_k]
+        ]
+
+
+class ScriptedDaemon:
+    def __init__(self, fault: str, on: str) -> None:
+        self._fault = fault
+        self._on = on
+        self._brains: dict[str, Brain] = {}
+
+    async def answer(self, request: Request, exchange: Exchange) -> None:
+        match (request.method, request.path.strip("/").split("/")):
+            case ("GET", ["healthz"]):
+                if self._fault == "never_healthy":
+                    await exchange.problem(503, "internal_error", "warming up for ever")
+                else:
+                    await exchange.json({"ok": True})
+            case ("GET", ["version"]):
+                await exchange.json(self._version())
+            case ("POST", ["v1", "brains"]):
+                await self._create(request, exchange)
+            case (_, ["v1", "brains", brain_id, *rest]) if brain_id in self._brains:
+                await self._in_brain(brain_id, rest, request, exchange)
+            case _:
+                await exchange.problem(404, "not_found", f"{request.method} {request.path}")
+
+    def _version(self) -> dict[str, Any]:
+        contract = "2" if self._fault == "other_contract" else "1"
+        run_id = os.environ.get("MEMCONFORM_RUN_ID")
+        return {"name": "scripted", "version": "1", "contract": contract, "runId": run_id}
+
+    async def _create(self, request: Request, exchange: Exchange) -> None:
+        brain_id = request.json()["brainId"]
+        self._brains[brain_id] = Brain()
+        await exchange.json(self._counts(brain_id), 201)
+
+    def _counts(self, brain_id: str) -> dict[str, Any]:
+        size = len(self._brains[brain_id].documents)
+        if self._fault == "miscounts":
+            size = max(0, size - 1)
+        pending = 3 if self._fault == "stays_pending" else 0
+        counts = {"documents": size, "chunks": size, "vectors": 0, "pending": pending}
+        return {"brainId": brain_id, **counts}
+
+    async def _in_brain(
+        self, brain_id: str, rest: list[str], request: Request, exchange: Exchange
+    ) -> None:
+        brain = self._brains[brain_id]
+        match (request.method, rest):
+            case ("GET", []):
+                await exchange.json(self._counts(brain_id))
+            case ("DELETE", []):
+                del self._brains[brain_id]
+                await exchange.raw(b"HTTP/1.1 204 X\r\n\r\n")
+            case ("POST", ["ingest", "file"]):
+                await exchange.json(self._ingest(brain, request.json()))
+            case ("POST", ["search"]):
+                await self._search(brain, request.json(), exchange)
+            case ("POST", ["ask"]):
+                await self._ask(brain, request.json(), exchange)
+            case _:
+                await exchange.problem(404, "not_found", request.path)
+
+    def _ingest(self, brain: Brain, body: dict[str, Any]) -> dict[str, Any]:
+        content = base64.b64decode(body["contentBase64"])
+        path = body["path"]
+        brain.documents[path] = "" if self._fault == "not_searchable" else content.decode()
+        size = len(content) - (self._fault == "truncates")
+        return {
+            "documentId": path,
+            "path": path,
+            "chunkCount": 1,
+            "bytes": size,
+            "tookMs": 0.1,
+        }
+
+    def _retrieve(self, brain: Brain, query: str, body: dict[str, Any]) -> dict[str, Any]:
+        strikes = self._strikes(query, body)
+        paths = (body.get("filters") or {}).get("paths")
+        chunks = brain.search(query, int(body.get("topK", 10)), paths)
+        if strikes and self._fault in RANKING_FAULTS:
+            chunks = RANKING_FAULTS[self._fault](chunks)
+        mode = "bm25" if body.get("mode") == "auto" else body.get("mode")
+        if strikes and self._fault == "mode_not_served":
+            mode = "semantic" if mode == "bm25" else "bm25"
+        trace = {
+            "requestedMode": body.get("mode"),
+            "effectiveMode": mode,
+            "embedderUsed": False,
+            "reranked": False,
+            "fellBackToBm25": False,
+            "candidateK": 50,
+            "searchMs": 0.1,
+        }
+        return {"chunks": chunks, "tookMs": 0.1, "trace": trace}
+
+    def _strikes(self, query: str, body: dict[str, Any]) -> bool:
+        """Whether the fault shows here; a search with filters is a probe and no question."""
+        return self._on in query and "filters" not in body
+
+    async def _search(self, brain: Brain, body: dict[str, Any], exchange: Exchange) -> None:
+        query = body["query"]
+        if self._strikes(query, body) and self._fault in EXCHANGE_FAULTS:
+            await EXCHANGE_FAULTS[self._fault](exchange)
+            return
+        await exchange.json(self._retrieve(brain, query, body))
+
+    async def _ask(self, brain: Brain, body: dict[str, Any], exchange: Exchange) -> None:
+        question = body["question"]
+        strikes = self._strikes(question, body)
+        if strikes and self._fault in EXCHANGE_FAULTS:
+            await EXCHANGE_FAULTS[self._fault](exchange)
+            return
+        found = self._retrieve(brain, question, body)
+        events = _events(found, int(body.get("topK", 5)))
+        if strikes and self._fault in EVENT_FAULTS:
+            events = EVENT_FAULTS[self._fault](events)
+        encoded = ENCODINGS.get(self._fault if strikes else "", encode)
+        await exchange.begin_stream()
+        data = b"".join(encoded(name, payload) for name, payload in events)
+        if strikes and self._fault in STREAM_FAULTS:
+            await STREAM_FAULTS[self._fault](exchange, data)
+            return
+        await exchange.piece(data)
+        await exchange.end_stream()
+
+
+def _events(found: dict[str, Any], top_k: int) -> list[Event]:
+    chunks, trace = found["chunks"], found["trace"]
+    retrieve = {"chunks": chunks, "topK": top_k, "mode": trace["effectiveMode"], "trace": trace}
+    answer = chunks[0]["text"] if chunks else "No information available."
+    deltas = [("answer_delta", {"text": word}) for word in re.findall(r"\S+\s*", answer)]
+    cited = [
+        ("citation", {key: chunk[key] for key in ("chunkId", "path", "score")})
+        for chunk in chunks[:1]
+    ]
+    return [("retrieve", retrieve), *deltas, *cited, ("done", {"ok": True, "answer": answer})]
+
+
+async def _main() -> int:
+    parser = argparse.ArgumentParser(prog="scripted")
+    parser.add_argument("--addr", required=True)
+    parser.add_argument("--fault", default="", choices=FAULTS)
+    parser.add_argument("--on", default="")
+    options = parser.parse_args()
+    if options.fault == "exits_after_noise":
+        sys.stderr.write("noise " * (1 << 18))
+    if options.fault in ("exits", "exits_after_noise"):
+        sys.stderr.write("scripted: no reason to live\n")
+        return 7
+    if options.fault == "never_listens":
+        await asyncio.sleep(3600)
+    host, _, port = options.addr.rpartition(":")
+    daemon = ScriptedDaemon(options.fault, options.on)
+    try:
+        await serve(daemon.answer, host, int(port))
+    except OSError as error:
+        sys.stderr.write(f"scripted: cannot listen on {options.addr}: {error.strerror}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(_main()))

@@ -1,0 +1,97 @@
+"""A small HTTP/1.1 server that can also say what a proper one refuses to."""
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> dict[str, Any]:
+        loaded = json.loads(self.body or b"{}")
+        return loaded if isinstance(loaded, dict) else {}
+
+
+class Exchange:
+    """One request's answer, down to its bytes."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+
+    async def raw(self, data: bytes) -> None:
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def reply(self, status: int, body: bytes, media_type: str = "application/json") -> None:
+        head = f"HTTP/1.1 {status} X\r\nContent-Type: {media_type}\r\n"
+        await self.raw(head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+
+    async def json(self, body: Mapping[str, Any], status: int = 200) -> None:
+        await self.reply(status, json.dumps(body).encode())
+
+    async def problem(self, status: int, code: str, detail: str) -> None:
+        body = {"status": status, "title": code, "detail": detail, "code": code}
+        await self.reply(status, json.dumps(body).encode(), "application/problem+json")
+
+    async def begin_stream(self) -> None:
+        await self.raw(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n"
+        )
+
+    async def piece(self, data: bytes) -> None:
+        """One chunk of a chunked body."""
+        await self.raw(b"%x\r\n%s\r\n" % (len(data), data))
+
+    async def end_stream(self) -> None:
+        await self.raw(b"0\r\n\r\n")
+
+    def abort(self) -> None:
+        """Break the connection as a crash would."""
+        self._writer.transport.abort()
+
+
+Handler = Callable[[Request, Exchange], Awaitable[None]]
+
+
+async def serve(handler: Handler, host: str, port: int) -> None:
+    """Serve until SIGTERM; says `listening on …` first."""
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            while (request := await _read_request(reader)) is not None:
+                await handler(request, Exchange(writer))
+        writer.close()
+
+    server = await asyncio.start_server(connected, host, port)
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    bound = server.sockets[0].getsockname()
+    sys.stdout.write(f"listening on http://{bound[0]}:{bound[1]}\n")
+    sys.stdout.flush()
+    await stop.wait()
+    server.close()
+
+
+async def _read_request(reader: asyncio.StreamReader) -> Request | None:
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError:
+        return None
+    first, *lines = head.decode("latin-1").split("\r\n")
+    method, path, _ = first.split(" ", 2)
+    headers = {
+        name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
+    }
+    body = await reader.readexactly(int(headers.get("content-length", 0)))
+    return Request(method, path, headers, body)

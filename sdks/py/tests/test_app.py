@@ -1,0 +1,145 @@
+"""The HTTP surface: what is refused, and how."""
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from memoryd.app import DECODED_LIMIT, create_app
+from memoryd.config import Config, ConfigError
+
+_ENV = {"JB_EMBED_PROVIDER": "fake", "JB_LLM_PROVIDER": "fake", "MEMCONFORM_RUN_ID": "run-7"}
+
+
+@pytest.fixture
+def http(tmp_path: Path) -> Iterator[TestClient]:
+    app = create_app(Config.from_env(tmp_path, _ENV))
+    with TestClient(app, raise_server_exceptions=False) as client:
+        client.post("/v1/brains", json={"brainId": "b"})
+        yield client
+
+
+def _document(path: str = "a.md", content: bytes = b"zebra") -> dict[str, Any]:
+    encoded = base64.b64encode(content).decode()
+    return {"path": path, "contentType": "text/plain", "contentBase64": encoded}
+
+
+def test_health_and_version(http: TestClient) -> None:
+    assert http.get("/healthz").json() == {"ok": True}
+    version = http.get("/version").json()
+    assert (version["contract"], version["runId"]) == ("1", "run-7")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("GET", "/nowhere", None, 404),
+        ("PUT", "/v1/brains", None, 405),
+        ("GET", "/v1/brains/b/search", None, 405),
+        ("POST", "/v1/brains", {"brainId": "b"}, 409),
+        ("POST", "/v1/brains", {"brainId": ".."}, 400),
+        ("POST", "/v1/brains", {"brainId": "a b"}, 400),
+        ("POST", "/v1/brains", {"brainId": "x" * 129}, 400),
+        ("POST", "/v1/brains", {"brainId": 7}, 400),
+        ("POST", "/v1/brains", None, 400),
+        ("GET", "/v1/brains/unknown", None, 404),
+        ("GET", "/v1/brains/%2e%2e", None, 400),
+        ("GET", "/v1/brains/b%2Fsearch", None, 404),
+        ("DELETE", "/v1/brains/b", None, 428),
+        ("DELETE", "/v1/brains/unknown", None, 404),
+        ("POST", "/v1/brains/b/search", {"query": ""}, 400),
+        ("POST", "/v1/brains/b/search", {"query": "  "}, 400),
+        ("POST", "/v1/brains/b/search", {"query": "x", "topK": 0}, 400),
+        ("POST", "/v1/brains/b/search", {"query": "x", "topK": 1001}, 400),
+        ("POST", "/v1/brains/b/search", {"query": "x", "topK": "5"}, 400),
+        ("POST", "/v1/brains/b/search", {"query": "x", "topK": True}, 400),
+        ("POST", "/v1/brains/b/search", {"query": "x", "mode": "magic"}, 400),
+        ("POST", "/v1/brains/b/search", {"query": "x", "questionDate": "yesterday"}, 400),
+        ("POST", "/v1/brains/b/search", {"query": "x", "questionDate": "2026-02-30"}, 400),
+        ("POST", "/v1/brains/b/search", {"query": "x", "filters": {"colour": "red"}}, 400),
+        ("POST", "/v1/brains/b/search", {"query": "x", "tuning": {"magic": 1}}, 400),
+        ("POST", "/v1/brains/b/search", {"query": "x", "tuning": {"fusion": "sum"}}, 400),
+        ("POST", "/v1/brains/b/search", [], 400),
+        ("POST", "/v1/brains/b/ask", {"question": ""}, 400),
+        ("POST", "/v1/brains/b/ask", {"question": "x", "readerMode": "wild"}, 400),
+        ("POST", "/v1/brains/unknown/ask", {"question": "x"}, 404),
+        ("POST", "/v1/brains/b/ingest/file", {"path": "a.md"}, 400),
+        ("POST", "/v1/brains/b/ingest/file", _document("../a.md"), 400),
+        ("POST", "/v1/brains/b/ingest/file", _document("/etc/passwd"), 400),
+        ("POST", "/v1/brains/b/ingest/file", _document("a//b"), 400),
+        ("POST", "/v1/brains/b/ingest/file", _document("a\\b"), 400),
+        ("POST", "/v1/brains/b/ingest/file", _document("a\0b"), 400),
+        ("POST", "/v1/brains/b/ingest/file", _document("x" * 251), 400),
+        ("POST", "/v1/brains/b/ingest/file", _document() | {"contentBase64": "!"}, 400),
+        ("POST", "/v1/brains/b/ingest/batch", {"documents": []}, 400),
+        ("POST", "/v1/brains/b/ingest/batch", {"documents": [_document()] * 1025}, 400),
+    ],
+)
+def test_what_is_wrong_is_a_problem(
+    http: TestClient, method: str, path: str, body: object, status: int
+) -> None:
+    answer = http.request(method, path, json=body)
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem = answer.json()
+    assert problem["status"] == status
+    assert {"title", "detail", "code"} <= problem.keys()
+    assert http.get("/v1/brains/b").json()["documents"] == 0
+
+
+@pytest.mark.parametrize("raw", [b"", b"null", b"{", b"\xff", b'"x"'])
+def test_a_body_that_is_no_object_is_refused(http: TestClient, raw: bytes) -> None:
+    assert http.post("/v1/brains/b/search", content=raw).status_code == 400
+
+
+def test_unknown_keys_are_ignored(http: TestClient) -> None:
+    assert http.post("/v1/brains/b/search", json={"query": "x", "colour": "red"}).is_success
+
+
+def test_a_bad_document_of_a_batch_stores_nothing_and_is_named(http: TestClient) -> None:
+    documents = [_document("a.md"), _document("b.md") | {"contentBase64": "*"}]
+    answer = http.post("/v1/brains/b/ingest/batch", json={"documents": documents})
+    assert answer.status_code == 400
+    assert "documents[1]" in answer.json()["detail"]
+    assert http.get("/v1/brains/b").json()["documents"] == 0
+
+
+@pytest.mark.parametrize(("extra", "status"), [(0, 200), (1, 413)])
+def test_the_size_limit_is_exact(http: TestClient, extra: int, status: int) -> None:
+    content = b"x" * (DECODED_LIMIT + extra)
+    answer = http.post("/v1/brains/b/ingest/file", json=_document(content=content))
+    assert answer.status_code == status
+    half = DECODED_LIMIT // 2
+    batch = [_document("a.md", b"x" * half), _document("b.md", b"x" * (half + extra))]
+    answer = http.post("/v1/brains/b/ingest/batch", json={"documents": batch})
+    assert answer.status_code == status
+
+
+def test_a_body_beyond_any_limit_is_refused(http: TestClient) -> None:
+    assert http.post("/v1/brains/b/search", content=b"x" * (17 * 2**20)).status_code == 413
+
+
+def test_an_allow_header_names_every_method(http: TestClient) -> None:
+    allowed = http.put("/v1/brains").headers["allow"]
+    assert {"GET", "POST"} <= {method.strip() for method in allowed.split(",")}
+
+
+def test_without_a_reader_ask_is_a_bad_gateway(tmp_path: Path) -> None:
+    with TestClient(create_app(Config.from_env(tmp_path, {}))) as http:
+        http.post("/v1/brains", json={"brainId": "b"})
+        assert http.post("/v1/brains/b/ask", json={"question": "x"}).status_code == 502
+
+
+def test_honoured_tuning_is_echoed(http: TestClient) -> None:
+    tuning = {"fusion": "rrf", "rrfK": 10, "recency": {"weight": 1}}
+    body = {"query": "zebra", "mode": "hybrid", "tuning": tuning}
+    trace = http.post("/v1/brains/b/search", json=body).json()["trace"]
+    assert trace["tuning"] == {"fusion": "rrf", "rrfK": 10}
+
+
+def test_an_unknown_provider_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="JB_LLM_PROVIDER=gpt"):
+        Config.from_env(tmp_path, {"JB_LLM_PROVIDER": "gpt"})

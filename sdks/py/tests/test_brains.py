@@ -1,0 +1,240 @@
+"""What a brain promises: replacing, isolation, order, and an index that follows the files."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memoryd.brains import BrainStore, NewDocument
+from memoryd.embedding import FeatureHash
+from memoryd.models import Mode, Retrieval
+from memoryd.problems import Problem
+from memoryd.search import retrieve
+
+_MODES: tuple[Mode, ...] = ("bm25", "semantic", "hybrid")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[BrainStore]:
+    store = BrainStore(tmp_path, FeatureHash())
+    yield store
+    store.close()
+
+
+def _new(path: str, text: str, **sidecar: object) -> NewDocument:
+    return NewDocument(path, text.encode(), {"contentType": "text/markdown", **sidecar})
+
+
+def _paths(
+    store: BrainStore, query: str, mode: Mode = "bm25", *, brain: str = "b", **request: object
+) -> list[str]:
+    body = Retrieval.model_validate({"mode": mode, **request})
+    return [str(c["path"]) for c in retrieve(store.get(brain), query, 100, body).chunks]
+
+
+def test_the_same_path_again_replaces(store: BrainStore) -> None:
+    brain = store.create("b", None)
+    brain.ingest([_new("a.md", "old zebra")])
+    brain.ingest([_new("a.md", "new giraffe"), _new("b.md", "zebra crossing")])
+    assert _paths(store, "zebra") == ["b.md"]
+    assert _paths(store, "giraffe") == ["a.md"]
+    assert brain.counts().documents == 2
+
+
+def test_the_same_title_is_another_document(store: BrainStore) -> None:
+    brain = store.create("b", None)
+    brain.ingest([_new("a.md", "zebra", title="T"), _new("b.md", "zebra", title="T")])
+    assert _paths(store, "zebra") == ["a.md", "b.md"]
+
+
+@pytest.mark.parametrize("mode", _MODES)
+def test_ties_are_broken_by_path(store: BrainStore, mode: Mode) -> None:
+    paths = ["b.md", "ä.md", "a.md", "Z.md", "a/b.md"]
+    store.create("b", None).ingest([_new(path, "the same words") for path in paths])
+    assert _paths(store, "same words", mode) == sorted(paths, key=str.encode)
+
+
+@pytest.mark.parametrize("mode", ["bm25", "semantic"])
+def test_ingest_order_changes_nothing(store: BrainStore, mode: Mode) -> None:
+    documents = [_new(f"{n}.md", f"note {n} zebra " + "giraffe " * (n % 5)) for n in range(40)]
+    store.create("b", None).ingest(documents)
+    other = store.create("c", None)
+    for document in reversed(documents):
+        other.ingest([document])
+    query = "giraffe note zebra"
+    assert _paths(store, query, mode) == _paths(store, query, mode, brain="c")
+
+
+def test_a_freed_slot_is_used_again_without_mixing_documents(store: BrainStore) -> None:
+    brain = store.create("b", None)
+    brain.ingest([_new(f"{n}.md", f"animal{n}") for n in range(5)])
+    brain.ingest([_new("2.md", "plant"), _new("9.md", "animal2")])
+    for mode in _MODES:
+        assert _paths(store, "animal2", mode)[0] == "9.md"
+        assert _paths(store, "plant", mode)[0] == "2.md"
+
+
+@pytest.mark.parametrize("mode", _MODES)
+def test_composed_and_decomposed_spellings_rank_alike(store: BrainStore, mode: Mode) -> None:
+    store.create("b", None).ingest([_new("a.md", "Caf\u00e9 Zo\u00eb"), _new("b.md", "Bar Zoe")])
+    composed = _paths(store, "caf\u00e9 zo\u00eb", mode)
+    assert composed == _paths(store, "cafe\u0301 zoe\u0308", mode)
+    assert composed[0] == "a.md"
+
+
+def test_a_query_without_terms_finds_nothing_by_keyword(store: BrainStore) -> None:
+    store.create("b", None).ingest([_new("a.md", "zebra")])
+    assert _paths(store, "? !") == []
+
+
+def test_a_query_of_many_terms_is_served(store: BrainStore) -> None:
+    store.create("b", None).ingest([_new("a.md", "word255"), _new("b.md", "word256")])
+    assert _paths(store, " ".join(f"word{n}" for n in range(400))) == ["a.md"]
+
+
+def test_query_syntax_has_no_meaning(store: BrainStore) -> None:
+    store.create("b", None).ingest([_new("a.md", "zebra"), _new("b.md", "near")])
+    assert _paths(store, 'NOT "zebra* AND (') == ["a.md"]
+
+
+def test_filters(store: BrainStore) -> None:
+    store.create("b", None).ingest(
+        [
+            _new("raw/a.md", "zebra", tags=["x", "y"], metadata={"session_id": "s1"}),
+            _new("raw_/b.md", "zebra", tags=["y"]),
+            _new("memory/global/c.md", "zebra", metadata={"session_id": "s2"}),
+            _new("memory/project/p/d.md", "zebra"),
+            _new("memory/project/pq/e.md", "zebra"),
+        ]
+    )
+    expected: list[tuple[dict[str, object], list[str]]] = [
+        ({"pathPrefix": "raw"}, ["raw/a.md", "raw_/b.md"]),
+        ({"scope": "raw"}, ["raw/a.md"]),
+        ({"scope": "global"}, ["memory/global/c.md"]),
+        ({"project": "p"}, ["memory/project/p/d.md"]),
+        ({"paths": ["raw/a.md", "nowhere"]}, ["raw/a.md"]),
+        ({"paths": []}, []),
+        ({"tags": ["x", "z"]}, ["raw/a.md"]),
+        ({"tags": ["y"], "pathPrefix": "raw/"}, ["raw/a.md"]),
+        ({"sessionIds": ["s2", "s1"]}, ["memory/global/c.md", "raw/a.md"]),
+        ({}, ["memory/global/c.md", "memory/project/p/d.md", "memory/project/pq/e.md"]),
+    ]
+    for filters, paths in expected:
+        for mode in _MODES:
+            assert _paths(store, "zebra", mode, filters=filters)[: len(paths) or 1] == paths
+
+
+def test_brains_do_not_leak(store: BrainStore) -> None:
+    store.create("b", None).ingest([_new("a.md", "zebra")])
+    store.create("c", None).ingest([_new("z.md", "zebra")])
+    assert _paths(store, "zebra") == ["a.md"]
+
+
+def test_a_recreated_brain_is_empty(store: BrainStore, tmp_path: Path) -> None:
+    store.create("b", "first").ingest([_new("a.md", "zebra", title="T")])
+    store.delete("b")
+    brain = store.create("b", None)
+    assert brain.counts().documents == 0
+    assert brain.description is None
+    assert _paths(store, "zebra") == []
+    assert not list((tmp_path / "meta").rglob("*.json"))
+
+
+def test_deleting_a_brain_spares_its_neighbours_index(store: BrainStore) -> None:
+    store.create("b", None)
+    store.create("b.sqlite", None).ingest([_new("a.md", "zebra")])
+    store.delete("b")
+    store.close()
+    assert _paths(store, "zebra", brain="b.sqlite") == ["a.md"]
+
+
+def test_a_file_and_a_folder_of_one_name_conflict(store: BrainStore) -> None:
+    brain = store.create("b", None)
+    brain.ingest([_new("a", "zebra"), _new("folder/x", "zebra")])
+    for documents in (
+        [_new("new.md", "giraffe"), _new("a/b", "giraffe")],
+        [_new("new.md", "giraffe"), _new("folder", "giraffe")],
+        [_new("new.md", "giraffe"), _new("c", "giraffe"), _new("c/d", "giraffe")],
+    ):
+        with pytest.raises(Problem) as caught:
+            brain.ingest(documents)
+        assert caught.value.code == "conflict"
+    assert _paths(store, "giraffe") == []
+
+
+def test_the_index_follows_the_files(tmp_path: Path) -> None:
+    store = BrainStore(tmp_path, FeatureHash())
+    store.create("b", None).ingest([_new(f"{n}.md", f"zebra{n}", tags=["t"]) for n in range(3)])
+    store.close()
+    folder = tmp_path / "brains" / "b"
+    (folder / "0.md").unlink()
+    (folder / "1.md").write_text("---\ntitle: New\ntags: [u]\n---\ngiraffe")
+    (folder / "sub").mkdir()
+    (folder / "sub" / "new.md").write_text("---\nkind: note\n---\nelephant")
+    (folder / "_hidden.md").write_text("elephant")
+    again = BrainStore(tmp_path, FeatureHash())
+    assert _paths(again, "zebra0 zebra1 zebra2") == ["2.md"]
+    assert _paths(again, "giraffe") == ["1.md"]
+    assert _paths(again, "elephant") == ["sub/new.md"]
+    assert _paths(again, "note title") == []
+    [found] = retrieve(again.get("b"), "elephant", 1, Retrieval(mode="bm25")).chunks
+    assert found["metadata"] == {"kind": "note"}
+    assert found["text"] == "elephant"
+    again.close()
+
+
+def test_an_index_of_another_embedder_is_rebuilt(tmp_path: Path) -> None:
+    without = BrainStore(tmp_path, None)
+    without.create("b", None).ingest([_new("a.md", "zebra")])
+    assert without.get("b").counts().vectors == 0
+    without.close()
+    store = BrainStore(tmp_path, FeatureHash())
+    assert store.get("b").counts().vectors == 1
+    assert _paths(store, "zebra", "semantic") == ["a.md"]
+    store.close()
+
+
+def test_a_second_daemon_builds_an_index_of_its_own(store: BrainStore, tmp_path: Path) -> None:
+    store.create("b", None).ingest([_new("a.md", "zebra")])
+    second = BrainStore(tmp_path, FeatureHash())
+    assert _paths(second, "zebra") == ["a.md"]
+    second.close()
+    assert _paths(store, "zebra") == ["a.md"]
+
+
+def test_a_failed_embedding_stores_nothing(tmp_path: Path) -> None:
+    class Broken(FeatureHash):
+        def embed(self, texts: object) -> list[object]:  # type: ignore[override]
+            raise Problem("bad_gateway", "no embedder")
+
+    store = BrainStore(tmp_path, Broken())
+    brain = store.create("b", None)
+    with pytest.raises(Problem):
+        brain.ingest([_new("a.md", "zebra")])
+    assert brain.counts().documents == 0
+    assert not list((tmp_path / "brains" / "b").iterdir())
+    store.close()
+
+
+def test_documents_that_are_no_text_are_kept_and_not_indexed(store: BrainStore) -> None:
+    brain = store.create("b", None)
+    [stored] = brain.ingest([NewDocument("a.bin", b"\xff\xfe", {"contentType": "x/y"})])
+    assert stored.chunks == 0
+    assert brain.counts().chunks == 0
+
+
+def test_without_embedder_the_trace_tells_of_the_fallback(tmp_path: Path) -> None:
+    store = BrainStore(tmp_path, None)
+    store.create("b", None).ingest([_new("a.md", "zebra")])
+    seen: dict[Mode, tuple[object, object]] = {}
+    for mode in ("auto", "bm25", "semantic", "hybrid", "hybrid-rerank"):
+        trace = retrieve(store.get("b"), "zebra", 5, Retrieval(mode=mode)).trace
+        seen[mode] = (trace["effectiveMode"], trace["fellBackToBm25"])
+    assert seen == {
+        "auto": ("bm25", False),
+        "bm25": ("bm25", False),
+        "semantic": ("bm25", True),
+        "hybrid": ("bm25", True),
+        "hybrid-rerank": ("bm25", True),
+    }
+    store.close()

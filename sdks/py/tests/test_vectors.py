@@ -1,0 +1,77 @@
+"""The vectors that every SDK is held to."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memoryd.chunking import chunk
+from memoryd.embedding import FeatureHash, fnv1a
+from memoryd.ranking import Hit, fuse_minmax, fuse_rrf, rounded
+from memoryd.reader import STOP_WORDS, read
+from memoryd.text import terms
+
+_FOLDER = Path(__file__).parents[2] / "vectors"
+
+
+def _vectors(name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    return loaded
+
+
+@pytest.mark.parametrize("case", _vectors("terms")["cases"], ids=lambda case: case["text"])
+def test_terms(case: dict[str, Any]) -> None:
+    assert terms(case["text"]) == case["terms"]
+
+
+@pytest.mark.parametrize("case", _vectors("chunking")["cases"], ids=str)
+def test_chunking(case: dict[str, Any]) -> None:
+    text = "".join(piece * times for piece, times in case["text"])
+    chunks = chunk(text)
+    assert [len(piece.encode()) for piece in chunks] == case["bytes"]
+    assert "".join(chunks) == text
+
+
+@pytest.mark.parametrize("case", _vectors("hash")["fnv1a32"], ids=lambda case: case["text"])
+def test_fnv1a(case: dict[str, Any]) -> None:
+    assert fnv1a(case["text"].encode()) == case["hash"]
+
+
+@pytest.mark.parametrize("case", _vectors("hash")["cases"], ids=lambda case: case["text"][:20])
+def test_feature_hash(case: dict[str, Any]) -> None:
+    [vector] = FeatureHash().embed([case["text"]])
+    values = {str(i): float(x) for i, x in enumerate(vector) if x}
+    assert values == case["values"]
+
+
+@pytest.mark.parametrize("case", _vectors("fusion")["rounding"], ids=str)
+def test_rounding(case: dict[str, Any]) -> None:
+    assert rounded(case["score"]) == case["rounded"]
+
+
+@pytest.mark.parametrize("case", _vectors("fusion")["cases"], ids=str)
+def test_fusion(case: dict[str, Any]) -> None:
+    names = sorted({name for leg in ("keyword", "vector") for name, _ in case[leg]})
+    keyword, vector = (
+        [Hit(names.index(name), score) for name, score in case[leg]]
+        for leg in ("keyword", "vector")
+    )
+    fused = (
+        fuse_rrf(keyword, vector, case["k"])
+        if case["fusion"] == "rrf"
+        else fuse_minmax(keyword, vector, case["alpha"])
+    )
+    ordered = sorted(fused, key=lambda hit: (-hit.score, hit.slot))
+    assert [[names[hit.slot], hit.score] for hit in ordered] == case["fused"]
+
+
+def test_stop_words() -> None:
+    assert sorted(STOP_WORDS) == _vectors("reader")["stop_words"]
+
+
+@pytest.mark.parametrize("case", _vectors("reader")["cases"], ids=str)
+def test_reader(case: dict[str, Any]) -> None:
+    answer = read(case["question"], case["chunks"])
+    assert (answer.text, answer.source) == (case["answer"], case["source"])
+    assert answer.deltas == case["deltas"]
