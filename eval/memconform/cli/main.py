@@ -1,11 +1,13 @@
 """The entry point; a verb's module is imported when the verb is called, so `--help` is quick."""
 
 import importlib
+import traceback
+from typing import NoReturn
 
 import click
 
 from memconform import __version__
-from memconform.errors import MemconformError, nearest
+from memconform.errors import ExitCode, MemconformError, nearest
 
 _VERBS = {
     "info": "Show the SDKs that are found, their toolchains, profiles and modes.",
@@ -48,8 +50,18 @@ def main() -> None:
     try:
         cli()
     except MemconformError as error:
-        click.echo(error.render(), err=True)
-        raise SystemExit(int(error.exit_code)) from None
+        _end(error.render(), error.exit_code)
+    except Exception:  # noqa: BLE001 - whatever it is, it must not end in 1, a measured verdict
+        _end(
+            f"{traceback.format_exc()}internal_error: this is a fault of memconform, not of a"
+            " daemon\n  try: report it with the lines above",
+            ExitCode.INTERNAL,
+        )
+
+
+def _end(message: str, code: ExitCode) -> NoReturn:
+    click.echo(message, err=True)
+    raise SystemExit(int(code))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Options that several verbs share."""
 
-import io
+import codecs
 import logging
 import sys
 from collections.abc import Iterator
@@ -43,7 +43,5 @@ def json_target(file: str) -> Iterator[IO[str]]:
     if file == "-":
         yield sys.stdout
         return
-    with replacing(Path(file)) as raw, io.TextIOWrapper(raw, encoding="utf-8") as text:
-        yield text
-        text.flush()
-        text.detach()
+    with replacing(Path(file)) as raw:
+        yield codecs.getwriter("utf-8")(raw)

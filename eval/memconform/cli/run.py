@@ -5,7 +5,7 @@ import json
 import signal
 import sys
 from collections.abc import Sequence
-from contextlib import aclosing, nullcontext
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -281,11 +281,10 @@ def _floors(given: Sequence[str]) -> tuple[Floor, ...]:
 
 
 async def _run_one(plan: Plan, runner: SdkRunner, *, quiet: bool) -> RunFinished:
-    async with aclosing(execute(plan, runner)) as events:
-        with nullcontext() if quiet else ConsoleReport() as report:
+    with ConsoleReport(quiet=quiet) as report:
+        async with aclosing(execute(plan, runner)) as events:
             async for event in events:
-                if report is not None:
-                    report.handle(event)
+                report.handle(event)
                 if isinstance(event, RunFinished):
                     return event
     raise RuntimeError("the run ended without its last event")

@@ -26,9 +26,13 @@ _VERDICT_STYLE = {Verdict.CORRECT: "green", Verdict.INCORRECT: "red", Verdict.AB
 
 
 class ConsoleReport:
-    """Listens to one run's events; writes to standard error, where a report is no data."""
+    """Listens to one run's events; writes to standard error, where a report is no data.
 
-    def __init__(self) -> None:
+    A quiet one still says what went wrong.
+    """
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
         self._console = Console(stderr=True, highlight=False, soft_wrap=True)
         self._digest = Digest()
         self._progress = Progress(
@@ -38,7 +42,7 @@ class ConsoleReport:
             TimeElapsedColumn(),
             console=self._console,
             transient=True,
-            disable=not self._console.is_terminal,
+            disable=quiet or not self._console.is_terminal,
         )
         self._task = self._progress.add_task("starting", total=None)
 
@@ -55,6 +59,20 @@ class ConsoleReport:
         self._progress.stop()
 
     def handle(self, event: Event) -> None:
+        match event:
+            case RunHalted():
+                self._progress.stop()
+                self._console.print(f"[red]{escape(event.error.render())}[/]")
+            case RunFinished():
+                self._progress.stop()
+                if not self._quiet:
+                    self._show(event.summary)
+                for reason in event.summary.reasons:
+                    self._console.print(f"[yellow]{escape(reason)}[/]")
+            case _ if not self._quiet:
+                self._follow(event)
+
+    def _follow(self, event: Event) -> None:
         match event:
             case RunStarted():
                 self._console.print(
@@ -76,12 +94,6 @@ class ConsoleReport:
             case QuestionFinished():
                 self._digest.add(event.result)
                 self._progress.advance(self._task)
-            case RunHalted():
-                self._progress.stop()
-                self._console.print(f"[red]{escape(event.error.render())}[/]")
-            case RunFinished():
-                self._progress.stop()
-                self._show(event.summary)
 
     def _show(self, summary: RunSummary) -> None:
         table = Table(show_header=False, title=None, title_justify="left")
@@ -98,8 +110,6 @@ class ConsoleReport:
                 self._console.print(f"[bold]{title}[/]")
                 for line in lines:
                     self._console.print(f"  {escape(line)}")
-        for reason in summary.reasons:
-            self._console.print(f"[yellow]{escape(reason)}[/]")
 
 
 def _rows(summary: RunSummary) -> list[tuple[str, str]]:

@@ -1,0 +1,129 @@
+"""What integration and negative tests share: the installed program, and scripted daemons."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+CHECKOUT = Path(__file__).parents[2]
+PROGRAM = Path(sys.executable).with_name("memconform")
+
+_ROWS = 12
+STRUCK = 7
+"""The row whose question a scripted fault strikes."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A finished call of the program."""
+
+    code: int
+    out: str
+    err: str
+    folder: Path
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """The result of the only run."""
+        [path] = (self.folder / "results" / "runs").glob("*/result.json")
+        loaded: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return loaded
+
+    @property
+    def question(self) -> dict[str, Any]:
+        """The result of the question that the fault struck."""
+        struck: dict[str, Any] = self.result["questions"][STRUCK]
+        return struck
+
+
+def processes_of(folder: Path) -> list[psutil.Process]:
+    """Daemons whose state lies below `folder`."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            home = process.environ().get("JB_HOME", "")
+        except psutil.Error:
+            continue
+        if home.startswith(str(folder)) and process.status() != psutil.STATUS_ZOMBIE:
+            found.append(process)
+    return found
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Path]:
+    """A folder to run in; no daemon that was started from it may be left."""
+    yield tmp_path
+    left = processes_of(tmp_path)
+    for process in left:
+        process.kill()
+    assert not left
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    """The shell that the program is called from."""
+    return {**os.environ, "OPENAI_API_KEY": "sk-canary", "COLUMNS": "200"}
+
+
+@pytest.fixture
+def memconform(workspace: Path, environment: dict[str, str]) -> Callable[..., Ended]:
+    def call(*args: str | Path, timeout: float = 100) -> Ended:
+        ended = subprocess.run(
+            [PROGRAM, *args],
+            cwd=workspace,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        return Ended(ended.returncode, ended.stdout, ended.stderr, workspace)
+
+    return call
+
+
+@pytest.fixture
+def dataset(workspace: Path) -> Path:
+    """Twelve questions, each answered by its own reference answer."""
+    rows = (
+        {
+            "id": f"q{n}",
+            "question": f"What is the secret word of box{n}?",
+            "expected_substrings": [f"word{n}x"],
+            "reference_answer": f"The secret of box{n} is word{n}x",
+        }
+        for n in range(_ROWS)
+    )
+    path = workspace / "boxes.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def scripted(workspace: Path) -> Callable[..., Path]:
+    """Writes the manifest of a scripted daemon with one fault; `shell` runs before it."""
+
+    def write(
+        fault: str = "", *, ready_s: float = 10, port: str = "announced", shell: str = ""
+    ) -> Path:
+        argv = ["{python}", "-m", "memconform.fakes.scripted", "--addr", "{addr}"]
+        argv += ["--fault", fault, "--on", f"box{STRUCK}?"] if fault else []
+        if shell:
+            argv = ["sh", "-c", f'{shell}; exec "$0" "$@"', *argv]
+        path = workspace / "sdk.toml"
+        path.write_text(
+            'name = "scripted"\nlanguage = "python"\n'
+            f"[serve]\nargv = {json.dumps(argv)}\nport = {json.dumps(port)}\n"
+            f"[ready]\ntimeout_s = {ready_s}\n"
+            '[capabilities]\nprofiles = ["core", "ask"]\nmodes = ["auto", "bm25"]\n'
+        )
+        return path
+
+    return write

@@ -1,0 +1,187 @@
+"""Daemons as processes: whose they are, what they see, and that none outlives the harness."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.conftest import PROGRAM, Ended, processes_of
+
+Call = Callable[..., Ended]
+Scripted = Callable[..., Path]
+
+
+def _until(condition: Callable[[], bool], seconds: float = 10) -> bool:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+@contextmanager
+def _hanging_run(
+    sdk: Path, dataset: Path, environment: dict[str, str]
+) -> Iterator[subprocess.Popen[str]]:
+    """A run whose eighth question never ends."""
+    command = ["run", "--sdk", sdk, "--dataset", dataset, "--scorer", "exact", "--quiet"]
+    command += ["--scenario", "search-retrieve-only", "--mode", "bm25", "--seed-reference-brain"]
+    process = subprocess.Popen(
+        [PROGRAM, *command],
+        cwd=dataset.parent,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _journalled(folder: Path) -> int:
+    return sum(
+        path.read_text().count('"judgement"')
+        for path in (folder / "results").glob("runs/*/journal.jsonl")
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_writes_its_result(
+    scripted: Scripted, dataset: Path, environment: dict[str, str], number: signal.Signals
+) -> None:
+    folder = dataset.parent
+    with _hanging_run(scripted("hangs"), dataset, environment) as run:
+        assert _until(lambda: _journalled(folder) == 7)
+        run.send_signal(number)
+        out, err = run.communicate(timeout=10)
+    ended = Ended(run.returncode, out, err, folder)
+    assert ended.code == 130
+    assert ended.result["counts"]["correct"] == 7
+    assert ended.result["counts"]["not_run"] == 5
+    assert ended.result["exit_code"] == 130
+    assert "scripted: 7/12 " in out
+    assert "interrupted" in err
+    assert not processes_of(folder)
+
+
+def test_no_daemon_outlives_a_killed_harness(
+    scripted: Scripted, dataset: Path, environment: dict[str, str]
+) -> None:
+    folder = dataset.parent
+    with _hanging_run(scripted("hangs"), dataset, environment) as run:
+        assert _until(lambda: _journalled(folder) == 7)
+        assert processes_of(folder)
+        run.kill()
+        run.wait()
+        assert _until(lambda: not processes_of(folder), 2)
+    assert _journalled(folder) == 7
+
+
+def test_a_daemon_that_ignores_sigterm_is_killed_with_its_children(
+    memconform: Call, scripted: Scripted, dataset: Path
+) -> None:
+    sdk = scripted()
+    # The shell ignores SIGTERM, and so do its children: a daemon in the background, a sleeper.
+    script = "trap '' TERM; sleep 1000 & exec "
+    text = sdk.read_text().replace(
+        '"{python}", "-m"', f'"sh", "-c", "{script}\\"$0\\" \\"$@\\"", "{{python}}", "-m"'
+    )
+    sdk.write_text(text)
+    started = time.monotonic()
+    ended = memconform(
+        *("run", "--sdk", sdk, "--dataset", dataset, "--scorer", "exact", "--mode", "bm25"),
+        *("--scenario", "search-retrieve-only", "--seed-reference-brain"),
+    )
+    assert ended.code == 0, ended.err
+    assert time.monotonic() - started < 20
+    assert not processes_of(ended.folder)
+
+
+def test_a_daemon_sees_only_what_its_manifest_names(
+    memconform: Call, scripted: Scripted, dataset: Path, environment: dict[str, str]
+) -> None:
+    environment |= {"JB_LLM_MODEL": "tiny", "SECRET_TOKEN": "canary"}
+    seen = dataset.parent / "seen.txt"
+    sdk = scripted()
+    env = f'env > {seen}; exec \\"$0\\" \\"$@\\"'
+    text = sdk.read_text().replace('"{python}", "-m"', f'"sh", "-c", "{env}", "{{python}}", "-m"')
+    text += '[env]\nset = { A_SETTING = "on", JB_LLM_MODEL = "default" }\npass = ["JB_LLM_MODEL"]\n'
+    sdk.write_text(text)
+    ended = memconform(
+        *("run", "--sdk", sdk, "--dataset", dataset, "--scorer", "exact", "--mode", "bm25"),
+        *("--scenario", "search-retrieve-only", "--seed-reference-brain"),
+    )
+    assert ended.code == 0, ended.err
+    daemon_saw = dict(line.partition("=")[::2] for line in seen.read_text().splitlines())
+    assert daemon_saw["A_SETTING"] == "on"
+    assert daemon_saw["JB_LLM_MODEL"] == "tiny"
+    assert daemon_saw["MEMCONFORM_RUN_ID"] == ended.result["run_id"]
+    assert not {"SECRET_TOKEN", "OPENAI_API_KEY"} & daemon_saw.keys()
+
+
+def test_a_stranger_on_the_port_is_not_taken_for_the_daemon(
+    memconform: Call, scripted: Scripted, dataset: Path
+) -> None:
+    stranger = subprocess.Popen(
+        [sys.executable, "-m", "memconform.fakes.null", "0"], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert stranger.stdout is not None
+        port = stranger.stdout.readline().rpartition(":")[2].strip()
+        sdk = scripted("never_listens", ready_s=5, port="chosen")
+        # Our daemon never listens, and its port is one on which somebody healthy answers.
+        sdk.write_text(sdk.read_text() + "".join(()))
+        text = sdk.read_text().replace('port = "chosen"', 'port = "announced"')
+        text = text.replace(
+            '"{python}", "-m"',
+            f'"sh", "-c", "echo listening on http://127.0.0.1:{port}; exec \\"$0\\" \\"$@\\"", "{{python}}", "-m"',
+        )
+        sdk.write_text(text)
+        ended = memconform(
+            *("run", "--sdk", sdk, "--dataset", dataset, "--scorer", "exact", "--mode", "bm25"),
+            *("--scenario", "search-retrieve-only", "--seed-reference-brain"),
+        )
+    finally:
+        stranger.kill()
+        stranger.communicate()
+    assert ended.code == 3
+    assert ended.result["incident"]["code"] == "daemon_not_ours"
+    assert f"(pid {stranger.pid})" in ended.err
+
+
+def test_a_running_daemon_is_used_and_left_running(
+    memconform: Call, dataset: Path, environment: dict[str, str]
+) -> None:
+    command = [sys.executable, "-m", "memconform.fakes.scripted", "--addr", "127.0.0.1:0"]
+    daemon = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    try:
+        assert daemon.stdout is not None
+        url = daemon.stdout.readline().split()[-1]
+        common = ("run", "--sdk", f"url:{url}", "--dataset", dataset, "--scorer", "exact")
+        common += ("--scenario", "search-retrieve-only", "--mode", "bm25")
+        ended = memconform(*common, "--brain", "mc-test", "--seed-reference-brain")
+        assert ended.code == 0, ended.err
+        assert ended.result["daemon"]["ready_ms"] is None
+        again = memconform(*common, "--brain", "mc-test")
+        assert again.code == 0, again.err
+        assert httpx.get(f"{url}/healthz").status_code == 200
+        httpx.post(f"{url}/v1/brains", json={"brainId": "empty"})
+        empty = memconform(*common, "--brain", "empty")
+        assert empty.code == 2
+        assert "is empty, so that every answer would be wrong" in empty.err
+    finally:
+        os.kill(daemon.pid, signal.SIGTERM)
+        daemon.wait(timeout=5)
+        daemon.communicate()

@@ -1,0 +1,129 @@
+"""Bad input: a clear error, the right exit code, and nothing left behind."""
+
+import json
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import CHECKOUT, Ended
+
+Call = Callable[..., Ended]
+Scripted = Callable[..., Path]
+
+_PY = str(CHECKOUT / "sdks" / "py" / "sdk.toml")
+_EXACT = ("--scorer", "exact", "--scenario", "search-retrieve-only")
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "says"),
+    [
+        (("--sdk", "pyy"), 2, "no SDK 'pyy'"),
+        (("--sdk", "nowhere/sdk.toml"), 2, "nowhere/sdk.toml: No such file"),
+        (("--sdk", _PY, "--dataset", "smok"), 2, "did you mean 'smoke'?"),
+        (("--sdk", _PY, "--dataset", "nowhere.jsonl"), 2, "no dataset 'nowhere.jsonl'"),
+        (("--sdk", _PY, "--scorer", "judge"), 2, "use --scorer exact"),
+        (("--sdk", _PY, "--mode", "hybrid-rerank"), 2, "does not claim mode hybrid-rerank"),
+        (("--sdk", _PY, "--mode", "magic"), 2, "Invalid value for '--mode'"),
+        (("--sdk", _PY, "--floor", "1.5"), 2, "--floor 1.5 is no floor"),
+        (("--sdk", _PY, "--ids", "smoke-99"), 2, "no question 'smoke-99'"),
+        (("--sdk", _PY, "--tag", "geografy"), 4, "did you mean 'geography'?"),
+        (("--sdk", _PY, "--corpus", "nowhere"), 2, "nowhere is no folder"),
+        (("--sdk", _PY, "--corpus", ".", "--seed-reference-brain"), 2, "both fill the brain"),
+        (("--sdk", _PY), 2, "has no brain 'eval'"),
+        (("--sdk", "url:http://127.0.0.1:9", "--seed-reference-brain"), 2, "use --brain mc-"),
+        (("--sdk", "url:http://127.0.0.1:9"), 3, "is the daemon running"),
+        (("--timeout", "0", "--sdk", _PY), 2, "Invalid value for '--timeout'"),
+        ((), 2, "Missing option '--sdk'"),
+    ],
+)
+def test_bad_input(memconform: Call, args: tuple[str, ...], code: int, says: str) -> None:
+    ended = memconform("run", "--dataset", "smoke", *_EXACT, *args)
+    assert (ended.code, ended.out if code == 2 else "") == (code, "")
+    assert says in ended.err
+    assert "Traceback" not in ended.err
+    assert not list(ended.folder.glob("results/runs/*/result.json")) or code == 3
+    assert not list(ended.folder.glob("results/runs/*")) or code == 3
+
+
+def test_a_bad_line_names_file_and_line(memconform: Call, dataset: Path) -> None:
+    lines = dataset.read_text().splitlines()
+    lines[4] = lines[4][:-3]
+    dataset.write_text("\n".join(lines))
+    ended = memconform("run", "--sdk", _PY, "--dataset", dataset, *_EXACT)
+    assert ended.code == 2
+    assert f"{dataset}:5: bad JSON at column" in ended.err
+
+
+def test_an_unknown_command_gets_the_nearest_name(memconform: Call) -> None:
+    ended = memconform("rum")
+    assert ended.code == 2
+    assert "did you mean 'run'?" in ended.err
+
+
+def test_a_taken_port_is_named_with_its_owner(memconform: Call) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = memconform(
+            *("run", "--sdk", _PY, "--dataset", "smoke", *_EXACT),
+            *("--seed-reference-brain", "--port", str(port)),
+        )
+    assert ended.code == 3
+    assert f"port {port} is taken by " in ended.err
+    assert "(pid " in ended.err
+    assert ended.result["counts"]["not_run"] == 20
+
+
+def test_a_build_that_fails_shows_the_tail_of_its_log(
+    memconform: Call, scripted: Scripted, dataset: Path
+) -> None:
+    sdk = scripted()
+    build = '[build]\ncommand = ["sh", "-c", "echo no luck today; exit 9"]\ninputs = ["*.jsonl"]\n'
+    sdk.write_text(sdk.read_text() + build)
+    ended = memconform("run", "--sdk", sdk, "--dataset", dataset, *_EXACT, "--seed-reference-brain")
+    assert ended.code == 3
+    assert "building scripted failed: exit status 9" in ended.err
+    assert "no luck today" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("addition", "code", "says"),
+    [
+        ('requires = ["no-such-tool"]', 3, "needs 'no-such-tool', which is not on PATH"),
+        ('colour = "red"', 2, "colour: unknown key"),
+    ],
+)
+def test_a_manifest_that_cannot_be_served(
+    memconform: Call, scripted: Scripted, dataset: Path, addition: str, code: int, says: str
+) -> None:
+    sdk = scripted()
+    sdk.write_text(f"{addition}\n{sdk.read_text()}")
+    ended = memconform("run", "--sdk", sdk, "--dataset", dataset, *_EXACT, "--seed-reference-brain")
+    assert ended.code == code
+    assert says in ended.err
+
+
+def test_a_results_folder_that_cannot_be_written(memconform: Call) -> None:
+    memconform_results = memconform("info").folder / "file"
+    memconform_results.write_text("in the way")
+    ended = memconform(
+        *("run", "--sdk", _PY, "--dataset", "smoke", *_EXACT),
+        *("--seed-reference-brain", "--output", memconform_results),
+    )
+    assert ended.code == 70
+    assert "cannot write" in ended.err
+
+
+def test_info(memconform: Call, scripted: Scripted) -> None:
+    scripted()
+    folder = memconform("info").folder
+    (folder / "memconform.toml").write_text('[sdks]\nmine = "sdk.toml"\nbad = "none.toml"\n')
+    info = json.loads(memconform("info", "--json", "-").out)
+    sdks = {sdk["name"]: sdk for sdk in info["sdks"]}
+    assert sdks["py"]["profiles"] == ["core", "ask"]
+    assert sdks["mine"]["modes"] == ["auto", "bm25"]
+    assert "No such file" in sdks["bad"]["error"]
+    assert info["toolchains"]["python"].startswith("Python 3")
+    assert "smoke" in info["datasets"]
+    assert "cannot run here" not in memconform("info").out

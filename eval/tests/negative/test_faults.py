@@ -1,0 +1,205 @@
+"""Every way in which a daemon can fail a question, and the verdict in which that ends."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import STRUCK, Ended
+
+Call = Callable[..., Ended]
+Scripted = Callable[..., Path]
+
+_QUICK = ("--timeout", "4", "--timeout-first", "0.6", "--timeout-gap", "0.6")
+
+
+def _run(memconform: Call, sdk: Path, dataset: Path, scenario: str, *more: str) -> Ended:
+    return memconform(
+        *("run", "--sdk", sdk, "--dataset", dataset, "--scorer", "exact"),
+        *("--scenario", scenario, "--mode", "bm25", "--seed-reference-brain", *_QUICK, *more),
+    )
+
+
+def test_a_good_daemon_passes_every_question(
+    memconform: Call, scripted: Scripted, dataset: Path
+) -> None:
+    for scenario in ("search-retrieve-only", "ask-basic", "ask-augmented"):
+        ended = memconform(
+            *("run", "--sdk", scripted(), "--dataset", dataset, "--scorer", "exact"),
+            *("--scenario", scenario, "--mode", "bm25", "--seed-reference-brain"),
+        )
+        assert ended.code == 0, ended.err
+        assert ended.out.startswith("scripted: 12/12 pass_rate=1.0000 mean_score=1.0000 -> ")
+
+
+_BOTH = {
+    "http_500": ("daemon_error", "http_500"),
+    "html_200": ("protocol_error", None),
+    "other_shape": ("protocol_error", None),
+    "hangs": ("timeout", "timeout"),
+    "mode_not_served": ("daemon_error", "mode_not_served"),
+    "too_many_chunks": ("protocol_error", "bad_ranking"),
+    "chunk_twice": ("protocol_error", "bad_ranking"),
+    "rising_scores": ("protocol_error", "bad_ranking"),
+    "nan_score": ("protocol_error", None),
+}
+_STREAM = {
+    "cuts_stream": ("daemon_error", "connection_broken"),
+    "silent_after_retrieve": ("timeout", "timeout"),
+    "drips_comments": ("timeout", "timeout"),
+    "open_after_done": ("protocol_error", "open_after_done"),
+    "bad_json_delta": ("protocol_error", "bad_event"),
+    "done_twice": ("protocol_error", "event_after_done"),
+    "delta_after_done": ("protocol_error", "event_after_done"),
+    "delta_before_retrieve": ("protocol_error", "event_order"),
+    "delta_after_citation": ("protocol_error", "event_order"),
+    "retrieve_twice": ("protocol_error", "event_order"),
+    "no_retrieve": ("protocol_error", "event_order"),
+    "no_done": ("protocol_error", "stream_ended_early"),
+    "ok_after_error": ("protocol_error", "ok_after_error"),
+    "error": ("daemon_error", "reader_failed"),
+    "failed_without_error": ("protocol_error", "failed_without_error"),
+    "empty_error": ("protocol_error", "bad_event"),
+    "answer_mismatch": ("protocol_error", "answer_mismatch"),
+    "foreign_citation": ("protocol_error", "bad_citation"),
+}
+
+
+@pytest.mark.parametrize(
+    ("scenario", "fault", "verdict", "code"),
+    [
+        *(("search-retrieve-only", fault, *end) for fault, end in _BOTH.items()),
+        *(("ask-basic", fault, *end) for fault, end in (_BOTH | _STREAM).items()),
+    ],
+)
+def test_one_bad_question_is_not_measured_and_the_rest_is(
+    memconform: Call,
+    scripted: Scripted,
+    dataset: Path,
+    scenario: str,
+    fault: str,
+    verdict: str,
+    code: str | None,
+) -> None:
+    ended = _run(memconform, scripted(fault), dataset, scenario)
+    assert ended.question["verdict"] == verdict
+    assert ended.question["score"] is None
+    assert code is None or ended.question["error"]["code"] == code
+    result = ended.result
+    assert result["counts"]["correct"] == 11
+    assert result["counts"][verdict] == 1
+    assert (result["passed"], result["total"]) == (11, 12)
+    assert result["mean_score"] == 1.0
+    # 11 of 12 is above the floor, and the twelfth is named all the same.
+    assert ended.code == result["exit_code"] == 0
+    assert f"1 of 12 questions were not measured: 1 {verdict}" in ended.err
+    assert "11/12 pass_rate=0.9167" in ended.out
+
+
+@pytest.mark.parametrize("fault", ["crlf", "cr", "bom", "byte_by_byte", "noise"])
+def test_what_event_streams_allow_is_scored_as_plain_lines_are(
+    memconform: Call, scripted: Scripted, dataset: Path, fault: str
+) -> None:
+    ended = _run(memconform, scripted(fault), dataset, "ask-basic")
+    assert ended.question["answer"] == f"The secret of box{STRUCK} is word{STRUCK}x"
+    assert (ended.code, ended.result["passed"]) == (0, 12)
+
+
+def test_an_endless_answer_ends_at_the_total_limit(
+    memconform: Call, scripted: Scripted, dataset: Path
+) -> None:
+    ended = _run(memconform, scripted("drips_deltas"), dataset, "ask-basic", "--timeout", "1")
+    assert ended.question["verdict"] == "timeout"
+
+
+@pytest.mark.parametrize("concurrency", ["1", "4"])
+def test_a_daemon_that_dies_ends_the_run_and_keeps_what_was_measured(
+    memconform: Call, scripted: Scripted, dataset: Path, concurrency: str
+) -> None:
+    ended = _run(
+        *(memconform, scripted("dies"), dataset, "search-retrieve-only"),
+        *("--concurrency", concurrency),
+    )
+    assert ended.code == 3
+    assert ended.question["verdict"] == "daemon_error"
+    assert ended.question["error"]["code"] == "daemon_died"
+    result = ended.result
+    assert result["incident"]["code"] == "daemon_died"
+    assert "killed by SIGKILL" in result["incident"]["message"]
+    assert "this is the end" in ended.err
+    assert result["counts"]["incorrect"] == 0
+    if concurrency == "1":
+        assert result["counts"]["correct"] == 7
+        assert result["counts"]["not_run"] == 4
+
+
+def test_three_timeouts_in_a_row_end_the_run(
+    memconform: Call, scripted: Scripted, dataset: Path
+) -> None:
+    sdk = scripted("hangs")
+    sdk.write_text(sdk.read_text().replace(f"box{STRUCK}?", "What"))
+    ended = _run(memconform, sdk, dataset, "search-retrieve-only")
+    assert ended.code == 3
+    counts = ended.result["counts"]
+    assert (counts["timeout"], counts["not_run"]) == (3, 9)
+    assert ended.result["incident"]["code"] == "timeouts_in_a_row"
+
+
+def test_a_low_score_alone_exits_1(memconform: Call, scripted: Scripted, dataset: Path) -> None:
+    dataset.write_text(dataset.read_text().replace('["word3x"]', '["elsewhere"]'))
+    dataset.write_text(dataset.read_text().replace('["word4x"]', '["elsewhere"]'))
+    ended = _run(memconform, scripted(), dataset, "search-retrieve-only")
+    assert ended.code == 1
+    assert "pass rate 0.833 is below the floor 0.900" in ended.err
+    assert "q3: incorrect" in ended.err
+
+
+def test_unmeasured_questions_that_decide_the_floor_exit_3(
+    memconform: Call, scripted: Scripted, dataset: Path
+) -> None:
+    ended = _run(
+        *(memconform, scripted("http_500"), dataset, "search-retrieve-only"),
+        *("--floor", "0.95"),
+    )
+    assert ended.code == 3
+    assert "the unmeasured questions decide" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        ("not_searchable", "not_searchable"),
+        ("miscounts", "index_incomplete"),
+        ("truncates", "index_incomplete"),
+        ("other_contract", "contract_version"),
+    ],
+)
+def test_a_brain_that_is_not_whole_is_never_asked(
+    memconform: Call, scripted: Scripted, dataset: Path, fault: str, code: str
+) -> None:
+    ended = _run(memconform, scripted(fault), dataset, "search-retrieve-only")
+    assert ended.code == 3
+    assert ended.result["incident"]["code"] == code
+    assert ended.result["counts"]["not_run"] == 12
+    assert ended.result["mean_score"] is None
+    assert "pass_rate=0.0000 mean_score=none" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "says"),
+    [
+        ("exits", "daemon_exited", "exit status 7"),
+        ("exits_after_noise", "daemon_exited", "exit status 7"),
+        ("never_healthy", "daemon_not_ready", "not healthy 1 s after"),
+        ("never_listens", "daemon_not_ready", "not healthy 1 s after"),
+    ],
+)
+def test_a_daemon_that_does_not_start_says_why(
+    memconform: Call, scripted: Scripted, dataset: Path, fault: str, code: str, says: str
+) -> None:
+    ended = _run(memconform, scripted(fault, ready_s=1), dataset, "search-retrieve-only")
+    assert ended.code == 3
+    assert ended.result["incident"]["code"] == code
+    assert says in ended.err
+    if code == "daemon_exited":
+        assert "no reason to live" in ended.err

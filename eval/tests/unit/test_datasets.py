@@ -1,0 +1,114 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from memconform.datasets.model import Dataset
+from memconform.datasets.registry import open_dataset, shipped
+from memconform.datasets.selection import Selection, select
+from memconform.errors import NothingSelectedError, UsageError
+
+
+def _write(folder: Path, *lines: str | bytes) -> Path:
+    path = folder / "set.jsonl"
+    encoded = (line.encode() if isinstance(line, str) else line for line in lines)
+    path.write_bytes(b"\n".join(encoded) + b"\n")
+    return path
+
+
+def _row(number: int, **more: object) -> str:
+    return json.dumps({"id": f"q{number}", "question": f"question {number}?", **more})
+
+
+def _numbered(folder: Path, count: int) -> Dataset:
+    tags = (["even"], ["odd"])
+    return open_dataset(str(_write(folder, *(_row(n, tags=tags[n % 2]) for n in range(count)))))
+
+
+def test_rows_are_read_in_order_again_and_again(tmp_path: Path) -> None:
+    dataset = _numbered(tmp_path, 5)
+    assert (dataset.size, dataset.name) == (5, "set")
+    for _ in range(2):
+        assert [question.id for question in dataset] == [f"q{n}" for n in range(5)]
+
+
+def test_blank_lines_and_a_byte_order_mark_are_harmless(tmp_path: Path) -> None:
+    path = _write(tmp_path, b"\xef\xbb\xbf" + _row(1).encode(), "", "  ", _row(2))
+    assert [question.id for question in open_dataset(str(path))] == ["q1", "q2"]
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ('{"id": "x"', "bad JSON at column"),
+        ("[1]", "a row is a JSON object, not list"),
+        ("null", "a row is a JSON object, not NoneType"),
+        ('{"id": "x"}', "key 'question' is missing"),
+        (_row(9, expected_substring=["a"]), "did you mean 'expected_substrings'?"),
+        (_row(9, expected_substrings="a"), "expected_substrings"),
+        (_row(9, expected_substrings=[""]), "must not be blank"),
+        (_row(9, match="word"), "match"),
+        (_row(9, question_date="May 8"), "neither YYYY-MM-DD nor"),
+        (_row(1), "id 'q1' is also on line 1"),
+        (b'{"id": "\xff"}', "not UTF-8 at byte 8"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path: Path, line: str | bytes, says: str) -> None:
+    path = _write(tmp_path, _row(1), line, _row(2))
+    with pytest.raises(UsageError) as caught:
+        open_dataset(str(path))
+    assert f"{path}:2: " in caught.value.excerpt
+    assert says in caught.value.excerpt
+
+
+def test_all_bad_lines_are_named_at_once(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="2 lines") as caught:
+        open_dataset(str(_write(tmp_path, "{", _row(1), "{")))
+    assert ":1: " in caught.value.excerpt
+    assert ":3: " in caught.value.excerpt
+
+
+def test_an_unknown_dataset_gets_the_nearest_name() -> None:
+    with pytest.raises(UsageError, match="smok") as caught:
+        open_dataset("smok")
+    assert caught.value.hint == "did you mean 'smoke'?"
+
+
+def test_limit_spreads_over_the_set(tmp_path: Path) -> None:
+    chosen = select(_numbered(tmp_path, 10), Selection(limit=4))
+    assert [question.id for question in chosen] == ["q0", "q2", "q5", "q7"]
+    assert chosen.size == 4
+
+
+def test_ids_and_tags_narrow_together(tmp_path: Path) -> None:
+    dataset = _numbered(tmp_path, 10)
+    chosen = select(dataset, Selection(ids=("q1", "q2", "q4"), tags=("even",)))
+    assert [question.id for question in chosen] == ["q2", "q4"]
+
+
+def test_a_limit_above_the_size_takes_all(tmp_path: Path) -> None:
+    assert select(_numbered(tmp_path, 3), Selection(limit=9)).rows is None
+
+
+def test_an_unknown_id_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no question 'q33'"):
+        select(_numbered(tmp_path, 10), Selection(ids=("q3", "q33")))
+
+
+def test_nothing_selected_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(NothingSelectedError) as caught:
+        select(_numbered(tmp_path, 10), Selection(tags=("evn",)))
+    assert caught.value.hint == "did you mean 'even'?"
+    with pytest.raises(NothingSelectedError):
+        select(open_dataset(str(_write(tmp_path, ""))), Selection())
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_no_expected_string_of_a_shipped_set_is_in_its_question(name: str) -> None:
+    for question in open_dataset(name):
+        for expected in question.expected_substrings:
+            assert expected.casefold() not in question.question.casefold()
+
+
+def test_smoke_has_twenty_questions() -> None:
+    assert open_dataset("smoke").size == 20

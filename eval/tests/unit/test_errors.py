@@ -1,0 +1,45 @@
+from itertools import permutations
+
+import pytest
+
+from memconform.cli import main
+from memconform.errors import ExitCode, UsageError, gravest, nearest
+
+_ORDER = [130, 2, 70, 3, 6, 4, 1, 5, 0]
+
+
+def test_the_gravest_code_wins_whatever_the_order() -> None:
+    for first, second in permutations(_ORDER, 2):
+        expected = min(first, second, key=_ORDER.index)
+        assert gravest([ExitCode(first), ExitCode(second)]) == expected
+
+
+def test_nothing_wrong_is_ok() -> None:
+    assert gravest([]) is ExitCode.OK
+
+
+def test_every_code_has_a_place() -> None:
+    assert sorted(_ORDER) == sorted(ExitCode)
+
+
+def test_an_error_says_what_where_and_what_to_try() -> None:
+    error = UsageError("it broke", code="broken", hint="mend it", excerpt="line 1\nline 2")
+    assert error.render() == "broken: it broke\n  | line 1\n  | line 2\n  try: mend it"
+
+
+@pytest.mark.parametrize(("name", "hint"), [("pi", "did you mean 'py'?"), ("rust", "")])
+def test_nearest(name: str, hint: str) -> None:
+    assert nearest(name, ["py", "go", "ts"]) == hint
+
+
+def test_a_crash_of_ours_never_exits_like_a_low_score(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def crash() -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(main, "cli", crash)
+    with pytest.raises(SystemExit) as caught:
+        main.main()
+    assert caught.value.code == 70
+    assert "ZeroDivisionError" in capsys.readouterr().err

@@ -1,0 +1,72 @@
+import errno
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from memconform.errors import ResultsError
+from memconform.runs.journal import AnswerRecord, Journal, JudgementRecord, StageRecord
+from memconform.runs.store import replacing
+from memconform.scoring.verdicts import Verdict
+
+
+def _records(row: int, attempt: int = 0) -> list[StageRecord]:
+    return [
+        AnswerRecord(row=row, attempt=attempt, text=f"{row}/{attempt} \u2028 é", citations=[]),
+        JudgementRecord(row=row, attempt=attempt, verdict=Verdict.CORRECT, score=1.0, error=None),
+    ]
+
+
+def test_what_was_written_is_read_back_by_question(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j", {"run_id": "r"})
+    for row in (2, 0, 1):
+        journal.write(row, _records(row))
+    journal.write(2, _records(2, attempt=1))
+    assert list(journal.read(2)) == _records(2) + _records(2, attempt=1)
+    assert list(journal.read(7)) == []
+    journal.close({})
+
+
+def test_every_line_is_a_record_and_reaches_the_file_at_once(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j", {"run_id": "r"})
+    journal.write(0, _records(0))
+    before_close = [json.loads(line) for line in (tmp_path / "j").read_bytes().splitlines()]
+    assert [line["stage"] for line in before_close] == ["header", "answer", "judgement"]
+    journal.close({"exit_code": 0})
+    footer = json.loads((tmp_path / "j").read_bytes().splitlines()[-1])
+    assert footer == {"stage": "footer", "exit_code": 0}
+
+
+def test_a_journal_is_never_written_over(tmp_path: Path) -> None:
+    (tmp_path / "j").write_text("precious")
+    with pytest.raises(ResultsError, match="File exists"):
+        Journal(tmp_path / "j", {})
+    assert (tmp_path / "j").read_text() == "precious"
+
+
+def test_a_full_disk_is_an_error_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = Journal(tmp_path / "j", {})
+
+    class _Full:
+        def write(self, _: bytes) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    whole = journal._file
+    monkeypatch.setattr(journal, "_file", _Full())
+    with pytest.raises(ResultsError, match="No space left") as caught:
+        journal.write(0, _records(0))
+    assert caught.value.exit_code == 70
+    monkeypatch.setattr(journal, "_file", whole)
+    journal.close({})
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    target = tmp_path / "folder" / "file"
+    with replacing(target) as file:
+        file.write(b"one")
+    with pytest.raises(RuntimeError), replacing(target) as file:
+        file.write(b"half of tw")
+        raise RuntimeError
+    assert target.read_bytes() == b"one"
+    assert [path.name for path in target.parent.iterdir()] == ["file"]

@@ -1,0 +1,94 @@
+from pathlib import Path
+
+import pytest
+
+from memconform.daemons.discovery import find_runner, known_sdks
+from memconform.daemons.manifest import load_manifest
+from memconform.errors import UsageError
+
+_GOOD = """
+name = "mine"
+language = "cobol"
+[serve]
+argv = ["./serve", "{addr}"]
+[capabilities]
+profiles = ["core"]
+modes = ["bm25"]
+"""
+
+
+def _write(folder: Path, content: str) -> Path:
+    path = folder / "sdk.toml"
+    path.write_text(content)
+    return path
+
+
+def test_the_smallest_manifest(tmp_path: Path) -> None:
+    manifest = load_manifest(_write(tmp_path, _GOOD))
+    assert (manifest.name, manifest.seed.via, manifest.ready.path) == ("mine", "http", "/healthz")
+    assert manifest.build is None
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("argv", "argvv"), "[serve] argvv: unknown key; did you mean 'argv'?"),
+        (("argv", "argvv"), "[serve] argv: missing"),
+        (("[serve]", "[server]"), "server: unknown key; did you mean 'serve'?"),
+        (("[serve]", "[env]\npas = []\n[serve]"), "did you mean 'pass'?"),
+        (("[serve]", "[build]\ncommand = ['x']\ninput = []\n[serve]"), "did you mean 'inputs'?"),
+        (('"bm25"', '"bm26"'), "[capabilities.modes] 0: Input should be 'auto', "),
+        (('"mine"', '"My SDK"'), "name: String should match pattern"),
+        (('"cobol"', '"cobol'), "line 3"),
+        (('name = "mine"', 'name = "mine"\ncontract = "2"'), "contract: Input should be '1'"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, change: tuple[str, str], says: str) -> None:
+    path = _write(tmp_path, _GOOD.replace(*change))
+    with pytest.raises(UsageError) as caught:
+        load_manifest(path)
+    assert str(path) in caught.value.message
+    assert says in caught.value.excerpt
+
+
+def test_every_reference_sdk_has_a_valid_manifest() -> None:
+    sdks = known_sdks(Path(__file__).parent)
+    assert "py" in sdks
+    for name, path in sdks.items():
+        assert load_manifest(path).name == name
+
+
+def test_a_user_file_adds_sdks(tmp_path: Path) -> None:
+    _write(tmp_path, _GOOD)
+    (tmp_path / "memconform.toml").write_text('[sdks]\nmine = "sdk.toml"\n')
+    assert find_runner("mine", tmp_path).language == "cobol"
+
+
+@pytest.mark.parametrize("content", ["[sdk]\n", "sdks = 3", "[sdks]\na = 1", "["])
+def test_a_wrong_user_file_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "memconform.toml").write_text(content)
+    with pytest.raises(UsageError, match=r"memconform\.toml"):
+        known_sdks(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("reference", "says"),
+    [
+        ("pi", "no SDK 'pi'"),
+        ("nowhere/sdk.toml", "No such file"),
+        ("url:localhost", "no address"),
+        ("url:ftp://x", "no address"),
+        ("no.such.module:Thing", "No module named"),
+        ("memconform.errors:Nothing", "Nothing"),
+        ("memconform.errors:UsageError", "no subclass of SdkRunner"),
+    ],
+)
+def test_what_names_no_sdk_is_refused(reference: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        find_runner(reference, Path(__file__).parent)
+
+
+def test_an_unknown_sdk_gets_the_nearest_name() -> None:
+    with pytest.raises(UsageError) as caught:
+        find_runner("pyy", Path(__file__).parent)
+    assert caught.value.hint == "did you mean 'py'?"

@@ -1,0 +1,83 @@
+import pytest
+
+from memconform.datasets.model import Question
+from memconform.errors import UsageError
+from memconform.scoring.abstention import abstains
+from memconform.scoring.exact import exact_score
+from memconform.scoring.scorer import ExactScorer, TextKind
+from memconform.scoring.verdicts import Verdict
+
+
+def _question(**row: object) -> Question:
+    return Question.model_validate({"id": "q", "question": "what?", **row})
+
+
+@pytest.mark.parametrize(
+    ("row", "text", "score"),
+    [
+        ({"expected_substrings": ["Canberra"]}, "It is CANBERRA.", 1),
+        ({"expected_substrings": ["Canberra"]}, "It is Sydney.", 0),
+        ({"expected_substrings": ["Canberra"], "case_sensitive": True}, "canberra", 0),
+        ({"expected_substrings": ["one", "two"]}, "two", 1),
+        ({"expected_substrings": ["one", "two"], "match": "all"}, "two", 0),
+        ({"expected_substrings": ["one", "two"], "match": "all"}, "two or one", 1),
+        ({"expected_substrings": ["Au"]}, "August", 1),
+        ({"expected_substrings": ["Au"], "word": True}, "August", 0),
+        ({"expected_substrings": ["Au"], "word": True}, "It is au.", 1),
+        ({"expected_substrings": ["10 %"], "word": True}, "about 10 %, then", 1),
+        ({"expected_substrings": ["10"], "word": True}, "about 100", 0),
+        ({"expected_substrings": ["a.c"], "word": True}, "abc", 0),
+        ({"expected_substrings": ["Caf\u00e9"]}, "the cafe\u0301", 1),
+        ({"expected_substrings": ["STRASSE"]}, "Hauptstra\u00dfe", 1),
+        ({"expected_substrings": ["x"]}, "", 0),
+    ],
+)
+def test_exact_score(row: dict[str, object], text: str, score: float) -> None:
+    assert exact_score(_question(**row), text) == score
+
+
+def test_a_question_without_expectations_cannot_be_scored() -> None:
+    with pytest.raises(ValueError, match="expected_substrings"):
+        exact_score(_question(), "anything")
+    with pytest.raises(UsageError, match="'q'"):
+        ExactScorer().refuse_unscorable([_question()])
+
+
+@pytest.mark.parametrize(
+    ("answer", "marker", "expected"),
+    [
+        ("No information available.", None, True),
+        ("Sorry: that was NOT MENTIONED anywhere", None, True),
+        (" n/a ", "N/A", True),
+        ("n/a, perhaps", "N/A", False),
+        ("n/a", None, False),
+        ("", None, False),
+    ],
+)
+def test_abstention(answer: str, marker: str | None, expected: bool) -> None:  # noqa: FBT001
+    assert abstains(answer, marker) is expected
+
+
+@pytest.mark.parametrize(
+    ("row", "text", "kind", "verdict"),
+    [
+        ({"expected_substrings": ["x"]}, "x", "answer", Verdict.CORRECT),
+        ({"expected_substrings": ["x"]}, "y", "answer", Verdict.INCORRECT),
+        ({"expected_substrings": ["x"]}, "No information available.", "answer", Verdict.ABSTAINED),
+        ({"abstain": True}, "No information available.", "answer", Verdict.CORRECT),
+        ({"abstain": True}, "It is x.", "answer", Verdict.INCORRECT),
+        # Retrieved text that happens to hold the phrase is no abstention.
+        ({"expected_substrings": ["x"]}, "not mentioned, x", "retrieval", Verdict.CORRECT),
+    ],
+)
+def test_verdicts(row: dict[str, object], text: str, kind: TextKind, verdict: Verdict) -> None:
+    assert ExactScorer().score(_question(**row), text, kind).verdict is verdict
+
+
+def test_every_verdict_is_measured_or_not() -> None:
+    assert {verdict for verdict in Verdict if verdict.measured} == {
+        Verdict.CORRECT,
+        Verdict.INCORRECT,
+        Verdict.ABSTAINED,
+    }
+    assert {verdict for verdict in Verdict if not verdict.expected} == {Verdict.NOT_APPLICABLE}

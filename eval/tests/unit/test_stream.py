@@ -1,0 +1,101 @@
+"""The state machine of an ask stream, event by event."""
+
+import json
+from typing import Any
+
+import pytest
+
+from memconform.client.failures import ContractViolatedError, DaemonFailedError
+from memconform.client.stream import Answered, AskStream
+
+_CHUNK = {"chunkId": "d#0", "documentId": "d", "path": "p", "score": 1, "text": "t"}
+_TRACE = {
+    "requestedMode": "auto",
+    "effectiveMode": "bm25",
+    "embedderUsed": False,
+    "reranked": False,
+    "fellBackToBm25": False,
+    "candidateK": 50,
+    "searchMs": 1,
+}
+_RETRIEVE = ("retrieve", {"chunks": [_CHUNK], "topK": 5, "mode": "bm25", "trace": _TRACE})
+_DELTA = ("answer_delta", {"text": "hi "})
+_CITATION = ("citation", {"chunkId": "d#0", "path": "p", "title": "p", "score": 1.0})
+_ERROR = ("error", {"code": "c", "message": "m"})
+_DONE = ("done", {"ok": True})
+_FAILED = ("done", {"ok": False})
+
+
+def _run(*events: tuple[str, Any]) -> Answered:
+    stream = AskStream(top_k=5)
+    for name, data in events:
+        stream.feed(name, data if isinstance(data, str) else json.dumps(data))
+    return stream.finish()
+
+
+def test_a_whole_stream_folds_to_its_answer() -> None:
+    done = ("done", {"ok": True, "answer": "hi hi ", "usage": {"tokens": 3}, "new": 1})
+    answered = _run(_RETRIEVE, _DELTA, ("heartbeat", "{"), _DELTA, _CITATION, _CITATION, done)
+    assert answered.text == "hi hi "
+    assert [cited.chunk_id for cited in answered.citations] == ["d#0", "d#0"]
+    assert answered.unknown_events == ("heartbeat",)
+
+
+def test_a_silent_reader_may_answer_nothing() -> None:
+    assert _run(_RETRIEVE, _DONE).text == ""
+
+
+@pytest.mark.parametrize(
+    ("events", "code"),
+    [
+        ((_DELTA,), "event_order"),
+        ((_CITATION,), "event_order"),
+        ((_DONE,), "event_order"),
+        ((_RETRIEVE, _RETRIEVE), "event_order"),
+        ((_RETRIEVE, _CITATION, _DELTA), "event_order"),
+        ((_RETRIEVE, _ERROR, _DELTA), "event_order"),
+        ((_RETRIEVE, _ERROR, _CITATION), "event_order"),
+        ((_RETRIEVE, _ERROR, _ERROR), "event_order"),
+        ((_RETRIEVE, _DONE, _DONE), "event_after_done"),
+        ((_RETRIEVE, _DONE, ("heartbeat", "{}")), "event_after_done"),
+        ((_RETRIEVE, _ERROR, _DONE), "ok_after_error"),
+        ((_RETRIEVE, _FAILED), "failed_without_error"),
+        ((_RETRIEVE, _DELTA, ("done", {"ok": True, "answer": "ho"})), "answer_mismatch"),
+        ((_RETRIEVE, ("citation", _CITATION[1] | {"chunkId": "e#0"})), "bad_citation"),
+        ((_RETRIEVE, ("answer_delta", '{"text": ')), "bad_event"),
+        ((_RETRIEVE, ("answer_delta", {"text": 1})), "bad_event"),
+        ((_RETRIEVE, ("error", {"code": "c", "message": ""})), "bad_event"),
+        ((("retrieve", _RETRIEVE[1] | {"chunks": None}),), "bad_event"),
+        ((("retrieve", _RETRIEVE[1] | {"chunks": [_CHUNK, _CHUNK]}),), "bad_ranking"),
+        ((), "stream_ended_early"),
+        ((_RETRIEVE,), "stream_ended_early"),
+        ((_RETRIEVE, _DELTA, _CITATION), "stream_ended_early"),
+    ],
+)
+def test_what_the_contract_does_not_allow(events: tuple[tuple[str, Any], ...], code: str) -> None:
+    with pytest.raises(ContractViolatedError) as caught:
+        _run(*events)
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize("before", [(), (_RETRIEVE,), (_RETRIEVE, _DELTA)])
+def test_a_reported_error_is_the_daemons(before: tuple[tuple[str, Any], ...]) -> None:
+    with pytest.raises(DaemonFailedError, match="c: m"):
+        _run(*before, _ERROR, _FAILED)
+
+
+def test_an_error_without_done_is_still_an_error() -> None:
+    with pytest.raises(DaemonFailedError):
+        _run(_RETRIEVE, _ERROR)
+
+
+def test_more_chunks_than_asked_for_are_no_ranking() -> None:
+    chunks = [_CHUNK | {"chunkId": f"d#{n}"} for n in range(6)]
+    with pytest.raises(ContractViolatedError, match="6 chunks where topK is 5"):
+        _run(("retrieve", _RETRIEVE[1] | {"chunks": chunks}))
+
+
+def test_rising_scores_are_no_ranking() -> None:
+    chunks = [_CHUNK, _CHUNK | {"chunkId": "d#1", "score": 1.5}]
+    with pytest.raises(ContractViolatedError, match="score rises"):
+        _run(("retrieve", _RETRIEVE[1] | {"chunks": chunks}))

@@ -1,0 +1,109 @@
+"""From counts to exit codes: an outage is no low score."""
+
+import pytest
+
+from memconform.datasets.model import Question
+from memconform.errors import ExitCode, UsageError
+from memconform.runs.fold import unasked
+from memconform.runs.plan import Floor
+from memconform.runs.results import Attempt, Incident, QuestionResult
+from memconform.runs.verdict import Tally, conclude
+from memconform.scoring.verdicts import Verdict
+
+_FLOOR = (Floor(0.9),)
+_DIED = Incident(code="daemon_died", message="m", hint="", excerpt="", exit_code=3)
+
+
+def _result(verdict: Verdict, tag: str = "t") -> QuestionResult:
+    question = Question.model_validate({"id": "q", "question": "?", "tags": [tag]})
+    passed = verdict is Verdict.CORRECT
+    score = float(passed) if verdict.measured else None
+    return unasked(question, verdict).model_copy(update={"passed": passed, "score": score})
+
+
+def _tally(tags: frozenset[str] = frozenset(), **counts: int) -> Tally:
+    tally = Tally(tags=tags)
+    for name, count in counts.items():
+        for _ in range(count):
+            tally.add(_result(Verdict(name)))
+    return tally
+
+
+@pytest.mark.parametrize(
+    ("counts", "code"),
+    [
+        ({"correct": 20}, ExitCode.OK),
+        ({"correct": 18, "incorrect": 2}, ExitCode.OK),
+        ({"correct": 17, "incorrect": 3}, ExitCode.FAILED),
+        ({"correct": 17, "abstained": 3}, ExitCode.FAILED),
+        ({"correct": 18, "daemon_error": 2}, ExitCode.OK),
+        ({"correct": 17, "daemon_error": 3}, ExitCode.DAEMON),
+        ({"correct": 17, "protocol_error": 3}, ExitCode.DAEMON),
+        ({"correct": 17, "timeout": 3}, ExitCode.DAEMON),
+        ({"daemon_error": 20}, ExitCode.DAEMON),
+        ({"not_run": 20}, ExitCode.DAEMON),
+        # Even with every unmeasured question passed it would be 17 of 20.
+        ({"correct": 10, "incorrect": 3, "timeout": 7}, ExitCode.FAILED),
+        ({"correct": 18, "not_applicable": 50}, ExitCode.OK),
+        ({"not_applicable": 3}, ExitCode.NOTHING_SELECTED),
+        ({}, ExitCode.NOTHING_SELECTED),
+    ],
+)
+def test_exit_code(counts: dict[str, int], code: ExitCode) -> None:
+    assert conclude(_tally(**counts), _FLOOR, None).exit_code is code
+
+
+def test_a_dead_daemon_is_never_a_low_score() -> None:
+    conclusion = conclude(_tally(correct=1, incorrect=5, not_run=14), _FLOOR, _DIED)
+    assert conclusion.exit_code is ExitCode.DAEMON
+    assert conclusion.reasons[0] == "daemon_died: m"
+
+
+def test_unmeasured_questions_are_always_named() -> None:
+    conclusion = conclude(_tally(correct=19, timeout=1), _FLOOR, None)
+    assert conclusion.exit_code is ExitCode.OK
+    assert conclusion.reasons == ("1 of 20 questions were not measured: 1 timeout",)
+
+
+def test_a_tags_floor_is_held_apart() -> None:
+    tally = Tally(tags=frozenset({"hard"}))
+    for _ in range(18):
+        tally.add(_result(Verdict.CORRECT))
+    for verdict in (Verdict.CORRECT, Verdict.INCORRECT):
+        tally.add(_result(verdict, "hard"))
+    conclusion = conclude(tally, (Floor(0.9), Floor(0.8, "hard")), None)
+    assert conclusion.exit_code is ExitCode.FAILED
+    assert [floor.held for floor in conclusion.floors] == [True, False]
+    assert "tag hard 0.500" in conclusion.reasons[0]
+
+
+def test_a_floor_for_a_tag_that_nothing_has_is_an_error() -> None:
+    tally = _tally(frozenset({"typo"}), correct=20)
+    conclusion = conclude(tally, (Floor(0.9), Floor(0.8, "typo")), None)
+    assert conclusion.exit_code is ExitCode.NOTHING_SELECTED
+
+
+def test_attempts_that_end_differently_are_unstable() -> None:
+    attempts = [
+        Attempt(verdict=verdict, score=1.0, latency_ms=1.0)
+        for verdict in (Verdict.CORRECT, Verdict.INCORRECT)
+    ]
+    tally = Tally()
+    tally.add(_result(Verdict.CORRECT).model_copy(update={"attempts": attempts}))
+    assert tally.unstable == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "floor"),
+    [("0.9", Floor(0.9)), ("1", Floor(1)), ("tag:a=b=0.5", Floor(0.5, "a=b"))],
+)
+def test_floors_are_read(text: str, floor: Floor) -> None:
+    assert Floor.parse(text) == floor
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "1.1", "-0.1", "nan", "temporal=0.8", "tag:=0.8", "tag:x="]
+)
+def test_what_is_no_floor_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="no floor"):
+        Floor.parse(text)
