@@ -38,7 +38,7 @@ def configure_logs(level: str) -> None:
 
 
 @contextmanager
-def json_target(file: str) -> Iterator[IO[str]]:
+def json_target(file: str) -> Iterator[IO[str] | codecs.StreamWriter]:
     """Where `--json FILE` writes: `-` is standard output, a file appears whole or not at all."""
     if file == "-":
         yield sys.stdout

@@ -146,6 +146,7 @@ ENCODINGS = {"crlf": _replaced("\r\n"), "cr": _replaced("\r"), "noise": _noisy}
 START_FAULTS = ("exits", "exits_after_noise", "never_listens")
 STATE_FAULTS = (
     "never_healthy",
+    "ignores_sigterm",
     "other_contract",
     "miscounts",
     "stays_pending",

@@ -206,7 +206,8 @@ async def _main() -> int:
     host, _, port = options.addr.rpartition(":")
     daemon = ScriptedDaemon(options.fault, options.on)
     try:
-        await serve(daemon.answer, host, int(port))
+        stubborn = options.fault == "ignores_sigterm"
+        await serve(daemon.answer, host, int(port), stubborn=stubborn)
     except OSError as error:
         sys.stderr.write(f"scripted: cannot listen on {options.addr}: {error.strerror}\n")
         return 1

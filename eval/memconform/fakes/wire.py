@@ -64,8 +64,8 @@ class Exchange:
 Handler = Callable[[Request, Exchange], Awaitable[None]]
 
 
-async def serve(handler: Handler, host: str, port: int) -> None:
-    """Serve until SIGTERM; says `listening on …` first."""
+async def serve(handler: Handler, host: str, port: int, *, stubborn: bool = False) -> None:
+    """Serve until SIGTERM, or for ever if `stubborn`; says `listening on …` first."""
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError, asyncio.IncompleteReadError):
@@ -75,7 +75,8 @@ async def serve(handler: Handler, host: str, port: int) -> None:
 
     server = await asyncio.start_server(connected, host, port)
     stop = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    on_term = (lambda: None) if stubborn else stop.set
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, on_term)
     bound = server.sockets[0].getsockname()
     sys.stdout.write(f"listening on http://{bound[0]}:{bound[1]}\n")
     sys.stdout.flush()

@@ -1,5 +1,6 @@
 """Results as JSON for other programs."""
 
+import codecs
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +16,9 @@ def banner(sdk: str, passed: int, total: int, rates: "tuple[float | None, float 
     return f"{sdk}: {passed}/{total} pass_rate={pass_rate} mean_score={mean_score}"
 
 
-def write_report(target: IO[str], results: Sequence[Path], exit_code: ExitCode) -> None:
+def write_report(
+    target: "IO[str] | codecs.StreamWriter", results: Sequence[Path], exit_code: ExitCode
+) -> None:
     """The report of a command: its exit code, and the result of each of its runs as it is."""
     head = {"schema_version": REPORT_SCHEMA, "exit_code": int(exit_code)}
     target.write(json.dumps(head).removesuffix("}") + ', "runs": [')

@@ -14,7 +14,8 @@ from memconform.errors import ResultsError
 
 def new_run_id(started: datetime, sdk: str, scenario: str) -> str:
     """Sorts by time; the random end tells apart what starts in the same millisecond."""
-    return f"{started:%Y%m%dT%H%M%S}{started.microsecond // 1000:03}Z-{sdk}-{scenario}-{secrets.token_hex(2)}"
+    moment = f"{started:%Y%m%dT%H%M%S}{started.microsecond // 1000:03}Z"
+    return f"{moment}-{sdk}-{scenario}-{secrets.token_hex(2)}"
 
 
 class RunFolder:

@@ -105,7 +105,8 @@ def test_two_sdks_in_one_command(memconform: Call, scripted: Callable[..., Path]
 
 
 def test_runner_py_is_the_same_command(workspace: Path) -> None:
-    command = [sys.executable, CHECKOUT / "eval" / "runner.py", *_SEEDED, "--quiet"]
+    runner = str(CHECKOUT / "eval" / "runner.py")
+    command = [sys.executable, runner, *_SEEDED, "--quiet"]
     ended = subprocess.run(
         [*command, "--scenario", "search-retrieve-only", "--mode", "bm25"],
         cwd=workspace,

@@ -65,8 +65,7 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     target = tmp_path / "folder" / "file"
     with replacing(target) as file:
         file.write(b"one")
-    with pytest.raises(RuntimeError), replacing(target) as file:
-        file.write(b"half of tw")
-        raise RuntimeError
+    with pytest.raises(TypeError), replacing(target) as file:
+        file.writelines([b"half of tw", "not bytes"])  # type: ignore[list-item]
     assert target.read_bytes() == b"one"
     assert [path.name for path in target.parent.iterdir()] == ["file"]

@@ -21,8 +21,8 @@ def _result(verdict: Verdict, tag: str = "t") -> QuestionResult:
     return unasked(question, verdict).model_copy(update={"passed": passed, "score": score})
 
 
-def _tally(tags: frozenset[str] = frozenset(), **counts: int) -> Tally:
-    tally = Tally(tags=tags)
+def _tally(*tags: str, **counts: int) -> Tally:
+    tally = Tally(tags=frozenset(tags))
     for name, count in counts.items():
         for _ in range(count):
             tally.add(_result(Verdict(name)))
@@ -78,7 +78,7 @@ def test_a_tags_floor_is_held_apart() -> None:
 
 
 def test_a_floor_for_a_tag_that_nothing_has_is_an_error() -> None:
-    tally = _tally(frozenset({"typo"}), correct=20)
+    tally = _tally("typo", correct=20)
     conclusion = conclude(tally, (Floor(0.9), Floor(0.8, "typo")), None)
     assert conclusion.exit_code is ExitCode.NOTHING_SELECTED
 

@@ -1,12 +1,12 @@
 """What a brain promises: replacing, isolation, order, and an index that follows the files."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from memoryd.brains import BrainStore, NewDocument
-from memoryd.embedding import FeatureHash
+from memoryd.embedding import FeatureHash, Vector
 from memoryd.models import Mode, Retrieval
 from memoryd.problems import Problem
 from memoryd.search import retrieve
@@ -204,7 +204,7 @@ def test_a_second_daemon_builds_an_index_of_its_own(store: BrainStore, tmp_path:
 
 def test_a_failed_embedding_stores_nothing(tmp_path: Path) -> None:
     class Broken(FeatureHash):
-        def embed(self, texts: object) -> list[object]:  # type: ignore[override]
+        def embed(self, texts: Sequence[str]) -> list[Vector]:  # noqa: ARG002 - it refuses all
             raise Problem("bad_gateway", "no embedder")
 
     store = BrainStore(tmp_path, Broken())
