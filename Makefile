@@ -2,18 +2,22 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install
+DEMO := --sdk py --dataset smoke --scorer exact --seed-reference-brain
 
 .PHONY: demo test lint types unit bench setup clean
 
 demo: $(STAMP)
-	@$(BIN)/python scripts/demo.py
+	@$(BIN)/memconform run $(DEMO) --scenario search-retrieve-only
+	@echo
+	@$(BIN)/memconform run $(DEMO) --scenario ask-basic
 
 test: lint types unit
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 
 types: $(STAMP)
 	$(BIN)/mypy
@@ -30,8 +34,9 @@ $(STAMP): pyproject.toml requirements-dev.lock
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("memconform needs Python 3.11 or newer, but $(PYTHON) is %d.%d; try: make PYTHON=python3.12 ..." % v[:2])'
 	@echo "setting up .venv (once)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
-	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >/dev/null
+	@$(PIP) --require-hashes -r requirements-dev.lock
+	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $(STAMP)
 
 clean:

@@ -108,15 +108,15 @@ def dataset(workspace: Path) -> Path:
 
 @pytest.fixture
 def scripted(workspace: Path) -> Callable[..., Path]:
-    """Writes the manifest of a scripted daemon with one fault; `shell` runs before it."""
+    """Writes the manifest of a scripted daemon with one fault; `first` runs before it."""
 
     def write(
-        fault: str = "", *, ready_s: float = 10, port: str = "announced", shell: str = ""
+        fault: str = "", *, ready_s: float = 10, port: str = "announced", first: str = ""
     ) -> Path:
         argv = ["{python}", "-m", "memconform.fakes.scripted", "--addr", "{addr}"]
         argv += ["--fault", fault, "--on", f"box{STRUCK}?"] if fault else []
-        if shell:
-            argv = ["sh", "-c", f'{shell}; exec "$0" "$@"', *argv]
+        if first:
+            argv = ["sh", "-c", f'{first}; exec "$0" "$@"', *argv]
         path = workspace / "sdk.toml"
         path.write_text(
             'name = "scripted"\nlanguage = "python"\n'

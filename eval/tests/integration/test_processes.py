@@ -101,7 +101,7 @@ def test_no_daemon_outlives_a_killed_harness(
 def test_a_daemon_that_ignores_sigterm_is_killed_with_its_children(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
-    sdk = scripted("ignores_sigterm", shell="sleep 1000 & true")
+    sdk = scripted("ignores_sigterm", first="sleep 1000 & true")
     started = time.monotonic()
     ended = memconform(
         *("run", "--sdk", sdk, "--dataset", dataset, "--scorer", "exact", "--mode", "bm25"),
@@ -117,7 +117,7 @@ def test_a_daemon_sees_only_what_its_manifest_names(
 ) -> None:
     environment |= {"JB_LLM_MODEL": "tiny", "SECRET_TOKEN": "canary"}
     seen = dataset.parent / "seen.txt"
-    sdk = scripted(shell=f"env > {seen}")
+    sdk = scripted(first=f"env > {seen}")
     with sdk.open("a") as file:
         file.write('[env]\nset = { A_SETTING = "on", JB_LLM_MODEL = "default" }\n')
         file.write('pass = ["JB_LLM_MODEL"]\n')
@@ -143,7 +143,7 @@ def test_a_stranger_on_the_port_is_not_taken_for_the_daemon(
         assert stranger.stdout is not None
         port = stranger.stdout.readline().rpartition(":")[2].strip()
         # Our daemon never listens, and where it claims to, somebody healthy answers.
-        sdk = scripted("never_listens", shell=f"echo listening on http://127.0.0.1:{port}")
+        sdk = scripted("never_listens", first=f"echo listening on http://127.0.0.1:{port}")
         ended = memconform(
             *("run", "--sdk", sdk, "--dataset", dataset, "--scorer", "exact", "--mode", "bm25"),
             *("--scenario", "search-retrieve-only", "--seed-reference-brain"),
