@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from memconform.cli.options import configure_logs
 from memconform.contract.wire import Mode
 from memconform.daemons.discovery import find_runner
 from memconform.daemons.runner import Launch
@@ -252,6 +253,7 @@ async def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("section", nargs="*", choices=[[], *sections], default=[])
     chosen = parser.parse_args().section or list(sections)
+    configure_logs("warning")
     with tempfile.TemporaryDirectory() as folder:
         for name in chosen:
             await sections[name](Path(folder))

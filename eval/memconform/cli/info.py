@@ -1,6 +1,5 @@
 """`memconform info`."""
 
-import json
 import platform
 import shutil
 import subprocess
@@ -10,7 +9,7 @@ import click
 from pydantic import BaseModel
 
 from memconform import __version__
-from memconform.cli.options import json_target
+from memconform.cli.options import json_target, schema
 from memconform.contract.wire import CONTRACT_VERSION
 from memconform.daemons.discovery import known_sdks
 from memconform.daemons.manifest import load_manifest
@@ -41,22 +40,9 @@ class Info(BaseModel):
     datasets: dict[str, str]
 
 
-def _print_schema(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
-    if value:
-        click.echo(json.dumps(Info.model_json_schema(), indent=2))
-        ctx.exit()
-
-
 @click.command("info")
 @click.option("--json", "json_file", metavar="FILE", help="Write it as JSON; - is stdout.")
-@click.option(
-    "--schema",
-    is_flag=True,
-    expose_value=False,
-    is_eager=True,
-    callback=_print_schema,
-    help="Print the JSON Schema of --json and exit.",
-)
+@schema(Info)
 def command(json_file: str | None) -> None:
     """Show the SDKs that are found, their toolchains, profiles and modes."""
     info = Info(

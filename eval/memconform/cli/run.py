@@ -1,7 +1,6 @@
 """`memconform run`."""
 
 import asyncio
-import json
 import signal
 import sys
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.options import configure_logs, json_target, log_level
+from memconform.cli.options import configure_logs, json_target, log_level, schema
 from memconform.client.timing import Timeouts
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.discovery import find_runner
@@ -64,12 +63,6 @@ class _Options:
     json: str | None
     quiet: bool
     log_level: str
-
-
-def _print_schema(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
-    if value:
-        click.echo(json.dumps(RunReport.model_json_schema(), indent=2))
-        ctx.exit()
 
 
 _seconds = click.FloatRange(min=0, min_open=True)
@@ -144,14 +137,7 @@ _seconds = click.FloatRange(min=0, min_open=True)
 )
 @click.option("--json", metavar="FILE", help="Write the results there too; - is stdout.")
 @click.option("--quiet", is_flag=True, help="No progress and no table.")
-@click.option(
-    "--schema",
-    is_flag=True,
-    expose_value=False,
-    is_eager=True,
-    callback=_print_schema,
-    help="Print the JSON Schema of --json and exit.",
-)
+@schema(RunReport)
 @log_level
 def command(**flags: object) -> None:
     """Start daemons, put a dataset to them, score the answers, hold the floor.

@@ -12,12 +12,15 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
+import structlog
 from platformdirs import user_cache_path
 
 from memconform.daemons.manifest import Build, Manifest
 from memconform.daemons.process import tail
 from memconform.daemons.runner import Progress
 from memconform.errors import DaemonError, UsageError
+
+_log = structlog.get_logger()
 
 _DONE = ".complete"
 
@@ -66,6 +69,7 @@ async def ensure_built(manifest: Manifest, folder: Path, key: str, progress: Pro
         return target
     async with _locked(target.with_suffix(".lock")):
         if not (target / _DONE).exists():
+            _log.info("build starts", sdk=manifest.name, folder=str(target))
             progress(f"building {manifest.name} (once, until its sources change)")
             shutil.rmtree(target, ignore_errors=True)
             target.mkdir()

@@ -9,7 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
+import structlog
+
 from memconform.errors import DaemonError
+
+_log = structlog.get_logger()
 
 _GUARD = Path(__file__).with_name("guard.py")
 
@@ -57,6 +61,7 @@ class DaemonProcess:
                 hint="is the build complete, and [serve] argv right?",
                 excerpt=tail(log),
             )
+        _log.info("process started", pid=int(value), argv=list(argv), output=str(log))
         return cls(guard, int(value), log)
 
     async def _read_end(self) -> str:
@@ -74,10 +79,12 @@ class DaemonProcess:
 
     async def stop(self) -> str:
         """End the whole group: SIGTERM, after `TERM_GRACE_SECONDS` SIGKILL."""
+        _log.info("process is stopped", pid=self.pid)
         self._signal(signal.SIGTERM)
         try:
             return await asyncio.wait_for(self.wait(), TERM_GRACE_SECONDS)
         except TimeoutError:
+            _log.warning("process ignores SIGTERM", pid=self.pid, seconds=TERM_GRACE_SECONDS)
             self._signal(signal.SIGKILL)
             return await self.wait()
         finally:

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
 
+import structlog
+
 from memconform.client.client import ContractClient
 from memconform.client.failures import (
     CallError,
@@ -30,9 +32,11 @@ from memconform.runs.results import (
     QuestionResult,
     RankedChunk,
 )
-from memconform.scenarios.outcome import Outcome, Retrieval, Scenario
+from memconform.scenarios.outcome import Outcome, Scenario
 from memconform.scoring.scorer import ExactScorer
 from memconform.scoring.verdicts import Verdict
+
+_log = structlog.get_logger()
 
 TIMEOUTS_IN_A_ROW = 3
 _DEATH_SECONDS = 0.5
@@ -64,14 +68,7 @@ class Asker:
         journal: Journal,
     ) -> None:
         self._settings = settings
-        self._retrieval = Retrieval(
-            brain=settings.brain,
-            mode=settings.mode,
-            top_k=settings.top_k,
-            candidate_k=settings.candidate_k,
-            rerank_top_n=settings.rerank_top_n,
-            allow_fallback=settings.allow_fallback,
-        )
+        self._retrieval = settings.retrieval
         self._scenario = scenario
         self._scorer = scorer
         self._client = client
@@ -129,6 +126,7 @@ class Asker:
         try:
             outcome = await self._put(question)
         except CallError as error:
+            _log.info("question not measured", id=question.id, code=error.code, why=error.message)
             self._count_timeouts(error)
             return [_unmeasured(row, attempt, error)]
         self._timeouts = 0

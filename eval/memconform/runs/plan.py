@@ -11,6 +11,7 @@ from memconform.client.timing import Timeouts
 from memconform.contract.wire import CONTRACT_VERSION, Mode
 from memconform.datasets.selection import Selected
 from memconform.errors import UsageError
+from memconform.scenarios.outcome import Retrieval
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,18 @@ class Settings(BaseModel):
     seeding: str | None
     """Where the brain's documents come from: `reference`, `corpus`, or what was there."""
     contract: str = CONTRACT_VERSION
+
+    @property
+    def retrieval(self) -> Retrieval:
+        """The part of the settings that a scenario passes on."""
+        return Retrieval(
+            brain=self.brain,
+            mode=self.mode,
+            top_k=self.top_k,
+            candidate_k=self.candidate_k,
+            rerank_top_n=self.rerank_top_n,
+            allow_fallback=self.allow_fallback,
+        )
 
     def digest(self) -> str:
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()

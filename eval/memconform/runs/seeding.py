@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import structlog
+
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError, DaemonFailedError
 from memconform.contract.core import Brain, Filters, Ingested, IngestFile, SearchRequest
@@ -17,6 +19,8 @@ from memconform.daemons.runner import SdkRunner
 from memconform.datasets.model import Dataset
 from memconform.errors import DaemonError, UsageError
 from memconform.runs.results import SeedRecord
+
+_log = structlog.get_logger()
 
 CONTENT_LIMIT = 8 * 2**20
 """The contract's limit of one document, in bytes."""
@@ -125,6 +129,7 @@ async def seed(
         for batch in _batches(documents):
             chunks += await _ingest(client, runner, brain, batch)
             count += len(batch)
+            _log.debug("documents ingested", brain=brain, documents=count, chunks=chunks)
             _keep_probes(probes, batch)
         counts = await settled(client, brain)
         _refuse_miscount(counts, documents=count, chunks=chunks, mode=mode)
