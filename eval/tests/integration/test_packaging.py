@@ -1,0 +1,23 @@
+"""What an installed memconform is made of."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+from tests.conftest import CHECKOUT
+
+
+def test_a_wheel_holds_the_package_its_datasets_and_nothing_else(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path],
+        cwd=CHECKOUT,
+        check=True,
+        capture_output=True,
+    )
+    [wheel] = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.partition("/")[0].partition("-")[0] for name in names} == {"memconform"}
+    smoke = (CHECKOUT / "datasets" / "smoke.jsonl").read_bytes()
+    assert zipfile.ZipFile(wheel).read("memconform/datasets/shipped/smoke.jsonl") == smoke
+    assert "memconform/daemons/guard.py" in names
