@@ -18,8 +18,9 @@ from memconform.client.failures import (
     ContractViolatedError,
     DaemonFailedError,
 )
+from memconform.client.recorder import begin_exchange
 from memconform.client.stream import Answered, AskStream
-from memconform.client.taps import without_bom
+from memconform.client.taps import tap, without_bom
 from memconform.client.timing import Timeouts, Timings
 from memconform.contract.ask import AskRequest
 from memconform.contract.core import (
@@ -203,10 +204,18 @@ class ContractClient:
         """Send, and hand out the response at its head; transport failures become CallErrors."""
         where = f"{method} {path}"
         try:
-            async with self._http.stream(
+            request = self._http.build_request(
                 method, path, json=body.to_body() if body else None, headers=headers
-            ) as response:
+            )
+            exchange = begin_exchange(request)
+            response = await self._http.send(request, stream=True)
+            try:
+                if exchange is not None:
+                    exchange.begin_response(response)
+                    tap(response, exchange.add_body)
                 yield response
+            finally:
+                await response.aclose()
         except httpx.ConnectTimeout as error:
             raise CallTimeoutError(
                 "timeout_connect", f"{where}: no connection in {self.timeouts.connect:g} s"

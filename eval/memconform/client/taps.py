@@ -1,9 +1,25 @@
-"""What stands between httpx's byte stream and the event reader."""
+"""What stands between httpx's byte stream and its readers."""
 
 import codecs
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import httpx
+
+
+class _Tapped(httpx.AsyncByteStream):
+    """Hands every piece to `listen` as it passes."""
+
+    def __init__(self, inner: httpx.AsyncByteStream, listen: Callable[[bytes], None]) -> None:
+        self._inner = inner
+        self._listen = listen
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in self._inner:
+            self._listen(piece)
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
 
 
 class _WithoutBom(httpx.AsyncByteStream):
@@ -31,14 +47,23 @@ class _WithoutBom(httpx.AsyncByteStream):
         await self._inner.aclose()
 
 
+def tap(response: httpx.Response, listen: Callable[[bytes], None]) -> None:
+    """Let `listen` see the body of `response` as it comes over the wire."""
+    response.stream = _Tapped(_async_stream(response), listen)
+
+
 def without_bom(response: httpx.Response) -> httpx.Response:
     """The same response, to be read as UTF-8 without a byte order mark.
 
     httpx-sse keeps the mark and would read the first field's name with it.
     """
-    if not isinstance(response.stream, httpx.AsyncByteStream):
-        raise TypeError("an async response is needed")
-    response.stream = _WithoutBom(response.stream)
+    response.stream = _WithoutBom(_async_stream(response))
     # A stream of events is UTF-8 whatever its charset parameter claims.
     response.encoding = "utf-8"
     return response
+
+
+def _async_stream(response: httpx.Response) -> httpx.AsyncByteStream:
+    if not isinstance(response.stream, httpx.AsyncByteStream):
+        raise TypeError("an async response is needed")
+    return response.stream

@@ -44,7 +44,8 @@ class Digest:
 
 def _why(result: QuestionResult) -> str:
     if result.error is not None:
-        return f"{result.verdict.value}, {result.error.code}: {result.error.message}"
+        why = f"{result.verdict.value}, {result.error.code}: {result.error.message}"
+        return f"{why}\n    {result.error.curl}" if result.error.curl else why
     answer = " ".join((result.answer or "").split())
     shown = answer if len(answer) <= _WIDTH else f"{answer[:_WIDTH]}…"
     return f"{result.verdict.value}: {result.question} → {shown or 'no text'}"

@@ -13,6 +13,7 @@ from memconform.client.failures import (
     ContractViolatedError,
     DaemonFailedError,
 )
+from memconform.client.recorder import Exchange, recorded
 from memconform.daemons.runner import Daemon
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError, MemconformError
@@ -123,12 +124,15 @@ class Asker:
             results.put_nowait(fold(question, records, self._settings.repeat))
 
     async def _attempt(self, row: int, attempt: int, question: Question) -> list[StageRecord]:
-        try:
-            outcome = await self._put(question)
-        except CallError as error:
-            _log.info("question not measured", id=question.id, code=error.code, why=error.message)
-            self._count_timeouts(error)
-            return [_unmeasured(row, attempt, error)]
+        with recorded() as exchanges:
+            try:
+                outcome = await self._put(question)
+            except CallError as error:
+                why = {"code": error.code, "message": error.message}
+                _log.info("question not measured", id=question.id, **why)
+                self._count_timeouts(error)
+                failure = Failure(**why, body=error.body, **self._keep(row, attempt, exchanges))
+                return [_unmeasured(row, attempt, _VERDICTS[type(error)], failure)]
         self._timeouts = 0
         return self._judged(row, attempt, question, outcome)
 
@@ -147,6 +151,14 @@ class Asker:
             return call.result()
         finally:
             call.cancel()
+
+    def _keep(self, row: int, attempt: int, exchanges: list[Exchange]) -> dict[str, str]:
+        """Keep the wire of a failed attempt; where it is, and how to repeat it."""
+        if not exchanges:
+            return {}
+        name = f"wire/{row:06}-{attempt}.http"
+        self._journal.keep_beside(name, b"".join(e.transcript() for e in exchanges))
+        return {"curl": exchanges[-1].curl(), "wire": name}
 
     def _on_death(self, died: "asyncio.Future[str]") -> None:
         if not died.cancelled():
@@ -231,11 +243,5 @@ def _broke(call: "asyncio.Future[Outcome]") -> bool:
     )
 
 
-def _unmeasured(row: int, attempt: int, error: CallError) -> JudgementRecord:
-    return JudgementRecord(
-        row=row,
-        attempt=attempt,
-        verdict=_VERDICTS[type(error)],
-        score=None,
-        error=Failure(code=error.code, message=error.message, body=error.body),
-    )
+def _unmeasured(row: int, attempt: int, verdict: Verdict, failure: Failure) -> JudgementRecord:
+    return JudgementRecord(row=row, attempt=attempt, verdict=verdict, score=None, error=failure)

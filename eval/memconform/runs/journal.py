@@ -104,6 +104,15 @@ class Journal:
                 except OSError as error:
                     self._sync_error = error
 
+    def keep_beside(self, name: str, data: bytes) -> None:
+        """Write a file of its own beside the journal, for what is too large for a record."""
+        path = self.path.parent / name
+        try:
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(data)
+        except OSError as error:
+            raise self._unwritable(error) from error
+
     def read(self, row: int) -> Iterator[StageRecord]:
         """The records of one question, attempt after attempt, in the order of writing."""
         with self.path.open("rb") as file:

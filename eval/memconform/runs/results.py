@@ -32,6 +32,10 @@ class Failure(Record):
     message: str
     body: str = ""
     """What the daemon did send, cut."""
+    curl: str = ""
+    """A command that repeats the request."""
+    wire: str | None = None
+    """The transcript of the exchange, a file in the run's folder."""
 
 
 class RankedChunk(Record):

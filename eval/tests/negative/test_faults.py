@@ -1,5 +1,8 @@
 """Every way in which a daemon can fail a question, and the verdict in which that ends."""
 
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,11 +16,30 @@ Scripted = Callable[..., Path]
 _QUICK = ("--timeout", "4", "--timeout-first", "0.6", "--timeout-gap", "0.6")
 
 
-def _run(memconform: Call, sdk: Path, dataset: Path, scenario: str, *more: str) -> Ended:
+def _run(memconform: Call, sdk: Path | str, dataset: Path, scenario: str, *more: str) -> Ended:
     return memconform(
         *("run", "--sdk", sdk, "--dataset", dataset, "--scorer", "exact"),
         *("--scenario", scenario, "--mode", "bm25", "--seed-reference-brain", *_QUICK, *more),
     )
+
+
+def test_a_failed_question_can_be_repeated_by_its_curl_line(
+    memconform: Call, dataset: Path, environment: dict[str, str]
+) -> None:
+    command = [sys.executable, "-m", "memconform.fakes.scripted", "--addr", "127.0.0.1:0"]
+    command += ["--fault", "http_500", "--on", f"box{STRUCK}?"]
+    daemon = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    try:
+        url = daemon.stdout.readline().split()[-1] if daemon.stdout else ""
+        ended = _run(memconform, f"url:{url}", dataset, "ask-basic", "--brain", "mc-curl")
+        repeated = subprocess.run(
+            shlex.split(ended.question["error"]["curl"]), capture_output=True, check=True, text=True
+        )
+    finally:
+        daemon.terminate()
+        daemon.communicate()
+    assert "HTTP/1.1 500" in repeated.stdout
+    assert '"detail": "boom"' in repeated.stdout
 
 
 def test_a_good_daemon_passes_every_question(
@@ -84,7 +106,11 @@ def test_one_bad_question_is_not_measured_and_the_rest_is(
     ended = _run(memconform, scripted(fault), dataset, scenario)
     assert ended.question["verdict"] == verdict
     assert ended.question["score"] is None
-    assert code is None or ended.question["error"]["code"] == code
+    error = ended.question["error"]
+    assert code is None or error["code"] == code
+    assert error["curl"] in ended.err
+    wire = (ended.folder / "results" / "runs" / ended.result["run_id"] / error["wire"]).read_text()
+    assert f"What is the secret word of box{STRUCK}?" in wire
     result = ended.result
     assert result["counts"]["correct"] == 11
     assert result["counts"][verdict] == 1

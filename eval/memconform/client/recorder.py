@@ -1,0 +1,89 @@
+"""What went over the wire, kept for the question that fails."""
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+import httpx
+
+BODY_LIMIT = 256 * 1024
+"""Bytes of an answer that are kept: an endless stream must not fill the memory."""
+
+TOKEN_VARIABLE = "MEMCONFORM_AUTH_TOKEN"  # noqa: S105 - a variable's name
+_HIDDEN_HEADERS = ("authorization", "cookie", "proxy-authorization", "x-api-key")
+_OWN_HEADERS = ("content-type", "x-confirm-delete")
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request and what came back, as far as it came."""
+
+    request: httpx.Request
+    status_line: str = ""
+    response_headers: list[tuple[str, str]] = field(default_factory=list)
+    body: bytearray = field(default_factory=bytearray)
+    truncated: bool = False
+
+    def begin_response(self, response: httpx.Response) -> None:
+        self.status_line = f"HTTP/1.1 {response.status_code} {response.reason_phrase}"
+        self.response_headers = list(response.headers.multi_items())
+
+    def add_body(self, piece: bytes) -> None:
+        room = BODY_LIMIT - len(self.body)
+        self.body += piece[:room]
+        self.truncated = self.truncated or len(piece) > room
+
+    def curl(self) -> str:
+        """A command that repeats the request; a token is named by its variable, never shown."""
+        request = self.request
+        parts = ["curl", "-sS", "-N", "-i", "-X", request.method, shlex.quote(str(request.url))]
+        for name, value in request.headers.items():
+            if name in _OWN_HEADERS:
+                parts += ["-H", shlex.quote(f"{name}: {value}")]
+            elif name == "authorization":
+                parts += ["-H", f'"Authorization: Bearer ${TOKEN_VARIABLE}"']
+        if request.content:
+            parts += ["--data-raw", shlex.quote(request.content.decode("utf-8", "replace"))]
+        return " ".join(parts)
+
+    def transcript(self) -> bytes:
+        """The exchange as bytes: what was sent behind `>`, what came as it came."""
+        request = self.request
+        sent = [f"{request.method} {request.url.raw_path.decode()} HTTP/1.1"]
+        sent += [f"{name}: {_shown(name, value)}" for name, value in request.headers.items()]
+        sent += ["", request.content.decode("utf-8", "replace")]
+        head = [f"# {self.curl()}", *(f"> {line}" for line in sent)]
+        head += ["", self.status_line or "(no answer)"]
+        head += [f"{name}: {_shown(name, value)}" for name, value in self.response_headers]
+        end = b"\n(cut here)\n" if self.truncated else b"\n"
+        return "\n".join([*head, "", ""]).encode() + bytes(self.body) + end
+
+
+def _shown(name: str, value: str) -> str:
+    return "(hidden)" if name.lower() in _HIDDEN_HEADERS else value
+
+
+_recording: ContextVar[list[Exchange] | None] = ContextVar("recording", default=None)
+
+
+@contextmanager
+def recorded() -> Iterator[list[Exchange]]:
+    """Every exchange that is begun inside, in order, tasks started there included."""
+    exchanges: list[Exchange] = []
+    token = _recording.set(exchanges)
+    try:
+        yield exchanges
+    finally:
+        _recording.reset(token)
+
+
+def begin_exchange(request: httpx.Request) -> Exchange | None:
+    """An exchange to fill in, where anybody wants it."""
+    exchanges = _recording.get()
+    if exchanges is None:
+        return None
+    exchange = Exchange(request)
+    exchanges.append(exchange)
+    return exchange
