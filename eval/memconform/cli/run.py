@@ -22,9 +22,11 @@ from memconform.reports.console import ConsoleReport
 from memconform.reports.machine import banner, write_report
 from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished
+from memconform.runs.journal import read_settings_hash
 from memconform.runs.plan import Floor, Plan, Settings
 from memconform.runs.results import RunReport
-from memconform.runs.seeding import refuse_foreign_brain
+from memconform.runs.seeding import corpus_digest, refuse_foreign_brain
+from memconform.runs.store import find_journal
 from memconform.scenarios import SCENARIOS
 from memconform.scoring.scorer import ExactScorer
 
@@ -62,6 +64,7 @@ class _Options:
     repeat: int
     json: str | None
     quiet: bool
+    resume: str | None
     log_level: str
 
 
@@ -136,6 +139,11 @@ _seconds = click.FloatRange(min=0, min_open=True)
     "--repeat", type=click.IntRange(1, 100), default=1, help="Put each question so many times."
 )
 @click.option("--json", metavar="FILE", help="Write the results there too; - is stdout.")
+@click.option(
+    "--resume",
+    metavar="RUN",
+    help="Go on from a run that was cut short, a run id or its folder; what it measured is kept.",
+)
 @click.option("--quiet", is_flag=True, help="No progress and no table.")
 @schema(RunReport)
 @log_level
@@ -187,6 +195,12 @@ def _selected(options: _Options) -> Selected:
             code="no_judge",
             hint="use --scorer exact",
         )
+    if options.resume is not None and len(options.sdk) > 1:
+        raise UsageError(
+            "--resume goes on with one run, and so with one --sdk",
+            code="resume_many",
+            hint="resume run after run",
+        )
     if options.seed_reference_brain and options.corpus is not None:
         raise UsageError(
             "--seed-reference-brain and --corpus both fill the brain",
@@ -219,11 +233,8 @@ def _plan(options: _Options, selected: Selected, runner: SdkRunner, index: int) 
         rerank_top_n=options.rerank_top_n,
         allow_fallback=options.allow_fallback,
         repeat=options.repeat,
-        seeding="reference"
-        if options.seed_reference_brain
-        else "corpus"
-        if options.corpus
-        else None,
+        seeding=_seeding(options),
+        build_hash=runner.build_hash(),
     )
     return Plan(
         settings=settings,
@@ -240,7 +251,33 @@ def _plan(options: _Options, selected: Selected, runner: SdkRunner, index: int) 
             gap=options.timeout_gap,
         ),
         command=tuple(sys.argv),
+        resumed=_resumed(options, settings),
     )
+
+
+def _seeding(options: _Options) -> str | None:
+    if options.corpus is not None:
+        return f"corpus:{corpus_digest(options.corpus)}"
+    return "reference" if options.seed_reference_brain else None
+
+
+def _resumed(options: _Options, settings: Settings) -> Path | None:
+    """The journal to go on from.
+
+    Raises:
+        UsageError: where that run asked something else.
+    """
+    if options.resume is None:
+        return None
+    journal = find_journal(options.output, options.resume)
+    if read_settings_hash(journal) != settings.digest():
+        raise UsageError(
+            f"{journal.parent} was run with other settings",
+            code="resume_mismatch",
+            hint="its manifest.json shows them: dataset, selection, scenario, mode, k's, seeding,"
+            " the daemon's build and the contract must be the same",
+        )
+    return journal
 
 
 def _refuse_unclaimed(runner: SdkRunner, mode: Mode, options: _Options) -> None:

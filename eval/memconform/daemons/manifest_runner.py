@@ -31,9 +31,8 @@ _BASE_ENV = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_
 
 
 class _ManagedDaemon:
-    def __init__(self, base_url: str, build: str, process: DaemonProcess, ready_ms: float) -> None:
+    def __init__(self, base_url: str, process: DaemonProcess, ready_ms: float) -> None:
         self.base_url = base_url
-        self.build_hash: str | None = build
         self.ready_ms: float | None = ready_ms
         self._process = process
         self._sampler = Sampler(process.pid)
@@ -64,22 +63,23 @@ class ManifestRunner(SdkRunner):
         self.profiles = tuple(manifest.capabilities.profiles)
         self.modes = tuple(manifest.capabilities.modes)
         self.seed_via = manifest.seed.via
-        self._key = ""
-        self._build_dir = Path()
+        self._build_dir: Path | None = None
+
+    def build_hash(self) -> str:
+        return build_hash(self.manifest, self.folder)
 
     async def build(self, progress: Progress) -> None:
-        self._key = build_hash(self.manifest, self.folder)
-        self._build_dir = await ensure_built(self.manifest, self.folder, self._key, progress)
+        key = self.build_hash()
+        self._build_dir = await ensure_built(self.manifest, self.folder, key, progress)
 
     @asynccontextmanager
     async def serve(self, launch: Launch) -> AsyncIterator[_ManagedDaemon]:
-        if not self._key:
+        if self._build_dir is None:
             await self.build(lambda _: None)
         started = time.perf_counter()
         process, port = await self._start(launch)
         daemon = _ManagedDaemon(
             f"http://{_bracketed(launch.host)}:{port}",
-            self._key,
             process,
             (time.perf_counter() - started) * 1e3,
         )

@@ -27,7 +27,6 @@ class Daemon(Protocol):
     """A daemon that answers."""
 
     base_url: str
-    build_hash: str | None
     ready_ms: float | None
     """From launch to ready; None for a daemon that was running before."""
 
@@ -57,6 +56,14 @@ class SdkRunner(ABC):
     seed_via: Literal["batch", "http"] = "http"
     owned: bool = True
     """Whether the daemon and its brains are the harness's own to start and to empty."""
+
+    def build_hash(self) -> str | None:
+        """What the daemon is built from, as a hash; None where that is not known.
+
+        Raises:
+            UsageError: where the sources are not what the SDK says.
+        """
+        return None
 
     async def build(self, progress: Progress) -> None:  # noqa: B027 - many need none
         """Make the daemon ready to start; raises DaemonError where that fails."""

@@ -14,7 +14,6 @@ from memconform.errors import DaemonError, UsageError
 
 
 class _RunningDaemon:
-    build_hash: str | None = None
     ready_ms: float | None = None
 
     def __init__(self, base_url: str) -> None:

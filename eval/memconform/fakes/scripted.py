@@ -1,8 +1,9 @@
 """A daemon that keeps the contract, but for one fault that it is told to have.
 
-    python -m memconform.fakes.scripted --addr HOST:PORT [--fault NAME] [--on TEXT]
+    python -m memconform.fakes.scripted --addr HOST:PORT [--fault NAME] [--on TEXT] [--note FILE]
 
 `--fault` names one of `FAULTS`; a fault of a question strikes where the question holds `--on`.
+`--note` appends each question that a search puts to a file.
 """
 
 import argparse
@@ -10,7 +11,9 @@ import asyncio
 import base64
 import os
 import re
+import signal
 import sys
+from pathlib import Path
 from typing import Any
 
 from memconform.fakes.faults import (
@@ -56,9 +59,10 @@ class Brain:
 
 
 class ScriptedDaemon:
-    def __init__(self, fault: str, on: str) -> None:
+    def __init__(self, fault: str, on: str, note: Path | None) -> None:
         self._fault = fault
         self._on = on
+        self._note = note
         self._brains: dict[str, Brain] = {}
 
     async def answer(self, request: Request, exchange: Exchange) -> None:
@@ -151,8 +155,21 @@ class ScriptedDaemon:
         """Whether the fault shows here; a search with filters is a probe and no question."""
         return self._on in query and "filters" not in body
 
+    def _take_note(self, query: str, body: dict[str, Any]) -> None:
+        """Write a question down, so that it can be seen what was asked and how often."""
+        if self._note is None or "filters" in body:
+            return
+        with self._note.open("a") as note:
+            note.write(f"{query}\n")
+        if self._fault == "dies_once" and self._strikes(query, body):
+            told = self._note.with_suffix(".died")
+            if not told.exists():
+                told.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+
     async def _search(self, brain: Brain, body: dict[str, Any], exchange: Exchange) -> None:
         query = body["query"]
+        self._take_note(query, body)
         if self._strikes(query, body) and self._fault in EXCHANGE_FAULTS:
             await EXCHANGE_FAULTS[self._fault](exchange)
             return
@@ -195,6 +212,7 @@ async def _main() -> int:
     parser.add_argument("--addr", required=True)
     parser.add_argument("--fault", default="", choices=FAULTS)
     parser.add_argument("--on", default="")
+    parser.add_argument("--note", type=Path)
     options = parser.parse_args()
     if options.fault == "exits_after_noise":
         sys.stderr.write("noise " * (1 << 18))
@@ -204,7 +222,7 @@ async def _main() -> int:
     if options.fault == "never_listens":
         await asyncio.sleep(3600)
     host, _, port = options.addr.rpartition(":")
-    daemon = ScriptedDaemon(options.fault, options.on)
+    daemon = ScriptedDaemon(options.fault, options.on, options.note)
     try:
         stubborn = options.fault == "ignores_sigterm"
         await serve(daemon.answer, host, int(port), stubborn=stubborn)

@@ -81,6 +81,10 @@ class Asker:
         self.halted: MemconformError | None = None
         """Why the rest was not asked, once that is so."""
 
+    def is_open(self, row: int) -> bool:
+        """Whether a question still lacks attempts."""
+        return self._journal.attempts(row) < self._settings.repeat
+
     async def warm_up(self, question: Question) -> None:
         """Put a question that is not counted, so that the first counted one is like the others."""
         # What fails here fails again when it counts.
@@ -116,11 +120,13 @@ class Asker:
         for row, question in questions:
             if self.halted is not None:
                 return
-            records: list[StageRecord] = []
-            for attempt in range(self._settings.repeat):
+            records = list(self._journal.read(row))
+            for attempt in range(self._journal.attempts(row), self._settings.repeat):
                 trial = await self._attempt(row, attempt, question)
                 self._journal.write(row, trial)
                 records += trial
+                if self.halted is not None:
+                    break
             results.put_nowait(fold(question, records, self._settings.repeat))
 
     async def _attempt(self, row: int, attempt: int, question: Question) -> list[StageRecord]:

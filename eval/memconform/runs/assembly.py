@@ -3,9 +3,10 @@
 import json
 import platform
 import subprocess
+import time
 from array import array
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from typing import IO, Any
 
 from memconform import __version__
@@ -41,6 +42,8 @@ class Assembly:
         self._run_id = run_id
         self._started = started
         self._tally = Tally(tags=frozenset(floor.tag for floor in plan.floors if floor.tag))
+        # A clock that is set back must not end a run before it began.
+        self._begun = time.monotonic()
         self._latency = {"done": array("d"), "first_event": array("d"), "first_delta": array("d")}
 
     def write_manifest(self, folder: RunFolder) -> None:
@@ -115,7 +118,9 @@ class Assembly:
             scorer=settings.scorer,
             brain=settings.brain,
             started_at=self._started.isoformat(),
-            finished_at=datetime.now(UTC).isoformat(),
+            finished_at=(
+                self._started + timedelta(seconds=time.monotonic() - self._begun)
+            ).isoformat(),
             total=tally.total,
             passed=tally.passed,
             pass_rate=tally.passed / tally.total if tally.total else None,
@@ -146,6 +151,7 @@ class Assembly:
             python_version=platform.python_version(),
             host=f"{platform.system()} {platform.machine()}",
             command=list(self._plan.command),
+            resumed_from=self._plan.resumed.parent.name if self._plan.resumed else None,
             settings=settings.model_dump(mode="json"),
             settings_sha256=settings.digest(),
         )

@@ -1,16 +1,18 @@
 """Carries out a plan and tells what happens, as events."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError
 from memconform.contract.core import Version
 from memconform.contract.wire import CONTRACT_VERSION
 from memconform.daemons.runner import Daemon, Launch, SdkRunner
+from memconform.datasets.model import Question
 from memconform.errors import DaemonError, ExitCode, MemconformError, UsageError
 from memconform.runs.asking import Asker, is_applicable
 from memconform.runs.assembly import Assembly
@@ -45,12 +47,12 @@ class _Facts:
     version: Version | None = None
     seeded: SeedRecord | None = None
 
-    def record(self) -> DaemonRecord:
+    def record(self, build_hash: str | None) -> DaemonRecord:
         resources = self.daemon.resources() if self.daemon else None
         return DaemonRecord(
             name=self.version.name if self.version else None,
             version=self.version.version if self.version else None,
-            build_hash=self.daemon.build_hash if self.daemon else None,
+            build_hash=build_hash,
             ready_ms=self.daemon.ready_ms if self.daemon else None,
             rss_peak_bytes=resources.rss_peak_bytes if resources else None,
             cpu_seconds=resources.cpu_seconds if resources else None,
@@ -73,6 +75,8 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
     assembly = Assembly(plan, runner.name, run_id, started)
     assembly.write_manifest(folder)
     journal = Journal(folder.journal, assembly.journal_header())
+    if plan.resumed is not None:
+        journal.adopt(plan.resumed)
     facts = _Facts()
     halted: MemconformError | None = None
     yield RunStarted(
@@ -96,7 +100,9 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
             "interrupted", code="interrupted", hint="what was asked so far is kept"
         )
         yield RunHalted(halted)
-    summary = assembly.finish(folder, journal, halted, facts.record(), facts.seeded)
+    summary = assembly.finish(
+        folder, journal, halted, facts.record(plan.settings.build_hash), facts.seeded
+    )
     folder.drop_state()
     yield RunFinished(summary, folder.result, folder.publish(started, runner.name))
 
@@ -204,14 +210,15 @@ async def _fill(plan: Plan, runner: SdkRunner, client: ContractClient) -> SeedRe
 
 async def _ask(plan: Plan, asker: Asker) -> AsyncGenerator[Event, None]:
     scenario = SCENARIOS[plan.settings.scenario]
-    asked = (
+    asked: Iterator[tuple[int, Question]] = (
         (row, question)
         for row, question in enumerate(plan.selected)
-        if is_applicable(question, scenario)
+        if is_applicable(question, scenario) and asker.is_open(row)
     )
-    first = next((q for q in plan.selected if is_applicable(q, scenario)), None)
+    first = next(asked, None)
     if first is not None:
-        await asker.warm_up(first)
+        await asker.warm_up(first[1])
+        asked = chain([first], asked)
     async with aclosing(asker.ask_all(asked, plan.concurrency)) as results:
         async for result in results:
             yield QuestionFinished(result)

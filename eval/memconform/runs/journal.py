@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, TypeAdapter, ValidationError
 
 from memconform.errors import ResultsError
 from memconform.runs.results import CallTimings, CitedChunk, Failure, RankedChunk, Record
@@ -104,6 +104,19 @@ class Journal:
                 except OSError as error:
                     self._sync_error = error
 
+    def attempts(self, row: int) -> int:
+        """How many attempts at a question are journalled."""
+        return len(self._places.get(row, ()))
+
+    def adopt(self, earlier: Path) -> None:
+        """Take over every complete attempt of another journal.
+
+        Raises:
+            ResultsError: where it cannot be read.
+        """
+        for records in read_attempts(earlier):
+            self.write(records[-1].row, records)
+
     def keep_beside(self, name: str, data: bytes) -> None:
         """Write a file of its own beside the journal, for what is too large for a record."""
         path = self.path.parent / name
@@ -143,3 +156,53 @@ class Journal:
             hint="check free space and permissions of the results folder; what was measured"
             f" so far is in {self.path}",
         )
+
+
+def read_settings_hash(path: Path) -> str:
+    """The hash of the settings of the run that wrote a journal.
+
+    Raises:
+        ResultsError: where `path` is no journal.
+    """
+    try:
+        with path.open("rb") as file:
+            header = json.loads(file.readline())
+        if header["stage"] == "header":
+            return str(header["settings_sha256"])
+    except OSError as error:
+        raise _unreadable(path, str(error.strerror)) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise _unreadable(path, "its first line is no header") from error
+    raise _unreadable(path, "its first line is no header")
+
+
+def read_attempts(path: Path) -> Iterator[list[StageRecord]]:
+    """The records of each attempt that was finished, judgement last.
+
+    A last line without its end was being written when the run was killed, and is dropped.
+
+    Raises:
+        ResultsError: naming a line that is no record.
+    """
+    attempt: list[StageRecord] = []
+    with path.open("rb") as file:
+        next(file)
+        for number, line in enumerate(file, start=2):
+            if not line.endswith(b"\n") or line.startswith(b'{"stage": "footer"'):
+                return
+            try:
+                record = _READER.validate_json(line)
+            except ValidationError as error:
+                raise _unreadable(path, f"line {number} is no record") from error
+            attempt.append(record)
+            if isinstance(record, JudgementRecord):
+                yield attempt
+                attempt = []
+
+
+def _unreadable(path: Path, why: str) -> ResultsError:
+    return ResultsError(
+        f"{path} cannot be read: {why}",
+        code="journal_unreadable",
+        hint="name a run's folder below results/runs, or start anew without --resume",
+    )

@@ -63,7 +63,8 @@ class Settings(BaseModel):
     allow_fallback: bool
     repeat: int
     seeding: str | None
-    """Where the brain's documents come from: `reference`, `corpus`, or what was there."""
+    """Where the brain's documents come from: `reference`, a corpus's digest, or what was there."""
+    build_hash: str | None = None
     contract: str = CONTRACT_VERSION
 
     @property
@@ -96,3 +97,5 @@ class Plan:
     concurrency: int = 1
     timeouts: Timeouts = field(default_factory=Timeouts)
     command: tuple[str, ...] = ()
+    resumed: Path | None = None
+    """The journal of an earlier run with these settings; what it holds is not asked again."""

@@ -139,6 +139,8 @@ class Provenance(Record):
     python_version: str
     host: str
     command: list[str]
+    resumed_from: str | None
+    """The run whose measurements were taken over."""
     settings: dict[str, Any]
     settings_sha256: str
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import hashlib
 import mimetypes
 import re
 import time
@@ -89,6 +90,15 @@ def corpus_documents(folder: Path) -> Iterator[Document]:
     for path in files:
         kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
         yield Document(path.relative_to(folder).as_posix(), path.read_bytes(), kind)
+
+
+def corpus_digest(folder: Path) -> str:
+    """SHA-256 over the paths and contents of a corpus; raises as `corpus_documents` does."""
+    digest = hashlib.sha256()
+    for document in corpus_documents(folder):
+        content = hashlib.sha256(document.content).hexdigest()
+        digest.update(f"{document.path}\0{content}\0".encode())
+    return digest.hexdigest()
 
 
 def _belongs(path: Path, folder: Path) -> bool:

@@ -9,7 +9,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO
 
-from memconform.errors import ResultsError
+from memconform.errors import ResultsError, UsageError, nearest
+
+_JOURNAL = "journal.jsonl"
 
 
 def new_run_id(started: datetime, sdk: str, scenario: str) -> str:
@@ -31,7 +33,7 @@ class RunFolder:
 
     @property
     def journal(self) -> Path:
-        return self.path / "journal.jsonl"
+        return self.path / _JOURNAL
 
     @property
     def result(self) -> Path:
@@ -54,6 +56,23 @@ class RunFolder:
     def drop_state(self) -> None:
         """Remove the daemon's state, which a result does not need."""
         shutil.rmtree(self.path / "state", ignore_errors=True)
+
+
+def find_journal(output: Path, run: str) -> Path:
+    """The journal of a run that is named by its id, its folder or a file in there.
+
+    Raises:
+        UsageError: where there is none.
+    """
+    for folder in (Path(run), Path(run).parent, output / "runs" / run):
+        if (folder / _JOURNAL).is_file():
+            return folder / _JOURNAL
+    runs = sorted(path.name for path in (output / "runs").glob("*"))
+    raise UsageError(
+        f"no run {run!r} in {output / 'runs'}",
+        code="unknown_run",
+        hint=nearest(run, runs) or "name a run id, or its folder",
+    )
 
 
 @contextmanager

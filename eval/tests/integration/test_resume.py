@@ -1,0 +1,101 @@
+"""`run --resume`: no question asked twice, none lost."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import STRUCK, Ended
+
+Call = Callable[..., Ended]
+Scripted = Callable[..., Path]
+
+_COMMON = ("--scorer", "exact", "--scenario", "search-retrieve-only", "--mode", "bm25")
+
+
+def _runs(folder: Path) -> list[Path]:
+    return sorted((folder / "results" / "runs").iterdir())
+
+
+def _counting(scripted: Scripted, fault: str, asked: Path) -> Path:
+    """A daemon that notes each search it serves, so that a question asked twice is seen."""
+    sdk = scripted(fault)
+    text = sdk.read_text().replace('"--addr"', f'"--note", "{asked}", "--addr"')
+    sdk.write_text(text)
+    return sdk
+
+
+@pytest.mark.parametrize("repeat", ["1", "3"])
+def test_a_run_goes_on_where_its_daemon_died(
+    memconform: Call, scripted: Scripted, dataset: Path, repeat: str
+) -> None:
+    asked = dataset.parent / "asked.txt"
+    sdk = _counting(scripted, "dies_once", asked)
+    call = ("run", "--sdk", sdk, "--dataset", dataset, *_COMMON, "--seed-reference-brain")
+    first = memconform(*call, "--repeat", repeat)
+    assert first.code == 3
+    assert first.result["counts"]["correct"] == STRUCK
+    [died] = _runs(first.folder)
+    before = (died / "journal.jsonl").read_bytes()
+    again = memconform(*call, "--repeat", repeat, "--resume", died.name)
+    result = json.loads((_runs(first.folder)[-1] / "result.json").read_text())
+    assert again.code == 0, again.err
+    assert result["counts"]["correct"] == 11
+    assert result["counts"]["daemon_error"] == 1
+    assert result["counts"]["not_run"] == 0
+    assert result["provenance"]["resumed_from"] == died.name
+    assert [question["id"] for question in result["questions"]] == [f"q{n}" for n in range(12)]
+    assert (died / "journal.jsonl").read_bytes() == before
+    questions = [line for line in asked.read_text().splitlines() if line.endswith("?")]
+    warm_ups = ["What is the secret word of box0?", f"What is the secret word of box{STRUCK + 1}?"]
+    if repeat == "3":
+        # The attempts at the question over which the daemon died are not all there.
+        warm_ups[1] = f"What is the secret word of box{STRUCK}?"
+    for warm_up in warm_ups:
+        questions.remove(warm_up)
+    assert {questions.count(question) for question in set(questions)} == {int(repeat)}
+    assert len(set(questions)) == 12
+
+
+def test_a_journal_that_was_cut_in_a_line_loses_that_line_alone(
+    memconform: Call, scripted: Scripted, dataset: Path
+) -> None:
+    call = ("run", "--sdk", scripted(), "--dataset", dataset, *_COMMON, "--seed-reference-brain")
+    whole = memconform(*call)
+    [run] = _runs(whole.folder)
+    lines = (run / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    # Killed while the judgement of the fifth question was written.
+    (run / "journal.jsonl").write_bytes(b"".join(lines[:15]) + lines[15][:20])
+    again = memconform(*call, "--resume", str(run))
+    assert again.code == 0, again.err
+    resumed = json.loads((_runs(whole.folder)[-1] / "result.json").read_text())
+    assert resumed["passed"] == 12
+
+
+def test_other_settings_are_refused(memconform: Call, scripted: Scripted, dataset: Path) -> None:
+    call = ("run", "--sdk", scripted(), "--dataset", dataset, *_COMMON, "--seed-reference-brain")
+    [run] = _runs(memconform(*call).folder)
+    for other in (("--top-k", "6"), ("--limit", "3"), ("--mode", "auto"), ("--repeat", "2")):
+        refused = memconform(*call, *other, "--resume", run.name)
+        assert refused.code == 2
+        assert "was run with other settings" in refused.err
+    for same in (("--concurrency", "3"), ("--timeout", "9"), ("--floor", "0.5")):
+        assert memconform(*call, *same, "--resume", run.name).code == 0
+    scripted("crlf")
+    assert memconform(*call, "--resume", run.name).code == 2
+    dataset.write_text(dataset.read_text() + "\n")
+    assert memconform(*call, "--resume", run.name).code == 2
+
+
+def test_what_is_no_journal_is_refused(memconform: Call, scripted: Scripted, dataset: Path) -> None:
+    call = ("run", "--sdk", scripted(), "--dataset", dataset, *_COMMON, "--seed-reference-brain")
+    [run] = _runs(memconform(*call).folder)
+    missing = memconform(*call, "--resume", run.name[:-1])
+    assert missing.code == 2
+    assert f"did you mean '{run.name}'?" in missing.err
+    lines = (run / "journal.jsonl").read_text().splitlines(keepends=True)
+    (run / "journal.jsonl").write_text("".join([*lines[:3], "garbage\n", *lines[3:]]))
+    broken = memconform(*call, "--resume", run.name)
+    assert broken.code == 70
+    assert "line 4 is no record" in broken.err
