@@ -8,6 +8,7 @@ import click
 
 from memconform import __version__
 from memconform.errors import ExitCode, MemconformError, nearest
+from memconform.redaction import redact
 
 _VERBS = {
     "info": "Show the SDKs that are found, their toolchains, profiles and modes.",
@@ -60,7 +61,7 @@ def main() -> None:
 
 
 def _end(message: str, code: ExitCode) -> NoReturn:
-    click.echo(message, err=True)
+    click.echo(redact(message), err=True)
     raise SystemExit(int(code))
 
 

@@ -3,8 +3,10 @@
 import codecs
 import json
 import logging
+import os
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -13,7 +15,12 @@ import click
 import structlog
 from pydantic import BaseModel
 
+from memconform.client.recorder import TOKEN_VARIABLE
+from memconform.errors import UsageError
+from memconform.redaction import hide, redact
 from memconform.runs.store import replacing
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -44,6 +51,35 @@ def schema(model: type[BaseModel]) -> Callable[[_Command], _Command]:
     )
 
 
+def _redacted(_: Any, __: str, event: structlog.types.EventDict) -> structlog.types.EventDict:  # noqa: ANN401 - structlog's signature
+    return {key: redact(v) if isinstance(v, str) else v for key, v in event.items()}
+
+
+def request_headers(given: Sequence[str]) -> dict[str, str]:
+    """The headers of `--header NAME:VALUE` and of MEMCONFORM_AUTH_TOKEN, all kept secret.
+
+    Raises:
+        UsageError: for what is no header.
+    """
+    headers = {}
+    token = os.environ.get(TOKEN_VARIABLE)
+    if token:
+        hide(token)
+        headers["Authorization"] = f"Bearer {token}"
+    for text in given:
+        name, colon, value = (part.strip() for part in text.partition(":"))
+        hide(value)
+        hide(value.rpartition(" ")[2])
+        if not colon or not _HEADER_NAME.fullmatch(name) or not value.isprintable():
+            raise UsageError(
+                f"--header {name} is no header",
+                code="bad_header",
+                hint="write --header 'Name: value'",
+            )
+        headers[name] = value
+    return headers
+
+
 def configure_logs(level: str) -> None:
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(
@@ -54,6 +90,7 @@ def configure_logs(level: str) -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
+            _redacted,
             structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
         ],
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.options import configure_logs, json_target, log_level, schema
+from memconform.cli.options import configure_logs, json_target, log_level, request_headers, schema
 from memconform.client.timing import Timeouts
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.discovery import find_runner
@@ -65,6 +65,7 @@ class _Options:
     json: str | None
     quiet: bool
     resume: str | None
+    header: tuple[str, ...]
     log_level: str
 
 
@@ -143,6 +144,12 @@ _seconds = click.FloatRange(min=0, min_open=True)
     "--resume",
     metavar="RUN",
     help="Go on from a run that was cut short, a run id or its folder; what it measured is kept.",
+)
+@click.option(
+    "--header",
+    multiple=True,
+    metavar="NAME:VALUE",
+    help="Send it with every request; MEMCONFORM_AUTH_TOKEN sends a bearer token. Kept secret.",
 )
 @click.option("--quiet", is_flag=True, help="No progress and no table.")
 @schema(RunReport)
@@ -250,6 +257,7 @@ def _plan(options: _Options, selected: Selected, runner: SdkRunner, index: int) 
             first=options.timeout_first,
             gap=options.timeout_gap,
         ),
+        headers=request_headers(options.header),
         command=tuple(sys.argv),
         resumed=_resumed(options, settings),
     )

@@ -20,6 +20,7 @@ from memconform.daemons.process import DaemonProcess, tail
 from memconform.daemons.resources import Resources, Sampler
 from memconform.daemons.runner import Launch, Progress, SdkRunner
 from memconform.errors import DaemonError
+from memconform.redaction import hide_variables
 
 _BIND_ATTEMPTS = 3
 _POLL_SECONDS = 0.02
@@ -143,7 +144,9 @@ class ManifestRunner(SdkRunner):
         declared = self.manifest.env
         env = {name: os.environ[name] for name in _BASE_ENV if name in os.environ}
         env |= {name: _filled(value, values) for name, value in declared.set.items()}
-        env |= {name: os.environ[name] for name in declared.pass_ if name in os.environ}
+        passed = {name: os.environ[name] for name in declared.pass_ if name in os.environ}
+        hide_variables(passed)
+        env |= passed
         return env | {"JB_HOME": values["state_dir"], "MEMCONFORM_RUN_ID": launch.run_id}
 
     async def _await_ready(self, process: DaemonProcess, launch: Launch, port: int) -> int:

@@ -11,6 +11,7 @@ import httpx
 from memconform.daemons.resources import Resources
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.errors import DaemonError, UsageError
+from memconform.redaction import hide
 
 
 class _RunningDaemon:
@@ -43,6 +44,8 @@ class UrlRunner(SdkRunner):
                 code="bad_url",
                 hint="write url:http://127.0.0.1:PORT",
             )
+        if parts.password:
+            hide(parts.password)
         self.url = url.rstrip("/")
         self.name = re.sub(r"[^a-z0-9]+", "-", f"url-{parts.netloc.rpartition('@')[2]}".lower())
 

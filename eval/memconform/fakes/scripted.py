@@ -66,6 +66,10 @@ class ScriptedDaemon:
         self._brains: dict[str, Brain] = {}
 
     async def answer(self, request: Request, exchange: Exchange) -> None:
+        if self._fault == "tells_headers" and self._on.encode() in request.body:
+            sys.stderr.write(f"scripted: {request.headers}\n")
+            await exchange.problem(500, "internal_error", f"headers were {request.headers}")
+            return
         match (request.method, request.path.strip("/").split("/")):
             case ("GET", ["healthz"]):
                 if self._fault == "never_healthy":

@@ -4,10 +4,11 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
+from memconform.redaction import redact
 from memconform.reports.digest import Digest
 from memconform.runs.events import (
     BrainSeeded,
@@ -62,32 +63,35 @@ class ConsoleReport:
         match event:
             case RunHalted():
                 self._progress.stop()
-                self._console.print(f"[red]{escape(event.error.render())}[/]")
+                self._say(event.error.render(), "red")
             case RunFinished():
                 self._progress.stop()
                 if not self._quiet:
                     self._show(event.summary)
                 for reason in event.summary.reasons:
-                    self._console.print(f"[yellow]{escape(reason)}[/]")
+                    self._say(reason, "yellow")
             case _ if not self._quiet:
                 self._follow(event)
+
+    def _say(self, text: str, style: str = "") -> None:
+        self._console.print(Text(redact(text), style=style))
 
     def _follow(self, event: Event) -> None:
         match event:
             case RunStarted():
-                self._console.print(
-                    f"[bold]{event.sdk}[/] {event.scenario}, mode {event.mode},"
-                    f" {event.questions} questions"
+                self._say(
+                    f"{event.sdk} {event.scenario}, mode {event.mode}, {event.questions} questions",
+                    "bold",
                 )
                 self._progress.update(self._task, description=event.sdk, total=event.questions)
             case Noted():
-                self._console.print(f"  {escape(event.message)}")
+                self._say(f"  {event.message}")
             case DaemonReady():
                 took = "" if event.ready_ms is None else f" after {event.ready_ms:.0f} ms"
-                self._console.print(f"  daemon ready{took} on {event.base_url}")
+                self._say(f"  daemon ready{took} on {event.base_url}")
             case BrainSeeded():
                 seeded = event.seeded
-                self._console.print(
+                self._say(
                     f"  brain seeded: {seeded.documents} documents, {seeded.chunks} chunks,"
                     f" {seeded.vectors} vectors in {seeded.took_ms:.0f} ms, all searchable"
                 )
@@ -107,9 +111,9 @@ class ConsoleReport:
             ("slowest questions", self._digest.slowest_lines()),
         ):
             if lines:
-                self._console.print(f"[bold]{title}[/]")
+                self._say(title, "bold")
                 for line in lines:
-                    self._console.print(f"  {escape(line)}")
+                    self._say(f"  {line}")
 
 
 def _rows(summary: RunSummary) -> list[tuple[str, str]]:

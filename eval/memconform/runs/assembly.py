@@ -11,6 +11,7 @@ from typing import IO, Any
 
 from memconform import __version__
 from memconform.errors import MemconformError
+from memconform.redaction import redact
 from memconform.runs.asking import is_applicable
 from memconform.runs.fold import fold, unasked
 from memconform.runs.journal import Journal
@@ -50,7 +51,8 @@ class Assembly:
         """Say beside the journal, before anything is asked, what this run is."""
         manifest = {"run_id": self._run_id, "sdk": self._sdk} | self._provenance().model_dump()
         with replacing(folder.path / "manifest.json") as file:
-            file.write(json.dumps(manifest, indent=1, ensure_ascii=False).encode() + b"\n")
+            text = json.dumps(manifest, indent=1, ensure_ascii=False)
+            file.write(redact(text).encode() + b"\n")
 
     def journal_header(self) -> dict[str, Any]:
         settings = self._plan.settings
@@ -160,7 +162,7 @@ class Assembly:
 def _write_result(target: IO[bytes], summary: RunSummary, questions: IO[bytes]) -> None:
     """The summary's object, opened again for the list of questions, one a line."""
     head = json.dumps(summary.model_dump(mode="json"), indent=1, ensure_ascii=False)
-    target.write(head.removesuffix("\n}").encode() + b',\n "questions": [')
+    target.write(redact(head).removesuffix("\n}").encode() + b',\n "questions": [')
     separator = b"\n"
     for line in questions:
         target.write(separator + line.rstrip(b"\n"))

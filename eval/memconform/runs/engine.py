@@ -103,6 +103,7 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
     summary = assembly.finish(
         folder, journal, halted, facts.record(plan.settings.build_hash), facts.seeded
     )
+    folder.redact_log()
     folder.drop_state()
     yield RunFinished(summary, folder.result, folder.publish(started, runner.name))
 
@@ -116,7 +117,10 @@ async def _stages(
     async with (
         runner.serve(launch) as daemon,
         ContractClient(
-            daemon.base_url, timeouts=plan.timeouts, connections=plan.concurrency + 1
+            daemon.base_url,
+            timeouts=plan.timeouts,
+            connections=plan.concurrency + 1,
+            headers=plan.headers,
         ) as client,
     ):
         facts.daemon = daemon

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 
 from memconform.errors import ResultsError
+from memconform.redaction import redact_bytes
 from memconform.runs.results import CallTimings, CitedChunk, Failure, RankedChunk, Record
 from memconform.scoring.verdicts import Verdict
 
@@ -84,6 +85,7 @@ class Journal:
         self._append(data)
 
     def _append(self, data: bytes) -> None:
+        data = redact_bytes(data)
         try:
             if self._sync_error is not None:
                 raise self._sync_error
@@ -122,7 +124,7 @@ class Journal:
         path = self.path.parent / name
         try:
             path.parent.mkdir(exist_ok=True)
-            path.write_bytes(data)
+            path.write_bytes(redact_bytes(data))
         except OSError as error:
             raise self._unwritable(error) from error
 

@@ -1,6 +1,7 @@
 """What a run is asked to do."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -96,6 +97,8 @@ class Plan:
     port: int = 0
     concurrency: int = 1
     timeouts: Timeouts = field(default_factory=Timeouts)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Sent with every request."""
     command: tuple[str, ...] = ()
     resumed: Path | None = None
     """The journal of an earlier run with these settings; what it holds is not asked again."""

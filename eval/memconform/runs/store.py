@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from memconform.errors import ResultsError, UsageError, nearest
+from memconform.redaction import redact_bytes
 
 _JOURNAL = "journal.jsonl"
 
@@ -39,6 +40,10 @@ class RunFolder:
     def result(self) -> Path:
         return self.path / "result.json"
 
+    @property
+    def log(self) -> Path:
+        return self.path / "daemon.log"
+
     def day_copy(self, started: datetime, sdk: str) -> Path:
         return self._output / f"{started:%Y-%m-%d}" / f"{sdk}.json"
 
@@ -52,6 +57,15 @@ class RunFolder:
     def remove(self) -> None:
         """Leave no trace of a run that never began."""
         shutil.rmtree(self.path, ignore_errors=True)
+
+    def redact_log(self) -> None:
+        """Take out of the daemon's own output what is secret."""
+        if self.log.is_file():
+            with self.log.open("rb") as log:
+                lines_found = any(redact_bytes(line) != line for line in log)
+            if lines_found:
+                with self.log.open("rb") as log, replacing(self.log) as clean:
+                    clean.writelines(redact_bytes(line) for line in log)
 
     def drop_state(self) -> None:
         """Remove the daemon's state, which a result does not need."""

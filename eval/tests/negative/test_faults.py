@@ -229,3 +229,39 @@ def test_a_daemon_that_does_not_start_says_why(
     assert says in ended.err
     if code == "daemon_exited":
         assert "no reason to live" in ended.err
+
+
+def test_no_secret_leaves_the_harness(
+    memconform: Call, scripted: Scripted, dataset: Path, environment: dict[str, str]
+) -> None:
+    """Canaries: a bearer token, a header, a key that the manifest passes on."""
+    canaries = ("canary-token", "canary-header", "sk-canary")
+    environment["MEMCONFORM_AUTH_TOKEN"] = canaries[0]
+    # The daemon tells all it was sent, in its answer and in its log.
+    sdk = scripted("tells_headers", first="echo $OPENAI_API_KEY >&2")
+    sdk.write_text(sdk.read_text() + '[env]\npass = ["OPENAI_API_KEY"]\n')
+    ended = _run(
+        *(memconform, sdk, dataset, "ask-basic", "--header", f"X-Key: {canaries[1]}"),
+        *("--json", "report.json", "--log-level", "debug"),
+    )
+    error = ended.question["error"]
+    assert error["code"] == "http_500"
+    assert "(hidden)" in error["body"]
+    assert '"Authorization: Bearer $MEMCONFORM_AUTH_TOKEN"' in error["curl"]
+    written = [path for path in ended.folder.rglob("*") if path.is_file()]
+    assert {"daemon.log", "journal.jsonl", "manifest.json", "report.json"} <= {
+        path.name for path in written
+    }
+    for canary in canaries:
+        for path in written:
+            assert canary.encode() not in path.read_bytes(), path
+        assert canary not in ended.out + ended.err
+
+
+@pytest.mark.parametrize("header", ["no colon", "bad name: x", ": x", "a: b\nc: d"])
+def test_what_is_no_header_is_refused(
+    memconform: Call, scripted: Scripted, dataset: Path, header: str
+) -> None:
+    ended = _run(memconform, scripted(), dataset, "ask-basic", "--header", header)
+    assert ended.code == 2
+    assert "is no header" in ended.err

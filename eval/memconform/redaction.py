@@ -1,0 +1,54 @@
+"""The one redaction: secrets that were told to it leave the harness in no file, log or line."""
+
+import json
+import re
+from functools import cache
+
+_SHORTEST = 4
+"""A shorter value is no secret, and hiding it would blot out ordinary text."""
+
+MASK = "(hidden)"
+
+_secrets: set[str] = set()
+_NAMES = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
+
+
+def hide(secret: str) -> None:
+    """Keep `secret` out of everything that is written from now on."""
+    if len(secret) >= _SHORTEST:
+        # Also as it stands inside JSON, where quotes and other letters are escaped.
+        _secrets.update((secret, json.dumps(secret)[1:-1]))
+        _secrets.add(json.dumps(secret, ensure_ascii=False)[1:-1])
+        _pattern.cache_clear()
+
+
+def hide_variables(variables: dict[str, str]) -> None:
+    """Hide the values of environment variables whose names say that they are secrets."""
+    for name, value in variables.items():
+        if _NAMES.search(name):
+            hide(value)
+
+
+@cache
+def _pattern() -> re.Pattern[bytes] | None:
+    longest_first = sorted(_secrets, key=len, reverse=True)
+    return re.compile(b"|".join(re.escape(s.encode()) for s in longest_first)) if _secrets else None
+
+
+def redact_bytes(data: bytes) -> bytes:
+    """`data` with every secret masked."""
+    pattern = _pattern()
+    return data if pattern is None else pattern.sub(MASK.encode(), data)
+
+
+def redact(text: str) -> str:
+    """`text` with every secret masked."""
+    if _pattern() is None:
+        return text
+    return redact_bytes(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
+
+
+def forget() -> None:
+    """Hide nothing any more; for tests."""
+    _secrets.clear()
+    _pattern.cache_clear()
