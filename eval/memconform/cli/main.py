@@ -12,6 +12,7 @@ from memconform.redaction import redact
 
 _VERBS = {
     "info": "Show the SDKs that are found, their toolchains, profiles and modes.",
+    "rescore": "Score the stored answers of a run anew, without a daemon.",
     "run": "Start daemons, put a dataset to them, score the answers, hold the floor.",
 }
 

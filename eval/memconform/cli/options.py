@@ -18,11 +18,23 @@ from pydantic import BaseModel
 from memconform.client.recorder import TOKEN_VARIABLE
 from memconform.errors import UsageError
 from memconform.redaction import hide, redact
+from memconform.runs.plan import DEFAULT_FLOOR, Floor
 from memconform.runs.store import replacing
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+
+output = click.option(
+    "--output", type=click.Path(path_type=Path), default="results", help="Where results go."
+)
+
+floors = click.option(
+    "--floor",
+    multiple=True,
+    metavar="RATE",
+    help="Least pass rate, 0.90 unless given; also tag:NAME=RATE. May be given several times.",
+)
 
 log_level = click.option(
     "--log-level",
@@ -78,6 +90,14 @@ def request_headers(given: Sequence[str]) -> dict[str, str]:
             )
         headers[name] = value
     return headers
+
+
+def read_floors(given: Sequence[str]) -> tuple[Floor, ...]:
+    """The floors of `--floor`; raises UsageError for what is none."""
+    read = [Floor.parse(text) for text in given]
+    if all(floor.tag is not None for floor in read):
+        read.insert(0, DEFAULT_FLOOR)
+    return tuple(read)
 
 
 def configure_logs(level: str) -> None:

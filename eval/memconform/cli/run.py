@@ -3,14 +3,22 @@
 import asyncio
 import signal
 import sys
-from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from memconform.cli.options import configure_logs, json_target, log_level, request_headers, schema
+from memconform.cli.options import (
+    configure_logs,
+    floors,
+    json_target,
+    log_level,
+    output,
+    read_floors,
+    request_headers,
+    schema,
+)
 from memconform.client.timing import Timeouts
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.discovery import find_runner
@@ -22,15 +30,13 @@ from memconform.reports.console import ConsoleReport
 from memconform.reports.machine import banner, write_report
 from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished
-from memconform.runs.journal import read_settings_hash
-from memconform.runs.plan import Floor, Plan, Settings
+from memconform.runs.journal import read_header
+from memconform.runs.plan import Plan, Settings
 from memconform.runs.results import RunReport
 from memconform.runs.seeding import corpus_digest, refuse_foreign_brain
 from memconform.runs.store import find_journal
 from memconform.scenarios import SCENARIOS
 from memconform.scoring.scorer import ExactScorer
-
-_DEFAULT_FLOOR = 0.90
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,21 +99,14 @@ _seconds = click.FloatRange(min=0, min_open=True)
 @click.option("--limit", type=click.IntRange(min=1), help="So many questions, spread evenly.")
 @click.option("--ids", multiple=True, metavar="ID,…", help="Only these questions.")
 @click.option("--tag", multiple=True, metavar="TAG", help="Only questions with one of these tags.")
-@click.option(
-    "--output", type=click.Path(path_type=Path), default="results", help="Where results go."
-)
+@output
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=0,
     help="0 picks a free one; with several SDKs N, N+1, …",
 )
-@click.option(
-    "--floor",
-    multiple=True,
-    metavar="RATE",
-    help="Least pass rate, 0.90 unless given; also tag:NAME=RATE. May be given several times.",
-)
+@floors
 @click.option("--brain", default="eval", help="The brain to ask.")
 @click.option(
     "--i-own-this-brain",
@@ -178,7 +177,7 @@ async def _run(options: _Options) -> ExitCode:
         end = await _run_one(plan, runner, quiet=options.quiet)
         finished.append(end)
         # With --json - standard output is the report alone.
-        click.echo(f"{_line(end)} -> {end.copy}", err=options.json == "-")
+        click.echo(f"{banner(end.summary)} -> {end.copy}", err=options.json == "-")
         if end.summary.exit_code == ExitCode.INTERRUPTED:
             break
     code = gravest(ExitCode(end.summary.exit_code) for end in finished)
@@ -186,13 +185,6 @@ async def _run(options: _Options) -> ExitCode:
         with json_target(options.json) as target:
             write_report(target, [end.result for end in finished], code)
     return code
-
-
-def _line(end: RunFinished) -> str:
-    summary = end.summary
-    return banner(
-        summary.sdk, summary.passed, summary.total, (summary.pass_rate, summary.mean_score)
-    )
 
 
 def _selected(options: _Options) -> Selected:
@@ -247,7 +239,7 @@ def _plan(options: _Options, selected: Selected, runner: SdkRunner, index: int) 
         settings=settings,
         selected=selected,
         output=options.output,
-        floors=_floors(options.floor),
+        floors=read_floors(options.floor),
         seeding="reference" if options.seed_reference_brain else options.corpus,
         port=options.port + index if options.port else 0,
         concurrency=options.concurrency,
@@ -278,7 +270,7 @@ def _resumed(options: _Options, settings: Settings) -> Path | None:
     if options.resume is None:
         return None
     journal = find_journal(options.output, options.resume)
-    if read_settings_hash(journal) != settings.digest():
+    if read_header(journal).settings_sha256 != settings.digest():
         raise UsageError(
             f"{journal.parent} was run with other settings",
             code="resume_mismatch",
@@ -302,13 +294,6 @@ def _refuse_unclaimed(runner: SdkRunner, mode: Mode, options: _Options) -> None:
             code="mode_not_claimed",
             hint=f"it claims {', '.join(runner.modes)}; or use --allow-fallback",
         )
-
-
-def _floors(given: Sequence[str]) -> tuple[Floor, ...]:
-    floors = [Floor.parse(text) for text in given]
-    if all(floor.tag is not None for floor in floors):
-        floors.insert(0, Floor(_DEFAULT_FLOOR))
-    return tuple(floors)
 
 
 async def _run_one(plan: Plan, runner: SdkRunner, *, quiet: bool) -> RunFinished:

@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import IO
 
 from memconform.errors import ExitCode
-from memconform.runs.results import REPORT_SCHEMA
+from memconform.runs.results import REPORT_SCHEMA, RunSummary
 
 
-def banner(sdk: str, passed: int, total: int, rates: "tuple[float | None, float | None]") -> str:
+def banner(summary: RunSummary) -> str:
     """`<sdk>: <passed>/<total> pass_rate=<rate> mean_score=<score>`; `none` where unknown."""
+    rates = (summary.pass_rate, summary.mean_score)
     pass_rate, mean_score = ("none" if rate is None else f"{rate:.4f}" for rate in rates)
-    return f"{sdk}: {passed}/{total} pass_rate={pass_rate} mean_score={mean_score}"
+    counts = f"{summary.passed}/{summary.total}"
+    return f"{summary.sdk}: {counts} pass_rate={pass_rate} mean_score={mean_score}"
 
 
 def write_report(

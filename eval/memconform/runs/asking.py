@@ -138,7 +138,15 @@ class Asker:
                 _log.info("question not measured", id=question.id, **why)
                 self._count_timeouts(error)
                 failure = Failure(**why, body=error.body, **self._keep(row, attempt, exchanges))
-                return [_unmeasured(row, attempt, _VERDICTS[type(error)], failure)]
+                judgement = JudgementRecord(
+                    row=row,
+                    attempt=attempt,
+                    id=question.id,
+                    verdict=_VERDICTS[type(error)],
+                    score=None,
+                    error=failure,
+                )
+                return [judgement]
         self._timeouts = 0
         return self._judged(row, attempt, question, outcome)
 
@@ -228,7 +236,12 @@ class Asker:
                 ],
             ),
             JudgementRecord(
-                row=row, attempt=attempt, verdict=score.verdict, score=score.value, error=None
+                row=row,
+                attempt=attempt,
+                id=question.id,
+                verdict=score.verdict,
+                score=score.value,
+                error=None,
             ),
         ]
 
@@ -247,7 +260,3 @@ def _broke(call: "asyncio.Future[Outcome]") -> bool:
         "unreachable",
         "connection_broken",
     )
-
-
-def _unmeasured(row: int, attempt: int, verdict: Verdict, failure: Failure) -> JudgementRecord:
-    return JudgementRecord(row=row, attempt=attempt, verdict=verdict, score=None, error=failure)

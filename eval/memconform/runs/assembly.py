@@ -7,14 +7,13 @@ import time
 from array import array
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import IO, Any
+from typing import IO
 
 from memconform import __version__
-from memconform.errors import MemconformError
 from memconform.redaction import redact
 from memconform.runs.asking import is_applicable
 from memconform.runs.fold import fold, unasked
-from memconform.runs.journal import Journal
+from memconform.runs.journal import Header, Journal
 from memconform.runs.plan import Plan
 from memconform.runs.results import (
     DaemonRecord,
@@ -54,20 +53,21 @@ class Assembly:
             text = json.dumps(manifest, indent=1, ensure_ascii=False)
             file.write(redact(text).encode() + b"\n")
 
-    def journal_header(self) -> dict[str, Any]:
+    def journal_header(self) -> Header:
         settings = self._plan.settings
-        return {
-            "run_id": self._run_id,
-            "sdk": self._sdk,
-            "settings": settings.model_dump(mode="json"),
-            "settings_sha256": settings.digest(),
-        }
+        return Header(
+            run_id=self._run_id,
+            sdk=self._sdk,
+            dataset_path=str(self._plan.selected.dataset.path),
+            settings=settings,
+            settings_sha256=settings.digest(),
+        )
 
     def finish(
         self,
         folder: RunFolder,
         journal: Journal,
-        halted: MemconformError | None,
+        incident: Incident | None,
         daemon: DaemonRecord,
         seeded: SeedRecord | None,
     ) -> RunSummary:
@@ -81,7 +81,7 @@ class Assembly:
             for result in self._results(journal):
                 self._count(result)
                 questions.write(result.model_dump_json().encode() + b"\n")
-        summary = self._summary(halted, daemon, seeded)
+        summary = self._summary(incident, daemon, seeded)
         journal.close({"exit_code": summary.exit_code, "counts": summary.counts})
         with replacing(folder.result) as target, part.open("rb") as questions:
             _write_result(target, summary, questions)
@@ -106,10 +106,9 @@ class Assembly:
                     values.append(value)
 
     def _summary(
-        self, halted: MemconformError | None, daemon: DaemonRecord, seeded: SeedRecord | None
+        self, incident: Incident | None, daemon: DaemonRecord, seeded: SeedRecord | None
     ) -> RunSummary:
         tally, plan, settings = self._tally, self._plan, self._plan.settings
-        incident = _incident(halted)
         conclusion = conclude(tally, plan.floors, incident)
         return RunSummary(
             run_id=self._run_id,
@@ -153,6 +152,7 @@ class Assembly:
             python_version=platform.python_version(),
             host=f"{platform.system()} {platform.machine()}",
             command=list(self._plan.command),
+            rescored_from=self._plan.rescored,
             resumed_from=self._plan.resumed.parent.name if self._plan.resumed else None,
             settings=settings.model_dump(mode="json"),
             settings_sha256=settings.digest(),
@@ -168,18 +168,6 @@ def _write_result(target: IO[bytes], summary: RunSummary, questions: IO[bytes]) 
         target.write(separator + line.rstrip(b"\n"))
         separator = b",\n"
     target.write(b"\n]\n}\n")
-
-
-def _incident(halted: MemconformError | None) -> Incident | None:
-    if halted is None:
-        return None
-    return Incident(
-        code=halted.code,
-        message=halted.message,
-        hint=halted.hint,
-        excerpt=halted.excerpt,
-        exit_code=halted.exit_code,
-    )
 
 
 def _quantile_summary(values: "array[float]") -> QuantileSummary | None:

@@ -28,7 +28,7 @@ from memconform.runs.events import (
 )
 from memconform.runs.journal import Journal
 from memconform.runs.plan import Plan
-from memconform.runs.results import DaemonRecord, SeedRecord
+from memconform.runs.results import DaemonRecord, Incident, SeedRecord
 from memconform.runs.seeding import corpus_documents, reference_documents, seed, settled
 from memconform.runs.store import RunFolder, new_run_id
 from memconform.scenarios import SCENARIOS
@@ -100,9 +100,9 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
             "interrupted", code="interrupted", hint="what was asked so far is kept"
         )
         yield RunHalted(halted)
-    summary = assembly.finish(
-        folder, journal, halted, facts.record(plan.settings.build_hash), facts.seeded
-    )
+    incident = Incident.of(halted) if halted else None
+    daemon = facts.record(plan.settings.build_hash)
+    summary = assembly.finish(folder, journal, incident, daemon, facts.seeded)
     folder.redact_log()
     folder.drop_state()
     yield RunFinished(summary, folder.result, folder.publish(started, runner.name))

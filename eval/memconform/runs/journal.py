@@ -11,10 +11,22 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from memconform.errors import ResultsError
 from memconform.redaction import redact_bytes
+from memconform.runs.plan import Settings
 from memconform.runs.results import CallTimings, CitedChunk, Failure, RankedChunk, Record
 from memconform.scoring.verdicts import Verdict
 
 _FSYNC_SECONDS = 0.5
+
+
+class Header(Record):
+    """The first line of a journal: whose it is, and what was asked."""
+
+    stage: Literal["header"] = "header"
+    run_id: str
+    sdk: str
+    dataset_path: str
+    settings: Settings
+    settings_sha256: str
 
 
 class RetrievalRecord(Record):
@@ -43,6 +55,8 @@ class JudgementRecord(Record):
     stage: Literal["judgement"] = "judgement"
     row: int
     attempt: int
+    id: str
+    """The question's, so that another version of the dataset is not taken for this one."""
     verdict: Verdict
     score: float | None
     error: Failure | None
@@ -62,7 +76,7 @@ class Journal:
         ResultsError: from every method, where the file cannot be written or read.
     """
 
-    def __init__(self, path: Path, header: dict[str, Any]) -> None:
+    def __init__(self, path: Path, header: Header) -> None:
         self.path = path
         try:
             self._file = path.open("xb", buffering=0)
@@ -76,7 +90,7 @@ class Journal:
         # A thread, because an fsync of some milliseconds would show up in the latencies.
         self._syncer = threading.Thread(target=self._sync_often, name="journal-fsync", daemon=True)
         self._syncer.start()
-        self._append(json.dumps({"stage": "header", **header}).encode() + b"\n")
+        self._append(header.model_dump_json().encode() + b"\n")
 
     def write(self, row: int, records: list[StageRecord]) -> None:
         """Append the records of one attempt at a question."""
@@ -160,22 +174,15 @@ class Journal:
         )
 
 
-def read_settings_hash(path: Path) -> str:
-    """The hash of the settings of the run that wrote a journal.
-
-    Raises:
-        ResultsError: where `path` is no journal.
-    """
+def read_header(path: Path) -> Header:
+    """Raises ResultsError where `path` is no journal of ours."""
     try:
         with path.open("rb") as file:
-            header = json.loads(file.readline())
-        if header["stage"] == "header":
-            return str(header["settings_sha256"])
+            return Header.model_validate_json(file.readline())
     except OSError as error:
         raise _unreadable(path, str(error.strerror)) from error
-    except (ValueError, KeyError, TypeError) as error:
+    except ValidationError as error:
         raise _unreadable(path, "its first line is no header") from error
-    raise _unreadable(path, "its first line is no header")
 
 
 def read_attempts(path: Path) -> Iterator[list[StageRecord]]:

@@ -44,6 +44,9 @@ class Floor:
         return cls(rate, tag if equals else None)
 
 
+DEFAULT_FLOOR = Floor(0.90)
+
+
 class Settings(BaseModel):
     """What decides the answers; two runs with the same settings ask the same of a daemon."""
 
@@ -100,5 +103,7 @@ class Plan:
     headers: Mapping[str, str] = field(default_factory=dict)
     """Sent with every request."""
     command: tuple[str, ...] = ()
+    rescored: str | None = None
+    """The run whose answers are scored anew."""
     resumed: Path | None = None
     """The journal of an earlier run with these settings; what it holds is not asked again."""

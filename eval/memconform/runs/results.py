@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from memconform.errors import MemconformError
 from memconform.scoring.verdicts import Verdict
 
 RESULT_SCHEMA: Literal["memconform/result@1"] = "memconform/result@1"
@@ -114,6 +115,16 @@ class Incident(Record):
     excerpt: str
     exit_code: int
 
+    @classmethod
+    def of(cls, error: MemconformError) -> "Incident":
+        return cls(
+            code=error.code,
+            message=error.message,
+            hint=error.hint,
+            excerpt=error.excerpt,
+            exit_code=error.exit_code,
+        )
+
 
 class DaemonRecord(Record):
     name: str | None
@@ -139,6 +150,8 @@ class Provenance(Record):
     python_version: str
     host: str
     command: list[str]
+    rescored_from: str | None
+    """The run whose answers were scored anew."""
     resumed_from: str | None
     """The run whose measurements were taken over."""
     settings: dict[str, Any]

@@ -1,5 +1,6 @@
 """Where results lie: a folder a run, and a copy of each SDK's last run of the day."""
 
+import json
 import os
 import secrets
 import shutil
@@ -73,12 +74,15 @@ class RunFolder:
 
 
 def find_journal(output: Path, run: str) -> Path:
-    """The journal of a run that is named by its id, its folder or a file in there.
+    """The journal of a run that is named by its id, its folder, its result or a copy of that.
 
     Raises:
         UsageError: where there is none.
     """
-    for folder in (Path(run), Path(run).parent, output / "runs" / run):
+    copy = Path(run)
+    named = _run_id_in(copy) if copy.is_file() else None
+    beside = [copy.parent.parent / "runs" / named, output / "runs" / named] if named else []
+    for folder in (copy, copy.parent, output / "runs" / run, *beside):
         if (folder / _JOURNAL).is_file():
             return folder / _JOURNAL
     runs = sorted(path.name for path in (output / "runs").glob("*"))
@@ -87,6 +91,16 @@ def find_journal(output: Path, run: str) -> Path:
         code="unknown_run",
         hint=nearest(run, runs) or "name a run id, or its folder",
     )
+
+
+def _run_id_in(result: Path) -> str | None:
+    """Whose result a file is; None for any other file."""
+    try:
+        loaded = json.loads(result.read_bytes())
+    except (OSError, ValueError):
+        return None
+    found = loaded.get("run_id") if isinstance(loaded, dict) else None
+    return found if isinstance(found, str) else None
 
 
 @contextmanager

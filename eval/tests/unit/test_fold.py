@@ -13,14 +13,16 @@ def _measured(attempt: int, verdict: Verdict, latency: float = 5.0) -> list[Stag
     return [
         RetrievalRecord(row=0, attempt=attempt, mode="bm25", ranking=[], trace={}, timings=timings),
         AnswerRecord(row=0, attempt=attempt, text=f"text {attempt}", citations=[]),
-        JudgementRecord(row=0, attempt=attempt, verdict=verdict, score=score, error=None),
+        JudgementRecord(row=0, attempt=attempt, id="q", verdict=verdict, score=score, error=None),
     ]
 
 
 def _failed(attempt: int) -> list[StageRecord]:
     error = Failure(code="c", message="m")
     return [
-        JudgementRecord(row=0, attempt=attempt, verdict=Verdict.TIMEOUT, score=None, error=error)
+        JudgementRecord(
+            row=0, attempt=attempt, id="q", verdict=Verdict.TIMEOUT, score=None, error=error
+        )
     ]
 
 

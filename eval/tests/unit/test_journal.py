@@ -5,21 +5,48 @@ from pathlib import Path
 
 import pytest
 
+from memconform.contract.wire import Mode
 from memconform.errors import ResultsError
-from memconform.runs.journal import AnswerRecord, Journal, JudgementRecord, StageRecord
+from memconform.runs.journal import AnswerRecord, Header, Journal, JudgementRecord, StageRecord
+from memconform.runs.plan import Settings
 from memconform.runs.store import replacing
 from memconform.scoring.verdicts import Verdict
+
+_HEADER = Header(
+    run_id="r",
+    sdk="py",
+    dataset_path="d.jsonl",
+    settings=Settings(
+        dataset="d",
+        dataset_sha256="0",
+        questions=3,
+        rows=None,
+        scenario="ask-basic",
+        mode=Mode.AUTO,
+        scorer="exact",
+        brain="eval",
+        top_k=5,
+        candidate_k=0,
+        rerank_top_n=0,
+        allow_fallback=False,
+        repeat=1,
+        seeding=None,
+    ),
+    settings_sha256="1",
+)
 
 
 def _records(row: int, attempt: int = 0) -> list[StageRecord]:
     return [
         AnswerRecord(row=row, attempt=attempt, text=f"{row}/{attempt} \u2028 é", citations=[]),
-        JudgementRecord(row=row, attempt=attempt, verdict=Verdict.CORRECT, score=1.0, error=None),
+        JudgementRecord(
+            row=row, attempt=attempt, id="q", verdict=Verdict.CORRECT, score=1.0, error=None
+        ),
     ]
 
 
 def test_what_was_written_is_read_back_by_question(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "j", {"run_id": "r"})
+    journal = Journal(tmp_path / "j", _HEADER)
     for row in (2, 0, 1):
         journal.write(row, _records(row))
     journal.write(2, _records(2, attempt=1))
@@ -29,7 +56,7 @@ def test_what_was_written_is_read_back_by_question(tmp_path: Path) -> None:
 
 
 def test_every_line_is_a_record_and_reaches_the_file_at_once(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "j", {"run_id": "r"})
+    journal = Journal(tmp_path / "j", _HEADER)
     journal.write(0, _records(0))
     before_close = [json.loads(line) for line in (tmp_path / "j").read_bytes().splitlines()]
     assert [line["stage"] for line in before_close] == ["header", "answer", "judgement"]
@@ -41,12 +68,12 @@ def test_every_line_is_a_record_and_reaches_the_file_at_once(tmp_path: Path) -> 
 def test_a_journal_is_never_written_over(tmp_path: Path) -> None:
     (tmp_path / "j").write_text("precious")
     with pytest.raises(ResultsError, match="File exists"):
-        Journal(tmp_path / "j", {})
+        Journal(tmp_path / "j", _HEADER)
     assert (tmp_path / "j").read_text() == "precious"
 
 
 def test_a_full_disk_is_an_error_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    journal = Journal(tmp_path / "j", {})
+    journal = Journal(tmp_path / "j", _HEADER)
 
     class _Full:
         def write(self, _: bytes) -> int:

@@ -1,0 +1,60 @@
+"""`memconform rescore`."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from memconform.cli.options import (
+    floors,
+    json_target,
+    output,
+    read_floors,
+    schema,
+)
+from memconform.errors import ExitCode
+from memconform.reports.console import ConsoleReport
+from memconform.reports.machine import banner, write_report
+from memconform.runs.rescoring import rescore
+from memconform.runs.results import RunReport
+from memconform.runs.store import find_journal
+
+
+@click.command("rescore", context_settings={"show_default": True})
+@click.argument("result")
+@click.option(
+    "--dataset", metavar="SET", help="Another version of the dataset, with the same questions."
+)
+@floors
+@output
+@click.option(
+    "--json", "json_file", metavar="FILE", help="Write the result there too; - is stdout."
+)
+@click.option("--quiet", is_flag=True, help="No table.")
+@schema(RunReport)
+def command(  # noqa: PLR0917 - one parameter a flag
+    result: str,
+    dataset: str | None,
+    floor: tuple[str, ...],
+    output: Path,
+    json_file: str | None,
+    quiet: bool,  # noqa: FBT001 - click's signature
+) -> None:
+    """Score the stored answers of a run anew, without a daemon.
+
+    RESULT is a run id, a run's folder, or a result file. The old result stays as it is.
+    """
+    end = rescore(
+        find_journal(output, result),
+        output=output,
+        dataset=dataset,
+        floors=read_floors(floor) if floor else (),
+        command=sys.argv,
+    )
+    ConsoleReport(quiet=quiet).handle(end)
+    click.echo(f"{banner(end.summary)} -> {end.copy}", err=json_file == "-")
+    code = ExitCode(end.summary.exit_code)
+    if json_file is not None:
+        with json_target(json_file) as target:
+            write_report(target, [end.result], code)
+    raise SystemExit(int(code))

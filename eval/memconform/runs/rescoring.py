@@ -1,0 +1,166 @@
+"""Scoring stored answers anew, without a daemon."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from memconform.datasets.model import Question
+from memconform.datasets.registry import open_dataset
+from memconform.datasets.selection import Selected
+from memconform.errors import MemconformError, ResultsError, UsageError
+from memconform.runs.assembly import Assembly
+from memconform.runs.events import RunFinished
+from memconform.runs.journal import (
+    AnswerRecord,
+    Header,
+    Journal,
+    JudgementRecord,
+    StageRecord,
+    read_attempts,
+    read_header,
+)
+from memconform.runs.plan import DEFAULT_FLOOR, Floor, Plan
+from memconform.runs.results import DaemonRecord, RunResult, RunSummary
+from memconform.runs.store import RunFolder, new_run_id
+from memconform.scenarios import SCENARIOS
+from memconform.scoring.scorer import ExactScorer
+
+_UNKNOWN_DAEMON = DaemonRecord(
+    name=None,
+    version=None,
+    build_hash=None,
+    ready_ms=None,
+    rss_peak_bytes=None,
+    cpu_seconds=None,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """A finished or cut-short run, as far as it is on disk."""
+
+    journal: Path
+    header: Header
+    result: RunResult | None
+
+
+def rescore(
+    journal: Path,
+    *,
+    output: Path,
+    dataset: str | None,
+    floors: Sequence[Floor],
+    command: Sequence[str],
+) -> RunFinished:
+    """Score every stored answer of a run again; what was not measured stays so.
+
+    Args:
+        journal: of the run whose answers are scored.
+        output: the results folder for the new result; the old one stays as it is.
+        dataset: another version of the dataset, say with a mended expectation; None takes the
+            one of the run, which must not have changed.
+        floors: empty takes those of the run, or the default where it has no result.
+        command: for the provenance.
+
+    Raises:
+        UsageError: where the dataset is not that of the run.
+        ResultsError: where the run cannot be read, or the result not be written.
+    """
+    header = read_header(journal)
+    earlier = _Earlier(journal, header, _read_result(journal.with_name("result.json")))
+    selected = _selected(earlier, dataset)
+    ExactScorer().refuse_unscorable(selected)
+    settings = header.settings.model_copy(update={"dataset_sha256": selected.dataset.sha256})
+    plan = Plan(
+        settings=settings,
+        selected=selected,
+        output=output,
+        floors=tuple(floors) or _floors(earlier),
+        command=tuple(command),
+        rescored=header.run_id,
+    )
+    started = datetime.now(UTC)
+    run_id = new_run_id(started, header.sdk, f"{settings.scenario}-rescored")
+    folder = RunFolder(output, run_id)
+    assembly = Assembly(plan, header.sdk, run_id, started)
+    assembly.write_manifest(folder)
+    fresh = Journal(folder.journal, assembly.journal_header())
+    questions = dict(enumerate(selected))
+    try:
+        for records in read_attempts(journal):
+            fresh.write(records[-1].row, _judged_again(records, questions, settings.scenario))
+    except MemconformError:
+        fresh.close({"ended": "not rescored"})
+        folder.remove()
+        raise
+    old = earlier.result
+    summary: RunSummary = assembly.finish(
+        folder,
+        fresh,
+        old.incident if old else None,
+        old.daemon if old else _UNKNOWN_DAEMON,
+        old.seeded if old else None,
+    )
+    return RunFinished(summary, folder.result, folder.result)
+
+
+def _selected(earlier: _Earlier, dataset: str | None) -> Selected:
+    settings = earlier.header.settings
+    opened = open_dataset(dataset or earlier.header.dataset_path)
+    if dataset is None and opened.sha256 != settings.dataset_sha256:
+        raise UsageError(
+            f"{opened.path} has changed since {earlier.header.run_id}",
+            code="dataset_changed",
+            hint="to score by what it holds now, say so: --dataset " + str(opened.path),
+        )
+    rows = None if settings.rows is None else frozenset(settings.rows)
+    return Selected(opened, rows, settings.questions)
+
+
+def _judged_again(
+    records: list[StageRecord], questions: dict[int, Question], scenario: str
+) -> list[StageRecord]:
+    *stages, judgement = records
+    if not isinstance(judgement, JudgementRecord):
+        raise TypeError("an attempt ends with its judgement")
+    question = questions.get(judgement.row)
+    if question is None or question.id != judgement.id:
+        raise UsageError(
+            f"row {judgement.row} of the selection was question {judgement.id!r},"
+            f" now it is {question.id if question else 'missing'!r}",
+            code="dataset_changed",
+            hint="rescoring wants the same questions in the same order",
+        )
+    answer = next((record for record in stages if isinstance(record, AnswerRecord)), None)
+    if answer is None or not judgement.verdict.measured:
+        return records
+    score = ExactScorer().score(question, answer.text, SCENARIOS[scenario].text_kind)
+    update = {"verdict": score.verdict, "score": score.value}
+    return [*stages, judgement.model_copy(update=update)]
+
+
+def _floors(earlier: _Earlier) -> tuple[Floor, ...]:
+    if earlier.result is None:
+        return (DEFAULT_FLOOR,)
+    return tuple(Floor(floor.floor, floor.tag) for floor in earlier.result.floors)
+
+
+def _read_result(path: Path) -> RunResult | None:
+    """The result beside a journal; None for a run that was killed before it had one.
+
+    Raises:
+        ResultsError: where it is of a schema that this version does not know.
+    """
+    if not path.is_file():
+        return None
+    try:
+        return RunResult.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise ResultsError(
+            f"{path} is no result of this version",
+            code="result_unreadable",
+            hint="use the version of memconform that wrote it",
+        ) from error

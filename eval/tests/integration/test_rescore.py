@@ -1,0 +1,91 @@
+"""`rescore`: stored answers scored anew, without a daemon."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Ended
+
+Call = Callable[..., Ended]
+Scripted = Callable[..., Path]
+
+_COMMON = ("--scorer", "exact", "--scenario", "ask-basic", "--mode", "bm25")
+
+
+@pytest.fixture
+def run(memconform: Call, scripted: Scripted, dataset: Path) -> Path:
+    """The folder of a run whose eighth question was not measured."""
+    ended = memconform(
+        *("run", "--sdk", scripted("http_500"), "--dataset", dataset, *_COMMON),
+        "--seed-reference-brain",
+    )
+    [folder] = (ended.folder / "results" / "runs").iterdir()
+    return folder
+
+
+def _report(ended: Ended) -> dict[str, Any]:
+    [result] = json.loads(ended.out)["runs"]
+    assert isinstance(result, dict)
+    return result
+
+
+def test_the_same_dataset_gives_the_same_scores(memconform: Call, run: Path) -> None:
+    old = json.loads((run / "result.json").read_text())
+    copy = next((run.parents[1]).glob("20*/scripted.json"))
+    for name in (run.name, str(run), str(run / "result.json"), str(copy)):
+        ended = memconform("rescore", name, "--json", "-")
+        assert ended.code == 0, ended.err
+        new = _report(ended)
+        assert new["provenance"]["rescored_from"] == run.name
+        same = ("counts", "passed", "total", "pass_rate", "mean_score", "questions", "floors")
+        assert {key: new[key] for key in same} == {key: old[key] for key in same}
+    assert json.loads((run / "result.json").read_text()) == old
+
+
+def test_a_mended_expectation_counts_and_an_outage_stays_one(
+    memconform: Call, run: Path, dataset: Path
+) -> None:
+    mended = dataset.with_name("mended.jsonl")
+    text = dataset.read_text().replace('["word2x"]', '["elsewhere"]')
+    mended.write_text(text.replace('["word3x"]', '["elsewhere"]'))
+    ended = memconform("rescore", run, "--dataset", mended, "--json", "-")
+    new = _report(ended)
+    assert ended.code == new["exit_code"] == 1
+    assert (new["counts"]["correct"], new["counts"]["incorrect"]) == (9, 2)
+    assert new["counts"]["daemon_error"] == 1
+
+
+def test_another_floor_can_be_held_against_it(memconform: Call, run: Path) -> None:
+    assert memconform("rescore", run, "--floor", "0.91").code == 0
+    assert memconform("rescore", run, "--floor", "0.95").code == 3
+
+
+def test_a_dataset_that_changed_is_refused(memconform: Call, run: Path, dataset: Path) -> None:
+    lines = dataset.read_text().splitlines(keepends=True)
+    dataset.write_text("".join(reversed(lines)))
+    changed = memconform("rescore", run)
+    assert changed.code == 2
+    assert "has changed since" in changed.err
+    reordered = memconform("rescore", run, "--dataset", dataset)
+    assert reordered.code == 2
+    assert "was question 'q0', now it is 'q11'" in reordered.err
+    assert list(run.parent.iterdir()) == [run]
+
+
+def test_a_run_that_was_killed_is_scored_from_its_journal(memconform: Call, run: Path) -> None:
+    (run / "result.json").unlink()
+    lines = (run / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "journal.jsonl").write_bytes(b"".join(lines[:7]) + lines[7][:9])
+    ended = memconform("rescore", run, "--json", "-")
+    new = _report(ended)
+    assert (new["counts"]["correct"], new["counts"]["not_run"]) == (2, 10)
+    assert ended.code == 3
+
+
+def test_what_is_no_run_is_refused(memconform: Call, run: Path) -> None:
+    ended = memconform("rescore", run.name + "x")
+    assert ended.code == 2
+    assert f"did you mean '{run.name}'?" in ended.err
