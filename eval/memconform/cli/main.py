@@ -11,6 +11,8 @@ from memconform.errors import ExitCode, MemconformError, nearest
 from memconform.redaction import redact
 
 _VERBS = {
+    "datasets": "Examine question sets: lint.",
+    "doctor": "Try an SDK step by step: build, start, ingest, search, ask, stop.",
     "info": "Show the SDKs that are found, their toolchains, profiles and modes.",
     "rescore": "Score the stored answers of a run anew, without a daemon.",
     "run": "Start daemons, put a dataset to them, score the answers, hold the floor.",

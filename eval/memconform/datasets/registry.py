@@ -35,3 +35,9 @@ def open_dataset(reference: str) -> Dataset:
         code="dataset_missing",
         hint=nearest(reference, known) or "give --dataset a path to a .jsonl file",
     )
+
+
+def corpus_of(dataset: Dataset) -> Path | None:
+    """The documents that a dataset is about, where they lie beside it: `NAME/corpus/`."""
+    folder = dataset.path.with_suffix("") / "corpus"
+    return folder if folder.is_dir() else None

@@ -8,9 +8,7 @@ from datetime import UTC, datetime
 from itertools import chain
 
 from memconform.client.client import ContractClient
-from memconform.client.failures import CallError
 from memconform.contract.core import Version
-from memconform.contract.wire import CONTRACT_VERSION
 from memconform.daemons.runner import Daemon, Launch, SdkRunner
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError, ExitCode, MemconformError, UsageError
@@ -28,8 +26,8 @@ from memconform.runs.events import (
 )
 from memconform.runs.journal import Journal
 from memconform.runs.plan import Plan
+from memconform.runs.preflight import fill_brain, read_version
 from memconform.runs.results import DaemonRecord, Incident, SeedRecord
-from memconform.runs.seeding import corpus_documents, reference_documents, seed, settled
 from memconform.runs.store import RunFolder, new_run_id
 from memconform.scenarios import SCENARIOS
 from memconform.scoring.scorer import ExactScorer
@@ -125,8 +123,8 @@ async def _stages(
     ):
         facts.daemon = daemon
         yield DaemonReady(daemon.base_url, daemon.ready_ms)
-        facts.version = await _version(client)
-        facts.seeded = await _fill(plan, runner, client)
+        facts.version = await read_version(client)
+        facts.seeded = await fill_brain(plan, runner, client)
         if facts.seeded is not None:
             yield BrainSeeded(facts.seeded)
         asker = Asker(
@@ -157,59 +155,6 @@ async def _build(runner: SdkRunner) -> AsyncGenerator[str, None]:
     finally:
         building.cancel()
         await asyncio.gather(building, return_exceptions=True)
-
-
-async def _version(client: ContractClient) -> Version:
-    try:
-        version = await client.version()
-    except CallError as error:
-        raise DaemonError(
-            f"the daemon does not say its version: {error.message}",
-            code="no_version",
-            hint="GET /version answers name, version and contract",
-            excerpt=error.body,
-        ) from error
-    if version.contract != CONTRACT_VERSION:
-        raise DaemonError(
-            f"the daemon speaks contract {version.contract!r}, not {CONTRACT_VERSION!r}",
-            code="contract_version",
-            hint="use a harness of that contract's version",
-        )
-    return version
-
-
-async def _fill(plan: Plan, runner: SdkRunner, client: ContractClient) -> SeedRecord | None:
-    """Seed the brain, or make sure that there is one to ask."""
-    brain = plan.settings.brain
-    if plan.seeding is not None:
-        documents = (
-            reference_documents(plan.selected.dataset)
-            if plan.seeding == "reference"
-            else corpus_documents(plan.seeding)
-        )
-        return await seed(client, runner, brain, documents, plan.settings.mode)
-    try:
-        counts = await settled(client, brain)
-    except CallError as error:
-        if error.code == "http_404":
-            raise UsageError(
-                f"{runner.name} has no brain {brain!r}",
-                code="no_brain",
-                hint="seed one with --seed-reference-brain or --corpus DIR, or check --brain",
-            ) from error
-        raise DaemonError(
-            f"the state of brain {brain!r} is unknown: {error.message}",
-            code="brain_unknown",
-            hint="GET /v1/brains/{id} answers its counts",
-            excerpt=error.body,
-        ) from error
-    if counts.documents == 0:
-        raise UsageError(
-            f"brain {brain!r} is empty, so that every answer would be wrong",
-            code="empty_brain",
-            hint="seed it with --seed-reference-brain or --corpus DIR, or check --brain",
-        )
-    return None
 
 
 async def _ask(plan: Plan, asker: Asker) -> AsyncGenerator[Event, None]:

@@ -1,0 +1,72 @@
+"""`memconform datasets`."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from memconform.cli.options import json_target
+from memconform.datasets.lint import LintReport, lint
+from memconform.datasets.registry import corpus_of, open_dataset
+from memconform.errors import ExitCode
+from memconform.runs.seeding import corpus_documents, reference_documents
+
+
+@click.group("datasets")
+def command() -> None:
+    """Examine question sets."""
+
+
+@command.command("lint")
+@click.argument("dataset")
+@click.option(
+    "--corpus",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="The documents that it is about; else the folder of its name beside it, else its"
+    " reference answers.",
+)
+@click.option(
+    "--max-chance",
+    type=click.FloatRange(0, 1),
+    metavar="RATE",
+    help="Refuse a set of which 5 random documents pass more than this share.",
+)
+@click.option("--json", "json_file", metavar="FILE", help="Write it as JSON; - is stdout.")
+def lint_command(
+    dataset: str, corpus: Path | None, max_chance: float | None, json_file: str | None
+) -> None:
+    """Find what is wrong with a question set, and how much of it luck would pass.
+
+    \b
+    Exit codes: 0 ok, 2 there are faults, or luck passes too much.
+    """
+    opened = open_dataset(dataset)
+    folder = corpus or corpus_of(opened)
+    source = corpus_documents(folder) if folder else reference_documents(opened)
+    documents = {each.path: each.content.decode("utf-8", "replace") for each in source}
+    report = lint(opened, documents)
+    lucky = max_chance is not None and report.chance is not None and report.chance > max_chance
+    if json_file != "-":
+        _show(report)
+        if lucky:
+            click.echo(f"luck passes more than {max_chance:.1%}")
+    if json_file is not None:
+        with json_target(json_file) as target:
+            target.write(json.dumps(asdict(report), indent=2, ensure_ascii=False) + "\n")
+    raise SystemExit(int(ExitCode.USAGE if report.faults or lucky else ExitCode.OK))
+
+
+def _show(report: LintReport) -> None:
+    click.echo(f"{report.questions} questions, {report.documents} documents")
+    click.echo(f"tags: {', '.join(f'{name} {count}' for name, count in report.tags.items())}")
+    if report.chance is not None and report.highest_chance is not None:
+        click.echo(
+            f"5 random documents pass {report.chance:.2%} on average,"
+            f" {report.highest_chance:.2%} of the luckiest question"
+        )
+        click.echo(f"each question has {report.fewest_distractors} distractors or more")
+    for fault in report.faults:
+        click.echo(f"{fault.question}: {fault.message}")
+    click.echo("no faults" if not report.faults else f"{len(report.faults)} faults")

@@ -1,0 +1,54 @@
+"""`memconform doctor`."""
+
+import asyncio
+import tempfile
+from contextlib import aclosing
+from pathlib import Path
+
+import click
+
+from memconform.cli.options import configure_logs, log_level, request_headers
+from memconform.daemons.discovery import find_runner
+from memconform.errors import ExitCode, gravest
+from memconform.redaction import redact
+from memconform.runs.examination import Step, examine
+
+
+@click.command("doctor")
+@click.option(
+    "--sdk",
+    required=True,
+    metavar="SDK",
+    help="A known name, a path to sdk.toml, package.module:Class, or url:http://127.0.0.1:PORT.",
+)
+@click.option("--header", multiple=True, metavar="NAME:VALUE", help="Send it with every request.")
+@log_level
+def command(sdk: str, header: tuple[str, ...], log_level: str) -> None:
+    """Try an SDK step by step: build, start, ingest, search, ask, stop.
+
+    \b
+    Exit codes: 0 ok, 1 it does not do what it claims, 2 usage, 3 it did not start or died.
+    """
+    configure_logs(log_level)
+    headers = request_headers(header)
+    raise SystemExit(int(asyncio.run(_examine(sdk, headers))))
+
+
+async def _examine(sdk: str, headers: dict[str, str]) -> ExitCode:
+    runner = find_runner(sdk, Path.cwd())
+    failures: list[ExitCode] = []
+    with tempfile.TemporaryDirectory(prefix="memconform-") as folder:
+        async with aclosing(examine(runner, Path(folder), headers)) as steps:
+            async for step in steps:
+                _show(step)
+                if step.error is not None:
+                    failures.append(step.error.exit_code)
+    click.echo(f"{runner.name}: {'well' if not failures else f'{len(failures)} steps failed'}")
+    return gravest(failures)
+
+
+def _show(step: Step) -> None:
+    mark = click.style("ok  ", fg="green") if step.error is None else click.style("FAIL", fg="red")
+    click.echo(redact(f"{mark} {step.name:<20} {step.detail}".rstrip()))
+    if step.error is not None:
+        click.echo("\n".join(f"     {line}" for line in redact(step.error.render()).splitlines()))

@@ -1,0 +1,148 @@
+"""What a question set is worth: faults, and how much of it luck would pass."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+from statistics import fmean
+
+from memconform.datasets.matching import holds
+from memconform.datasets.model import Question
+
+RANDOM_DOCUMENTS = 5
+"""How many documents luck may draw: the default top-k."""
+
+_TERM = re.compile(r"[^\W_]{2,}")
+_COMMON = 0.25
+"""A term in more than this share of the documents tells nothing apart."""
+_SHARED_TERMS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    question: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class LintReport:
+    questions: int
+    documents: int
+    chance: float | None
+    """Mean probability over all questions that 5 random documents hold what is needed, in
+    [0, 1]; None without documents."""
+    highest_chance: float | None
+    fewest_distractors: int | None
+    """Of the question that has the fewest."""
+    tags: dict[str, int]
+    faults: tuple[Fault, ...]
+
+
+def lint(questions: Iterable[Question], documents: Mapping[str, str]) -> LintReport:
+    """Examine questions against the documents (path → text) that they are about.
+
+    A distractor is a document that is no evidence, holds no expected string, and shares two or
+    more uncommon terms with the question: a retrieval that only skims would take it.
+    """
+    faults: list[Fault] = []
+    chances: list[float] = []
+    distractors: list[int] = []
+    tags: Counter[str] = Counter()
+    count = 0
+    terms = _uncommon_terms(documents)
+    for question in questions:
+        count += 1
+        tags.update(question.tags)
+        holders = _holders(question, documents)
+        faults += [Fault(question.id, why) for why in _faults(question, documents, holders)]
+        if documents:
+            chances.append(chance(question, holders, len(documents)))
+            near = _distractors(question, holders, terms)
+            distractors.append(near)
+            if not near:
+                faults.append(Fault(question.id, "no distractor: nothing else is even close"))
+    return LintReport(
+        questions=count,
+        documents=len(documents),
+        chance=fmean(chances) if chances else None,
+        highest_chance=max(chances, default=None),
+        fewest_distractors=min(distractors, default=None),
+        tags=dict(tags.most_common()),
+        faults=tuple(faults),
+    )
+
+
+def chance(question: Question, holders: list[frozenset[str]], documents: int) -> float:
+    """The probability that documents drawn without replacement hold what a question needs.
+
+    `holders` are, for each expected string, the documents in which it occurs. By inclusion and
+    exclusion over the strings that are all missing from the draw.
+    """
+    drawn = min(RANDOM_DOCUMENTS, documents)
+    if not holders:
+        return 0.0
+
+    def none_of(paths: frozenset[str]) -> float:
+        return comb(documents - len(paths), drawn) / comb(documents, drawn)
+
+    if question.match == "any":
+        return 1 - none_of(frozenset().union(*holders))
+    return sum(
+        (-1) ** size * none_of(frozenset().union(*chosen))
+        for size in range(len(holders) + 1)
+        for chosen in combinations(holders, size)
+    )
+
+
+def _holders(question: Question, documents: Mapping[str, str]) -> list[frozenset[str]]:
+    return [
+        frozenset(path for path, text in documents.items() if holds(question, expected, text))
+        for expected in question.expected_substrings
+    ]
+
+
+def _faults(
+    question: Question, documents: Mapping[str, str], holders: list[frozenset[str]]
+) -> Iterable[str]:
+    for expected in question.expected_substrings:
+        if holds(question, expected, question.question):
+            yield f"{expected!r} is in the question itself"
+    if not question.expected_substrings and not question.abstain:
+        yield "nothing is expected, so that nothing could pass"
+    if question.abstain and (question.expected_substrings or question.evidence):
+        yield "abstains, and yet has expected strings or evidence"
+    if not documents:
+        return
+    for path in question.evidence:
+        if path not in documents:
+            yield f"evidence {path} is not in the corpus"
+    if question.abstain or not question.evidence:
+        return
+    evidence = frozenset(question.evidence)
+    for expected, paths in zip(question.expected_substrings, holders, strict=True):
+        if question.match == "all" and not paths & evidence:
+            yield f"{expected!r} is in none of the evidence"
+    if question.match == "any" and not evidence.intersection(*[frozenset().union(*holders)]):
+        yield "no expected string is in the evidence"
+    for path in sorted(evidence & documents.keys()):
+        if not any(path in paths for paths in holders):
+            yield f"evidence {path} holds nothing that is expected"
+
+
+def _uncommon_terms(documents: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    found = {path: frozenset(_TERM.findall(text.casefold())) for path, text in documents.items()}
+    frequency = Counter(term for terms in found.values() for term in terms)
+    common = {term for term, n in frequency.items() if n > _COMMON * len(documents)}
+    return {path: terms - common for path, terms in found.items()}
+
+
+def _distractors(
+    question: Question, holders: list[frozenset[str]], terms: dict[str, frozenset[str]]
+) -> int:
+    asked = frozenset(_TERM.findall(question.question.casefold()))
+    taken = frozenset(question.evidence).union(*holders)
+    return sum(
+        len(asked & found) >= _SHARED_TERMS for path, found in terms.items() if path not in taken
+    )

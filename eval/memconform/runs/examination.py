@@ -1,0 +1,167 @@
+"""`doctor`: an SDK from its build to its stop, step by step, with what to try where one fails."""
+
+import secrets
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from memconform.client.client import ContractClient
+from memconform.client.failures import CallError
+from memconform.client.recorder import recorded
+from memconform.contract.core import SearchRequest
+from memconform.contract.wire import Mode, Profile
+from memconform.daemons.runner import Launch, SdkRunner
+from memconform.datasets.model import Question
+from memconform.errors import DaemonError, ExitCode, MemconformError
+from memconform.runs.preflight import read_version
+from memconform.runs.seeding import Document, seed
+from memconform.scenarios import SCENARIOS
+from memconform.scenarios.outcome import Retrieval, refuse_fallback
+
+_WORDS = (
+    ("lamp", "The harbour lamp is lit by Ilse at dusk."),
+    ("kiln", "The kiln in the yard holds forty bowls."),
+    ("mule", "A mule named Pepper carries the post uphill."),
+)
+_QUESTION = "Who carries the post uphill?"
+_EXPECTED = "Pepper"
+
+
+class RefutedClaimError(MemconformError):
+    """The daemon claims what it does not do: a measured verdict, and so exit code 1."""
+
+    exit_code = ExitCode.FAILED
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that was tried; `error` says why it failed."""
+
+    name: str
+    detail: str = ""
+    error: MemconformError | None = None
+
+
+async def examine(
+    runner: SdkRunner, folder: Path, headers: dict[str, str]
+) -> AsyncGenerator[Step, None]:
+    """Try an SDK step by step; ends early where nothing more can be tried.
+
+    The daemon is asked only about a brain of its own, which is deleted at the end.
+    """
+    notes: list[str] = []
+    try:
+        await runner.build(notes.append)
+        yield Step("build", ", ".join(notes) or "up to date")
+        async with AsyncExitStack() as stack:
+            launch = Launch(run_id=f"doctor-{secrets.token_hex(4)}", folder=folder)
+            daemon = await stack.enter_async_context(runner.serve(launch))
+            took = "" if daemon.ready_ms is None else f"ready after {daemon.ready_ms:.0f} ms, "
+            yield Step("start", f"{took}{daemon.base_url}")
+            client = await stack.enter_async_context(
+                ContractClient(daemon.base_url, headers=headers)
+            )
+            async for step in _talk(runner, client):
+                yield step
+        yield Step("stop", "gone, and its port closed" if runner.owned else "left running")
+    except MemconformError as error:
+        yield Step("serve", error=error)
+
+
+async def _talk(runner: SdkRunner, client: ContractClient) -> AsyncGenerator[Step, None]:
+    brain = f"mc-doctor-{secrets.token_hex(4)}"
+    examination = _Examination(runner, client, brain)
+    steps: list[tuple[str, Callable[[], Awaitable[str]]]] = [
+        ("health", examination.health),
+        ("version", examination.version),
+        ("ingest", examination.ingest),
+    ]
+    modes = runner.modes or (Mode.AUTO,)
+    steps += [(f"search {mode.value}", examination.search(mode)) for mode in modes]
+    if Profile.ASK in runner.profiles:
+        steps.append(("ask", examination.ask))
+    steps.append(("delete brain", examination.delete))
+    for name, attempt in steps:
+        step = await _tried(name, attempt)
+        yield step
+        if step.error is not None and name in ("version", "ingest"):
+            return
+
+
+async def _tried(name: str, attempt: Callable[[], Awaitable[str]]) -> Step:
+    with recorded() as exchanges:
+        try:
+            return Step(name, await attempt())
+        except MemconformError as error:
+            return Step(name, error=error)
+        except CallError as error:
+            hint = f"see it with: {exchanges[-1].curl()}" if exchanges else ""
+            failure = RefutedClaimError(
+                error.message, code=error.code, hint=hint, excerpt=error.body
+            )
+            return Step(name, error=failure)
+
+
+class _Examination:
+    """What is asked of a daemon that has started; each answers what was seen."""
+
+    def __init__(self, runner: SdkRunner, client: ContractClient, brain: str) -> None:
+        self._runner = runner
+        self._client = client
+        self._brain = brain
+
+    async def health(self) -> str:
+        health = await self._client.health()
+        if not health.ok:
+            raise DaemonError("healthz says ok: false", code="unhealthy", hint="read its log")
+        return "ok"
+
+    async def version(self) -> str:
+        version = await read_version(self._client)
+        return f"{version.name} {version.version}, contract {version.contract}"
+
+    async def ingest(self) -> str:
+        documents = [
+            Document(f"raw/{name}.md", text.encode(), "text/markdown") for name, text in _WORDS
+        ]
+        seeded = await seed(self._client, self._runner, self._brain, documents, Mode.AUTO)
+        return f"{seeded.documents} documents by {self._runner.seed_via}, found by their words"
+
+    def search(self, mode: Mode) -> Callable[[], Awaitable[str]]:
+        async def attempt() -> str:
+            request = SearchRequest(query=_QUESTION, top_k=3, mode=mode)
+            answer, timings = await self._client.search(self._brain, request)
+            refuse_fallback(self._settings(mode), answer.trace)
+            _refuse_without(_EXPECTED, answer.chunks[0].text if answer.chunks else "", "the top")
+            return f"served as {answer.trace.effective_mode.value}, {timings.done_ms:.1f} ms"
+
+        return attempt
+
+    async def ask(self) -> str:
+        question = Question(id="doctor", question=_QUESTION)
+        outcome = await SCENARIOS["ask-basic"].put(
+            self._client, question, self._settings(Mode.AUTO)
+        )
+        return f"answered {outcome.text!r} with {len(outcome.citations)} citations"
+
+    async def delete(self) -> str:
+        if not await self._client.delete_brain(self._brain):
+            raise RefutedClaimError(
+                f"brain {self._brain} was there, and deleting it answers 404",
+                code="delete_failed",
+                hint="DELETE with X-Confirm-Delete: yes answers 204",
+            )
+        return "deleted"
+
+    def _settings(self, mode: Mode) -> Retrieval:
+        return Retrieval(brain=self._brain, mode=mode, top_k=3)
+
+
+def _refuse_without(expected: str, text: str, where: str) -> None:
+    if expected not in text:
+        raise RefutedClaimError(
+            f"{_QUESTION!r} of three documents, one of which says so, and {where} is {text!r}",
+            code="bad_retrieval",
+            hint="is the text indexed, and the ranking best first?",
+        )
