@@ -35,13 +35,17 @@ from memconform.contract.core import (
     SearchResponse,
     Version,
     ranking_fault,
+    trace_fault,
 )
 from memconform.contract.problem import MEDIA_TYPE as PROBLEM_MEDIA_TYPE
 from memconform.contract.problem import Problem
-from memconform.contract.wire import Request, Response, describe_mismatch
+from memconform.contract.wire import Mode, Request, Response, describe_mismatch
 
 AFTER_DONE_SECONDS = 1.0
 """The contract's limit for the end of a stream behind `done`."""
+
+RESPONSE_LIMIT = 64 * 2**20
+"""Bytes of one answer; a thousand chunks of 8 KiB, the most that may be asked for, are 8 MiB."""
 
 R = TypeVar("R", bound=Response)
 
@@ -86,7 +90,12 @@ class ContractClient:
         return (await self._call("GET", "/version", Version))[0]
 
     async def brain(self, brain_id: str) -> Brain:
-        return (await self._call("GET", _brain(brain_id), Brain))[0]
+        brain = (await self._call("GET", _brain(brain_id), Brain))[0]
+        if brain.brain_id != brain_id:
+            raise ContractViolatedError(
+                "other_brain", f"asked for brain {brain_id!r}, the answer is of {brain.brain_id!r}"
+            )
+        return brain
 
     async def create_brain(self, brain_id: str) -> None:
         await self._send("POST", "/v1/brains", 201, CreateBrain(brain_id=brain_id))
@@ -112,15 +121,18 @@ class ContractClient:
         answer, timings = await self._call(
             "POST", _brain(brain_id, "search"), SearchResponse, request
         )
-        fault = ranking_fault(answer.chunks, request.top_k)
-        if fault is not None:
+        if (fault := trace_fault(answer.trace, request.mode)) is not None:
+            raise ContractViolatedError("bad_trace", fault)
+        filtered = request.filters is not None
+        effective = Mode.BM25 if filtered else answer.trace.effective_mode
+        if (fault := ranking_fault(answer.chunks, request.top_k, effective)) is not None:
             raise ContractViolatedError("bad_ranking", fault)
         return answer, timings
 
     async def ask(self, brain_id: str, request: AskRequest) -> tuple[Answered, Timings]:
         """Read an answer's stream to its end."""
         limits = self.timeouts
-        stream = AskStream(request.top_k)
+        stream = AskStream(request.top_k, request.mode)
         first_event = first_delta = done = None
         started = time.perf_counter()
         try:
@@ -187,6 +199,8 @@ class ContractClient:
         ):
             first_byte = _since(started)
             await _refuse_unless(response, status)
+            if status != httpx.codes.NO_CONTENT:
+                _refuse_unless_media_type(response, "application/json")
             content = bytearray()
             async for piece in response.aiter_bytes():
                 content += piece
@@ -213,6 +227,7 @@ class ContractClient:
                 if exchange is not None:
                     exchange.begin_response(response)
                     tap(response, exchange.add_body)
+                tap(response, _Bound(RESPONSE_LIMIT).count)
                 yield response
             finally:
                 await response.aclose()
@@ -226,6 +241,21 @@ class ContractClient:
             raise DaemonFailedError(
                 "connection_broken", f"{where}: {type(error).__name__}: {error}"
             ) from error
+
+
+class _Bound:
+    """Refuses an answer that grows past a limit, before it fills the memory."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._size = 0
+
+    def count(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size > self._limit:
+            raise ContractViolatedError(
+                "too_large", f"the answer has more than {self._limit} bytes, and no end"
+            )
 
 
 class _Clock:

@@ -15,8 +15,8 @@ from memconform.contract.ask import (
     StreamError,
     StreamEvent,
 )
-from memconform.contract.core import ranking_fault
-from memconform.contract.wire import describe_mismatch
+from memconform.contract.core import ranking_fault, trace_fault
+from memconform.contract.wire import Mode, describe_mismatch
 
 
 class _Stage(IntEnum):
@@ -48,6 +48,7 @@ class AskStream:
     """
 
     top_k: int
+    mode: Mode
     _stage: _Stage = _Stage.START
     _retrieve: Retrieve | None = None
     _deltas: list[str] = field(default_factory=list)
@@ -105,16 +106,28 @@ class AskStream:
 
     def _take_retrieve(self, event: Retrieve) -> None:
         self._expect("retrieve", (_Stage.START,))
-        fault = ranking_fault(event.chunks, self.top_k)
-        if fault is not None:
+        if event.top_k != self.top_k:
+            raise _violation("bad_trace", f"retrieve: topK {event.top_k}, not {self.top_k}")
+        if event.mode != event.trace.effective_mode:
+            raise _violation(
+                "bad_trace",
+                f"retrieve: mode {event.mode.value}, its trace says"
+                f" {event.trace.effective_mode.value}",
+            )
+        if (fault := trace_fault(event.trace, self.mode)) is not None:
+            raise _violation("bad_trace", f"retrieve: {fault}")
+        if (fault := ranking_fault(event.chunks, self.top_k, event.mode)) is not None:
             raise _violation("bad_ranking", f"retrieve: {fault}")
         self._retrieve = event
         self._stage = _Stage.ANSWER
 
     def _take_citation(self, event: Citation) -> None:
         chunks = self._retrieve.chunks if self._retrieve else []
-        if all(chunk.chunk_id != event.chunk_id for chunk in chunks):
+        cited = next((chunk for chunk in chunks if chunk.chunk_id == event.chunk_id), None)
+        if cited is None:
             raise _violation("bad_citation", f"{event.chunk_id} was never retrieved")
+        if cited.path != event.path:
+            raise _violation("bad_citation", f"{event.chunk_id} is of {cited.path}")
         self._citations.append(event)
         self._stage = _Stage.CITATIONS
 
@@ -138,6 +151,13 @@ class AskStream:
         if self._done is None or self._retrieve is None:
             last = ["nothing", "retrieve", "citation"][self._stage]
             raise _violation("stream_ended_early", f"the stream ended after {last}, without done")
+        if not any(delta.strip() for delta in self._deltas):
+            unknown = ", ".join(dict.fromkeys(self._unknown))
+            raise _violation(
+                "no_answer",
+                "done {ok: true}, and no answer before it"
+                + (f"; unknown events: {unknown}" if unknown else ""),
+            )
         return Answered(
             self._retrieve,
             "".join(self._deltas),

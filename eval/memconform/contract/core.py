@@ -108,8 +108,33 @@ class SearchResponse(Response):
     trace: Trace
 
 
-def ranking_fault(chunks: list[Chunk], top_k: int) -> str | None:
-    """What breaks the rules of a ranking: too many chunks, one twice, scores that rise."""
+_VECTOR_MODES = (Mode.SEMANTIC, Mode.HYBRID, Mode.HYBRID_RERANK)
+
+
+def trace_fault(trace: Trace, requested: Mode) -> str | None:
+    """What a trace says that contradicts the request or itself."""
+    effective = trace.effective_mode
+    if trace.requested_mode != requested:
+        return f"requestedMode is {trace.requested_mode!r}, {requested.value} was asked for"
+    if effective is Mode.AUTO:
+        return "effectiveMode is auto, which is no way to search"
+    if trace.fell_back_to_bm25 and effective is not Mode.BM25:
+        return f"fellBackToBm25 beside effectiveMode {effective.value}"
+    if effective in _VECTOR_MODES and not trace.embedder_used:
+        return f"effectiveMode {effective.value} without an embedder"
+    if effective is Mode.HYBRID_RERANK and not trace.reranked:
+        return "effectiveMode hybrid-rerank, and yet not reranked"
+    return None
+
+
+def ranking_fault(chunks: list[Chunk], top_k: int, effective: Mode) -> str | None:
+    """What breaks the rules of a ranking of a brain that is not empty.
+
+    Too many chunks, one twice, scores that rise, a chunk without text; or none at all in a mode
+    that ranks every chunk.
+    """
+    if not chunks and effective in _VECTOR_MODES:
+        return f"no chunk, where {effective.value} ranks them all"
     if len(chunks) > top_k:
         return f"{len(chunks)} chunks where topK is {top_k}"
     seen: set[str] = set()
@@ -117,6 +142,8 @@ def ranking_fault(chunks: list[Chunk], top_k: int) -> str | None:
         if chunk.chunk_id in seen:
             return f"chunk {chunk.chunk_id} is there twice"
         seen.add(chunk.chunk_id)
+        if not chunk.text and not chunk.summary:
+            return f"chunk {index} has neither text nor summary"
         if index and chunk.score > chunks[index - 1].score:
             return f"the score rises from chunk {index - 1} to chunk {index}"
     return None

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 from pydantic import ValidationError
 
-from memconform.contract.core import Version
+from memconform.contract.core import Health, Version
 from memconform.daemons.build import build_hash, ensure_built
 from memconform.daemons.manifest import Manifest
 from memconform.daemons.ports import free_port, is_open, listener, listens, wait_closed
@@ -185,7 +185,7 @@ class ManifestRunner(SdkRunner):
             while True:
                 with suppress(httpx.HTTPError):
                     answer = await http.get(self.manifest.ready.path)
-                    if answer.status_code == 200:
+                    if answer.status_code == 200 and not _denies_health(answer):
                         await self._refuse_stranger(http, process, launch, port)
                         return port
                 await asyncio.sleep(_POLL_SECONDS)
@@ -208,9 +208,19 @@ class ManifestRunner(SdkRunner):
         )
 
 
+def _denies_health(answer: httpx.Response) -> bool:
+    """Whether the body says `ok: false`; a path of the daemon's own may say nothing of it."""
+    try:
+        return not Health.model_validate_json(answer.content).ok
+    except ValidationError:
+        return False
+
+
 def _announced_port(log: Path) -> int:
+    """The port that the daemon says it listens on; 0 before it has said one that there is."""
     match = _ANNOUNCED.search(log.read_bytes())
-    return int(match[1]) if match else 0
+    port = int(match[1]) if match else 0
+    return port if port <= 65535 else 0
 
 
 def _bracketed(host: str) -> str:

@@ -33,7 +33,6 @@ _PROBES = 8
 _PROBE_CHARACTERS = 1_000
 _PROBE_DEPTH = 50
 _WORD = re.compile(r"[^\W_]{2,}")
-_VECTOR_MODES = (Mode.SEMANTIC, Mode.HYBRID, Mode.HYBRID_RERANK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +141,15 @@ async def seed(
             _log.debug("documents ingested", brain=brain, documents=count, chunks=chunks)
             _keep_probes(probes, batch)
         counts = await settled(client, brain)
-        _refuse_miscount(counts, documents=count, chunks=chunks, mode=mode)
+        _refuse_miscount(counts, documents=count, chunks=chunks)
+        if not probes:
+            raise UsageError(
+                "no document that went in holds a word to search for",
+                code="nothing_searchable",
+                hint="documents are UTF-8 text; every question would be answered from nothing",
+            )
         for document in probes[:: max(1, len(probes) // _PROBES)]:
-            await _probe(client, brain, document, mode)
+            await _probe(client, counts, document, mode)
     except CallError as error:
         raise DaemonError(
             f"seeding brain {brain!r} failed: {error.message}",
@@ -220,14 +225,11 @@ async def settled(client: ContractClient, brain: str) -> Brain:
     return counts
 
 
-def _refuse_miscount(counts: Brain, *, documents: int, chunks: int, mode: Mode) -> None:
+def _refuse_miscount(counts: Brain, *, documents: int, chunks: int) -> None:
     if counts.documents != documents:
         raise _incomplete(f"{documents} documents went in, the brain counts {counts.documents}")
     if counts.chunks != chunks:
         raise _incomplete(f"{chunks} chunks were acknowledged, the brain counts {counts.chunks}")
-    if mode in _VECTOR_MODES and counts.vectors not in (0, counts.chunks):
-        # None at all means no embedder: the mode is then not served, and its trace says so.
-        raise _incomplete(f"{counts.vectors} of {counts.chunks} chunks have a vector")
 
 
 def _keep_probes(probes: list[Document], batch: list[Document]) -> None:
@@ -247,7 +249,7 @@ def _probe_query(document: Document) -> str:
     return text if _WORD.search(text) else ""
 
 
-async def _probe(client: ContractClient, brain: str, document: Document, mode: Mode) -> None:
+async def _probe(client: ContractClient, counts: Brain, document: Document, mode: Mode) -> None:
     """Raises DaemonError unless searching for a document's own words brings it back."""
     request = SearchRequest(
         query=_probe_query(document),
@@ -256,12 +258,19 @@ async def _probe(client: ContractClient, brain: str, document: Document, mode: M
         filters=Filters(paths=[document.path]),
     )
     try:
-        answer, _ = await client.search(brain, request)
+        answer, _ = await client.search(counts.brain_id, request)
     except DaemonFailedError as error:
         if error.code != "http_400":
             raise
         # A daemon may refuse a filter; then the document must be among the best of all.
-        answer, _ = await client.search(brain, request.model_copy(update={"filters": None}))
+        answer, _ = await client.search(
+            counts.brain_id, request.model_copy(update={"filters": None})
+        )
+    if answer.trace.embedder_used and counts.vectors != counts.chunks:
+        raise _incomplete(
+            f"a search used the embedder, and {counts.vectors} of {counts.chunks} chunks have a"
+            " vector"
+        )
     if all(chunk.path != document.path for chunk in answer.chunks):
         raise DaemonError(
             f"{document.path} was ingested, but a search for its own words does not find it",

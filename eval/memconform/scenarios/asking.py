@@ -3,7 +3,6 @@
 from typing import Literal
 
 from memconform.client.client import ContractClient
-from memconform.client.failures import ContractViolatedError
 from memconform.contract.ask import AskRequest
 from memconform.scenarios.outcome import Outcome, Retrieval, refuse_fallback
 
@@ -27,12 +26,6 @@ async def ask(
     )
     answered, timings = await client.ask(settings.brain, request)
     retrieve = answered.retrieve
-    if retrieve.mode != retrieve.trace.effective_mode:
-        raise ContractViolatedError(
-            "mode_mismatch",
-            f"retrieve says mode {retrieve.mode.value}, its trace says"
-            f" {retrieve.trace.effective_mode.value}",
-        )
     refuse_fallback(settings, retrieve.trace)
     return Outcome(
         text=answered.text,

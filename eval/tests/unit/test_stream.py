@@ -7,6 +7,7 @@ import pytest
 
 from memconform.client.failures import ContractViolatedError, DaemonFailedError
 from memconform.client.stream import Answered, AskStream
+from memconform.contract.wire import Mode
 
 _CHUNK = {"chunkId": "d#0", "documentId": "d", "path": "p", "score": 1, "text": "t"}
 _TRACE = {
@@ -26,8 +27,15 @@ _DONE = ("done", {"ok": True})
 _FAILED = ("done", {"ok": False})
 
 
+def _traced(chunks: list[Any] | None = None, **trace: object) -> tuple[str, Any]:
+    """A retrieve event with another trace."""
+    told = _TRACE | trace
+    data = {"chunks": [_CHUNK] if chunks is None else chunks, "topK": 5}
+    return "retrieve", data | {"mode": told["effectiveMode"], "trace": told}
+
+
 def _run(*events: tuple[str, Any]) -> Answered:
-    stream = AskStream(top_k=5)
+    stream = AskStream(top_k=5, mode=Mode.AUTO)
     for name, data in events:
         stream.feed(name, data if isinstance(data, str) else json.dumps(data))
     return stream.finish()
@@ -39,10 +47,6 @@ def test_a_whole_stream_folds_to_its_answer() -> None:
     assert answered.text == "hi hi "
     assert [cited.chunk_id for cited in answered.citations] == ["d#0", "d#0"]
     assert answered.unknown_events == ("heartbeat",)
-
-
-def test_a_silent_reader_may_answer_nothing() -> None:
-    assert _run(_RETRIEVE, _DONE).text == ""
 
 
 @pytest.mark.parametrize(
@@ -67,6 +71,19 @@ def test_a_silent_reader_may_answer_nothing() -> None:
         ((_RETRIEVE, ("error", {"code": "c", "message": ""})), "bad_event"),
         ((("retrieve", _RETRIEVE[1] | {"chunks": None}),), "bad_event"),
         ((("retrieve", _RETRIEVE[1] | {"chunks": [_CHUNK, _CHUNK]}),), "bad_ranking"),
+        ((_RETRIEVE, _DONE), "no_answer"),
+        ((_RETRIEVE, ("answer-delta", {"text": "typo"}), _DONE), "no_answer"),
+        ((_RETRIEVE, ("answer_delta", {"text": " "}), _DONE), "no_answer"),
+        ((_RETRIEVE, ("citation", _CITATION[1] | {"path": "other"})), "bad_citation"),
+        ((("retrieve", _RETRIEVE[1] | {"topK": 9}),), "bad_trace"),
+        ((("retrieve", _RETRIEVE[1] | {"mode": "semantic"}),), "bad_trace"),
+        ((_traced(requestedMode="bm25"),), "bad_trace"),
+        ((_traced(effectiveMode="semantic"),), "bad_trace"),
+        ((_traced(effectiveMode="auto"),), "bad_trace"),
+        ((_traced(effectiveMode="hybrid-rerank", embedderUsed=True),), "bad_trace"),
+        ((_traced(effectiveMode="hybrid", embedderUsed=True, fellBackToBm25=True),), "bad_trace"),
+        ((_traced([], effectiveMode="semantic", embedderUsed=True),), "bad_ranking"),
+        ((_traced([_CHUNK | {"text": ""}]),), "bad_ranking"),
         ((), "stream_ended_early"),
         ((_RETRIEVE,), "stream_ended_early"),
         ((_RETRIEVE, _DELTA, _CITATION), "stream_ended_early"),

@@ -1,6 +1,7 @@
 """The HTTP surface: what is refused, and how."""
 
 import base64
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -133,11 +134,29 @@ def test_without_a_reader_ask_is_a_bad_gateway(tmp_path: Path) -> None:
         assert http.post("/v1/brains/b/ask", json={"question": "x"}).status_code == 502
 
 
-def test_honoured_tuning_is_echoed(http: TestClient) -> None:
-    tuning = {"fusion": "rrf", "rrfK": 10, "recency": {"weight": 1}}
-    body = {"query": "zebra", "mode": "hybrid", "tuning": tuning}
+@pytest.mark.parametrize(
+    ("more", "echoed"),
+    [
+        ({"mode": "hybrid"}, {"fusion": "rrf", "rrfK": 10, "poolFactor": 9}),
+        ({"mode": "hybrid", "candidateK": 7}, {"fusion": "rrf", "rrfK": 10}),
+        ({"mode": "bm25"}, {}),
+    ],
+)
+def test_only_tuning_that_was_used_is_echoed(
+    http: TestClient, more: dict[str, object], echoed: dict[str, object]
+) -> None:
+    tuning = {"fusion": "rrf", "rrfK": 10, "alpha": 0.1, "poolFactor": 9, "recency": {}}
+    body = {"query": "zebra", "tuning": tuning, **more}
     trace = http.post("/v1/brains/b/search", json=body).json()["trace"]
-    assert trace["tuning"] == {"fusion": "rrf", "rrfK": 10}
+    assert trace["tuning"] == echoed
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", '"\\ud800"'])
+def test_metadata_that_no_json_can_carry_is_refused(http: TestClient, value: str) -> None:
+    document = json.dumps(_document())[:-1] + f', "metadata": {{"x": {value}}}}}'
+    answer = http.post("/v1/brains/b/ingest/file", content=document)
+    assert answer.status_code == 400
+    assert http.get("/v1/brains/b").json()["documents"] == 0
 
 
 def test_an_unknown_provider_is_refused(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ from memoryd.search import Found
 
 def event(name: str, data: dict[str, Any]) -> bytes:
     """One server-sent event; JSON escapes every line end, so the data stays on one line."""
-    return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
+    return (
+        f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False, allow_nan=False)}\n\n".encode()
+    )
 
 
 def events(request: Ask, found: Found) -> Iterator[bytes]:

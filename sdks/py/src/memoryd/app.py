@@ -164,9 +164,14 @@ def _described(brain: Brain) -> dict[str, Any]:
 
 async def ingest_file(request: Request) -> Response:
     brain = await _brain(request)
-    document = _document(parse(IngestFile, await _body(request)))
-    _refuse_over_limit([document])
-    [stored] = await to_thread.run_sync(brain.ingest, [document])
+    body = await _body(request)
+
+    def ingest() -> list[Stored]:
+        document = _document(parse(IngestFile, body))
+        _refuse_over_limit([document])
+        return brain.ingest([document])
+
+    [stored] = await to_thread.run_sync(ingest)
     return _json(_stored(stored))
 
 
@@ -204,6 +209,11 @@ def _document(body: IngestFile) -> NewDocument:
     sidecar: dict[str, Any] = {"contentType": body.content_type}
     given = {"title": body.title, "tags": body.tags, "metadata": body.metadata}
     sidecar |= {key: value for key, value in given.items() if value is not None}
+    try:
+        json.dumps(sidecar, allow_nan=False, ensure_ascii=False).encode()
+    except ValueError as error:
+        # NaN and lone surrogates: no JSON could carry them back.
+        raise invalid(f"metadata: {error}") from None
     return NewDocument(canonical(body.path), content, sidecar)
 
 

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import threading
 import time
 import uuid
@@ -56,9 +57,25 @@ class Brain:
         self._lock = threading.RLock()
         self._owner = _lock_file(self._index_file.with_suffix(".lock"))
         # Another daemon of this kind holds the index: build one of our own, in memory.
-        self._index = Index(self._index_file if self._owner is not None else None, embedder)
+        self._index = self._open_index()
         self._deleted = False
         self.reconcile()
+
+    def _open_index(self) -> Index:
+        if self._owner is None:
+            return Index(None, self.embedder)
+        try:
+            return Index(self._index_file, self.embedder)
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError:
+            # Damaged, say by a power cut. The files are the truth and fill a new one.
+            self._remove_index()
+            return Index(self._index_file, self.embedder)
+
+    def _remove_index(self) -> None:
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{self._index_file}{suffix}").unlink(missing_ok=True)
 
     @property
     def description(self) -> str | None:
@@ -91,47 +108,38 @@ class Brain:
         indexed = self._prepare([(d.path, d.content, d.sidecar) for d in documents])
         with self._index_held() as index:
             self._refuse_conflicts([document.path for document in documents])
-            stamps = self._write(documents)
-            index.apply(
-                [
-                    replace(document, stamp=stamp)
-                    for document, stamp in zip(indexed, stamps, strict=True)
-                    if not files.is_hidden(document.path)
-                ]
-            )
+            with files.placed(self._staging, self._contents(documents)):
+                index.apply(
+                    [
+                        replace(document, stamp=self._stamp(document.path))
+                        for document in indexed
+                        if not files.is_hidden(document.path)
+                    ]
+                )
         took = (time.perf_counter() - started) * 1e3 / len(documents)
         return [
             Stored(
-                new.path,
-                0 if files.is_hidden(new.path) else len(done.chunks),
-                len(new.content),
-                took,
+                path=new.path,
+                chunks=0 if files.is_hidden(new.path) else len(done.chunks),
+                bytes=len(new.content),
+                took_ms=took,
             )
             for new, done in zip(documents, indexed, strict=True)
         ]
 
-    def _write(self, documents: Sequence[NewDocument]) -> list[str]:
-        staged: list[tuple[Path, Path]] = []
-        try:
-            for document in documents:
-                sidecar = json.dumps(document.sidecar, ensure_ascii=False).encode()
-                staged.append((files.stage(self._staging, sidecar), self._sidecar(document.path)))
-                staged.append(
-                    (files.stage(self._staging, document.content), self._documents / document.path)
-                )
-        except BaseException:
-            for temporary, _ in staged:
-                temporary.unlink(missing_ok=True)
-            raise
-        for temporary, target in staged:
-            files.place(temporary, target)
-        return [self._stamp(document.path) for document in documents]
+    def _contents(self, documents: Sequence[NewDocument]) -> Iterator[tuple[Path, bytes]]:
+        for document in documents:
+            sidecar = json.dumps(document.sidecar, ensure_ascii=False).encode()
+            yield self._sidecar(document.path), sidecar
+            yield self._documents / document.path, document.content
 
     def _refuse_conflicts(self, paths: Sequence[str]) -> None:
         new = set(paths)
+        # The sidecar of `a` is `a.json`, where `a.json/b` would need a folder.
+        taken = new | {f"{path}.json" for path in new}
         for path in new:
             parents = {str(parent) for parent in PurePosixPath(path).parents}
-            if parents & new:
+            if parents & taken:
                 raise Problem("conflict", f"{path!r}: another document of the batch is its folder")
             for target in (self._documents / path, self._sidecar(path)):
                 if target.is_dir():
@@ -198,8 +206,7 @@ class Brain:
             self._documents.rename(grave)
             self._deleted = True
             if self._owner is not None:
-                for suffix in ("", "-wal", "-shm"):
-                    Path(f"{self._index_file}{suffix}").unlink(missing_ok=True)
+                self._remove_index()
             self.close()
             shutil.rmtree(self._sidecars, ignore_errors=True)
             self._description.unlink(missing_ok=True)
@@ -216,6 +223,7 @@ class BrainStore:
         self._lock = threading.Lock()
         for folder in ("brains", "meta", "descriptions", "staging", "index/py"):
             (home / folder).mkdir(parents=True, exist_ok=True)
+        files.sweep(home / "staging")
 
     def open_all(self) -> None:
         for brain_id in self.ids():

@@ -33,7 +33,15 @@ def fnv1a(data: bytes) -> int:
     return value
 
 
+_CACHED_LENGTH = 64
+"""Characters of the longest feature that is kept; a term may be as long as a document."""
+
+
 @lru_cache(maxsize=1 << 16)
+def _cached_bucket(feature: str) -> tuple[int, int]:
+    return _bucket(feature)
+
+
 def _bucket(feature: str) -> tuple[int, int]:
     value = fnv1a(feature.encode())
     return value & 0xFF, -1 if value >> 31 else 1
@@ -53,7 +61,8 @@ class FeatureHash:
         words = terms(text)
         for features in (words, map(" ".join, pairwise(words))):
             for feature in features:
-                index, sign = _bucket(feature)
+                hashed = _cached_bucket if len(feature) <= _CACHED_LENGTH else _bucket
+                index, sign = hashed(feature)
                 counts[index] += sign
         vector = np.array(counts, dtype=np.float64)
         norm = float(np.sqrt(np.sum(vector * vector)))

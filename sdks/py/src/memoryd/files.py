@@ -2,8 +2,11 @@
 
 import json
 import os
+import shutil
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -11,6 +14,8 @@ from memoryd.problems import invalid
 
 _SEGMENT_BYTES = 250
 """File systems allow 255 bytes a name; the sidecar adds `.json`."""
+
+_STALE_SECONDS = 3600
 
 _PATH_BYTES = 2048
 """Half of what Linux allows, which leaves the other half to the state folder."""
@@ -39,21 +44,53 @@ def is_hidden(path: str) -> bool:
     return PurePosixPath(path).name.startswith("_")
 
 
-def stage(folder: Path, content: bytes) -> Path:
-    """Write `content` to a temporary file, to be renamed into place."""
-    handle, name = tempfile.mkstemp(dir=folder)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-    return Path(name)
+@contextmanager
+def placed(staging: Path, contents: Iterable[tuple[Path, bytes]]) -> Iterator[None]:
+    """Files with their contents: all of them from here on, or, if anything fails, none.
 
-
-def place(staged: Path, target: Path) -> None:
-    """Rename a staged file over `target`, making its folders."""
+    What fails may be the writing, or whatever the caller does with the files inside the block;
+    files that were there before are then back.
+    """
+    work = Path(tempfile.mkdtemp(dir=staging))
+    done: list[tuple[Path, Path]] = []
     try:
-        staged.replace(target)
+        staged = []
+        for number, (target, content) in enumerate(contents):
+            new = work / f"{number}.new"
+            new.write_bytes(content)
+            staged.append((new, target))
+        for new, target in staged:
+            old = new.with_suffix(".old")
+            with suppress(FileNotFoundError):
+                os.link(target, old)
+            done.append((old, target))
+            _replace(new, target)
+        yield
+    except BaseException:
+        for old, target in reversed(done):
+            if old.exists():
+                old.replace(target)
+            else:
+                target.unlink(missing_ok=True)
+        raise
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _replace(new: Path, target: Path) -> None:
+    """Rename over `target`, making its folders."""
+    try:
+        new.replace(target)
     except FileNotFoundError:
         target.parent.mkdir(parents=True, exist_ok=True)
-        staged.replace(target)
+        new.replace(target)
+
+
+def sweep(staging: Path) -> None:
+    """Remove what a daemon that was killed has left; a second daemon's work is younger."""
+    for left in staging.iterdir():
+        if time.time() - left.stat().st_mtime > _STALE_SECONDS:
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def walk(root: Path) -> Iterator[tuple[str, os.stat_result]]:

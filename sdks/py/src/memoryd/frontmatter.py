@@ -17,15 +17,17 @@ class Document:
 def parse(content: str) -> Document:
     """Split off the front matter; where it is malformed, all of `content` is ordinary text."""
     plain = Document(content)
-    first, newline, rest = content.partition("\n")
-    if first.rstrip("\r") != "---" or not newline:
+    if not content.startswith(("---\n", "---\r\n")):
         return plain
     metadata: dict[str, Value] = {}
-    while rest:
-        line, _, rest = rest.partition("\n")
-        line = line.rstrip("\r")
+    start = content.index("\n") + 1
+    while start < len(content):
+        end = content.find("\n", start)
+        end = len(content) if end < 0 else end
+        line = content[start:end].removesuffix("\r")
+        start = end + 1
         if line == "---":
-            return Document(rest, metadata)
+            return Document(content[start:], metadata)
         match = _LINE.fullmatch(line)
         if match is None:
             return plain

@@ -10,6 +10,7 @@ from memoryd.embedding import Embedder
 from memoryd.index import Filters, Index
 from memoryd.models import FilterBody, Retrieval, Tuning
 from memoryd.ranking import Hit, fuse_minmax, fuse_rrf
+from memoryd.text import query_terms
 
 _SCOPES = {"global": "memory/global/", "project": "memory/project/", "raw": "raw/"}
 
@@ -70,7 +71,7 @@ def retrieve(brain: Brain, query: str, top_k: int, request: Retrieval) -> Found:
         "searchMs": round(search_ms, 3),
     }
     if request.tuning is not None:
-        trace["tuning"] = _honoured(request.tuning, effective)
+        trace["tuning"] = _honoured(request, plan)
     return Found(chunks, trace)
 
 
@@ -81,11 +82,13 @@ def _effective(mode: str, *, has_embedder: bool) -> str:
     return "semantic" if mode == "semantic" else "hybrid"
 
 
-def _honoured(tuning: Tuning, effective: str) -> dict[str, Any]:
-    """The values that changed how this search was made; recency and temporal are not offered."""
-    if effective != "hybrid":
+def _honoured(request: Retrieval, plan: _Plan) -> dict[str, Any]:
+    """The given values that this search went by; recency and temporal are not offered."""
+    if request.tuning is None or plan.mode != "hybrid":
         return {}
-    return tuning.model_dump(by_alias=True, exclude_none=True, exclude={"recency", "temporal"})
+    used = {"fusion", "rrf_k" if plan.fusion == "rrf" else "alpha"}
+    used |= set() if request.candidate_k else {"pool_factor", "pool_floor"}
+    return request.tuning.model_dump(by_alias=True, exclude_none=True, include=used)
 
 
 def _filters(body: FilterBody | None) -> Filters:
@@ -107,6 +110,8 @@ def _filters(body: FilterBody | None) -> Filters:
 def _ranked(
     index: Index, embedder: Embedder | None, query: str, filters: Filters, plan: _Plan
 ) -> list[Hit]:
+    if not query_terms(query):
+        return []
     if plan.mode == "bm25" or embedder is None:
         return index.keyword(query, filters, plan.top_k)
     [vector] = embedder.embed([query])
