@@ -1,7 +1,11 @@
 """The entry point; a verb's module is imported when the verb is called, so `--help` is quick."""
 
 import importlib
+import os
+import sys
 import traceback
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from typing import NoReturn
 
 import click
@@ -51,11 +55,25 @@ def cli() -> None:
 
 
 def main() -> None:
+    """Run the program; whatever happens, only a measured verdict ends in 1."""
     try:
-        cli()
+        cli(standalone_mode=False)
+        sys.stdout.flush()
+    except SystemExit:
+        _flush()
+        raise
+    except click.exceptions.Exit as request:
+        raise SystemExit(request.exit_code) from None
+    except click.ClickException as error:
+        error.show()
+        raise SystemExit(int(ExitCode.USAGE)) from None
     except MemconformError as error:
         _end(error.render(), error.exit_code)
-    except Exception:  # noqa: BLE001 - whatever it is, it must not end in 1, a measured verdict
+    except (click.Abort, KeyboardInterrupt, CancelledError):
+        _end("interrupted", ExitCode.INTERRUPTED)
+    except BrokenPipeError:
+        _end_without_output()
+    except Exception:  # noqa: BLE001 - whatever it is, it must not end in 1
         _end(
             f"{traceback.format_exc()}internal_error: this is a fault of memconform, not of a"
             " daemon\n  try: report it with the lines above",
@@ -63,9 +81,27 @@ def main() -> None:
         )
 
 
+def _flush() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _end_without_output()
+
+
 def _end(message: str, code: ExitCode) -> NoReturn:
-    click.echo(redact(message), err=True)
-    raise SystemExit(int(code))
+    with suppress(OSError):
+        click.echo(redact(message), err=True)
+    raise SystemExit(int(code)) from None
+
+
+def _end_without_output() -> NoReturn:
+    """Standard output or error takes no more; what was run is in the results folder."""
+    # The interpreter flushes at its end, and would fail once more.
+    null = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            os.dup2(null, stream.fileno())
+    raise SystemExit(int(ExitCode.INTERNAL)) from None
 
 
 if __name__ == "__main__":

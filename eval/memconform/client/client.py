@@ -35,11 +35,12 @@ from memconform.contract.core import (
     SearchResponse,
     Version,
     ranking_fault,
+    ranks_all,
     trace_fault,
 )
 from memconform.contract.problem import MEDIA_TYPE as PROBLEM_MEDIA_TYPE
 from memconform.contract.problem import Problem
-from memconform.contract.wire import Mode, Request, Response, describe_mismatch
+from memconform.contract.wire import Request, Response, describe_mismatch
 
 AFTER_DONE_SECONDS = 1.0
 """The contract's limit for the end of a stream behind `done`."""
@@ -123,16 +124,18 @@ class ContractClient:
         )
         if (fault := trace_fault(answer.trace, request.mode)) is not None:
             raise ContractViolatedError("bad_trace", fault)
-        filtered = request.filters is not None
-        effective = Mode.BM25 if filtered else answer.trace.effective_mode
-        if (fault := ranking_fault(answer.chunks, request.top_k, effective)) is not None:
+        everything = request.filters is None and ranks_all(
+            answer.trace.effective_mode, request.query
+        )
+        fault = ranking_fault(answer.chunks, request.top_k, ranks_all=everything)
+        if fault is not None:
             raise ContractViolatedError("bad_ranking", fault)
         return answer, timings
 
     async def ask(self, brain_id: str, request: AskRequest) -> tuple[Answered, Timings]:
         """Read an answer's stream to its end."""
         limits = self.timeouts
-        stream = AskStream(request.top_k, request.mode)
+        stream = AskStream(request)
         first_event = first_delta = done = None
         started = time.perf_counter()
         try:

@@ -9,14 +9,15 @@ from memconform.client.failures import ContractViolatedError, DaemonFailedError
 from memconform.contract.ask import (
     EVENTS,
     AnswerDelta,
+    AskRequest,
     Citation,
     Done,
     Retrieve,
     StreamError,
     StreamEvent,
 )
-from memconform.contract.core import ranking_fault, trace_fault
-from memconform.contract.wire import Mode, describe_mismatch
+from memconform.contract.core import ranking_fault, ranks_all, trace_fault
+from memconform.contract.wire import describe_mismatch
 
 
 class _Stage(IntEnum):
@@ -47,8 +48,7 @@ class AskStream:
     error.
     """
 
-    top_k: int
-    mode: Mode
+    request: AskRequest
     _stage: _Stage = _Stage.START
     _retrieve: Retrieve | None = None
     _deltas: list[str] = field(default_factory=list)
@@ -106,17 +106,19 @@ class AskStream:
 
     def _take_retrieve(self, event: Retrieve) -> None:
         self._expect("retrieve", (_Stage.START,))
-        if event.top_k != self.top_k:
-            raise _violation("bad_trace", f"retrieve: topK {event.top_k}, not {self.top_k}")
+        if event.top_k != self.request.top_k:
+            raise _violation("bad_trace", f"retrieve: topK {event.top_k}, not {self.request.top_k}")
         if event.mode != event.trace.effective_mode:
             raise _violation(
                 "bad_trace",
                 f"retrieve: mode {event.mode.value}, its trace says"
                 f" {event.trace.effective_mode.value}",
             )
-        if (fault := trace_fault(event.trace, self.mode)) is not None:
+        if (fault := trace_fault(event.trace, self.request.mode)) is not None:
             raise _violation("bad_trace", f"retrieve: {fault}")
-        if (fault := ranking_fault(event.chunks, self.top_k, event.mode)) is not None:
+        everything = ranks_all(event.mode, self.request.question)
+        fault = ranking_fault(event.chunks, self.request.top_k, ranks_all=everything)
+        if fault is not None:
             raise _violation("bad_ranking", f"retrieve: {fault}")
         self._retrieve = event
         self._stage = _Stage.ANSWER

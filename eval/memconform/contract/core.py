@@ -1,5 +1,7 @@
 """Profile `core`: brains, ingest, search."""
 
+import re
+import unicodedata
 from typing import Any
 
 from pydantic import Field
@@ -108,6 +110,7 @@ class SearchResponse(Response):
     trace: Trace
 
 
+_TERM = re.compile(r"[^\W_]{2}")
 _VECTOR_MODES = (Mode.SEMANTIC, Mode.HYBRID, Mode.HYBRID_RERANK)
 
 
@@ -127,14 +130,22 @@ def trace_fault(trace: Trace, requested: Mode) -> str | None:
     return None
 
 
-def ranking_fault(chunks: list[Chunk], top_k: int, effective: Mode) -> str | None:
-    """What breaks the rules of a ranking of a brain that is not empty.
+def ranks_all(effective: Mode, query: str) -> bool:
+    """Whether a search without filters ranks every chunk: by vectors, for a query with terms."""
+    return (
+        effective in _VECTOR_MODES
+        and _TERM.search(unicodedata.normalize("NFKC", query)) is not None
+    )
 
-    Too many chunks, one twice, scores that rise, a chunk without text; or none at all in a mode
-    that ranks every chunk.
+
+def ranking_fault(chunks: list[Chunk], top_k: int, *, ranks_all: bool) -> str | None:
+    """What breaks the rules of a ranking.
+
+    Too many chunks, one twice, scores that rise, a chunk without text; or none at all where
+    every chunk of a brain that is not empty is ranked.
     """
-    if not chunks and effective in _VECTOR_MODES:
-        return f"no chunk, where {effective.value} ranks them all"
+    if not chunks and ranks_all:
+        return "no chunk, where the mode ranks them all"
     if len(chunks) > top_k:
         return f"{len(chunks)} chunks where topK is {top_k}"
     seen: set[str] = set()

@@ -6,23 +6,24 @@ import hashlib
 import json
 import os
 import shutil
-import signal
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import structlog
 from platformdirs import user_cache_path
 
 from memconform.daemons.manifest import Build, Manifest
-from memconform.daemons.process import tail
+from memconform.daemons.process import DaemonProcess, tail
 from memconform.daemons.runner import Progress
 from memconform.errors import DaemonError, UsageError
 
 _log = structlog.get_logger()
 
 _DONE = ".complete"
+_UNUSED_SECONDS = 7 * 24 * 3600
 
 
 def build_hash(manifest: Manifest, folder: Path) -> str:
@@ -35,7 +36,10 @@ def build_hash(manifest: Manifest, folder: Path) -> str:
     # A virtual environment is bound to its interpreter, a native module to its platform.
     digest.update(f"{sys.executable}\0{sys.version}\0{os.uname().machine}".encode())
     for pattern in manifest.build.inputs if manifest.build else ():
-        files = sorted(path for path in folder.glob(pattern) if path.is_file())
+        try:
+            files = sorted(path for path in folder.glob(pattern) if path.is_file())
+        except (NotImplementedError, ValueError):
+            files = []
         if not files:
             raise UsageError(
                 f"{folder / 'sdk.toml'}: [build] inputs: {pattern!r} matches no file",
@@ -62,51 +66,55 @@ async def ensure_built(manifest: Manifest, folder: Path, key: str, progress: Pro
                 hint=f"install {program}, or leave {manifest.name} out",
             )
     cache = user_cache_path("memconform") / "builds"
-    cache.mkdir(parents=True, exist_ok=True)
     target = cache / f"{manifest.name}-{key[:16]}"
-    if manifest.build is None or (target / _DONE).exists():
-        target.mkdir(exist_ok=True)
+    if manifest.build is None:
         return target
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"{cache}: {error.strerror}",
+            code="cache_unwritable",
+            hint="builds are kept there; set XDG_CACHE_HOME to a folder that can be written",
+        ) from error
     async with _locked(target.with_suffix(".lock")):
-        if not (target / _DONE).exists():
+        if (target / _DONE).exists():
+            (target / _DONE).touch()
+        else:
             _log.info("build starts", sdk=manifest.name, folder=str(target))
             progress(f"building {manifest.name} (once, until its sources change)")
             shutil.rmtree(target, ignore_errors=True)
             target.mkdir()
             await _run(manifest.name, manifest.build, folder, target)
             (target / _DONE).touch()
+            _drop_unused(cache, manifest.name)
     return target
+
+
+def _drop_unused(cache: Path, name: str) -> None:
+    """Remove this SDK's builds that nothing has used for a week."""
+    for done in cache.glob(f"{name}-*/{_DONE}"):
+        if time.time() - done.stat().st_mtime > _UNUSED_SECONDS:
+            shutil.rmtree(done.parent, ignore_errors=True)
 
 
 async def _run(name: str, build: Build, folder: Path, target: Path) -> None:
     log = target.with_suffix(".log")
+    log.unlink(missing_ok=True)
     argv = [
         part.replace("{build_dir}", str(target)).replace("{python}", sys.executable)
         for part in build.command
     ]
-    with log.open("wb") as output:
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *argv,
-                cwd=folder,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise _failed(name, f"{argv[0]}: {error.strerror}", log) from error
+    # Under a guard, like a daemon: a harness that is killed leaves no build running.
+    process = await DaemonProcess.start(argv, env=os.environ, cwd=folder, log=log)
     try:
-        status = await asyncio.wait_for(process.wait(), build.timeout_s)
+        ended = await asyncio.wait_for(process.wait(), build.timeout_s)
     except TimeoutError:
         raise _failed(name, f"no end after {build.timeout_s:g} s", log) from None
     finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-    if status != 0:
-        raise _failed(name, f"exit status {status}", log)
+        await process.stop()
+    if ended != "exit status 0":
+        raise _failed(name, ended, log)
 
 
 def _failed(name: str, why: str, log: Path) -> DaemonError:

@@ -84,7 +84,7 @@ def _plugin(reference: str) -> SdkRunner:
     module, _, attribute = reference.partition(":")
     try:
         runner = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, ValueError) as error:
         raise UsageError(
             f"--sdk {reference}: {error}",
             code="unknown_sdk",

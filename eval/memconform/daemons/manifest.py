@@ -10,7 +10,8 @@ from memconform.contract.wire import Mode, Profile
 from memconform.errors import UsageError, nearest
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
-Argument = Annotated[str, StringConstraints(min_length=1)]
+Argument = Annotated[str, StringConstraints(pattern=r"^[^\x00]+$")]
+Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class _Table(BaseModel):
@@ -33,13 +34,13 @@ class Serve(_Table):
 
 
 class Env(_Table):
-    set: dict[str, str] = Field(default_factory=dict)
-    pass_: list[Argument] = Field(default_factory=list, alias="pass")
+    set: dict[Variable, Argument] = Field(default_factory=dict)
+    pass_: list[Variable] = Field(default_factory=list, alias="pass")
     """Variables of the user's shell that reach the daemon; they win over `set`."""
 
 
 class Ready(_Table):
-    path: str = Field(default="/healthz", pattern="^/")
+    path: str = Field(default="/healthz", pattern=r"^/[A-Za-z0-9._~/-]*$")
     timeout_s: float = Field(default=30, gt=0)
 
 

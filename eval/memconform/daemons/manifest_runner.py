@@ -17,14 +17,14 @@ from memconform.daemons.build import build_hash, ensure_built
 from memconform.daemons.manifest import Manifest
 from memconform.daemons.ports import free_port, is_open, listener, listens, wait_closed
 from memconform.daemons.process import DaemonProcess, tail
-from memconform.daemons.resources import Resources, Sampler
+from memconform.daemons.resources import RUN_ID_VARIABLE, Resources, Sampler, end_strays
 from memconform.daemons.runner import Launch, Progress, SdkRunner
 from memconform.errors import DaemonError
 from memconform.redaction import hide_variables
 
 _BIND_ATTEMPTS = 3
 _POLL_SECONDS = 0.02
-_ANNOUNCED = re.compile(rb"listening on https?://\S*:(\d+)")
+_ANNOUNCED = re.compile(rb"listening on https?://\S*:(\d{1,5})/?\s")
 _BIND_FAILED = re.compile(r"(?i)address (?:is )?already in use|EADDRINUSE|cannot listen on")
 
 # What a program needs to run at all; anything else from the user's shell must be named.
@@ -89,11 +89,17 @@ class ManifestRunner(SdkRunner):
         finally:
             await daemon.close()
             await process.stop()
+            if strays := await asyncio.to_thread(end_strays, launch.run_id):
+                raise DaemonError(
+                    f"{self.name} was stopped, and left {', '.join(strays)} running",
+                    code="daemon_left_over",
+                    hint="they were ended; a daemon keeps its children in its process group",
+                )
             if not await wait_closed(launch.host, port, seconds=2):
                 raise DaemonError(
                     f"{self.name} was stopped, but port {port} is still served by {listener(port)}",
                     code="daemon_left_over",
-                    hint="the daemon left its process group; end that process by hand",
+                    hint="end that process by hand",
                 )
 
     async def _start(self, launch: Launch) -> tuple[DaemonProcess, int]:
@@ -112,6 +118,7 @@ class ManifestRunner(SdkRunner):
                 return process, await self._await_ready(process, launch, port)
             except DaemonError as error:
                 await process.stop()
+                await asyncio.to_thread(end_strays, launch.run_id)
                 lost = _BIND_FAILED.search(error.excerpt) is not None
                 if not lost or launch.port or attempt == _BIND_ATTEMPTS:
                     raise
@@ -147,7 +154,7 @@ class ManifestRunner(SdkRunner):
         passed = {name: os.environ[name] for name in declared.pass_ if name in os.environ}
         hide_variables(passed)
         env |= passed
-        return env | {"JB_HOME": values["state_dir"], "MEMCONFORM_RUN_ID": launch.run_id}
+        return env | {"JB_HOME": values["state_dir"], RUN_ID_VARIABLE: launch.run_id}
 
     async def _await_ready(self, process: DaemonProcess, launch: Launch, port: int) -> int:
         """The port, once the daemon is healthy there and provably ours."""

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
+import psutil
 import structlog
 
 from memconform.errors import DaemonError
@@ -30,6 +31,7 @@ class DaemonProcess:
         self._guard = guard
         self.pid = pid
         self.log = log
+        self._started_at = _started_at(pid)
         self._ended = asyncio.create_task(self._read_end())
 
     @classmethod
@@ -66,8 +68,14 @@ class DaemonProcess:
 
     async def _read_end(self) -> str:
         kind, _, value = await _read_report(self._guard)
-        await self._guard.wait()
-        return _describe_status(int(value)) if kind == "exit" else "ended with its guard"
+        status = await self._guard.wait()
+        if kind == "exit":
+            return _describe_status(int(value))
+        # The guard was killed, by hand or for want of memory; the daemon must not outlive it.
+        if self._started_at is not None and _started_at(self.pid) == self._started_at:
+            with suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+        return f"ended with its guard, which was {_describe_status(status)}"
 
     @property
     def alive(self) -> bool:
@@ -104,6 +112,14 @@ async def _read_report(guard: asyncio.subprocess.Process) -> tuple[str, str, str
     """The next line that the guard reports, as its first word, a space and the rest."""
     line = await guard.stdout.readline() if guard.stdout else b""
     return line.decode().strip().partition(" ")
+
+
+def _started_at(pid: int) -> float | None:
+    """When a process began, which tells it from a later one with its id."""
+    try:
+        return psutil.Process(pid).create_time()
+    except psutil.Error:
+        return None
 
 
 def _describe_status(status: int) -> str:

@@ -8,15 +8,16 @@ import psutil
 
 _INTERVAL_SECONDS = 0.25
 
+RUN_ID_VARIABLE = "MEMCONFORM_RUN_ID"
+"""Set for every daemon, and so for its children."""
+
 
 @dataclass(frozen=True, slots=True)
 class Resources:
     rss_peak_bytes: int
     """The largest sum over the process tree that a sample saw."""
-    rss_last_bytes: int
     cpu_seconds: float
-    """User and system time of the processes that were alive at the last sample."""
-    samples: int
+    """User and system time of the process tree, as far as it was alive when sampled."""
 
 
 class Sampler:
@@ -24,12 +25,13 @@ class Sampler:
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
-        self._peak = self._last = self._samples = 0
+        self._peak = 0
         self._cpu = 0.0
 
     async def run(self) -> None:
         while True:
-            self.sample()
+            # In a thread: reading /proc takes a millisecond, which latencies would show.
+            await asyncio.to_thread(self.sample)
             await asyncio.sleep(_INTERVAL_SECONDS)
 
     def sample(self) -> None:
@@ -40,13 +42,11 @@ class Sampler:
                 times = process.cpu_times()
                 cpu += times.user + times.system
         if rss:
-            self._last = rss
             self._peak = max(self._peak, rss)
             self._cpu = max(self._cpu, cpu)
-            self._samples += 1
 
     def result(self) -> Resources:
-        return Resources(self._peak, self._last, round(self._cpu, 3), self._samples)
+        return Resources(self._peak, round(self._cpu, 3))
 
 
 def process_tree(pid: int) -> list[psutil.Process]:
@@ -56,3 +56,18 @@ def process_tree(pid: int) -> list[psutil.Process]:
         return [root, *root.children(recursive=True)]
     except psutil.Error:
         return []
+
+
+def end_strays(run_id: str) -> list[str]:
+    """Kill what still carries a run's id in its environment; returns their names.
+
+    A child that left its daemon's process group escapes the signals that the group gets. Where
+    environments of other processes cannot be read, none is found.
+    """
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get(RUN_ID_VARIABLE) == run_id:
+                found.append(f"{process.name()} (pid {process.pid})")
+                process.kill()
+    return found

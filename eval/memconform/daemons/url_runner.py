@@ -37,8 +37,14 @@ class UrlRunner(SdkRunner):
 
     def __init__(self, url: str) -> None:
         """Raises UsageError unless `url` is http(s)://host[:port]."""
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        try:
+            parts = urlsplit(url)
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+            # Reading the port is what checks it.
+            usable = usable and parts.port != 0 and url.isascii() and url.isprintable()
+        except ValueError:
+            usable = False
+        if not usable:
             raise UsageError(
                 f"url:{url} is no address of a daemon",
                 code="bad_url",

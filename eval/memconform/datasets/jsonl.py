@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -48,15 +48,36 @@ def open_jsonl(path: Path, name: str) -> Dataset:
             hint="mend the lines named above; nothing was run",
             excerpt="\n".join(faults[:_FAULTS_SHOWN]),
         )
-    return Dataset(name, path, digest.hexdigest(), len(lines_by_id), _read)
+    sha256 = digest.hexdigest()
+    return Dataset(name, path, sha256, len(lines_by_id), _reader(sha256))
 
 
-def _read(path: Path) -> Iterator[Question]:
-    with path.open("rb") as file:
-        for number, raw in enumerate(file, start=1):
-            question = _row(raw, first=number == 1)
-            if question is not None:
-                yield question
+def _reader(sha256: str) -> Callable[[Path], Iterator[Question]]:
+    """Reads a file that was found valid, as long as it stays what it was."""
+
+    def read(path: Path) -> Iterator[Question]:
+        digest = hashlib.sha256()
+        try:
+            with path.open("rb") as file:
+                for number, raw in enumerate(file, start=1):
+                    digest.update(raw)
+                    question = _row(raw, first=number == 1)
+                    if question is not None:
+                        yield question
+        except (OSError, ValueError) as error:
+            raise _changed(path) from error
+        if digest.hexdigest() != sha256:
+            raise _changed(path)
+
+    return read
+
+
+def _changed(path: Path) -> UsageError:
+    return UsageError(
+        f"{path} changed while it was used",
+        code="dataset_changed",
+        hint="run again; what was measured is in the journal of the run's folder",
+    )
 
 
 def _row(raw: bytes, *, first: bool) -> Question | None:
@@ -68,6 +89,11 @@ def _row(raw: bytes, *, first: bool) -> Question | None:
     try:
         text = raw.decode("utf-8-sig" if first else "utf-8")
         row = json.loads(text) if text.strip() else None
+        json.dumps(row, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("holds half of a surrogate pair, which is no text") from error
+    except RecursionError as error:
+        raise ValueError("nests too deeply") from error
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 at byte {error.start}") from error
     except json.JSONDecodeError as error:

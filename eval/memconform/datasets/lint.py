@@ -85,12 +85,12 @@ def chance(question: Question, holders: list[frozenset[str]], documents: int) ->
         return 0.0
 
     def none_of(paths: frozenset[str]) -> float:
-        return comb(documents - len(paths), drawn) / comb(documents, drawn)
+        return float(comb(documents - len(paths), drawn) / comb(documents, drawn))
 
     if question.match == "any":
         return 1 - none_of(frozenset().union(*holders))
     return sum(
-        (-1) ** size * none_of(frozenset().union(*chosen))
+        (1 if size % 2 == 0 else -1) * none_of(frozenset().union(*chosen))
         for size in range(len(holders) + 1)
         for chosen in combinations(holders, size)
     )
@@ -113,22 +113,23 @@ def _faults(
         yield "nothing is expected, so that nothing could pass"
     if question.abstain and (question.expected_substrings or question.evidence):
         yield "abstains, and yet has expected strings or evidence"
-    if not documents:
-        return
-    for path in question.evidence:
+    if documents and question.evidence:
+        yield from _evidence_faults(question, documents, holders)
+
+
+def _evidence_faults(
+    question: Question, documents: Mapping[str, str], holders: list[frozenset[str]]
+) -> Iterable[str]:
+    evidence = frozenset(question.evidence)
+    everywhere = frozenset[str]().union(*holders)
+    for path in sorted(evidence):
         if path not in documents:
             yield f"evidence {path} is not in the corpus"
-    if question.abstain or not question.evidence:
-        return
-    evidence = frozenset(question.evidence)
+        elif path not in everywhere:
+            yield f"evidence {path} holds nothing that is expected"
     for expected, paths in zip(question.expected_substrings, holders, strict=True):
         if question.match == "all" and not paths & evidence:
             yield f"{expected!r} is in none of the evidence"
-    if question.match == "any" and not evidence.intersection(*[frozenset().union(*holders)]):
-        yield "no expected string is in the evidence"
-    for path in sorted(evidence & documents.keys()):
-        if not any(path in paths for paths in holders):
-            yield f"evidence {path} holds nothing that is expected"
 
 
 def _uncommon_terms(documents: Mapping[str, str]) -> dict[str, frozenset[str]]:

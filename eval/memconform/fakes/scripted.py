@@ -147,7 +147,7 @@ class ScriptedDaemon:
         trace = {
             "requestedMode": body.get("mode"),
             "effectiveMode": mode,
-            "embedderUsed": False,
+            "embedderUsed": mode != "bm25",
             "reranked": False,
             "fellBackToBm25": False,
             "candidateK": 50,

@@ -39,7 +39,7 @@ from memconform.scoring.verdicts import Verdict
 
 _log = structlog.get_logger()
 
-TIMEOUTS_IN_A_ROW = 3
+IN_A_ROW = 3
 _DEATH_SECONDS = 0.5
 """How long a broken connection may wait for the news that the daemon has died."""
 
@@ -67,6 +67,7 @@ class Asker:
         client: ContractClient,
         daemon: Daemon,
         journal: Journal,
+        paths: frozenset[str] | None = None,
     ) -> None:
         self._settings = settings
         self._retrieval = settings.retrieval
@@ -75,9 +76,10 @@ class Asker:
         self._client = client
         self._daemon = daemon
         self._journal = journal
+        self._paths = paths
         self._died = asyncio.ensure_future(daemon.wait_exit())
         self._died.add_done_callback(self._on_death)
-        self._timeouts = 0
+        self._timeouts = self._unreachable = 0
         self.halted: MemconformError | None = None
         """Why the rest was not asked, once that is so."""
 
@@ -133,10 +135,11 @@ class Asker:
         with recorded() as exchanges:
             try:
                 outcome = await self._put(question)
+                self._refuse_foreign(outcome)
             except CallError as error:
                 why = {"code": error.code, "message": error.message}
                 _log.info("question not measured", id=question.id, **why)
-                self._count_timeouts(error)
+                self._count_in_a_row(error)
                 failure = Failure(**why, body=error.body, **self._keep(row, attempt, exchanges))
                 judgement = JudgementRecord(
                     row=row,
@@ -147,7 +150,7 @@ class Asker:
                     error=failure,
                 )
                 return [judgement]
-        self._timeouts = 0
+        self._timeouts = self._unreachable = 0
         return self._judged(row, attempt, question, outcome)
 
     async def _put(self, question: Question) -> Outcome:
@@ -185,12 +188,31 @@ class Asker:
                 )
             )
 
-    def _count_timeouts(self, error: CallError) -> None:
-        self._timeouts = self._timeouts + 1 if isinstance(error, CallTimeoutError) else 0
-        if self._timeouts >= TIMEOUTS_IN_A_ROW:
+    def _refuse_foreign(self, outcome: Outcome) -> None:
+        """Raises ContractViolatedError where a chunk is of no document that went in."""
+        if self._paths is None:
+            return
+        for chunk in outcome.chunks:
+            if chunk.path not in self._paths:
+                raise ContractViolatedError(
+                    "foreign_chunk", f"{chunk.path} was retrieved, and never ingested"
+                )
+
+    def _count_in_a_row(self, error: CallError) -> None:
+        self._unreachable = self._unreachable + 1 if error.code == "unreachable" else 0
+        if self._unreachable >= IN_A_ROW:
             self._halt(
                 DaemonError(
-                    f"{TIMEOUTS_IN_A_ROW} questions in a row timed out",
+                    f"nobody listens at {self._client.base_url} any more",
+                    code="daemon_gone",
+                    hint="the daemon was not started by the harness; its own log says more",
+                )
+            )
+        self._timeouts = self._timeouts + 1 if isinstance(error, CallTimeoutError) else 0
+        if self._timeouts >= IN_A_ROW:
+            self._halt(
+                DaemonError(
+                    f"{IN_A_ROW} questions in a row timed out",
                     code="timeouts_in_a_row",
                     hint="is the daemon stuck? --timeout, -first and -gap set the limits",
                     excerpt=self._daemon.log_tail(),

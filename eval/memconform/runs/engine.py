@@ -26,8 +26,9 @@ from memconform.runs.events import (
 )
 from memconform.runs.journal import Journal
 from memconform.runs.plan import Plan
-from memconform.runs.preflight import fill_brain, read_version
+from memconform.runs.preflight import fill_brain, prove_claims, read_version
 from memconform.runs.results import DaemonRecord, Incident, SeedRecord
+from memconform.runs.seeding import refuse_changed
 from memconform.runs.store import RunFolder, new_run_id
 from memconform.scenarios import SCENARIOS
 from memconform.scoring.scorer import ExactScorer
@@ -88,7 +89,8 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
                 yield event
     except UsageError:
         journal.close({"ended": "usage error"})
-        folder.remove()
+        if journal.is_empty:
+            folder.remove()
         raise
     except DaemonError as error:
         halted = halted or error
@@ -124,9 +126,13 @@ async def _stages(
         facts.daemon = daemon
         yield DaemonReady(daemon.base_url, daemon.ready_ms)
         facts.version = await read_version(client)
-        facts.seeded = await fill_brain(plan, runner, client)
-        if facts.seeded is not None:
-            yield BrainSeeded(facts.seeded)
+        seeded = await fill_brain(plan, runner, client)
+        if seeded is not None:
+            facts.seeded = seeded.record
+            yield BrainSeeded(seeded.record)
+        if not plan.settings.allow_fallback:
+            query = next(question.question for question in plan.selected)
+            await prove_claims(client, plan, runner, query)
         asker = Asker(
             settings=plan.settings,
             scenario=SCENARIOS[plan.settings.scenario],
@@ -134,6 +140,7 @@ async def _stages(
             client=client,
             daemon=daemon,
             journal=journal,
+            paths=seeded.paths if seeded else None,
         )
         try:
             async with aclosing(_ask(plan, asker)) as events:
@@ -141,6 +148,8 @@ async def _stages(
                     yield event
         finally:
             asker.close()
+        if seeded is not None and asker.halted is None:
+            await refuse_changed(client, plan.settings.brain, seeded.record)
 
 
 async def _build(runner: SdkRunner) -> AsyncGenerator[str, None]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memconform.client.client import ContractClient
-from memconform.client.failures import CallError
+from memconform.client.failures import CallError, ContractViolatedError
 from memconform.client.recorder import recorded
 from memconform.contract.core import SearchRequest
 from memconform.contract.wire import Mode, Profile
@@ -26,6 +26,8 @@ _WORDS = (
 )
 _QUESTION = "Who carries the post uphill?"
 _EXPECTED = "Pepper"
+_ANSWERED = ("http_", "mode_not_served", "reader_failed")
+"""Codes of failures that the daemon told of itself; others say that it is away or stuck."""
 
 
 class RefutedClaimError(MemconformError):
@@ -97,10 +99,11 @@ async def _tried(name: str, attempt: Callable[[], Awaitable[str]]) -> Step:
             return Step(name, error=error)
         except CallError as error:
             hint = f"see it with: {exchanges[-1].curl()}" if exchanges else ""
-            failure = RefutedClaimError(
-                error.message, code=error.code, hint=hint, excerpt=error.body
+            answered = isinstance(error, ContractViolatedError) or error.code.startswith(_ANSWERED)
+            failed = RefutedClaimError if answered else DaemonError
+            return Step(
+                name, error=failed(error.message, code=error.code, hint=hint, excerpt=error.body)
             )
-            return Step(name, error=failure)
 
 
 class _Examination:
@@ -126,7 +129,9 @@ class _Examination:
             Document(f"raw/{name}.md", text.encode(), "text/markdown") for name, text in _WORDS
         ]
         seeded = await seed(self._client, self._runner, self._brain, documents, Mode.AUTO)
-        return f"{seeded.documents} documents by {self._runner.seed_via}, found by their words"
+        return (
+            f"{seeded.record.documents} documents by {self._runner.seed_via}, found by their words"
+        )
 
     def search(self, mode: Mode) -> Callable[[], Awaitable[str]]:
         async def attempt() -> str:

@@ -120,6 +120,11 @@ class Journal:
                 except OSError as error:
                     self._sync_error = error
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was measured yet."""
+        return not self._places
+
     def attempts(self, row: int) -> int:
         """How many attempts at a question are journalled."""
         return len(self._places.get(row, ()))

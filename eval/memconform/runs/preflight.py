@@ -1,14 +1,16 @@
 """What must be so before a question is worth asking."""
 
+from dataclasses import replace
+
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError
-from memconform.contract.core import Version
-from memconform.contract.wire import CONTRACT_VERSION
+from memconform.contract.core import SearchRequest, Version
+from memconform.contract.wire import CONTRACT_VERSION, Mode
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError, UsageError
 from memconform.runs.plan import Plan
-from memconform.runs.results import SeedRecord
-from memconform.runs.seeding import corpus_documents, reference_documents, seed, settled
+from memconform.runs.seeding import Seeded, corpus_documents, reference_documents, seed, settled
+from memconform.scenarios.outcome import Retrieval, refuse_fallback
 
 
 async def read_version(client: ContractClient) -> Version:
@@ -31,7 +33,7 @@ async def read_version(client: ContractClient) -> Version:
     return version
 
 
-async def fill_brain(plan: Plan, runner: SdkRunner, client: ContractClient) -> SeedRecord | None:
+async def fill_brain(plan: Plan, runner: SdkRunner, client: ContractClient) -> Seeded | None:
     """Seed the brain, or make sure that there is one to ask.
 
     Raises:
@@ -68,3 +70,24 @@ async def fill_brain(plan: Plan, runner: SdkRunner, client: ContractClient) -> S
             hint="seed it with --seed-reference-brain or --corpus DIR, or check --brain",
         )
     return None
+
+
+async def prove_claims(client: ContractClient, plan: Plan, runner: SdkRunner, query: str) -> None:
+    """Raises DaemonError where a retrieval mode that the SDK claims is not the one served."""
+    for mode in runner.modes or ():
+        settings = Retrieval(brain=plan.settings.brain, mode=mode, top_k=1)
+        try:
+            answer, _ = await client.search(
+                settings.brain, SearchRequest(query=query, top_k=1, mode=mode)
+            )
+            refuse_fallback(settings, answer.trace)
+            if mode is Mode.AUTO and Mode.HYBRID in (runner.modes or ()):
+                # The contract: auto is hybrid wherever there is an embedder.
+                refuse_fallback(replace(settings, mode=Mode.HYBRID), answer.trace)
+        except CallError as error:
+            raise DaemonError(
+                f"{runner.name} claims mode {mode.value}: {error.message}",
+                code="claim_refuted",
+                hint="mend [capabilities] modes or the daemon's settings, or use --allow-fallback",
+                excerpt=error.body,
+            ) from error

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import structlog
@@ -42,6 +43,14 @@ class Document:
     content_type: str
 
 
+@dataclass(frozen=True, slots=True)
+class Seeded:
+    """A brain that was filled, and proven to hold what went in."""
+
+    record: SeedRecord
+    paths: frozenset[str]
+
+
 def reference_documents(dataset: Dataset) -> Iterator[Document]:
     """One document a row that has a reference answer, whichever rows are asked.
 
@@ -64,7 +73,7 @@ def reference_documents(dataset: Dataset) -> Iterator[Document]:
 
 
 def corpus_documents(folder: Path) -> Iterator[Document]:
-    """Every file below `folder`, but for names with a leading dot or underscore.
+    """Every file below `folder`, but for links and names with a leading dot or underscore.
 
     The contract keeps `_…` documents out of every index.
 
@@ -74,7 +83,9 @@ def corpus_documents(folder: Path) -> Iterator[Document]:
     files = [path for path in sorted(folder.rglob("*")) if _belongs(path, folder)]
     if not files:
         raise UsageError(
-            f"{folder} holds no document" if folder.is_dir() else f"{folder} is no folder",
+            f"{folder} holds no document (links are not followed)"
+            if folder.is_dir()
+            else f"{folder} is no folder",
             code="corpus_empty",
             hint="check --corpus",
         )
@@ -88,7 +99,15 @@ def corpus_documents(folder: Path) -> Iterator[Document]:
             )
     for path in files:
         kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-        yield Document(path.relative_to(folder).as_posix(), path.read_bytes(), kind)
+        try:
+            path.name.encode()
+            yield Document(path.relative_to(folder).as_posix(), path.read_bytes(), kind)
+        except (OSError, UnicodeEncodeError) as error:
+            raise UsageError(
+                f"{str(path)!r}: {getattr(error, 'strerror', None) or 'the name is not UTF-8'}",
+                code="document_unreadable",
+                hint="mend or remove the file",
+            ) from error
 
 
 def corpus_digest(folder: Path) -> str:
@@ -122,15 +141,20 @@ async def seed(
     brain: str,
     documents: Iterable[Document],
     mode: Mode,
-) -> SeedRecord:
-    """Recreate `brain`, ingest `documents`, and prove that they are searchable.
+) -> Seeded:
+    """Recreate `brain`, ingest `documents` (one at least), and prove that they are searchable.
 
     Raises:
+        UsageError: where the documents cannot be read, or hold nothing to search for.
         DaemonError: where the daemon refuses, miscounts or does not find what it took in. A
             corpus that is only half there would show up as a low score.
     """
     started = time.perf_counter()
+    # What is wrong with the source shows at its first document, before anything is deleted.
+    documents = iter(documents)
+    documents = chain([next(documents)], documents)
     probes: list[Document] = []
+    paths: list[str] = []
     count = chunks = 0
     try:
         await client.delete_brain(brain)
@@ -138,6 +162,7 @@ async def seed(
         for batch in _batches(documents):
             chunks += await _ingest(client, runner, brain, batch)
             count += len(batch)
+            paths += [document.path for document in batch]
             _log.debug("documents ingested", brain=brain, documents=count, chunks=chunks)
             _keep_probes(probes, batch)
         counts = await settled(client, brain)
@@ -158,8 +183,32 @@ async def seed(
             excerpt=error.body,
         ) from error
     took = (time.perf_counter() - started) * 1e3
-    return SeedRecord(
+    record = SeedRecord(
         documents=counts.documents, chunks=counts.chunks, vectors=counts.vectors, took_ms=took
+    )
+    return Seeded(record, frozenset(paths))
+
+
+async def refuse_changed(client: ContractClient, brain: str, seeded: SeedRecord) -> None:
+    """Raises DaemonError where the brain is no longer the one that was seeded.
+
+    Somebody else may have emptied or filled it while it was asked, and the answers are then
+    about another corpus.
+    """
+    try:
+        counts = await client.brain(brain)
+    except CallError as error:
+        raise _changed(brain, error.message) from error
+    now = (counts.documents, counts.chunks)
+    if now != (seeded.documents, seeded.chunks):
+        raise _changed(brain, f"{seeded.documents} documents went in, now it has {now[0]}")
+
+
+def _changed(brain: str, why: str) -> DaemonError:
+    return DaemonError(
+        f"brain {brain!r} changed while it was asked: {why}",
+        code="brain_changed",
+        hint="is another run using the same brain of the same daemon?",
     )
 
 
@@ -239,14 +288,14 @@ def _keep_probes(probes: list[Document], batch: list[Document]) -> None:
 
 
 def _probe_query(document: Document) -> str:
-    """The end of a text document; empty where it has no words, or only front matter might."""
+    """The end of a text document, behind any front matter; empty where it has no words."""
     try:
-        text = document.content.decode()[-_PROBE_CHARACTERS:]
+        text = document.content.decode()
     except UnicodeDecodeError:
         return ""
-    if document.content.startswith(b"---"):
-        return ""
-    return text if _WORD.search(text) else ""
+    if text.startswith("---"):
+        text = text.rpartition("\n---")[2]
+    return text[-_PROBE_CHARACTERS:] if _WORD.search(text[-_PROBE_CHARACTERS:]) else ""
 
 
 async def _probe(client: ContractClient, counts: Brain, document: Document, mode: Mode) -> None:

@@ -82,6 +82,9 @@ def conclude(tally: Tally, floors: Sequence[Floor], incident: Incident | None) -
     if tally.total == 0:
         codes.append(ExitCode.NOTHING_SELECTED)
         reasons.append("no selected question applies to this scenario")
+    if tally.total and not tally.measured:
+        codes.append(ExitCode.DAEMON)
+        reasons.append("nothing was measured")
     for result in results:
         name = "pass rate" if result.tag is None else f"pass rate of tag {result.tag}"
         if result.total == 0:

@@ -48,12 +48,11 @@ def test_a_run_goes_on_where_its_daemon_died(
     assert [question["id"] for question in result["questions"]] == [f"q{n}" for n in range(12)]
     assert (died / "journal.jsonl").read_bytes() == before
     questions = [line for line in asked.read_text().splitlines() if line.endswith("?")]
-    warm_ups = ["What is the secret word of box0?", f"What is the secret word of box{STRUCK + 1}?"]
-    if repeat == "3":
-        # The attempts at the question over which the daemon died are not all there.
-        warm_ups[1] = f"What is the secret word of box{STRUCK}?"
-    for warm_up in warm_ups:
-        questions.remove(warm_up)
+    # The attempts at the question over which the daemon died are not all there for `repeat`.
+    warm_ups = [0, STRUCK if repeat == "3" else STRUCK + 1]
+    # Each run proves the two modes that the daemon claims.
+    for uncounted in (*warm_ups, 0, 0, 0, 0):
+        questions.remove(f"What is the secret word of box{uncounted}?")
     assert {questions.count(question) for question in set(questions)} == {int(repeat)}
     assert len(set(questions)) == 12
 

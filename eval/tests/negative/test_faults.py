@@ -164,7 +164,7 @@ def test_three_timeouts_in_a_row_end_the_run(
 ) -> None:
     sdk = scripted("hangs")
     sdk.write_text(sdk.read_text().replace(f"box{STRUCK}?", "What"))
-    ended = _run(memconform, sdk, dataset, "search-retrieve-only")
+    ended = _run(memconform, sdk, dataset, "search-retrieve-only", "--allow-fallback")
     assert ended.code == 3
     counts = ended.result["counts"]
     assert (counts["timeout"], counts["not_run"]) == (3, 9)

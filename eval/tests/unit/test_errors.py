@@ -35,7 +35,7 @@ def test_nearest(name: str, hint: str) -> None:
 def test_a_crash_of_ours_never_exits_like_a_low_score(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def crash() -> None:
+    def crash(**_: object) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr(main, "cli", crash)

@@ -7,6 +7,7 @@ import pytest
 
 from memconform.client.failures import ContractViolatedError, DaemonFailedError
 from memconform.client.stream import Answered, AskStream
+from memconform.contract.ask import AskRequest
 from memconform.contract.wire import Mode
 
 _CHUNK = {"chunkId": "d#0", "documentId": "d", "path": "p", "score": 1, "text": "t"}
@@ -35,7 +36,7 @@ def _traced(chunks: list[Any] | None = None, **trace: object) -> tuple[str, Any]
 
 
 def _run(*events: tuple[str, Any]) -> Answered:
-    stream = AskStream(top_k=5, mode=Mode.AUTO)
+    stream = AskStream(AskRequest(question="what is it?", top_k=5, mode=Mode.AUTO))
     for name, data in events:
         stream.feed(name, data if isinstance(data, str) else json.dumps(data))
     return stream.finish()

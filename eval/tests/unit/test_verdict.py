@@ -53,6 +53,11 @@ def test_exit_code(counts: dict[str, int], code: ExitCode) -> None:
     assert conclude(_tally(**counts), _FLOOR, None).exit_code is code
 
 
+def test_nothing_measured_is_no_success_whatever_the_floor() -> None:
+    assert conclude(_tally(daemon_error=3), (Floor(0),), None).exit_code is ExitCode.DAEMON
+    assert conclude(_tally(daemon_error=3), (), None).exit_code is ExitCode.DAEMON
+
+
 def test_a_dead_daemon_is_never_a_low_score() -> None:
     conclusion = conclude(_tally(correct=1, incorrect=5, not_run=14), _FLOOR, _DIED)
     assert conclusion.exit_code is ExitCode.DAEMON
