@@ -251,8 +251,10 @@ def _read_answer(raw: socket.socket) -> bytes:
 async def main() -> int:
     sections = {"harness": harness, "start": start, "daemon": daemon}
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("section", nargs="*", choices=[[], *sections], default=[])
+    parser.add_argument("section", nargs="*", help=", ".join(sections))
     chosen = parser.parse_args().section or list(sections)
+    if unknown := set(chosen) - sections.keys():
+        parser.error(f"no section {unknown.pop()!r}")
     configure_logs("warning")
     with tempfile.TemporaryDirectory() as folder:
         for name in chosen:

@@ -66,10 +66,17 @@ def workspace(tmp_path: Path) -> Iterator[Path]:
     assert not left
 
 
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the tests' builds are kept, one session long, and not the user's own."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture
-def environment() -> dict[str, str]:
+def environment(cache: Path) -> dict[str, str]:
     """The shell that the program is called from."""
-    return {**os.environ, "OPENAI_API_KEY": "sk-canary", "COLUMNS": "200"}
+    ours = {"OPENAI_API_KEY": "sk-canary", "COLUMNS": "200", "XDG_CACHE_HOME": str(cache)}
+    return {**os.environ, **ours}
 
 
 @pytest.fixture
@@ -111,10 +118,15 @@ def scripted(workspace: Path) -> Callable[..., Path]:
     """Writes the manifest of a scripted daemon with one fault; `first` runs before it."""
 
     def write(
-        fault: str = "", *, ready_s: float = 10, port: str = "announced", first: str = ""
+        fault: str = "",
+        *,
+        ready_s: float = 10,
+        port: str = "announced",
+        first: str = "",
+        on: str = f"box{STRUCK}?",
     ) -> Path:
         argv = ["{python}", "-m", "memconform.fakes.scripted", "--addr", "{addr}"]
-        argv += ["--fault", fault, "--on", f"box{STRUCK}?"] if fault else []
+        argv += ["--fault", fault, "--on", on] if fault else []
         if first:
             argv = ["sh", "-c", f'{first}; exec "$0" "$@"', *argv]
         path = workspace / "sdk.toml"

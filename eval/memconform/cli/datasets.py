@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.options import json_target
+from memconform.cli.options import json_file, json_target
 from memconform.datasets.lint import LintReport, lint
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.errors import ExitCode
@@ -33,7 +33,7 @@ def command() -> None:
     metavar="RATE",
     help="Refuse a set of which 5 random documents pass more than this share.",
 )
-@click.option("--json", "json_file", metavar="FILE", help="Write it as JSON; - is stdout.")
+@json_file
 def lint_command(
     dataset: str, corpus: Path | None, max_chance: float | None, json_file: str | None
 ) -> None:

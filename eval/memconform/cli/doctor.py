@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from memconform.cli.options import configure_logs, log_level, request_headers
-from memconform.daemons.discovery import find_runner
+from memconform.daemons.discovery import find_runner, working_folder
 from memconform.errors import ExitCode, gravest
 from memconform.redaction import redact
 from memconform.runs.examination import Step, examine
@@ -35,7 +35,7 @@ def command(sdk: str, header: tuple[str, ...], log_level: str) -> None:
 
 
 async def _examine(sdk: str, headers: dict[str, str]) -> ExitCode:
-    runner = find_runner(sdk, Path.cwd())
+    runner = find_runner(sdk, working_folder())
     failures: list[ExitCode] = []
     with tempfile.TemporaryDirectory(prefix="memconform-") as folder:
         async with aclosing(examine(runner, Path(folder), headers)) as steps:

@@ -9,9 +9,9 @@ import click
 from pydantic import BaseModel
 
 from memconform import __version__
-from memconform.cli.options import json_target, schema
+from memconform.cli.options import json_file, json_target, schema
 from memconform.contract.wire import CONTRACT_VERSION
-from memconform.daemons.discovery import known_sdks
+from memconform.daemons.discovery import known_sdks, working_folder
 from memconform.daemons.manifest import load_manifest
 from memconform.datasets.registry import shipped
 from memconform.errors import UsageError
@@ -41,7 +41,7 @@ class Info(BaseModel):
 
 
 @click.command("info")
-@click.option("--json", "json_file", metavar="FILE", help="Write it as JSON; - is stdout.")
+@json_file
 @schema(Info)
 def command(json_file: str | None) -> None:
     """Show the SDKs that are found, their toolchains, profiles and modes."""
@@ -50,7 +50,7 @@ def command(json_file: str | None) -> None:
         contract=CONTRACT_VERSION,
         python=platform.python_version(),
         toolchains={name: _version(argv) for name, argv in _TOOLCHAINS.items()},
-        sdks=[_sdk(name, path) for name, path in known_sdks(Path.cwd()).items()],
+        sdks=[_sdk(name, path) for name, path in known_sdks(working_folder()).items()],
         datasets={name: str(path) for name, path in shipped().items()},
     )
     if json_file != "-":

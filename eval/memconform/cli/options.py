@@ -3,6 +3,7 @@
 import codecs
 import json
 import logging
+import math
 import os
 import re
 import sys
@@ -121,6 +122,45 @@ def json_target(file: str) -> Iterator[IO[str] | codecs.StreamWriter]:
     """Where `--json FILE` writes: `-` is standard output, a file appears whole or not at all."""
     if file == "-":
         yield sys.stdout
-        return
-    with replacing(Path(file)) as raw:
-        yield codecs.getwriter("utf-8")(raw)
+    elif Path(file).exists() and not Path(file).is_file():
+        # A device or a pipe is written to; renaming a file over it would replace it.
+        with Path(file).open("w", encoding="utf-8") as device:
+            yield device
+    else:
+        with replacing(Path(file).resolve()) as raw:
+            yield codecs.getwriter("utf-8")(raw)
+
+
+def _writable(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    """Refuse a target that cannot be written before anything runs for it."""
+    if value is None or value == "-":
+        return value
+    folder = Path(value).parent
+    if not value or not folder.is_dir() or not os.access(folder, os.W_OK) or Path(value).is_dir():
+        raise click.BadParameter(f"{value!r} cannot be written")
+    return value
+
+
+json_file = click.option(
+    "--json",
+    "json_file",
+    metavar="FILE",
+    callback=_writable,
+    help="Write it to FILE as JSON too; - is stdout.",
+)
+
+
+class _Seconds(click.FloatRange):
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - click's signature
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> float:
+        seconds = float(super().convert(value, param, ctx))
+        if not math.isfinite(seconds):
+            self.fail(f"{value!r} is no number of seconds.", param, ctx)
+        return seconds
+
+
+SECONDS = _Seconds(min=0, min_open=True)

@@ -1,6 +1,7 @@
 """`memconform run`."""
 
 import asyncio
+import re
 import signal
 import sys
 from contextlib import aclosing
@@ -10,8 +11,10 @@ from pathlib import Path
 import click
 
 from memconform.cli.options import (
+    SECONDS,
     configure_logs,
     floors,
+    json_file,
     json_target,
     log_level,
     output,
@@ -21,9 +24,9 @@ from memconform.cli.options import (
 )
 from memconform.client.timing import Timeouts
 from memconform.contract.wire import Mode, Profile
-from memconform.daemons.discovery import find_runner
+from memconform.daemons.discovery import find_runner, working_folder
 from memconform.daemons.runner import SdkRunner
-from memconform.datasets.registry import open_dataset
+from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.datasets.selection import Selected, Selection, select
 from memconform.errors import ExitCode, UsageError, gravest
 from memconform.reports.console import ConsoleReport
@@ -37,6 +40,8 @@ from memconform.runs.seeding import corpus_digest, refuse_foreign_brain
 from memconform.runs.store import find_journal
 from memconform.scenarios import SCENARIOS
 from memconform.scoring.scorer import ExactScorer
+
+_BRAIN_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +73,11 @@ class _Options:
     timeout_gap: float
     allow_fallback: bool
     repeat: int
-    json: str | None
+    json_file: str | None
     quiet: bool
     resume: str | None
     header: tuple[str, ...]
     log_level: str
-
-
-_seconds = click.FloatRange(min=0, min_open=True)
 
 
 @click.command("run", context_settings={"show_default": True})
@@ -125,20 +127,20 @@ _seconds = click.FloatRange(min=0, min_open=True)
     "--corpus",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Recreate the brain from the files of a folder.",
+    help="Recreate the brain from the files of a folder; the name of a shipped set is its corpus.",
 )
 @click.option("--concurrency", type=click.IntRange(1, 256), default=1, help="Questions in flight.")
-@click.option("--timeout", type=_seconds, default=120.0, help="Seconds for a whole question.")
-@click.option("--timeout-connect", type=_seconds, default=5.0, help="Seconds to connect.")
-@click.option("--timeout-first", type=_seconds, default=30.0, help="Seconds to the first event.")
-@click.option("--timeout-gap", type=_seconds, default=30.0, help="Seconds between two events.")
+@click.option("--timeout", type=SECONDS, default=120.0, help="Seconds for a whole question.")
+@click.option("--timeout-connect", type=SECONDS, default=5.0, help="Seconds to connect.")
+@click.option("--timeout-first", type=SECONDS, default=30.0, help="Seconds to the first event.")
+@click.option("--timeout-gap", type=SECONDS, default=30.0, help="Seconds between two events.")
 @click.option(
     "--allow-fallback", is_flag=True, help="Score answers of another mode than the one asked for."
 )
 @click.option(
     "--repeat", type=click.IntRange(1, 100), default=1, help="Put each question so many times."
 )
-@click.option("--json", metavar="FILE", help="Write the results there too; - is stdout.")
+@json_file
 @click.option(
     "--resume",
     metavar="RUN",
@@ -166,25 +168,41 @@ def command(**flags: object) -> None:
 
 
 async def _run(options: _Options) -> ExitCode:
-    # As Ctrl-C does: the run is cancelled, and its results are written.
-    if (task := asyncio.current_task()) is not None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    _cancel_on_signals()
     selected = _selected(options)
-    runners = [find_runner(reference, Path.cwd()) for reference in options.sdk]
+    runners = [find_runner(reference, working_folder()) for reference in options.sdk]
     plans = [_plan(options, selected, runner, n) for n, runner in enumerate(runners)]
     finished: list[RunFinished] = []
-    for plan, runner in zip(plans, runners, strict=True):
-        end = await _run_one(plan, runner, quiet=options.quiet)
-        finished.append(end)
-        # With --json - standard output is the report alone.
-        click.echo(f"{banner(end.summary)} -> {end.copy}", err=options.json == "-")
-        if end.summary.exit_code == ExitCode.INTERRUPTED:
-            break
-    code = gravest(ExitCode(end.summary.exit_code) for end in finished)
-    if options.json is not None:
-        with json_target(options.json) as target:
-            write_report(target, [end.result for end in finished], code)
+    try:
+        for plan, runner in zip(plans, runners, strict=True):
+            end = await _run_one(plan, runner, quiet=options.quiet)
+            finished.append(end)
+            # With --json - standard output is the report alone.
+            click.echo(f"{banner(end.summary)} -> {end.copy}", err=options.json_file == "-")
+            if end.summary.exit_code == ExitCode.INTERRUPTED:
+                break
+    finally:
+        # Whatever stops a later run, the report holds those that ended before it.
+        code = gravest(ExitCode(end.summary.exit_code) for end in finished)
+        if options.json_file is not None and finished:
+            with json_target(options.json_file) as target:
+                write_report(target, [end.result for end in finished], code)
     return code
+
+
+def _cancel_on_signals() -> None:
+    """Let the first Ctrl-C or SIGTERM end the run with its results; more of them change nothing.
+
+    Without that, a second one would break off the writing of the results.
+    """
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+    def cancel_once() -> None:
+        if task is not None and not task.cancelling():
+            task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, cancel_once)
 
 
 def _selected(options: _Options) -> Selected:
@@ -207,16 +225,39 @@ def _selected(options: _Options) -> Selected:
             hint="give one of them",
         )
     ids = tuple(part for given in options.ids for part in given.split(",") if part)
+    if options.ids and not ids:
+        raise UsageError("--ids names no question", code="no_ids", hint="write --ids A,B")
+    if not _BRAIN_ID.fullmatch(options.brain) or options.brain in (".", ".."):
+        raise UsageError(
+            f"--brain {options.brain!r} is no brain id",
+            code="bad_brain",
+            hint="1 to 128 of A-Z a-z 0-9 . _ -, and not . or ..",
+        )
+    if options.port and options.port + len(options.sdk) - 1 > 65535:
+        raise UsageError(
+            f"--port {options.port} leaves no port for the last SDK",
+            code="bad_port",
+            hint="ports are taken upwards from --port, one an SDK",
+        )
+    if not str(options.output).isprintable():
+        raise UsageError("--output is no printable path", code="bad_output", hint="rename it")
     dataset = open_dataset(options.dataset)
     selected = select(dataset, Selection(ids=ids, tags=options.tag, limit=options.limit))
     ExactScorer().refuse_unscorable(selected)
     return selected
 
 
+def _corpus(options: _Options, selected: Selected) -> Path | None:
+    """The folder of `--corpus`, which may be the name of the dataset whose corpus it is."""
+    named = options.corpus is not None and str(options.corpus) == selected.dataset.name
+    return (corpus_of(selected.dataset) or options.corpus) if named else options.corpus
+
+
 def _plan(options: _Options, selected: Selected, runner: SdkRunner, index: int) -> Plan:
     mode = Mode(options.mode)
     _refuse_unclaimed(runner, mode, options)
-    if options.seed_reference_brain or options.corpus:
+    corpus = _corpus(options, selected)
+    if options.seed_reference_brain or corpus:
         refuse_foreign_brain(runner, options.brain, allowed=options.i_own_this_brain)
     settings = Settings(
         dataset=selected.dataset.name,
@@ -232,7 +273,7 @@ def _plan(options: _Options, selected: Selected, runner: SdkRunner, index: int) 
         rerank_top_n=options.rerank_top_n,
         allow_fallback=options.allow_fallback,
         repeat=options.repeat,
-        seeding=_seeding(options),
+        seeding="reference" if options.seed_reference_brain else _digest_name(corpus),
         build_hash=runner.build_hash(),
     )
     return Plan(
@@ -240,7 +281,7 @@ def _plan(options: _Options, selected: Selected, runner: SdkRunner, index: int) 
         selected=selected,
         output=options.output,
         floors=read_floors(options.floor),
-        seeding="reference" if options.seed_reference_brain else options.corpus,
+        seeding="reference" if options.seed_reference_brain else corpus,
         port=options.port + index if options.port else 0,
         concurrency=options.concurrency,
         timeouts=Timeouts(
@@ -250,15 +291,13 @@ def _plan(options: _Options, selected: Selected, runner: SdkRunner, index: int) 
             gap=options.timeout_gap,
         ),
         headers=request_headers(options.header),
-        command=tuple(sys.argv),
+        command=tuple(part.encode("utf-8", "replace").decode() for part in sys.argv),
         resumed=_resumed(options, settings),
     )
 
 
-def _seeding(options: _Options) -> str | None:
-    if options.corpus is not None:
-        return f"corpus:{corpus_digest(options.corpus)}"
-    return "reference" if options.seed_reference_brain else None
+def _digest_name(corpus: Path | None) -> str | None:
+    return None if corpus is None else f"corpus:{corpus_digest(corpus)}"
 
 
 def _resumed(options: _Options, settings: Settings) -> Path | None:

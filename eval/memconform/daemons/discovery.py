@@ -13,6 +13,18 @@ from memconform.errors import UsageError, nearest
 USER_FILE = "memconform.toml"
 
 
+def working_folder() -> Path:
+    """Raises UsageError where the folder that we run in is gone."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise UsageError(
+            "the working folder does not exist any more",
+            code="no_working_folder",
+            hint="cd to one that does",
+        ) from error
+
+
 def known_sdks(folder: Path) -> dict[str, Path]:
     """Manifests by name: the checkout's `sdks/*/sdk.toml`, then `memconform.toml` in `folder`.
 

@@ -16,7 +16,7 @@ from memconform.contract.core import Health, Version
 from memconform.daemons.build import build_hash, ensure_built
 from memconform.daemons.manifest import Manifest
 from memconform.daemons.ports import free_port, is_open, listener, listens, wait_closed
-from memconform.daemons.process import DaemonProcess, tail
+from memconform.daemons.process import DaemonProcess
 from memconform.daemons.resources import RUN_ID_VARIABLE, Resources, Sampler, end_strays
 from memconform.daemons.runner import Launch, Progress, SdkRunner
 from memconform.errors import DaemonError
@@ -43,7 +43,7 @@ class _ManagedDaemon:
         return await self._process.wait()
 
     def log_tail(self) -> str:
-        return tail(self._process.log)
+        return self._process.tail()
 
     def resources(self) -> Resources | None:
         return self._sampler.result()
@@ -176,7 +176,7 @@ class ManifestRunner(SdkRunner):
                 f"{self.name} {why}",
                 code=code,
                 hint=f"its whole output is in {process.log}",
-                excerpt=tail(process.log),
+                excerpt=process.tail(),
             )
         finally:
             ended.cancel()
@@ -185,7 +185,7 @@ class ManifestRunner(SdkRunner):
 
     async def _poll(self, process: DaemonProcess, launch: Launch, port: int) -> int:
         while not port:
-            port = _announced_port(process.log)
+            port = _announced_port(process.head())
             await asyncio.sleep(_POLL_SECONDS)
         base_url = f"http://{_bracketed(launch.host)}:{port}"
         async with httpx.AsyncClient(base_url=base_url, trust_env=False, timeout=2) as http:
@@ -211,7 +211,7 @@ class ManifestRunner(SdkRunner):
             f"port {port} answers, but it is {listener(port)} and not the {self.name} daemon",
             code="daemon_not_ours",
             hint="choose another --port, or 0 for any free one",
-            excerpt=tail(process.log),
+            excerpt=process.tail(),
         )
 
 
@@ -223,9 +223,9 @@ def _denies_health(answer: httpx.Response) -> bool:
         return False
 
 
-def _announced_port(log: Path) -> int:
+def _announced_port(output: bytes) -> int:
     """The port that the daemon says it listens on; 0 before it has said one that there is."""
-    match = _ANNOUNCED.search(log.read_bytes())
+    match = _ANNOUNCED.search(output)
     port = int(match[1]) if match else 0
     return port if port <= 65535 else 0
 

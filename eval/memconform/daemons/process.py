@@ -27,10 +27,13 @@ _TAIL_BYTES = 16_384
 class DaemonProcess:
     """A started command; its output goes straight to `log`, so that it can never block on us."""
 
-    def __init__(self, guard: asyncio.subprocess.Process, pid: int, log: Path) -> None:
+    def __init__(
+        self, guard: asyncio.subprocess.Process, pid: int, log: Path, log_start: int
+    ) -> None:
         self._guard = guard
         self.pid = pid
         self.log = log
+        self._log_start = log_start
         self._started_at = _started_at(pid)
         self._ended = asyncio.create_task(self._read_end())
 
@@ -44,6 +47,7 @@ class DaemonProcess:
             DaemonError: where the command cannot be started.
         """
         with log.open("ab") as output:
+            log_start = output.tell()
             guard = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-I", "-S", str(_GUARD), *argv),
                 env=env,
@@ -61,10 +65,10 @@ class DaemonProcess:
                 f"cannot start {' '.join(argv)}: {value or 'the guard ended'}",
                 code="spawn_failed",
                 hint="is the build complete, and [serve] argv right?",
-                excerpt=tail(log),
+                excerpt=tail(log, log_start),
             )
         _log.info("process started", pid=int(value), argv=list(argv), output=str(log))
-        return cls(guard, int(value), log)
+        return cls(guard, int(value), log, log_start)
 
     async def _read_end(self) -> str:
         kind, _, value = await _read_report(self._guard)
@@ -76,6 +80,16 @@ class DaemonProcess:
             with suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
         return f"ended with its guard, which was {_describe_status(status)}"
+
+    def tail(self) -> str:
+        """The last lines of what this process wrote."""
+        return tail(self.log, self._log_start)
+
+    def head(self) -> bytes:
+        """The first kilobytes of what this process wrote."""
+        with self.log.open("rb") as file:
+            file.seek(self._log_start)
+            return file.read(_TAIL_BYTES)
 
     @property
     def alive(self) -> bool:
@@ -130,12 +144,12 @@ def _describe_status(status: int) -> str:
     return f"killed by signal {-status}"
 
 
-def tail(log: Path, lines: int = 20) -> str:
-    """The last lines of a log, as text whatever bytes it holds."""
+def tail(log: Path, start: int = 0, lines: int = 20) -> str:
+    """The last lines of a log behind byte `start`, as text whatever bytes it holds."""
     try:
         with log.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - _TAIL_BYTES))
+            file.seek(max(start, size - _TAIL_BYTES))
             text = file.read().decode("utf-8", "replace")
     except OSError:
         return ""

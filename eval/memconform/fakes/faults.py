@@ -147,6 +147,7 @@ START_FAULTS = ("exits", "exits_after_noise", "never_listens")
 STATE_FAULTS = (
     "never_healthy",
     "ignores_sigterm",
+    "keeps_brain",
     "tells_headers",
     "dies_once",
     "other_contract",

@@ -111,6 +111,9 @@ class ScriptedDaemon:
             case ("GET", []):
                 await exchange.json(self._counts(brain_id))
             case ("DELETE", []):
+                if self._fault == "keeps_brain":
+                    await exchange.problem(404, "not_found", "no such brain")
+                    return
                 del self._brains[brain_id]
                 await exchange.raw(b"HTTP/1.1 204 X\r\n\r\n")
             case ("POST", ["ingest", "file"]):

@@ -68,8 +68,11 @@ class ConsoleReport:
                 self._progress.stop()
                 if not self._quiet:
                     self._show(event.summary)
+                incident = event.summary.incident
                 for reason in event.summary.reasons:
-                    self._say(reason, "yellow")
+                    # What halted the run was said when it happened.
+                    if incident is None or not reason.startswith(incident.code):
+                        self._say(reason, "yellow")
             case _ if not self._quiet:
                 self._follow(event)
 
@@ -127,6 +130,9 @@ def _rows(summary: RunSummary) -> list[tuple[str, str]]:
     if summary.pass_rate is not None:
         rate = f"{summary.pass_rate:.3f}  (95 % interval {low:.3f} to {high:.3f})"
         rows.append(("pass rate", rate))
+    if summary.served_modes:
+        served = ", ".join(f"{count} {mode}" for mode, count in summary.served_modes.items())
+        rows.append(("served", served))
     if summary.unstable:
         rows.append(("unstable", f"{summary.unstable} questions"))
     latency = summary.latency

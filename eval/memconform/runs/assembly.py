@@ -5,8 +5,10 @@ import platform
 import subprocess
 import time
 from array import array
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import IO
 
 from memconform import __version__
@@ -32,6 +34,8 @@ from memconform.scoring.verdicts import Verdict
 from memconform.stats.intervals import wilson
 from memconform.stats.quantiles import quantiles
 
+MANIFEST_SCHEMA = "memconform/run-manifest@1"
+
 
 class Assembly:
     """Holds one question at a time, so that a result may be larger than memory likes."""
@@ -44,11 +48,16 @@ class Assembly:
         self._tally = Tally(tags=frozenset(floor.tag for floor in plan.floors if floor.tag))
         # A clock that is set back must not end a run before it began.
         self._begun = time.monotonic()
+        self._modes: Counter[str] = Counter()
         self._latency = {"done": array("d"), "first_event": array("d"), "first_delta": array("d")}
 
     def write_manifest(self, folder: RunFolder) -> None:
         """Say beside the journal, before anything is asked, what this run is."""
-        manifest = {"run_id": self._run_id, "sdk": self._sdk} | self._provenance().model_dump()
+        manifest = {
+            "schema_version": MANIFEST_SCHEMA,
+            "run_id": self._run_id,
+            "sdk": self._sdk,
+        } | self._provenance.model_dump()
         with replacing(folder.path / "manifest.json") as file:
             text = json.dumps(manifest, indent=1, ensure_ascii=False)
             file.write(redact(text).encode() + b"\n")
@@ -99,6 +108,8 @@ class Assembly:
 
     def _count(self, result: QuestionResult) -> None:
         self._tally.add(result)
+        if result.trace is not None:
+            self._modes[result.trace["effectiveMode"]] += 1
         if result.verdict.measured and result.timings is not None:
             for name, values in self._latency.items():
                 value = getattr(result.timings, name)
@@ -130,6 +141,7 @@ class Assembly:
             mean_score=tally.score_sum / tally.measured if tally.measured else None,
             counts={verdict: tally.counts[verdict] for verdict in Verdict},
             unstable=tally.unstable,
+            served_modes=dict(self._modes),
             latency=LatencySummary(
                 **{name: _quantile_summary(values) for name, values in self._latency.items()}
             ),
@@ -139,9 +151,10 @@ class Assembly:
             incident=incident,
             daemon=daemon,
             seeded=seeded,
-            provenance=self._provenance(),
+            provenance=self._provenance,
         )
 
+    @cached_property
     def _provenance(self) -> Provenance:
         settings = self._plan.settings
         return Provenance(
@@ -176,10 +189,10 @@ def _quantile_summary(values: "array[float]") -> QuantileSummary | None:
 
 
 def _git_revision() -> str | None:
-    """The revision of the checkout in the working folder; None outside of one."""
+    """The revision of the working folder's checkout, `-dirty` where it has changes; or None."""
     try:
         answer = subprocess.run(
-            ["git", "rev-parse", "HEAD"],  # noqa: S607 - the user's git, wherever it is
+            ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],  # noqa: S607 - the user's git, wherever it is
             capture_output=True,
             text=True,
             timeout=5,

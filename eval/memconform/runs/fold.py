@@ -6,7 +6,7 @@ from statistics import fmean
 
 from memconform.datasets.model import Question
 from memconform.runs.journal import AnswerRecord, JudgementRecord, RetrievalRecord, StageRecord
-from memconform.runs.results import Attempt, Failure, QuestionResult
+from memconform.runs.results import Attempt, QuestionResult
 from memconform.scoring.verdicts import PASS_THRESHOLD, Verdict
 
 
@@ -62,7 +62,7 @@ def fold(question: Question, records: Iterable[StageRecord], repeat: int) -> Que
     )
 
 
-def unasked(question: Question, verdict: Verdict, error: Failure | None = None) -> QuestionResult:
+def unasked(question: Question, verdict: Verdict) -> QuestionResult:
     """The result of a question that was never put, or whose attempts are not complete."""
     return QuestionResult(
         id=question.id,
@@ -77,7 +77,7 @@ def unasked(question: Question, verdict: Verdict, error: Failure | None = None) 
         citations=[],
         ranking=[],
         trace=None,
-        error=error,
+        error=None,
     )
 
 

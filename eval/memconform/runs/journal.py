@@ -22,6 +22,7 @@ class Header(Record):
     """The first line of a journal: whose it is, and what was asked."""
 
     stage: Literal["header"] = "header"
+    schema_version: Literal["memconform/journal@1"] = "memconform/journal@1"
     run_id: str
     sdk: str
     dataset_path: str

@@ -185,6 +185,8 @@ class RunSummary(Record):
     counts: dict[Verdict, int]
     unstable: int
     """Questions whose attempts did not all end alike."""
+    served_modes: dict[str, int]
+    """How many questions were answered in which mode, whatever was asked for."""
     latency: LatencySummary
     floors: list[FloorResult]
     exit_code: int

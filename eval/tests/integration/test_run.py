@@ -104,12 +104,13 @@ def test_two_sdks_in_one_command(memconform: Call, scripted: Callable[..., Path]
     assert [run["sdk"] for run in report["runs"]] == ["py", "scripted"]
 
 
-def test_runner_py_is_the_same_command(workspace: Path) -> None:
+def test_runner_py_is_the_same_command(workspace: Path, environment: dict[str, str]) -> None:
     runner = str(CHECKOUT / "eval" / "runner.py")
     command = [sys.executable, runner, *_SEEDED, "--quiet"]
     ended = subprocess.run(
         [*command, "--scenario", "search-retrieve-only", "--mode", "bm25"],
         cwd=workspace,
+        env=environment,
         capture_output=True,
         text=True,
         timeout=60,

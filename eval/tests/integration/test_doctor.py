@@ -1,0 +1,61 @@
+"""`doctor`: what is wrong with an SDK, and what to try."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import CHECKOUT, Ended
+
+Call = Callable[..., Ended]
+Scripted = Callable[..., Path]
+
+_QUESTION = "Who carries the post uphill?"
+
+
+def test_the_reference_daemon_is_well(memconform: Call) -> None:
+    ended = memconform("doctor", "--sdk", CHECKOUT / "sdks" / "py" / "sdk.toml")
+    assert ended.code == 0, ended.out
+    steps = [line.split()[1] for line in ended.out.splitlines()[:-1]]
+    assert steps == [
+        *("build", "start", "health", "version", "ingest"),
+        *("search", "search", "search", "search", "ask", "delete", "stop"),
+    ]
+    assert ended.out.endswith("py: well\n")
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "says"),
+    [
+        ("exits", 3, "no reason to live"),
+        ("other_contract", 3, "speaks contract '2'"),
+        ("not_searchable", 3, "a search for its own words does not find it"),
+        ("miscounts", 3, "3 documents went in, the brain counts 2"),
+        ("mode_not_served", 1, "asked for bm25, the daemon served semantic"),
+        ("http_500", 1, "500 internal_error: boom"),
+        ("other_shape", 1, "chunks: Field required"),
+        ("done_twice", 1, "'done' came after done"),
+        ("error", 1, "the upstream is away"),
+        ("dies", 3, "search bm25"),
+        ("keeps_brain", 1, "deleting it answers 404"),
+    ],
+)
+def test_what_is_wrong_is_named(
+    memconform: Call, scripted: Scripted, fault: str, code: int, says: str
+) -> None:
+    ended = memconform("doctor", "--sdk", scripted(fault, ready_s=5, on=_QUESTION))
+    assert ended.code == code, ended.out
+    assert "FAIL" in ended.out
+    assert says in ended.out
+    assert "scripted: " in ended.out
+    assert "Traceback" not in ended.out + ended.err
+    if fault == "http_500":
+        assert "see it with: curl -sS -N" in ended.out
+
+
+def test_a_missing_toolchain_is_named(memconform: Call, scripted: Scripted) -> None:
+    sdk = scripted()
+    sdk.write_text(f'requires = ["no-such-tool"]\n{sdk.read_text()}')
+    ended = memconform("doctor", "--sdk", sdk)
+    assert ended.code == 3
+    assert "install no-such-tool, or leave scripted out" in ended.out

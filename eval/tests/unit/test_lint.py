@@ -1,0 +1,106 @@
+from itertools import combinations
+
+import pytest
+
+from memconform.datasets.lint import chance, lint
+from memconform.datasets.model import Question
+from memconform.datasets.registry import corpus_of, open_dataset
+from memconform.runs.seeding import corpus_documents
+
+_DOCUMENTS = {
+    "gold.md": "Ada keeps her blue bicycle in the shed by the canal.",
+    "other.md": "Ben keeps his green bicycle under the stairs.",
+    "near.md": "Ada painted the shed door blue.",
+    "far.md": "Soup is served at noon.",
+    "tea.md": "Tea is served at four.",
+    **{f"filler{n}.md": f"Filler number {n}." for n in range(7)},
+}
+
+
+def _question(**row: object) -> Question:
+    good = {
+        "id": "q",
+        "question": "Where does Ada keep her blue bicycle?",
+        "expected_substrings": ["by the canal"],
+        "evidence": ["gold.md"],
+    }
+    return Question.model_validate(good | row)
+
+
+def test_a_good_question_has_no_faults() -> None:
+    report = lint([_question(tags=["a", "b"])], _DOCUMENTS)
+    assert report.faults == ()
+    assert (report.questions, report.documents, report.tags) == (1, 12, {"a": 1, "b": 1})
+    assert report.fewest_distractors == 1
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ({"expected_substrings": ["bicycle"]}, "'bicycle' is in the question itself"),
+        ({"expected_substrings": []}, "nothing is expected"),
+        ({"abstain": True}, "abstains, and yet"),
+        ({"evidence": ["gone.md"]}, "evidence gone.md is not in the corpus"),
+        ({"evidence": ["far.md"]}, "evidence far.md holds nothing that is expected"),
+        ({"evidence": ["gold.md", "far.md"]}, "evidence far.md holds nothing"),
+        (
+            {"expected_substrings": ["by the canal", "at noon"], "match": "all"},
+            "'at noon' is in none of the evidence",
+        ),
+        ({"question": "When do we eat?"}, "no distractor"),
+    ],
+)
+def test_each_fault_is_named(row: dict[str, object], says: str) -> None:
+    report = lint([_question(**row)], _DOCUMENTS)
+    assert any(says in fault.message for fault in report.faults), report.faults
+
+
+@pytest.mark.parametrize(
+    ("row", "needed"),
+    [
+        ({"expected_substrings": ["served"]}, [{"d1", "d2"}]),
+        ({"expected_substrings": ["x", "y"]}, [{"d1"}, {"d2", "d3"}]),
+        ({"expected_substrings": ["x", "y"], "match": "all"}, [{"d1"}, {"d2", "d3"}]),
+        ({"expected_substrings": ["x", "y"], "match": "all"}, [{"d1", "d2"}, {"d2", "d3"}]),
+        ({"expected_substrings": ["x", "y"], "match": "all"}, [{"d1"}, set()]),
+    ],
+)
+def test_chance_equals_counting_every_draw(row: dict[str, object], needed: list[set[str]]) -> None:
+    documents = [f"d{n}" for n in range(9)]
+    combine = all if row.get("match") == "all" else any
+    draws = [set(draw) for draw in combinations(documents, 5)]
+    lucky = sum(combine(bool(draw & each) for each in needed) for draw in draws)
+    holders = [frozenset(each) for each in needed]
+    assert chance(_question(**row), holders, 9) == pytest.approx(lucky / len(draws))
+
+
+def test_a_question_that_abstains_is_not_passed_by_documents() -> None:
+    row = {"abstain": True, "expected_substrings": [], "evidence": []}
+    assert lint([_question(**row)], _DOCUMENTS).chance == 0.0
+
+
+def test_lme_is_what_its_readme_says() -> None:
+    dataset = open_dataset("lme")
+    folder = corpus_of(dataset)
+    assert folder is not None
+    documents = {each.path: each.content.decode() for each in corpus_documents(folder)}
+    report = lint(dataset, documents)
+    assert report.faults == ()
+    assert (report.questions, report.documents) == (100, 160)
+    assert report.chance is not None
+    # 75 questions that one of 160 documents answers, and 15 that two do, give 2.36 % at least.
+    assert report.chance < 0.026
+    assert report.tags == {
+        "facts": 22,
+        "two-documents": 15,
+        "temporal": 14,
+        "definitional": 12,
+        "procedural": 12,
+        "abstention": 10,
+        "knowledge-update": 9,
+        "comparison": 8,
+        "preference": 8,
+        "multi-session": 5,
+    }
+    assert sum(question.match == "all" for question in dataset) == 15
+    assert sum(question.abstain for question in dataset) == 10
