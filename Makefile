@@ -3,7 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install
-DEMO := --sdk py --dataset smoke --scorer exact --seed-reference-brain
+RESULTS ?= results
+DEMO := --sdk py --dataset smoke --scorer exact --seed-reference-brain --output $(RESULTS)
 
 .PHONY: demo test lint types unit bench setup clean
 

@@ -15,6 +15,9 @@ import pytest
 CHECKOUT = Path(__file__).parents[2]
 PROGRAM = Path(sys.executable).with_name("memconform")
 
+OFFLINE = Path(__file__).with_name("offline")
+"""A sitecustomize that keeps a Python program on this machine."""
+
 _ROWS = 12
 STRUCK = 7
 """The row whose question a scripted fault strikes."""
@@ -68,14 +71,30 @@ def workspace(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the tests' builds are kept, one session long, and not the user's own."""
-    return tmp_path_factory.mktemp("cache")
+    """Where the tests' builds are kept, one session long, with the reference daemons built.
+
+    Building may fetch packages; nothing that runs after it may leave this machine.
+    """
+    folder = tmp_path_factory.mktemp("cache")
+    for sdk in sorted((CHECKOUT / "sdks").glob("*/sdk.toml")):
+        subprocess.run(
+            [PROGRAM, "doctor", "--sdk", sdk],
+            env={**os.environ, "XDG_CACHE_HOME": str(folder)},
+            check=True,
+            capture_output=True,
+        )
+    return folder
 
 
 @pytest.fixture
 def environment(cache: Path) -> dict[str, str]:
-    """The shell that the program is called from."""
-    ours = {"OPENAI_API_KEY": "sk-canary", "COLUMNS": "200", "XDG_CACHE_HOME": str(cache)}
+    """The shell that the program is called from: offline, with a key that must not leak."""
+    ours = {
+        "OPENAI_API_KEY": "sk-canary",
+        "COLUMNS": "200",
+        "XDG_CACHE_HOME": str(cache),
+        "PYTHONPATH": str(OFFLINE),
+    }
     return {**os.environ, **ours}
 
 

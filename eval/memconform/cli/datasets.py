@@ -36,7 +36,7 @@ def command() -> None:
 @json_file
 def lint_command(
     dataset: str, corpus: Path | None, max_chance: float | None, json_file: str | None
-) -> None:
+) -> ExitCode:
     """Find what is wrong with a question set, and how much of it luck would pass.
 
     \b
@@ -55,7 +55,7 @@ def lint_command(
     if json_file is not None:
         with json_target(json_file) as target:
             target.write(json.dumps(asdict(report), indent=2, ensure_ascii=False) + "\n")
-    raise SystemExit(int(ExitCode.USAGE if report.faults or lucky else ExitCode.OK))
+    return ExitCode.USAGE if report.faults or lucky else ExitCode.OK
 
 
 def _show(report: LintReport) -> None:

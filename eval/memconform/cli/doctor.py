@@ -23,7 +23,7 @@ from memconform.runs.examination import Step, examine
 )
 @click.option("--header", multiple=True, metavar="NAME:VALUE", help="Send it with every request.")
 @log_level
-def command(sdk: str, header: tuple[str, ...], log_level: str) -> None:
+def command(sdk: str, header: tuple[str, ...], log_level: str) -> ExitCode:
     """Try an SDK step by step: build, start, ingest, search, ask, stop.
 
     \b
@@ -31,7 +31,7 @@ def command(sdk: str, header: tuple[str, ...], log_level: str) -> None:
     """
     configure_logs(log_level)
     headers = request_headers(header)
-    raise SystemExit(int(asyncio.run(_examine(sdk, headers))))
+    return asyncio.run(_examine(sdk, headers))
 
 
 async def _examine(sdk: str, headers: dict[str, str]) -> ExitCode:

@@ -57,13 +57,11 @@ def cli() -> None:
 def main() -> None:
     """Run the program; whatever happens, only a measured verdict ends in 1."""
     try:
-        cli(standalone_mode=False)
+        code = cli(standalone_mode=False)
         sys.stdout.flush()
-    except SystemExit:
-        _flush()
-        raise
-    except click.exceptions.Exit as request:
-        raise SystemExit(request.exit_code) from None
+    except (SystemExit, BrokenPipeError):
+        # Our commands return their code; it is click that exits, where its output is closed.
+        _end_without_output()
     except click.ClickException as error:
         error.show()
         raise SystemExit(int(ExitCode.USAGE)) from None
@@ -71,21 +69,13 @@ def main() -> None:
         _end(error.render(), error.exit_code)
     except (click.Abort, KeyboardInterrupt, CancelledError):
         _end("interrupted", ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        _end_without_output()
     except Exception:  # noqa: BLE001 - whatever it is, it must not end in 1
         _end(
             f"{traceback.format_exc()}internal_error: this is a fault of memconform, not of a"
             " daemon\n  try: report it with the lines above",
             ExitCode.INTERNAL,
         )
-
-
-def _flush() -> None:
-    try:
-        sys.stdout.flush()
-    except OSError:
-        _end_without_output()
+    raise SystemExit(int(code or ExitCode.OK))
 
 
 def _end(message: str, code: ExitCode) -> NoReturn:

@@ -39,7 +39,7 @@ def command(  # noqa: PLR0917 - one parameter a flag
     output: Path,
     json_file: str | None,
     quiet: bool,  # noqa: FBT001 - click's signature
-) -> None:
+) -> ExitCode:
     """Score the stored answers of a run anew, without a daemon.
 
     RESULT is a run id, a run's folder, or a result file. The old result stays as it is.
@@ -57,4 +57,4 @@ def command(  # noqa: PLR0917 - one parameter a flag
     if json_file is not None:
         with json_target(json_file) as target:
             write_report(target, [end.result], code)
-    raise SystemExit(int(code))
+    return code

@@ -155,7 +155,7 @@ class _Options:
 @click.option("--quiet", is_flag=True, help="No progress and no table.")
 @schema(RunReport)
 @log_level
-def command(**flags: object) -> None:
+def command(**flags: object) -> ExitCode:
     """Start daemons, put a dataset to them, score the answers, hold the floor.
 
     \b
@@ -164,7 +164,7 @@ def command(**flags: object) -> None:
     """
     options = _Options(**flags)  # type: ignore[arg-type] # click has checked every flag
     configure_logs(options.log_level)
-    raise SystemExit(int(asyncio.run(_run(options))))
+    return asyncio.run(_run(options))
 
 
 async def _run(options: _Options) -> ExitCode:

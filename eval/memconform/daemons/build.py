@@ -34,7 +34,8 @@ def build_hash(manifest: Manifest, folder: Path) -> str:
     """
     digest = hashlib.sha256(manifest.model_dump_json().encode())
     # A virtual environment is bound to its interpreter, a native module to its platform.
-    digest.update(f"{sys.executable}\0{sys.version}\0{os.uname().machine}".encode())
+    interpreter = Path(sys.executable).resolve()
+    digest.update(f"{interpreter}\0{sys.version}\0{os.uname().machine}".encode())
     for pattern in manifest.build.inputs if manifest.build else ():
         try:
             files = sorted(path for path in folder.glob(pattern) if path.is_file())

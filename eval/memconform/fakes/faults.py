@@ -29,6 +29,13 @@ async def _hang(_: Exchange) -> None:
     await asyncio.sleep(3600)
 
 
+async def _endless(exchange: Exchange) -> None:
+    await exchange.raw(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
+    await exchange.raw(b"Transfer-Encoding: chunked\r\n\r\n")
+    while True:
+        await exchange.piece(b" " * (1 << 20))
+
+
 async def _drip(exchange: Exchange, data: bytes) -> None:
     head, _, _ = data.partition(b"event: done")
     await exchange.piece(head)
@@ -95,9 +102,13 @@ _ERROR = ("error", {"code": "bad_gateway", "message": "the upstream is away"})
 EXCHANGE_FAULTS: dict[str, Callable[[Exchange], Awaitable[None]]] = {
     "dies": _die,
     "hangs": _hang,
+    "hangs_stubborn": _hang,
     "http_500": lambda e: e.problem(500, "internal_error", "boom"),
     "html_200": lambda e: e.reply(200, b"<html><title>Welcome</title></html>", "text/html"),
     "other_shape": lambda e: e.json({"hits": []}),
+    "text_html": lambda e: e.reply(200, b'{"chunks": [], "tookMs": 1, "trace": {}}', "text/html"),
+    "accepted_202": lambda e: e.json({}, 202),
+    "endless_body": _endless,
 }
 STREAM_FAULTS: dict[str, Callable[[Exchange, bytes], Awaitable[None]]] = {
     "cuts_stream": _cut,
@@ -121,6 +132,11 @@ EVENT_FAULTS: dict[str, Callable[[list[Event]], list[Event]]] = {
     "retrieve_twice": lambda events: [events[0], *events],
     "no_retrieve": _without("retrieve"),
     "no_done": _without("done"),
+    "silent_reader": lambda events: [events[0], ("done", {"ok": True})],
+    "misspelt_delta": lambda events: (
+        [("answer-delta" if name == "answer_delta" else name, data) for name, data in events[:-1]]
+        + [("done", {"ok": True})]
+    ),
     "ok_after_error": _with_end(_ERROR),
     "error": _with_end(_ERROR, ok=False),
     "failed_without_error": _with_end(ok=False),
@@ -140,6 +156,8 @@ RANKING_FAULTS: dict[str, Callable[[list[Chunk]], list[Chunk]]] = {
     "rising_scores": lambda chunks: [
         {**chunk, "score": float(n)} for n, chunk in enumerate(chunks)
     ],
+    "empty_text": lambda chunks: [{**chunk, "text": ""} for chunk in chunks],
+    "foreign_chunk": lambda chunks: [{**chunk, "path": "made/up.md"} for chunk in chunks],
     "nan_score": lambda chunks: [{**chunk, "score": float("nan")} for chunk in chunks],
 }
 ENCODINGS = {"crlf": _replaced("\r\n"), "cr": _replaced("\r"), "noise": _noisy}
@@ -147,6 +165,12 @@ START_FAULTS = ("exits", "exits_after_noise", "never_listens")
 STATE_FAULTS = (
     "never_healthy",
     "ignores_sigterm",
+    "fell_back_lie",
+    "other_requested_mode",
+    "loses_document",
+    "no_version",
+    "brain_500",
+    "other_brain",
     "keeps_brain",
     "tells_headers",
     "dies_once",

@@ -76,7 +76,7 @@ class ScriptedDaemon:
                     await exchange.problem(503, "internal_error", "warming up for ever")
                 else:
                     await exchange.json({"ok": True})
-            case ("GET", ["version"]):
+            case ("GET", ["version"]) if self._fault != "no_version":
                 await exchange.json(self._version())
             case ("POST", ["v1", "brains"]):
                 await self._create(request, exchange)
@@ -108,8 +108,11 @@ class ScriptedDaemon:
     ) -> None:
         brain = self._brains[brain_id]
         match (request.method, rest):
+            case ("GET", []) if self._fault == "brain_500":
+                await exchange.problem(500, "internal_error", "cannot count")
             case ("GET", []):
-                await exchange.json(self._counts(brain_id))
+                other = "other" if self._fault == "other_brain" else brain_id
+                await exchange.json(self._counts(brain_id) | {"brainId": other})
             case ("DELETE", []):
                 if self._fault == "keeps_brain":
                     await exchange.problem(404, "not_found", "no such brain")
@@ -147,12 +150,17 @@ class ScriptedDaemon:
         mode = "bm25" if body.get("mode") == "auto" else body.get("mode")
         if strikes and self._fault == "mode_not_served":
             mode = "semantic" if mode == "bm25" else "bm25"
+        if strikes and self._fault == "fell_back_lie":
+            mode = "hybrid"
+        if strikes and self._fault == "loses_document":
+            brain.documents.popitem()
+        other = strikes and self._fault == "other_requested_mode"
         trace = {
-            "requestedMode": body.get("mode"),
+            "requestedMode": "magic" if other else body.get("mode"),
             "effectiveMode": mode,
             "embedderUsed": mode != "bm25",
             "reranked": False,
-            "fellBackToBm25": False,
+            "fellBackToBm25": strikes and self._fault == "fell_back_lie",
             "candidateK": 50,
             "searchMs": 0.1,
         }
@@ -231,7 +239,7 @@ async def _main() -> int:
     host, _, port = options.addr.rpartition(":")
     daemon = ScriptedDaemon(options.fault, options.on, options.note)
     try:
-        stubborn = options.fault == "ignores_sigterm"
+        stubborn = options.fault in ("ignores_sigterm", "hangs_stubborn")
         await serve(daemon.answer, host, int(port), stubborn=stubborn)
     except OSError as error:
         sys.stderr.write(f"scripted: cannot listen on {options.addr}: {error.strerror}\n")

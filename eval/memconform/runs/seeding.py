@@ -29,7 +29,6 @@ CONTENT_LIMIT = 8 * 2**20
 
 _BATCH_DOCUMENTS = 256
 _BATCH_BYTES = 4 * 2**20
-_PENDING_SECONDS = 60.0
 _PROBES = 8
 _PROBE_CHARACTERS = 1_000
 _PROBE_DEPTH = 50
@@ -261,14 +260,15 @@ async def settled(client: ContractClient, brain: str) -> Brain:
     """The brain's counts, once nothing is pending.
 
     Raises:
-        DaemonError: where documents are still pending after a minute.
+        DaemonError: where documents are still pending after the client's gap time limit.
     """
-    end = time.monotonic() + _PENDING_SECONDS
+    patience = client.timeouts.gap
+    end = time.monotonic() + patience
     while (counts := await client.brain(brain)).pending:
         if time.monotonic() > end:
             raise _incomplete(
                 f"{counts.pending} documents of brain {brain!r} are still pending after"
-                f" {_PENDING_SECONDS:g} s"
+                f" {patience:g} s"
             )
         await asyncio.sleep(0.1)
     return counts

@@ -85,6 +85,74 @@ def test_an_interrupted_run_writes_its_result(
     assert not processes_of(folder)
 
 
+def test_a_second_interrupt_does_not_break_off_the_result(
+    scripted: Scripted, dataset: Path, environment: dict[str, str]
+) -> None:
+    """Two Ctrl-C once ended in 1, as a low score does."""
+    folder = dataset.parent
+    with _hanging_run(scripted("hangs_stubborn"), dataset, environment) as run:
+        assert _until(lambda: _journalled(folder) == 7)
+        run.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        run.send_signal(signal.SIGINT)
+        run.send_signal(signal.SIGTERM)
+        out, err = run.communicate(timeout=20)
+    assert run.returncode == 130, err
+    assert Ended(run.returncode, out, err, folder).result["counts"]["correct"] == 7
+
+
+def test_no_daemon_outlives_its_guard(
+    scripted: Scripted, dataset: Path, environment: dict[str, str]
+) -> None:
+    folder = dataset.parent
+    with _hanging_run(scripted("hangs"), dataset, environment) as run:
+        assert _until(lambda: _journalled(folder) == 7)
+        [daemon] = [p for p in processes_of(folder) if "guard.py" not in " ".join(p.cmdline())]
+        guard = daemon.parent()
+        assert guard is not None
+        guard.kill()
+        _, err = run.communicate(timeout=10)
+    assert run.returncode == 3
+    assert "ended with its guard, which was killed by SIGKILL" in err
+    assert not processes_of(folder)
+
+
+def test_a_child_that_left_its_group_is_found_and_named(
+    memconform: Call, scripted: Scripted, dataset: Path
+) -> None:
+    sdk = scripted(first="setsid sleep 1000 & true")
+    ended = memconform(
+        *("run", "--sdk", sdk, "--dataset", dataset, "--scorer", "exact", "--mode", "bm25"),
+        *("--scenario", "search-retrieve-only", "--seed-reference-brain"),
+    )
+    assert ended.code == 3
+    assert ended.result["incident"]["code"] == "daemon_left_over"
+    assert "left sleep (pid " in ended.err
+    assert ended.result["passed"] == 12
+
+
+def test_a_running_daemon_that_goes_away_ends_the_run(
+    dataset: Path, environment: dict[str, str], memconform: Call
+) -> None:
+    command = [sys.executable, "-m", "memconform.fakes.scripted", "--addr", "127.0.0.1:0"]
+    command += ["--fault", "dies", "--on", "box7?"]
+    daemon = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    try:
+        url = daemon.stdout.readline().split()[-1] if daemon.stdout else ""
+        ended = memconform(
+            *("run", "--sdk", f"url:{url}", "--dataset", dataset, "--scorer", "exact"),
+            *("--scenario", "search-retrieve-only", "--mode", "bm25", "--brain", "mc-gone"),
+            "--seed-reference-brain",
+        )
+    finally:
+        daemon.kill()
+        daemon.communicate()
+    assert ended.code == 3
+    assert ended.result["incident"]["code"] == "daemon_gone"
+    counts = ended.result["counts"]
+    assert (counts["correct"], counts["daemon_error"], counts["not_run"]) == (7, 4, 1)
+
+
 def test_no_daemon_outlives_a_killed_harness(
     scripted: Scripted, dataset: Path, environment: dict[str, str]
 ) -> None:
@@ -175,6 +243,10 @@ def test_a_running_daemon_is_used_and_left_running(
         assert again.code == 0, again.err
         assert httpx.get(f"{url}/healthz").status_code == 200
         httpx.post(f"{url}/v1/brains", json={"brainId": "empty"})
+        # What is wrong with a corpus shows before the brain is emptied for it.
+        refused = memconform(*common, "--brain", "mc-test", "--corpus", "nowhere")
+        assert refused.code == 2
+        assert httpx.get(f"{url}/v1/brains/mc-test").json()["documents"] == 12
         empty = memconform(*common, "--brain", "empty")
         assert empty.code == 2
         assert "is empty, so that every answer would be wrong" in empty.err

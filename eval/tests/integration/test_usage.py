@@ -36,6 +36,13 @@ _EXACT = ("--scorer", "exact", "--scenario", "search-retrieve-only")
         (("--sdk", "url:http://127.0.0.1:9"), 3, "is the daemon running"),
         (("--timeout", "0", "--sdk", _PY), 2, "Invalid value for '--timeout'"),
         ((), 2, "Missing option '--sdk'"),
+        (("--sdk", "url:http://127.0.0.1:99999"), 2, "is no address of a daemon"),
+        (("--sdk", "url:http://[::1"), 2, "is no address of a daemon"),
+        (("--sdk", ":"), 2, "--sdk :"),
+        (("--sdk", _PY, "--timeout", "nan"), 2, "no number of seconds"),
+        (("--sdk", _PY, "--ids", ","), 2, "--ids names no question"),
+        (("--sdk", _PY, "--brain", ".."), 2, "'..' is no brain id"),
+        (("--sdk", _PY, "--sdk", _PY, "--port", "65535"), 2, "leaves no port"),
     ],
 )
 def test_bad_input(memconform: Call, args: tuple[str, ...], code: int, says: str) -> None:
@@ -92,6 +99,9 @@ def test_a_build_that_fails_shows_the_tail_of_its_log(
     [
         ('requires = ["no-such-tool"]', 3, "needs 'no-such-tool', which is not on PATH"),
         ('colour = "red"', 2, "colour: unknown key"),
+        ('build = { command = ["x"], inputs = ["/etc/*"] }', 2, "'/etc/*' matches no file"),
+        ('env = { set = { "A B" = "1" } }', 2, "env.set"),
+        ('ready = { path = "//elsewhere" }', 2, "ready"),
     ],
 )
 def test_a_manifest_that_cannot_be_served(

@@ -51,6 +51,8 @@ def test_blank_lines_and_a_byte_order_mark_are_harmless(tmp_path: Path) -> None:
         (_row(9, question_date="May 8"), "neither YYYY-MM-DD nor"),
         (_row(1), "id 'q1' is also on line 1"),
         (b'{"id": "\xff"}', "not UTF-8 at byte 8"),
+        ('{"id": "\\ud800", "question": "x?"}', "half of a surrogate pair"),
+        ('{"id": ' + "[" * 100_000, "nests too deeply"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path: Path, line: str | bytes, says: str) -> None:
@@ -112,3 +114,13 @@ def test_no_expected_string_of_a_shipped_set_is_in_its_question(name: str) -> No
 
 def test_smoke_has_twenty_questions() -> None:
     assert open_dataset("smoke").size == 20
+
+
+def test_a_dataset_that_changes_under_way_is_noticed(tmp_path: Path) -> None:
+    dataset = _numbered(tmp_path, 5)
+    dataset.path.write_text(dataset.path.read_text().replace("question 3?", "question 4?"))
+    with pytest.raises(UsageError, match="changed while it was used"):
+        list(dataset)
+    dataset.path.unlink()
+    with pytest.raises(UsageError, match="changed while it was used"):
+        list(dataset)

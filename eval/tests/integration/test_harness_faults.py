@@ -1,0 +1,149 @@
+"""What happens to the harness itself: the disk, the clock, its output, a second run, no network."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import CHECKOUT, OFFLINE, PROGRAM, Ended
+
+Call = Callable[..., Ended]
+Scripted = Callable[..., Path]
+
+_SEARCH = ("--scorer", "exact", "--scenario", "search-retrieve-only", "--mode", "bm25")
+
+
+def _command(sdk: Path, dataset: Path, *more: str) -> list[str]:
+    call = [str(PROGRAM), "run", "--sdk", str(sdk), "--dataset", str(dataset)]
+    return [*call, *_SEARCH, "--seed-reference-brain", *more]
+
+
+def _shell(script: str, dataset: Path, env: dict[str, str], *args: str) -> Ended:
+    ended = subprocess.run(
+        ["/bin/sh", "-c", script, *args],
+        cwd=dataset.parent,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return Ended(ended.returncode, ended.stdout, ended.stderr, dataset.parent)
+
+
+def test_a_full_disk_ends_in_70_and_keeps_the_journal(
+    scripted: Scripted, dataset: Path, environment: dict[str, str]
+) -> None:
+    # The limit is of a file's size: the journal outgrows it at about the fifth question.
+    script = 'ulimit -f 8; exec "$0" "$@"'
+    ended = _shell(script, dataset, environment, *_command(scripted(), dataset))
+    assert ended.code == 70
+    assert "journal.jsonl: File too large" in ended.err
+    assert "what was measured so far is in" in ended.err
+    [journal] = (ended.folder / "results" / "runs").glob("*/journal.jsonl")
+    judged = [line for line in journal.read_text().splitlines() if '"judgement"' in line]
+    assert 0 < len(judged) < 12
+
+
+def test_a_clock_that_is_set_back_changes_no_time_that_was_measured(
+    memconform: Call, scripted: Scripted, dataset: Path, environment: dict[str, str]
+) -> None:
+    environment["CLOCK_SET_BACK"] = "1"
+    call = ("run", "--sdk", scripted(), "--dataset", dataset, *_SEARCH, "--seed-reference-brain")
+    ended = memconform(*call)
+    assert ended.code == 0, ended.err
+    started, finished = (
+        datetime.fromisoformat(ended.result[key]) for key in ("started_at", "finished_at")
+    )
+    assert 0 < (finished - started).total_seconds() < 60
+    assert all(question["latency_ms"] > 0 for question in ended.result["questions"])
+
+
+def test_two_runs_at_once_keep_out_of_each_others_way(
+    scripted: Scripted, dataset: Path, environment: dict[str, str]
+) -> None:
+    command = _command(scripted(), dataset, "--repeat", "20", "--quiet")
+    runs = [
+        subprocess.Popen(command, cwd=dataset.parent, env=environment, stdout=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    outputs = [run.communicate(timeout=60)[0].decode() for run in runs]
+    assert [run.returncode for run in runs] == [0, 0]
+    assert all("12/12" in output for output in outputs)
+    results = sorted((dataset.parent / "results" / "runs").glob("*/result.json"))
+    assert [json.loads(path.read_text())["passed"] for path in results] == [12, 12]
+
+
+@pytest.mark.parametrize("output", ["/proc/results", "boxes.jsonl"])
+def test_a_results_folder_that_cannot_be_made_is_named(
+    memconform: Call, scripted: Scripted, dataset: Path, output: str
+) -> None:
+    call = ("run", "--sdk", scripted(), "--dataset", dataset, *_SEARCH, "--seed-reference-brain")
+    ended = memconform(*call, "--output", output)
+    assert ended.code == 70
+    assert f"cannot write {output}" in ended.err
+
+
+def test_a_reader_that_closes_its_pipe_is_no_low_score(
+    scripted: Scripted, dataset: Path, environment: dict[str, str]
+) -> None:
+    script = '{ "$0" "$@"; echo $? >code; } | true'
+    _shell(script, dataset, environment, *_command(scripted(), dataset, "--json", "-"))
+    assert (dataset.parent / "code").read_text() == "70\n"
+    [result] = (dataset.parent / "results" / "runs").glob("*/result.json")
+    assert json.loads(result.read_text())["exit_code"] == 0
+
+
+def test_a_device_is_written_to_and_not_replaced(
+    memconform: Call, scripted: Scripted, dataset: Path
+) -> None:
+    """A file was once renamed over the null device."""
+    pipe = dataset.parent / "pipe"
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["/bin/cat", pipe], stdout=subprocess.PIPE)
+    call = ("run", "--sdk", scripted(), "--dataset", dataset, *_SEARCH, "--seed-reference-brain")
+    assert memconform(*call, "--json", pipe).code == 0
+    assert json.loads(reader.communicate(timeout=10)[0])["exit_code"] == 0
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_report_that_could_not_be_written_is_refused_before_the_run(
+    memconform: Call, scripted: Scripted, dataset: Path
+) -> None:
+    call = ("run", "--sdk", scripted(), "--dataset", dataset, *_SEARCH, "--seed-reference-brain")
+    for target in ("", "nowhere/report.json", "."):
+        ended = memconform(*call, "--json", target)
+        assert ended.code == 2
+        assert not (ended.folder / "results").exists()
+
+
+def test_the_demo_talks_to_this_machine_alone(workspace: Path, environment: dict[str, str]) -> None:
+    ended = subprocess.run(
+        ["/usr/bin/env", "make", "-C", CHECKOUT, "demo", f"RESULTS={workspace}"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.count("py: 20/20 pass_rate=1.0000") == 2
+
+
+@pytest.mark.parametrize("address", ["192.0.2.1", "2001:db8::1", "packages.example"])
+def test_the_guard_against_other_machines_bites(address: str) -> None:
+    program = f"import socket; socket.create_connection(({address!r}, 80), timeout=1)"
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(OFFLINE)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "tests stay on this machine" in ended.stderr
