@@ -1,6 +1,6 @@
 """The project's performance figures, each measured side by side with what it is compared to.
 
-    python scripts/bench.py [SECTION …]      sections: harness, start, daemon
+    python scripts/bench.py [SECTION …]      sections: harness, start, daemon, faults, large
 
 Times are medians over alternating rounds; a limit that is missed is marked, and ends in exit 1.
 """
@@ -15,12 +15,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
+import psutil
 
 from memconform.cli.options import configure_logs
 from memconform.contract.wire import Mode
@@ -51,20 +52,12 @@ def report(name: str, value: float, unit: str, *, limit: float, least: bool = Fa
 async def harness(folder: Path) -> None:
     """What a question costs in the harness, over a bare httpx loop against the same null server."""
     print(f"harness, null server, {_QUESTIONS} questions, {_ROUNDS} rounds in turn")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "memconform.fakes.null"], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        line = process.stdout.readline() if process.stdout else ""
-        url = line.split()[-1]
+    with _null_server() as url:
         for scenario in ("search-retrieve-only", "ask-basic"):
             wall, cpu, ratio = await _overhead(url, scenario, folder)
             report(f"{scenario}: CPU added a question", cpu, "ms", limit=1.0)
             report(f"{scenario}: wall time added a question", wall, "ms", limit=1.3)
             print(f"  {scenario + ': wall time, as a ratio to the bare loop':<58} {ratio:>9.2f}")
-    finally:
-        process.terminate()
-        process.communicate()
 
 
 async def _overhead(url: str, scenario: str, folder: Path) -> tuple[float, float, float]:
@@ -248,8 +241,93 @@ def _read_answer(raw: socket.socket) -> bytes:
     return body
 
 
+async def faults(folder: Path) -> None:
+    """How soon the death of a daemon is noticed while a question waits for it."""
+    print("faults, a daemon killed over a question that hangs")
+    took = [await asyncio.to_thread(_seconds_to_notice, folder / f"f{n}") for n in range(5)]
+    report("daemon killed: until the run has ended", statistics.median(took), "s", limit=1.0)
+
+
+def _seconds_to_notice(folder: Path) -> float:
+    folder.mkdir()
+    argv = ["{python}", "-m", "memconform.fakes.scripted", "--addr", "{addr}"]
+    argv += ["--fault", "hangs", "--on", "number 1?"]
+    (folder / "sdk.toml").write_text(
+        f'name = "hangs"\nlanguage = "python"\n[serve]\nargv = {json.dumps(argv)}\n'
+        'port = "announced"\n[capabilities]\nprofiles = ["core"]\nmodes = ["bm25"]\n'
+    )
+    rows = (
+        {"id": f"q{n}", "question": f"What is number {n}?", "expected_substrings": ["x"]}
+        | {"reference_answer": f"It is number {n}."}
+        for n in range(3)
+    )
+    (folder / "set.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    program = str(Path(sys.executable).with_name("memconform"))
+    command = [program, "run", "--sdk", "sdk.toml", "--dataset", "set.jsonl", "--scorer", "exact"]
+    command += ["--scenario", "search-retrieve-only", "--mode", "bm25", "--seed-reference-brain"]
+    run = subprocess.Popen(
+        [*command, "--quiet"], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        journal = None
+        while journal is None or '"judgement"' not in journal.read_text():
+            time.sleep(0.02)
+            journal = next(folder.glob("results/runs/*/journal.jsonl"), None)
+        time.sleep(0.3)
+        daemons = [
+            process
+            for process in psutil.Process(run.pid).children(recursive=True)
+            if "memconform.fakes.scripted" in process.cmdline()
+            and "guard.py" not in " ".join(process.cmdline())
+        ]
+        started = time.perf_counter()
+        daemons[0].kill()
+        run.wait(timeout=20)
+        return time.perf_counter() - started
+    finally:
+        run.kill()
+        run.wait()
+
+
+async def large(folder: Path) -> None:
+    """The harness's memory over a dataset of 100,000 rows, against the null server."""
+    print("large, 100,000 questions against the null server (takes two minutes)")
+    questions = _questions(folder, 100_000)
+    with _null_server() as url:
+        program = str(Path(sys.executable).with_name("memconform"))
+        command = [program, "run", "--sdk", f"url:{url}", "--dataset", str(questions)]
+        command += ["--scorer", "exact", "--scenario", "search-retrieve-only", "--mode", "bm25"]
+        run = psutil.Popen(
+            [*command, "--quiet", "--output", str(folder)], stdout=subprocess.DEVNULL
+        )
+        peak = 0
+        while run.poll() is None:
+            with suppress(psutil.Error):
+                peak = max(peak, run.memory_info().rss)
+            await asyncio.sleep(0.2)
+    report("harness: largest resident set", peak / 2**20, "MiB", limit=150)
+
+
+@contextmanager
+def _null_server() -> Iterator[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "memconform.fakes.null"], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        yield (process.stdout.readline() if process.stdout else "").split()[-1]
+    finally:
+        process.terminate()
+        process.communicate()
+
+
 async def main() -> int:
-    sections = {"harness": harness, "start": start, "daemon": daemon}
+    sections = {
+        "harness": harness,
+        "start": start,
+        "daemon": daemon,
+        "faults": faults,
+        "large": large,
+    }
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("section", nargs="*", help=", ".join(sections))
     chosen = parser.parse_args().section or list(sections)
