@@ -24,6 +24,8 @@ from memconform.redaction import hide_variables
 
 _BIND_ATTEMPTS = 3
 _POLL_SECONDS = 0.02
+_ANNOUNCEMENT_BYTES = 512
+"""More than an announcement has, so that one which comes in two pieces is found."""
 _ANNOUNCED = re.compile(rb"listening on https?://\S*:(\d{1,5})/?\s")
 _BIND_FAILED = re.compile(r"(?i)address (?:is )?already in use|EADDRINUSE|cannot listen on")
 
@@ -184,9 +186,13 @@ class ManifestRunner(SdkRunner):
             await asyncio.gather(ended, polling, return_exceptions=True)
 
     async def _poll(self, process: DaemonProcess, launch: Launch, port: int) -> int:
+        read, window = 0, b""
         while not port:
-            port = _announced_port(process.head())
-            await asyncio.sleep(_POLL_SECONDS)
+            new = process.output(read)
+            read += len(new)
+            window = window[-_ANNOUNCEMENT_BYTES:] + new
+            port = _announced_port(window)
+            await asyncio.sleep(0 if new else _POLL_SECONDS)
         base_url = f"http://{_bracketed(launch.host)}:{port}"
         async with httpx.AsyncClient(base_url=base_url, trust_env=False, timeout=2) as http:
             while True:

@@ -85,11 +85,11 @@ class DaemonProcess:
         """The last lines of what this process wrote."""
         return tail(self.log, self._log_start)
 
-    def head(self) -> bytes:
-        """The first kilobytes of what this process wrote."""
+    def output(self, start: int) -> bytes:
+        """What this process wrote behind its byte `start`, at most a megabyte of it."""
         with self.log.open("rb") as file:
-            file.seek(self._log_start)
-            return file.read(_TAIL_BYTES)
+            file.seek(self._log_start + start)
+            return file.read(1 << 20)
 
     @property
     def alive(self) -> bool:

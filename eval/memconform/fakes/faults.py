@@ -161,10 +161,11 @@ RANKING_FAULTS: dict[str, Callable[[list[Chunk]], list[Chunk]]] = {
     "nan_score": lambda chunks: [{**chunk, "score": float("nan")} for chunk in chunks],
 }
 ENCODINGS = {"crlf": _replaced("\r\n"), "cr": _replaced("\r"), "noise": _noisy}
-START_FAULTS = ("exits", "exits_after_noise", "never_listens")
+START_FAULTS = ("exits", "exits_after_noise", "noisy", "never_listens")
 STATE_FAULTS = (
     "never_healthy",
     "ignores_sigterm",
+    "hangs_on_ingest",
     "fell_back_lie",
     "other_requested_mode",
     "loses_document",

@@ -119,6 +119,8 @@ class ScriptedDaemon:
                     return
                 del self._brains[brain_id]
                 await exchange.raw(b"HTTP/1.1 204 X\r\n\r\n")
+            case ("POST", ["ingest", "file"]) if self._fault == "hangs_on_ingest":
+                await asyncio.sleep(3600)
             case ("POST", ["ingest", "file"]):
                 await exchange.json(self._ingest(brain, request.json()))
             case ("POST", ["search"]):
@@ -214,7 +216,7 @@ def _events(found: dict[str, Any], top_k: int) -> list[Event]:
     chunks, trace = found["chunks"], found["trace"]
     retrieve = {"chunks": chunks, "topK": top_k, "mode": trace["effectiveMode"], "trace": trace}
     answer = chunks[0]["text"] if chunks else "No information available."
-    deltas = [("answer_delta", {"text": word}) for word in re.findall(r"\S+\s*", answer)]
+    deltas = [("answer_delta", {"text": word}) for word in re.findall(r"[^ ]+ *", answer)]
     cited = [
         ("citation", {key: chunk[key] for key in ("chunkId", "path", "score")})
         for chunk in chunks[:1]
@@ -229,7 +231,7 @@ async def _main() -> int:
     parser.add_argument("--on", default="")
     parser.add_argument("--note", type=Path)
     options = parser.parse_args()
-    if options.fault == "exits_after_noise":
+    if options.fault in ("exits_after_noise", "noisy"):
         sys.stderr.write("noise " * (1 << 18))
     if options.fault in ("exits", "exits_after_noise"):
         sys.stderr.write("scripted: no reason to live\n")

@@ -1,5 +1,6 @@
 """Daemons as processes: whose they are, what they see, and that none outlives the harness."""
 
+import json
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 
 from tests.conftest import PROGRAM, Ended, processes_of
@@ -83,6 +85,39 @@ def test_an_interrupted_run_writes_its_result(
     assert "scripted: 7/12 " in out
     assert "interrupted" in err
     assert not processes_of(folder)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("stage", ["build", "start", "seeding"])
+def test_a_run_may_be_ended_at_any_stage(
+    *,
+    scripted: Scripted,
+    dataset: Path,
+    environment: dict[str, str],
+    stage: str,
+    number: signal.Signals,
+) -> None:
+    folder = dataset.parent
+    marker = folder / "reached"
+    reached = f"touch {marker}; exec sleep 1000"
+    fault = {"build": "", "start": "never_listens", "seeding": "hangs_on_ingest"}[stage]
+    sdk = scripted(fault, first=f"touch {marker}")
+    if stage == "build":
+        command = ["sh", "-c", f"{reached}; : {folder}"]
+        build = f'[build]\ncommand = {json.dumps(command)}\ninputs = ["*.jsonl"]\n'
+        sdk.write_text(sdk.read_text() + build)
+    with _hanging_run(sdk, dataset, environment) as run:
+        assert _until(marker.exists)
+        time.sleep(0.5)
+        started = psutil.Process(run.pid).children(recursive=True)
+        assert started
+        run.send_signal(number)
+        _, err = run.communicate(timeout=20)
+        assert _until(lambda: not any(child.is_running() for child in started), 2)
+    if number is not signal.SIGKILL:
+        assert run.returncode == 130, err
+        result = Ended(130, "", err, folder).result
+        assert (result["counts"]["not_run"], result["mean_score"]) == (12, None)
 
 
 def test_a_second_interrupt_does_not_break_off_the_result(

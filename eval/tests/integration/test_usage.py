@@ -2,6 +2,8 @@
 
 import json
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -80,6 +82,24 @@ def test_a_taken_port_is_named_with_its_owner(memconform: Call) -> None:
     assert f"port {port} is taken by " in ended.err
     assert "(pid " in ended.err
     assert ended.result["counts"]["not_run"] == 20
+
+
+def test_a_port_that_another_healthy_daemon_has_is_taken(
+    memconform: Call, scripted: Scripted, dataset: Path
+) -> None:
+    command = [sys.executable, "-m", "memconform.fakes.scripted", "--addr", "127.0.0.1:0"]
+    other = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        port = other.stdout.readline().rpartition(":")[2].strip() if other.stdout else ""
+        ended = memconform(
+            *("run", "--sdk", scripted(), "--dataset", dataset, *_EXACT, "--mode", "bm25"),
+            *("--seed-reference-brain", "--port", port),
+        )
+    finally:
+        other.terminate()
+        other.communicate()
+    assert (ended.code, ended.result["incident"]["code"]) == (3, "port_taken")
+    assert f"(pid {other.pid})" in ended.err
 
 
 def test_a_build_that_fails_shows_the_tail_of_its_log(

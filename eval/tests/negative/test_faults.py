@@ -1,5 +1,6 @@
 """Every way in which a daemon can fail a question, and the verdict in which that ends."""
 
+import json
 import shlex
 import subprocess
 import sys
@@ -40,6 +41,15 @@ def test_a_failed_question_can_be_repeated_by_its_curl_line(
         daemon.communicate()
     assert "HTTP/1.1 500" in repeated.stdout
     assert '"detail": "boom"' in repeated.stdout
+
+
+def test_a_daemon_that_logs_a_megabyte_is_not_held_up_by_it(
+    memconform: Call, scripted: Scripted, dataset: Path
+) -> None:
+    ended = _run(memconform, scripted("noisy"), dataset, "search-retrieve-only")
+    assert (ended.code, ended.result["passed"]) == (0, 12)
+    [log] = (ended.folder / "results" / "runs").glob("*/daemon.log")
+    assert log.stat().st_size > 1_000_000
 
 
 def test_a_good_daemon_passes_every_question(
@@ -122,12 +132,19 @@ def test_one_bad_question_is_not_measured_and_the_rest_is(
     assert "11/12 pass_rate=0.9167" in ended.out
 
 
-@pytest.mark.parametrize("fault", ["crlf", "cr", "bom", "byte_by_byte", "noise"])
+@pytest.mark.parametrize("fault", ["", "crlf", "cr", "bom", "byte_by_byte", "noise"])
 def test_what_event_streams_allow_is_scored_as_plain_lines_are(
     memconform: Call, scripted: Scripted, dataset: Path, fault: str
 ) -> None:
+    """Line ends, a byte order mark, UTF-8 in pieces, and what only looks like a line end."""
+    secret = f"word{STRUCK}x"
+    strange = f"{secret} caf\u00e9 \u2028 \u2029 \u0085 \U0001f511 end"
+    rows = [json.loads(line) for line in dataset.read_text().splitlines()]
+    rows[STRUCK]["reference_answer"] = f"The secret of box{STRUCK} is {strange}"
+    rows[STRUCK]["expected_substrings"] = [strange]
+    dataset.write_text("".join(json.dumps(row) + "\n" for row in rows))
     ended = _run(memconform, scripted(fault), dataset, "ask-basic")
-    assert ended.question["answer"] == f"The secret of box{STRUCK} is word{STRUCK}x"
+    assert ended.question["answer"] == f"The secret of box{STRUCK} is {strange}"
     assert (ended.code, ended.result["passed"]) == (0, 12)
 
 
