@@ -1,6 +1,7 @@
 """From what the user calls an SDK to the runner that serves it."""
 
 import importlib
+import sys
 import tomllib
 from pathlib import Path
 
@@ -94,6 +95,8 @@ def find_runner(reference: str, folder: Path) -> SdkRunner:
 
 def _plugin(reference: str) -> SdkRunner:
     module, _, attribute = reference.partition(":")
+    # As `python -m` does: a module of the working folder is found without being installed.
+    sys.path.insert(0, str(working_folder()))
     try:
         runner = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
