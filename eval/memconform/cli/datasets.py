@@ -10,7 +10,7 @@ from memconform.cli.options import json_file, json_target
 from memconform.datasets.lint import LintReport, lint
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.errors import ExitCode
-from memconform.runs.seeding import corpus_documents, reference_documents
+from memconform.runs.corpus import corpus_documents, reference_documents
 
 
 @click.group("datasets")

@@ -31,12 +31,13 @@ from memconform.datasets.selection import Selected, Selection, select
 from memconform.errors import ExitCode, UsageError, gravest
 from memconform.reports.console import ConsoleReport
 from memconform.reports.machine import banner, write_report
+from memconform.runs.corpus import corpus_digest
 from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished
 from memconform.runs.journal import read_header
 from memconform.runs.plan import Plan, Settings
 from memconform.runs.results import RunReport
-from memconform.runs.seeding import corpus_digest, refuse_foreign_brain
+from memconform.runs.seeding import refuse_foreign_brain
 from memconform.runs.store import find_journal
 from memconform.scenarios import SCENARIOS
 from memconform.scoring.scorer import ExactScorer

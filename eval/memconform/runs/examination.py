@@ -14,8 +14,9 @@ from memconform.contract.wire import Mode, Profile
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError, ExitCode, MemconformError
+from memconform.runs.corpus import Document
 from memconform.runs.preflight import read_version
-from memconform.runs.seeding import Document, seed
+from memconform.runs.seeding import seed
 from memconform.scenarios import SCENARIOS
 from memconform.scenarios.outcome import Retrieval, refuse_fallback
 

@@ -8,8 +8,9 @@ from memconform.contract.core import SearchRequest, Version
 from memconform.contract.wire import CONTRACT_VERSION, Mode
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError, UsageError
+from memconform.runs.corpus import corpus_documents, reference_documents
 from memconform.runs.plan import Plan
-from memconform.runs.seeding import Seeded, corpus_documents, reference_documents, seed, settled
+from memconform.runs.seeding import Seeded, seed, settled
 from memconform.scenarios.outcome import Retrieval, refuse_fallback
 
 

@@ -2,14 +2,11 @@
 
 import asyncio
 import base64
-import hashlib
-import mimetypes
 import re
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 
 import structlog
 
@@ -18,14 +15,11 @@ from memconform.client.failures import CallError, DaemonFailedError
 from memconform.contract.core import Brain, Filters, Ingested, IngestFile, SearchRequest
 from memconform.contract.wire import Mode
 from memconform.daemons.runner import SdkRunner
-from memconform.datasets.model import Dataset
 from memconform.errors import DaemonError, UsageError
+from memconform.runs.corpus import Document
 from memconform.runs.results import SeedRecord
 
 _log = structlog.get_logger()
-
-CONTENT_LIMIT = 8 * 2**20
-"""The contract's limit of one document, in bytes."""
 
 _BATCH_DOCUMENTS = 256
 _BATCH_BYTES = 4 * 2**20
@@ -36,92 +30,11 @@ _WORD = re.compile(r"[^\W_]{2,}")
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    path: str
-    content: bytes
-    content_type: str
-
-
-@dataclass(frozen=True, slots=True)
 class Seeded:
     """A brain that was filled, and proven to hold what went in."""
 
     record: SeedRecord
     paths: frozenset[str]
-
-
-def reference_documents(dataset: Dataset) -> Iterator[Document]:
-    """One document a row that has a reference answer, whichever rows are asked.
-
-    Raises:
-        UsageError: where no row has one.
-    """
-    empty = True
-    for row, question in enumerate(dataset, start=1):
-        if question.reference_answer is not None:
-            empty = False
-            name = re.sub(r"[^A-Za-z0-9.-]+", "-", question.id)[:80]
-            content = question.reference_answer.encode()
-            yield Document(f"reference/{row:06}-{name}.md", content, "text/markdown")
-    if empty:
-        raise UsageError(
-            f"{dataset.path}: no row has a reference_answer to seed a brain from",
-            code="nothing_to_seed",
-            hint="give --corpus DIR, or add reference_answer",
-        )
-
-
-def corpus_documents(folder: Path) -> Iterator[Document]:
-    """Every file below `folder`, but for links and names with a leading dot or underscore.
-
-    The contract keeps `_…` documents out of every index.
-
-    Raises:
-        UsageError: where the folder is missing or empty, or a file is too large.
-    """
-    files = [path for path in sorted(folder.rglob("*")) if _belongs(path, folder)]
-    if not files:
-        raise UsageError(
-            f"{folder} holds no document (links are not followed)"
-            if folder.is_dir()
-            else f"{folder} is no folder",
-            code="corpus_empty",
-            hint="check --corpus",
-        )
-    for path in files:
-        size = path.stat().st_size
-        if size > CONTENT_LIMIT:
-            raise UsageError(
-                f"{path} has {size} bytes; a document may have {CONTENT_LIMIT}",
-                code="document_too_large",
-                hint="split the file",
-            )
-    for path in files:
-        kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-        try:
-            path.name.encode()
-            yield Document(path.relative_to(folder).as_posix(), path.read_bytes(), kind)
-        except (OSError, UnicodeEncodeError) as error:
-            raise UsageError(
-                f"{str(path)!r}: {getattr(error, 'strerror', None) or 'the name is not UTF-8'}",
-                code="document_unreadable",
-                hint="mend or remove the file",
-            ) from error
-
-
-def corpus_digest(folder: Path) -> str:
-    """SHA-256 over the paths and contents of a corpus; raises as `corpus_documents` does."""
-    digest = hashlib.sha256()
-    for document in corpus_documents(folder):
-        content = hashlib.sha256(document.content).hexdigest()
-        digest.update(f"{document.path}\0{content}\0".encode())
-    return digest.hexdigest()
-
-
-def _belongs(path: Path, folder: Path) -> bool:
-    hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-    indexed = not (hidden or path.name.startswith("_"))
-    return indexed and path.is_file() and not path.is_symlink()
 
 
 def refuse_foreign_brain(runner: SdkRunner, brain: str, *, allowed: bool) -> None:
