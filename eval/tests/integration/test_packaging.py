@@ -22,4 +22,4 @@ def test_a_wheel_holds_the_package_its_datasets_and_nothing_else(tmp_path: Path)
     assert zipfile.ZipFile(wheel).read("memconform/datasets/shipped/smoke.jsonl") == smoke
     assert "memconform/daemons/guard.py" in names
     corpus = [name for name in names if name.startswith("memconform/datasets/shipped/lme/corpus/")]
-    assert len(corpus) == 160
+    assert len(corpus) == 212
