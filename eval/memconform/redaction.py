@@ -3,8 +3,9 @@
 import json
 import re
 from functools import cache
+from typing import Any
 
-_SHORTEST = 4
+SHORTEST = 8
 """A shorter value is no secret, and hiding it would blot out ordinary text."""
 
 MASK = "(hidden)"
@@ -13,9 +14,9 @@ _secrets: set[str] = set()
 _NAMES = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 
 
-def hide(secret: str) -> None:
-    """Keep `secret` out of everything that is written from now on."""
-    if len(secret) >= _SHORTEST:
+def hide(secret: str, *, shortest: int = SHORTEST) -> None:
+    """Keep `secret` out of everything that is written from now on, if it is long enough."""
+    if len(secret) >= shortest:
         # Also as it stands inside JSON, where quotes and other letters are escaped.
         _secrets.update((secret, json.dumps(secret)[1:-1]))
         _secrets.add(json.dumps(secret, ensure_ascii=False)[1:-1])
@@ -46,6 +47,22 @@ def redact(text: str) -> str:
     if _pattern() is None:
         return text
     return redact_bytes(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
+
+
+def redact_values(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
+    """`value` with every secret masked in its strings; keys and what is no string stay.
+
+    Masking the finished JSON instead could break its syntax, or its keys.
+    """
+    if _pattern() is None:
+        return value
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        return {key: redact_values(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [redact_values(each) for each in value]
+    return value
 
 
 def forget() -> None:

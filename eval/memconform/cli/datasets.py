@@ -47,7 +47,7 @@ def lint_command(
     source = corpus_documents(folder) if folder else reference_documents(opened)
     documents = {each.path: each.content.decode("utf-8", "replace") for each in source}
     report = lint(opened, documents)
-    lucky = max_chance is not None and report.chance is not None and report.chance > max_chance
+    lucky = max_chance is not None and report.chance is not None and not report.chance <= max_chance
     if json_file != "-":
         _show(report)
         if lucky:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.options import configure_logs, log_level, request_headers
+from memconform.cli.options import cancel_on_signals, configure_logs, log_level, request_headers
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.errors import ExitCode, gravest
 from memconform.redaction import redact
@@ -35,6 +35,7 @@ def command(sdk: str, header: tuple[str, ...], log_level: str) -> ExitCode:
 
 
 async def _examine(sdk: str, headers: dict[str, str]) -> ExitCode:
+    cancel_on_signals()
     runner = find_runner(sdk, working_folder())
     failures: list[ExitCode] = []
     with tempfile.TemporaryDirectory(prefix="memconform-") as folder:

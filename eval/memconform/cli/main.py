@@ -63,13 +63,16 @@ def main() -> None:
         # Our commands return their code; it is click that exits, where its output is closed.
         _end_without_output()
     except click.ClickException as error:
-        error.show()
+        with suppress(OSError):
+            error.show()
         raise SystemExit(int(ExitCode.USAGE)) from None
     except MemconformError as error:
         _end(error.render(), error.exit_code)
     except (click.Abort, KeyboardInterrupt, CancelledError):
         _end("interrupted", ExitCode.INTERRUPTED)
-    except Exception:  # noqa: BLE001 - whatever it is, it must not end in 1
+    except Exception as error:  # noqa: BLE001 - whatever it is, it must not end in 1
+        if isinstance(error, OSError) and error.filename is not None:
+            _end(f"path_unusable: {error.filename!r}: {error.strerror}", ExitCode.USAGE)
         _end(
             f"{traceback.format_exc()}internal_error: this is a fault of memconform, not of a"
             " daemon\n  try: report it with the lines above",

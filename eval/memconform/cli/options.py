@@ -1,11 +1,13 @@
 """Options that several verbs share."""
 
+import asyncio
 import codecs
 import json
 import logging
 import math
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -75,15 +77,21 @@ def request_headers(given: Sequence[str]) -> dict[str, str]:
         UsageError: for what is no header.
     """
     headers = {}
-    token = os.environ.get(TOKEN_VARIABLE)
+    token = os.environ.get(TOKEN_VARIABLE, "").strip()
     if token:
-        hide(token)
+        hide(token, shortest=4)
+        if not _is_header_value(token):
+            raise UsageError(
+                f"{TOKEN_VARIABLE} holds what no header can",
+                code="bad_header",
+                hint="a token is printable ASCII",
+            )
         headers["Authorization"] = f"Bearer {token}"
     for text in given:
         name, colon, value = (part.strip() for part in text.partition(":"))
         hide(value)
         hide(value.rpartition(" ")[2])
-        if not colon or not _HEADER_NAME.fullmatch(name) or not value.isprintable():
+        if not colon or not _HEADER_NAME.fullmatch(name) or not _is_header_value(value):
             raise UsageError(
                 f"--header {name} is no header",
                 code="bad_header",
@@ -91,6 +99,25 @@ def request_headers(given: Sequence[str]) -> dict[str, str]:
             )
         headers[name] = value
     return headers
+
+
+def cancel_on_signals() -> None:
+    """Let the first Ctrl-C or SIGTERM end the run with its results; more of them change nothing.
+
+    Without that, a second one would break off the writing of the results.
+    """
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+    def cancel_once() -> None:
+        if task is not None and not task.cancelling():
+            task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, cancel_once)
+
+
+def _is_header_value(value: str) -> bool:
+    return value.isascii() and value.isprintable()
 
 
 def read_floors(given: Sequence[str]) -> tuple[Floor, ...]:

@@ -7,6 +7,7 @@ import click
 
 from memconform.cli.options import (
     floors,
+    json_file,
     json_target,
     output,
     read_floors,
@@ -23,13 +24,13 @@ from memconform.runs.store import find_journal
 @click.command("rescore", context_settings={"show_default": True})
 @click.argument("result")
 @click.option(
-    "--dataset", metavar="SET", help="Another version of the dataset, with the same questions."
+    "--dataset",
+    metavar="SET",
+    help="Another version of the dataset, with the same ids in the same order.",
 )
 @floors
 @output
-@click.option(
-    "--json", "json_file", metavar="FILE", help="Write the result there too; - is stdout."
-)
+@json_file
 @click.option("--quiet", is_flag=True, help="No table.")
 @schema(RunReport)
 def command(  # noqa: PLR0917 - one parameter a flag

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import signal
 import sys
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import click
 
 from memconform.cli.options import (
     SECONDS,
+    cancel_on_signals,
     configure_logs,
     floors,
     json_file,
@@ -128,7 +128,7 @@ class _Options:
     "--corpus",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Recreate the brain from the files of a folder; the name of a shipped set is its corpus.",
+    help="Recreate the brain from the files of a folder; the dataset's own name is its corpus.",
 )
 @click.option("--concurrency", type=click.IntRange(1, 256), default=1, help="Questions in flight.")
 @click.option("--timeout", type=SECONDS, default=120.0, help="Seconds for a whole question.")
@@ -145,7 +145,8 @@ class _Options:
 @click.option(
     "--resume",
     metavar="RUN",
-    help="Go on from a run that was cut short, a run id or its folder; what it measured is kept.",
+    help="Go on from a run that was cut short, a run id or its folder; what it measured is kept,"
+    " what it did not is asked again.",
 )
 @click.option(
     "--header",
@@ -169,7 +170,7 @@ def command(**flags: object) -> ExitCode:
 
 
 async def _run(options: _Options) -> ExitCode:
-    _cancel_on_signals()
+    cancel_on_signals()
     selected = _selected(options)
     runners = [find_runner(reference, working_folder()) for reference in options.sdk]
     plans = [_plan(options, selected, runner, n) for n, runner in enumerate(runners)]
@@ -189,21 +190,6 @@ async def _run(options: _Options) -> ExitCode:
             with json_target(options.json_file) as target:
                 write_report(target, [end.result for end in finished], code)
     return code
-
-
-def _cancel_on_signals() -> None:
-    """Let the first Ctrl-C or SIGTERM end the run with its results; more of them change nothing.
-
-    Without that, a second one would break off the writing of the results.
-    """
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-
-    def cancel_once() -> None:
-        if task is not None and not task.cancelling():
-            task.cancel()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, cancel_once)
 
 
 def _selected(options: _Options) -> Selected:
@@ -293,7 +279,7 @@ def _plan(options: _Options, selected: Selected, runner: SdkRunner, index: int) 
         ),
         headers=request_headers(options.header),
         command=tuple(part.encode("utf-8", "replace").decode() for part in sys.argv),
-        resumed=_resumed(options, settings),
+        resumed=_resumed(options, settings, runner.name),
     )
 
 
@@ -301,7 +287,7 @@ def _digest_name(corpus: Path | None) -> str | None:
     return None if corpus is None else f"corpus:{corpus_digest(corpus)}"
 
 
-def _resumed(options: _Options, settings: Settings) -> Path | None:
+def _resumed(options: _Options, settings: Settings, sdk: str) -> Path | None:
     """The journal to go on from.
 
     Raises:
@@ -310,12 +296,13 @@ def _resumed(options: _Options, settings: Settings) -> Path | None:
     if options.resume is None:
         return None
     journal = find_journal(options.output, options.resume)
-    if read_header(journal).settings_sha256 != settings.digest():
+    header = read_header(journal)
+    if header.sdk != sdk or header.settings_sha256 != settings.digest():
         raise UsageError(
             f"{journal.parent} was run with other settings",
             code="resume_mismatch",
-            hint="its manifest.json shows them: dataset, selection, scenario, mode, k's, seeding,"
-            " the daemon's build and the contract must be the same",
+            hint="its manifest.json shows them: SDK, dataset, selection, scenario, mode, k's,"
+            " seeding, the daemon's build and the contract must be the same",
         )
     return journal
 

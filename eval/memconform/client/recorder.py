@@ -14,6 +14,8 @@ BODY_LIMIT = 256 * 1024
 TOKEN_VARIABLE = "MEMCONFORM_AUTH_TOKEN"  # noqa: S105 - a variable's name
 _HIDDEN_HEADERS = ("authorization", "cookie", "proxy-authorization", "x-api-key")
 _OWN_HEADERS = ("content-type", "x-confirm-delete")
+_CURLS_OWN = ("host", "accept", "accept-encoding", "connection", "user-agent", "content-length")
+"""What curl sends by itself, or what means nothing to a daemon."""
 
 
 @dataclass(slots=True)
@@ -42,8 +44,10 @@ class Exchange:
         for name, value in request.headers.items():
             if name in _OWN_HEADERS:
                 parts += ["-H", shlex.quote(f"{name}: {value}")]
-            elif name == "authorization":
+            elif name == "authorization" and value.startswith("Bearer "):
                 parts += ["-H", f'"Authorization: Bearer ${TOKEN_VARIABLE}"']
+            elif name not in _CURLS_OWN:
+                parts += ["-H", shlex.quote(f"{name}: {_shown(name, value)}")]
         if request.content:
             parts += ["--data-raw", shlex.quote(request.content.decode("utf-8", "replace"))]
         return " ".join(parts)

@@ -16,7 +16,7 @@ from memconform.contract.core import Health, Version
 from memconform.daemons.build import build_hash, ensure_built
 from memconform.daemons.manifest import Manifest
 from memconform.daemons.ports import free_port, is_open, listener, listens, wait_closed
-from memconform.daemons.process import DaemonProcess
+from memconform.daemons.process import DaemonProcess, finish
 from memconform.daemons.resources import RUN_ID_VARIABLE, Resources, Sampler, end_strays
 from memconform.daemons.runner import Launch, Progress, SdkRunner
 from memconform.errors import DaemonError
@@ -89,20 +89,30 @@ class ManifestRunner(SdkRunner):
         try:
             yield daemon
         finally:
-            await daemon.close()
-            await process.stop()
-            if strays := await asyncio.to_thread(end_strays, launch.run_id):
-                raise DaemonError(
-                    f"{self.name} was stopped, and left {', '.join(strays)} running",
-                    code="daemon_left_over",
-                    hint="they were ended; a daemon keeps its children in its process group",
-                )
-            if not await wait_closed(launch.host, port, seconds=2):
-                raise DaemonError(
-                    f"{self.name} was stopped, but port {port} is still served by {listener(port)}",
-                    code="daemon_left_over",
-                    hint="end that process by hand",
-                )
+            await finish(self._end(daemon, process, launch, port))
+
+    async def _end(
+        self, daemon: _ManagedDaemon, process: DaemonProcess, launch: Launch, port: int
+    ) -> None:
+        """Stop the daemon; raises DaemonError where anything of it stays."""
+        await daemon.close()
+        await process.stop()
+        if strays := await asyncio.to_thread(end_strays, launch.run_id):
+            raise DaemonError(
+                f"{self.name} was stopped, and left {', '.join(strays)} running",
+                code="daemon_left_over",
+                hint="they were ended; a daemon keeps its children in its process group",
+            )
+        if not await wait_closed(launch.host, port, seconds=2):
+            raise DaemonError(
+                f"{self.name} was stopped, but port {port} is still served by {listener(port)}",
+                code="daemon_left_over",
+                hint="end that process by hand",
+            )
+
+    async def _abandon(self, process: DaemonProcess, launch: Launch) -> None:
+        await process.stop()
+        await asyncio.to_thread(end_strays, launch.run_id)
 
     async def _start(self, launch: Launch) -> tuple[DaemonProcess, int]:
         """Start and wait until ready; a port lost to another process is replaced."""
@@ -119,13 +129,12 @@ class ManifestRunner(SdkRunner):
             try:
                 return process, await self._await_ready(process, launch, port)
             except DaemonError as error:
-                await process.stop()
-                await asyncio.to_thread(end_strays, launch.run_id)
+                await finish(self._abandon(process, launch))
                 lost = _BIND_FAILED.search(error.excerpt) is not None
                 if not lost or launch.port or attempt == _BIND_ATTEMPTS:
                     raise
             except BaseException:
-                await process.stop()
+                await finish(self._abandon(process, launch))
                 raise
         raise AssertionError("unreachable")
 

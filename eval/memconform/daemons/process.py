@@ -4,10 +4,10 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import psutil
 import structlog
@@ -126,6 +126,22 @@ async def _read_report(guard: asyncio.subprocess.Process) -> tuple[str, str, str
     """The next line that the guard reports, as its first word, a space and the rest."""
     line = await guard.stdout.readline() if guard.stdout else b""
     return line.decode().strip().partition(" ")
+
+
+async def finish(work: Coroutine[Any, Any, None]) -> None:
+    """Await `work` to its end, whatever cancels us meanwhile; the cancellation is raised then."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            cancelled = error
+        except Exception:  # noqa: BLE001 - raised below, as the task's own result
+            break
+    task.result()
+    if cancelled is not None:
+        raise cancelled
 
 
 def _started_at(pid: int) -> float | None:

@@ -1,10 +1,11 @@
 """A daemon that already runs."""
 
 import asyncio
+import base64
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import httpx
 
@@ -32,6 +33,16 @@ class _RunningDaemon:
         return None
 
 
+def _credentials(netloc: str) -> list[str]:
+    """What of `user:password@host` is secret, in every form in which it may show up."""
+    userinfo, at, _ = netloc.rpartition("@")
+    if not at:
+        return []
+    plain = unquote(userinfo)
+    basic = base64.b64encode(plain.encode()).decode()
+    return [basic, userinfo, plain, *userinfo.split(":"), *plain.split(":")]
+
+
 class UrlRunner(SdkRunner):
     owned = False
 
@@ -50,8 +61,8 @@ class UrlRunner(SdkRunner):
                 code="bad_url",
                 hint="write url:http://127.0.0.1:PORT",
             )
-        if parts.password:
-            hide(parts.password)
+        for secret in _credentials(parts.netloc):
+            hide(secret, shortest=4)
         self.url = url.rstrip("/")
         self.name = re.sub(r"[^a-z0-9]+", "-", f"url-{parts.netloc.rpartition('@')[2]}".lower())
 

@@ -41,7 +41,7 @@ class Question(BaseModel):
     question: NonBlank
     question_date: Annotated[str, AfterValidator(_moment)] | None = None
     """`YYYY-MM-DD` or RFC 3339: the day on which the question is asked."""
-    expected_substrings: list[NonBlank] = Field(default_factory=list)
+    expected_substrings: list[NonBlank] = Field(default_factory=list, max_length=16)
     match: Literal["any", "all"] = "any"
     word: bool = False
     """Whether an expected string must stand as whole words: "Au" is not in "August"."""

@@ -26,6 +26,13 @@ from memconform.scoring.verdicts import Verdict
 _VERDICT_STYLE = {Verdict.CORRECT: "green", Verdict.INCORRECT: "red", Verdict.ABSTAINED: "yellow"}
 
 
+class _StandardError(Console):
+    """Goes quiet where nobody reads any more; rich itself would end the program, and the run."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+
+
 class ConsoleReport:
     """Listens to one run's events; writes to standard error, where a report is no data.
 
@@ -34,7 +41,7 @@ class ConsoleReport:
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet
-        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._console = _StandardError(stderr=True, highlight=False, soft_wrap=True)
         self._digest = Digest()
         self._progress = Progress(
             TextColumn("{task.description}"),

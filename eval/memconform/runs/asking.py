@@ -17,6 +17,7 @@ from memconform.client.recorder import Exchange, recorded
 from memconform.daemons.runner import Daemon
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError, MemconformError
+from memconform.redaction import redact
 from memconform.runs.fold import fold
 from memconform.runs.journal import (
     AnswerRecord,
@@ -225,7 +226,9 @@ class Asker:
     def _judged(
         self, row: int, attempt: int, question: Question, outcome: Outcome
     ) -> list[StageRecord]:
-        score = self._scorer.score(question, outcome.text, self._scenario.text_kind)
+        # As it will be stored, so that scoring it anew gives the same.
+        text = redact(outcome.text)
+        score = self._scorer.score(question, text, self._scenario.text_kind)
         return [
             RetrievalRecord(
                 row=row,
@@ -251,7 +254,7 @@ class Asker:
             AnswerRecord(
                 row=row,
                 attempt=attempt,
-                text=outcome.text,
+                text=text,
                 citations=[
                     CitedChunk(chunk_id=cited.chunk_id, path=cited.path, score=cited.score)
                     for cited in outcome.citations

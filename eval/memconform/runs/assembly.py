@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import IO
 
 from memconform import __version__
-from memconform.redaction import redact
+from memconform.redaction import redact_values
 from memconform.runs.asking import is_applicable
 from memconform.runs.fold import fold, unasked
 from memconform.runs.journal import Header, Journal
@@ -59,15 +59,15 @@ class Assembly:
             "sdk": self._sdk,
         } | self._provenance.model_dump()
         with replacing(folder.path / "manifest.json") as file:
-            text = json.dumps(manifest, indent=1, ensure_ascii=False)
-            file.write(redact(text).encode() + b"\n")
+            text = json.dumps(redact_values(manifest), indent=1, ensure_ascii=False)
+            file.write(text.encode() + b"\n")
 
     def journal_header(self) -> Header:
         settings = self._plan.settings
         return Header(
             run_id=self._run_id,
             sdk=self._sdk,
-            dataset_path=str(self._plan.selected.dataset.path),
+            dataset_path=str(self._plan.selected.dataset.path.resolve()),
             settings=settings,
             settings_sha256=settings.digest(),
         )
@@ -158,7 +158,7 @@ class Assembly:
     def _provenance(self) -> Provenance:
         settings = self._plan.settings
         return Provenance(
-            dataset_path=str(self._plan.selected.dataset.path),
+            dataset_path=str(self._plan.selected.dataset.path.resolve()),
             dataset_sha256=settings.dataset_sha256,
             git_revision=_git_revision(),
             harness_version=__version__,
@@ -174,8 +174,9 @@ class Assembly:
 
 def _write_result(target: IO[bytes], summary: RunSummary, questions: IO[bytes]) -> None:
     """The summary's object, opened again for the list of questions, one a line."""
-    head = json.dumps(summary.model_dump(mode="json"), indent=1, ensure_ascii=False)
-    target.write(redact(head).removesuffix("\n}").encode() + b',\n "questions": [')
+    told = redact_values(summary.model_dump(mode="json"))
+    head = json.dumps(told, indent=1, ensure_ascii=False)
+    target.write(head.removesuffix("\n}").encode() + b',\n "questions": [')
     separator = b"\n"
     for line in questions:
         target.write(separator + line.rstrip(b"\n"))

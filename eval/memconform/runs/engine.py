@@ -75,7 +75,12 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
     assembly.write_manifest(folder)
     journal = Journal(folder.journal, assembly.journal_header())
     if plan.resumed is not None:
-        journal.adopt(plan.resumed)
+        try:
+            journal.adopt(plan.resumed)
+        except MemconformError:
+            journal.close({"ended": "not resumed"})
+            folder.remove()
+            raise
     facts = _Facts()
     halted: MemconformError | None = None
     yield RunStarted(

@@ -25,10 +25,11 @@ _WORDS = (
     ("kiln", "The kiln in the yard holds forty bowls."),
     ("mule", "A mule named Pepper carries the post uphill."),
 )
+_PATHS = frozenset(f"raw/{name}.md" for name, _ in _WORDS)
 _QUESTION = "Who carries the post uphill?"
 _EXPECTED = "Pepper"
-_ANSWERED = ("http_", "mode_not_served", "reader_failed")
-"""Codes of failures that the daemon told of itself; others say that it is away or stuck."""
+_ANSWERED = ("http_4", "mode_not_served", "index_incomplete", "not_searchable", "contract_version")
+"""Codes of failures that show what the daemon does; others say that it is away or broken."""
 
 
 class RefutedClaimError(MemconformError):
@@ -96,6 +97,8 @@ async def _tried(name: str, attempt: Callable[[], Awaitable[str]]) -> Step:
     with recorded() as exchanges:
         try:
             return Step(name, await attempt())
+        except DaemonError as error:
+            return Step(name, error=_measured(error) if error.code in _ANSWERED else error)
         except MemconformError as error:
             return Step(name, error=error)
         except CallError as error:
@@ -105,6 +108,10 @@ async def _tried(name: str, attempt: Callable[[], Awaitable[str]]) -> Step:
             return Step(
                 name, error=failed(error.message, code=error.code, hint=hint, excerpt=error.body)
             )
+
+
+def _measured(error: DaemonError) -> RefutedClaimError:
+    return RefutedClaimError(error.message, code=error.code, hint=error.hint, excerpt=error.excerpt)
 
 
 class _Examination:
@@ -139,6 +146,11 @@ class _Examination:
             request = SearchRequest(query=_QUESTION, top_k=3, mode=mode)
             answer, timings = await self._client.search(self._brain, request)
             refuse_fallback(self._settings(mode), answer.trace)
+            for chunk in answer.chunks:
+                if chunk.path not in _PATHS:
+                    raise ContractViolatedError(
+                        "foreign_chunk", f"{chunk.path} was retrieved, and never ingested"
+                    )
             _refuse_without(_EXPECTED, answer.chunks[0].text if answer.chunks else "", "the top")
             return f"served as {answer.trace.effective_mode.value}, {timings.done_ms:.1f} ms"
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 
 from memconform.errors import ResultsError
-from memconform.redaction import redact_bytes
+from memconform.redaction import redact_bytes, redact_values
 from memconform.runs.plan import Settings
 from memconform.runs.results import CallTimings, CitedChunk, Failure, RankedChunk, Record
 from memconform.scoring.verdicts import Verdict
@@ -91,16 +91,15 @@ class Journal:
         # A thread, because an fsync of some milliseconds would show up in the latencies.
         self._syncer = threading.Thread(target=self._sync_often, name="journal-fsync", daemon=True)
         self._syncer.start()
-        self._append(header.model_dump_json().encode() + b"\n")
+        self._append(_line(header.model_dump(mode="json")))
 
     def write(self, row: int, records: list[StageRecord]) -> None:
         """Append the records of one attempt at a question."""
-        data = b"".join(record.model_dump_json().encode() + b"\n" for record in records)
+        data = b"".join(_line(record.model_dump(mode="json")) for record in records)
         self._places.setdefault(row, []).append(self._offset)
         self._append(data)
 
     def _append(self, data: bytes) -> None:
-        data = redact_bytes(data)
         try:
             if self._sync_error is not None:
                 raise self._sync_error
@@ -131,13 +130,17 @@ class Journal:
         return len(self._places.get(row, ()))
 
     def adopt(self, earlier: Path) -> None:
-        """Take over every complete attempt of another journal.
+        """Take over every attempt of another journal that was measured.
+
+        What was not is asked again: an outage must not stay in every later result.
 
         Raises:
             ResultsError: where it cannot be read.
         """
         for records in read_attempts(earlier):
-            self.write(records[-1].row, records)
+            judgement = records[-1]
+            if isinstance(judgement, JudgementRecord) and judgement.verdict.measured:
+                self.write(judgement.row, records)
 
     def keep_beside(self, name: str, data: bytes) -> None:
         """Write a file of its own beside the journal, for what is too large for a record."""
@@ -164,7 +167,7 @@ class Journal:
         self._closing.set()
         self._syncer.join()
         try:
-            self._append(json.dumps({"stage": "footer", **footer}).encode() + b"\n")
+            self._append(_line({"stage": "footer", **footer}))
             os.fsync(self._file.fileno())
         except OSError as error:
             raise self._unwritable(error) from error
@@ -178,6 +181,10 @@ class Journal:
             hint="check free space and permissions of the results folder; what was measured"
             f" so far is in {self.path}",
         )
+
+
+def _line(record: dict[str, Any]) -> bytes:
+    return json.dumps(redact_values(record), ensure_ascii=False).encode() + b"\n"
 
 
 def read_header(path: Path) -> Header:

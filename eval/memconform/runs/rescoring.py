@@ -1,5 +1,6 @@
 """Scoring stored answers anew, without a daemon."""
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,7 +11,8 @@ from pydantic import ValidationError
 from memconform.datasets.model import Question
 from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import Selected
-from memconform.errors import MemconformError, ResultsError, UsageError
+from memconform.errors import ResultsError, UsageError
+from memconform.runs.asking import is_applicable
 from memconform.runs.assembly import Assembly
 from memconform.runs.events import RunFinished
 from memconform.runs.journal import (
@@ -92,7 +94,9 @@ def rescore(
     try:
         for records in read_attempts(journal):
             fresh.write(records[-1].row, _judged_again(records, questions, settings.scenario))
-    except MemconformError:
+        if (wire := journal.with_name("wire")).is_dir():
+            shutil.copytree(wire, folder.path / "wire")
+    except BaseException:
         fresh.close({"ended": "not rescored"})
         folder.remove()
         raise
@@ -132,11 +136,17 @@ def _judged_again(
             f"row {judgement.row} of the selection was question {judgement.id!r},"
             f" now it is {question.id if question else 'missing'!r}",
             code="dataset_changed",
-            hint="rescoring wants the same questions in the same order",
+            hint="rescoring wants the same question ids in the same order",
         )
     answer = next((record for record in stages if isinstance(record, AnswerRecord)), None)
     if answer is None or not judgement.verdict.measured:
         return records
+    if not is_applicable(question, SCENARIOS[scenario]):
+        raise UsageError(
+            f"question {question.id!r} now abstains, which {scenario} cannot measure",
+            code="dataset_changed",
+            hint="leave abstain as it was when the question was asked",
+        )
     score = ExactScorer().score(question, answer.text, SCENARIOS[scenario].text_kind)
     update = {"verdict": score.verdict, "score": score.value}
     return [*stages, judgement.model_copy(update=update)]

@@ -82,7 +82,8 @@ def find_journal(output: Path, run: str) -> Path:
     copy = Path(run)
     named = _run_id_in(copy) if copy.is_file() else None
     beside = [copy.parent.parent / "runs" / named, output / "runs" / named] if named else []
-    for folder in (copy, copy.parent, output / "runs" / run, *beside):
+    folders = [copy, copy.parent] if copy.exists() else []
+    for folder in (*folders, output / "runs" / run, *beside):
         if (folder / _JOURNAL).is_file():
             return folder / _JOURNAL
     runs = sorted(path.name for path in (output / "runs").glob("*"))
@@ -97,7 +98,7 @@ def _run_id_in(result: Path) -> str | None:
     """Whose result a file is; None for any other file."""
     try:
         loaded = json.loads(result.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     found = loaded.get("run_id") if isinstance(loaded, dict) else None
     return found if isinstance(found, str) else None
