@@ -98,12 +98,11 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
             folder.remove()
         raise
     except DaemonError as error:
-        halted = halted or error
+        # Raised while an interrupted run was ended, it takes the place of the cancellation.
+        halted = _interruption() if _is_cancelled() else halted or error
         yield RunHalted(error)
     except asyncio.CancelledError:
-        halted = InterruptedRunError(
-            "interrupted", code="interrupted", hint="what was asked so far is kept"
-        )
+        halted = _interruption()
         yield RunHalted(halted)
     incident = Incident.of(halted) if halted else None
     daemon = facts.record(plan.settings.build_hash)
@@ -111,6 +110,17 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
     folder.redact_log()
     folder.drop_state()
     yield RunFinished(summary, folder.result, folder.publish(started, runner.name))
+
+
+def _interruption() -> InterruptedRunError:
+    return InterruptedRunError(
+        "interrupted", code="interrupted", hint="what was asked so far is kept"
+    )
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def _stages(

@@ -100,6 +100,25 @@ def test_a_reader_that_closes_its_pipe_is_no_low_score(
     assert json.loads(result.read_text())["exit_code"] == 0
 
 
+def test_a_run_whose_reader_has_gone_still_writes_its_results(
+    scripted: Scripted, dataset: Path, environment: dict[str, str]
+) -> None:
+    script = '{ "$0" "$@" 2>&1; echo $? >code; } | head -n 1'
+    _shell(script, dataset, environment, *_command(scripted(), dataset, "--repeat", "30"))
+    [result] = (dataset.parent / "results" / "runs").glob("*/result.json")
+    assert json.loads(result.read_text())["passed"] == 12
+    assert not (result.parent / "state").exists()
+    assert (dataset.parent / "code").read_text() == "70\n"
+
+
+def test_a_usage_error_that_nobody_reads_is_one_all_the_same(
+    dataset: Path, environment: dict[str, str]
+) -> None:
+    script = '{ sleep 1; "$0" run --bogus; echo $? >code; } 2>&1 | true'
+    _shell(script, dataset, environment, str(PROGRAM))
+    assert (dataset.parent / "code").read_text() == "2\n"
+
+
 def test_a_device_is_written_to_and_not_replaced(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:

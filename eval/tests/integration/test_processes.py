@@ -120,6 +120,24 @@ def test_a_run_may_be_ended_at_any_stage(
         assert (result["counts"]["not_run"], result["mean_score"]) == (12, None)
 
 
+@pytest.mark.parametrize("fault", ["never_listens", "hangs", "hangs_stubborn"])
+def test_an_interrupt_ends_children_that_left_their_group_too(
+    scripted: Scripted, dataset: Path, environment: dict[str, str], fault: str
+) -> None:
+    folder = dataset.parent
+    sdk = scripted(fault, first="setsid sleep 1000 & true")
+    with _hanging_run(sdk, dataset, environment) as run:
+        assert _until(lambda: any("sleep" in p.name() for p in processes_of(folder)))
+        if fault != "never_listens":
+            assert _until(lambda: _journalled(folder) == 7)
+        run.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        run.send_signal(signal.SIGINT)
+        run.communicate(timeout=20)
+    assert run.returncode == 130
+    assert not processes_of(folder)
+
+
 def test_a_second_interrupt_does_not_break_off_the_result(
     scripted: Scripted, dataset: Path, environment: dict[str, str]
 ) -> None:

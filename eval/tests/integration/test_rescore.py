@@ -89,3 +89,41 @@ def test_what_is_no_run_is_refused(memconform: Call, run: Path) -> None:
     ended = memconform("rescore", run.name + "x")
     assert ended.code == 2
     assert f"did you mean '{run.name}'?" in ended.err
+
+
+def test_an_edit_that_the_scenario_cannot_measure_is_refused(
+    memconform: Call, scripted: Scripted, dataset: Path
+) -> None:
+    ended = memconform(
+        *("run", "--sdk", scripted(), "--dataset", dataset, "--scorer", "exact"),
+        *("--scenario", "search-retrieve-only", "--mode", "bm25", "--seed-reference-brain"),
+    )
+    [run] = (ended.folder / "results" / "runs").iterdir()
+    abstaining = dataset.read_text().replace('"expected_substrings": ["word3x"]', '"abstain": true')
+    dataset.write_text(abstaining)
+    refused = memconform("rescore", run, "--dataset", dataset)
+    assert refused.code == 2
+    assert "question 'q3' now abstains" in refused.err
+    assert list(run.parent.iterdir()) == [run]
+
+
+def test_a_header_of_an_ordinary_word_leaves_results_readable(
+    memconform: Call, scripted: Scripted, dataset: Path
+) -> None:
+    """Masking `true` everywhere once made a result that was no JSON."""
+    ended = memconform(
+        *("run", "--sdk", scripted(), "--dataset", dataset, "--scorer", "exact"),
+        *("--scenario", "search-retrieve-only", "--mode", "bm25", "--seed-reference-brain"),
+        *("--header", "X-Debug: true", "--header", "X-Next: retrieval-stage"),
+    )
+    assert ended.result["passed"] == 12
+    [run] = (ended.folder / "results" / "runs").iterdir()
+    again = memconform("rescore", run)
+    assert again.code == 0, again.err
+    assert "12/12" in again.out
+
+
+def test_the_wire_of_a_failure_goes_with_its_record(memconform: Call, run: Path) -> None:
+    new = _report(memconform("rescore", run, "--json", "-"))
+    [wire] = [q["error"]["wire"] for q in new["questions"] if q["error"]]
+    assert (run.parent / new["run_id"] / wire).read_bytes() == (run / wire).read_bytes()
