@@ -95,7 +95,8 @@ def environment(cache: Path) -> dict[str, str]:
         "XDG_CACHE_HOME": str(cache),
         "PYTHONPATH": str(OFFLINE),
     }
-    return {**os.environ, **ours}
+    # Buffered as for everybody: a variable of the tests' own shell must not hide a failing flush.
+    return {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"} | ours
 
 
 @pytest.fixture

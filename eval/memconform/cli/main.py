@@ -63,8 +63,10 @@ def main() -> None:
         # Our commands return their code; it is click that exits, where its output is closed.
         _end_without_output()
     except click.ClickException as error:
-        with suppress(OSError):
+        try:
             error.show()
+        except OSError:
+            _silence()
         raise SystemExit(int(ExitCode.USAGE)) from None
     except MemconformError as error:
         _end(error.render(), error.exit_code)
@@ -82,19 +84,25 @@ def main() -> None:
 
 
 def _end(message: str, code: ExitCode) -> NoReturn:
-    with suppress(OSError):
+    try:
         click.echo(redact(message), err=True)
+    except OSError:
+        _silence()
     raise SystemExit(int(code)) from None
 
 
 def _end_without_output() -> NoReturn:
     """Standard output or error takes no more; what was run is in the results folder."""
-    # The interpreter flushes at its end, and would fail once more.
+    _silence()
+    raise SystemExit(int(ExitCode.INTERNAL)) from None
+
+
+def _silence() -> None:
+    """The interpreter flushes at its end; into a closed pipe that fails, with a code of its own."""
     null = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):
             os.dup2(null, stream.fileno())
-    raise SystemExit(int(ExitCode.INTERNAL)) from None
 
 
 if __name__ == "__main__":

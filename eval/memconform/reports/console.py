@@ -1,5 +1,7 @@
 """A run on the terminal: progress while it lasts, a table at its end."""
 
+import os
+import sys
 from types import TracebackType
 from typing import Self
 
@@ -31,6 +33,8 @@ class _StandardError(Console):
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
+        # What is still buffered must go somewhere when the interpreter flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 class ConsoleReport:

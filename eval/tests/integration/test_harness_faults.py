@@ -111,6 +111,15 @@ def test_a_run_whose_reader_has_gone_still_writes_its_results(
     assert (dataset.parent / "code").read_text() == "70\n"
 
 
+def test_progress_that_nobody_reads_changes_no_exit_code(
+    scripted: Scripted, dataset: Path, environment: dict[str, str]
+) -> None:
+    script = '{ { "$0" "$@" >out; echo $? >code; } 2>&1; } | head -n 1'
+    _shell(script, dataset, environment, *_command(scripted(), dataset, "--repeat", "30"))
+    assert (dataset.parent / "code").read_text() == "0\n"
+    assert "12/12" in (dataset.parent / "out").read_text()
+
+
 def test_a_usage_error_that_nobody_reads_is_one_all_the_same(
     dataset: Path, environment: dict[str, str]
 ) -> None:
