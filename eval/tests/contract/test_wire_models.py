@@ -1,0 +1,100 @@
+"""The wire models: strict about types, open to unknown keys, silent about what is unset."""
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from memconform.contract.ask import EVENTS, AskRequest, Done, Retrieve
+from memconform.contract.core import (
+    Brain,
+    IngestFile,
+    SearchRequest,
+    SearchResponse,
+    Version,
+    ranks_all,
+)
+from memconform.contract.problem import Problem
+from memconform.contract.wire import Mode, Response, describe_mismatch
+
+_CHUNK = {"chunkId": "d#0", "documentId": "d", "path": "p", "score": 1, "text": "t"}
+_TRACE = {
+    "requestedMode": "auto",
+    "effectiveMode": "bm25",
+    "embedderUsed": False,
+    "reranked": False,
+    "fellBackToBm25": False,
+    "candidateK": 50,
+    "searchMs": 1,
+}
+_GOOD: list[tuple[type[Response], dict[str, Any]]] = [
+    (Version, {"name": "n", "version": "1", "contract": "1"}),
+    (Brain, {"brainId": "b", "documents": 1, "chunks": 1, "vectors": 0, "pending": 0}),
+    (SearchResponse, {"chunks": [_CHUNK], "tookMs": 1.5, "trace": _TRACE}),
+    (Retrieve, {"chunks": [], "topK": 5, "mode": "bm25", "trace": _TRACE}),
+    (Done, {"ok": True}),
+    (Problem, {"status": 400, "title": "t", "detail": "d", "code": "validation_error"}),
+]
+
+
+@pytest.mark.parametrize(("model", "body"), _GOOD, ids=lambda v: getattr(v, "__name__", ""))
+def test_a_good_body_is_read_whatever_else_it_holds(
+    model: type[Response], body: dict[str, Any]
+) -> None:
+    read = model.model_validate_json(json.dumps(body | {"addedLater": {"x": 1}}))
+    told = json.loads(read.model_dump_json(by_alias=True, exclude_none=True))
+    assert told.keys() == body.keys()
+
+
+@pytest.mark.parametrize(("model", "body"), _GOOD, ids=lambda v: getattr(v, "__name__", ""))
+def test_every_key_is_needed_and_none_may_be_of_another_type(
+    model: type[Response], body: dict[str, Any]
+) -> None:
+    for key in body:
+        missing = {name: value for name, value in body.items() if name != key}
+        with pytest.raises(ValidationError) as caught:
+            model.model_validate_json(json.dumps(missing))
+        assert describe_mismatch(caught.value) == f"{key}: Field required"
+        for other in (None, {"an": "object"}):
+            with pytest.raises(ValidationError):
+                model.model_validate_json(json.dumps(body | {key: other}))
+
+
+@pytest.mark.parametrize("score", ["NaN", "Infinity", '"1"', "true", "null"])
+def test_a_score_is_a_finite_number(score: str) -> None:
+    chunk = json.dumps(_CHUNK)[:-1].replace('"score": 1', f'"score": {score}') + "}"
+    body = json.dumps({"chunks": [], "tookMs": 1, "trace": _TRACE}).replace("[]", f"[{chunk}]")
+    with pytest.raises(ValidationError, match=r"chunks\.0\.score"):
+        SearchResponse.model_validate_json(body)
+
+
+def test_requests_are_camel_case_and_leave_out_what_is_unset() -> None:
+    search = SearchRequest(query="q", top_k=5, mode=Mode.HYBRID_RERANK, candidate_k=9)
+    assert search.to_body() == {"query": "q", "topK": 5, "mode": "hybrid-rerank", "candidateK": 9}
+    ask = AskRequest(question="q", top_k=5, mode=Mode.AUTO, question_date="2025-01-01")
+    assert ask.to_body() == {
+        "question": "q",
+        "topK": 5,
+        "mode": "auto",
+        "questionDate": "2025-01-01",
+    }
+    document = IngestFile(path="p", content_type="text/plain", content_base64="eA==")
+    assert document.to_body().keys() == {"path", "contentType", "contentBase64"}
+
+
+def test_the_events_are_those_of_the_contract() -> None:
+    assert set(EVENTS) == {"retrieve", "answer_delta", "citation", "error", "done"}
+
+
+@pytest.mark.parametrize(
+    ("mode", "query", "expected"),
+    [
+        (Mode.SEMANTIC, "a word", True),
+        (Mode.HYBRID, "\uff57\uff4f\uff52\uff44", True),
+        (Mode.HYBRID, "? !", False),
+        (Mode.BM25, "a word", False),
+    ],
+)
+def test_which_searches_rank_every_chunk(mode: Mode, query: str, expected: bool) -> None:  # noqa: FBT001
+    assert ranks_all(mode, query) is expected
