@@ -70,17 +70,24 @@ def main() -> None:
         raise SystemExit(int(ExitCode.USAGE)) from None
     except MemconformError as error:
         _end(error.render(), error.exit_code)
-    except (click.Abort, KeyboardInterrupt, CancelledError):
+    except (click.Abort, KeyboardInterrupt, CancelledError) as error:
+        # click makes an EOFError an abort too, and that is none.
+        if isinstance(error.__cause__, EOFError):
+            _end_crashed()
         _end("interrupted", ExitCode.INTERRUPTED)
     except Exception as error:  # noqa: BLE001 - whatever it is, it must not end in 1
         if isinstance(error, OSError) and error.filename is not None:
             _end(f"path_unusable: {error.filename!r}: {error.strerror}", ExitCode.USAGE)
-        _end(
-            f"{traceback.format_exc()}internal_error: this is a fault of memconform, not of a"
-            " daemon\n  try: report it with the lines above",
-            ExitCode.INTERNAL,
-        )
+        _end_crashed()
     raise SystemExit(int(code or ExitCode.OK))
+
+
+def _end_crashed() -> NoReturn:
+    _end(
+        f"{traceback.format_exc()}internal_error: this is a fault of memconform, not of a"
+        " daemon\n  try: report it with the lines above",
+        ExitCode.INTERNAL,
+    )
 
 
 def _end(message: str, code: ExitCode) -> NoReturn:

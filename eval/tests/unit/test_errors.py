@@ -1,5 +1,6 @@
 from itertools import permutations
 
+import click
 import pytest
 
 from memconform.cli import main
@@ -30,6 +31,23 @@ def test_an_error_says_what_where_and_what_to_try() -> None:
 @pytest.mark.parametrize(("name", "hint"), [("pi", "did you mean 'py'?"), ("rust", "")])
 def test_nearest(name: str, hint: str) -> None:
     assert nearest(name, ["py", "go", "ts"]) == hint
+
+
+def test_an_end_of_file_is_no_interrupt(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """click ends an EOFError, say of a cut module of Python's cache, as if Ctrl-C had been hit."""
+
+    @click.command()
+    def crash() -> None:
+        raise EOFError("marshal data too short")
+
+    monkeypatch.setattr(main, "cli", crash)
+    monkeypatch.setattr("sys.argv", ["memconform"])
+    with pytest.raises(SystemExit) as caught:
+        main.main()
+    assert caught.value.code == 70
+    assert "marshal data too short" in capsys.readouterr().err
 
 
 def test_a_crash_of_ours_never_exits_like_a_low_score(
