@@ -40,6 +40,7 @@ def build_hash(manifest: Manifest, folder: Path) -> str:
         try:
             files = sorted(path for path in folder.glob(pattern) if path.is_file())
         except (NotImplementedError, ValueError):
+            # What pathlib raises for an absolute or an empty pattern.
             files = []
         if not files:
             raise UsageError(
