@@ -20,6 +20,7 @@ _VERBS = {
     "info": "Show the SDKs that are found, their toolchains, profiles and modes.",
     "rescore": "Score the stored answers of a run anew, without a daemon.",
     "run": "Start daemons, put a dataset to them, score the answers, hold the floor.",
+    "upstream": "Serve chat, embeddings and reranking by script, for daemons to call.",
 }
 
 

@@ -12,13 +12,14 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, TypeVar, get_args
 
 import click
 import structlog
 from pydantic import BaseModel
 
 from memconform.client.recorder import TOKEN_VARIABLE
+from memconform.daemons.runner import UpstreamKind
 from memconform.errors import UsageError
 from memconform.redaction import hide, redact
 from memconform.runs.plan import DEFAULT_FLOOR, Floor
@@ -37,6 +38,15 @@ floors = click.option(
     multiple=True,
     metavar="RATE",
     help="Least pass rate, 0.90 unless given; also tag:NAME=RATE. May be given several times.",
+)
+
+upstream = click.option(
+    "--upstream",
+    type=click.Choice(get_args(UpstreamKind)),
+    default="own",
+    show_default=True,
+    help="What answers the daemon's calls: its own fakes, an upstream of ours, or the real services"
+    " that your shell's variables name.",
 )
 
 log_level = click.option(

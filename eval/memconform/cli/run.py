@@ -21,11 +21,12 @@ from memconform.cli.options import (
     read_floors,
     request_headers,
     schema,
+    upstream,
 )
 from memconform.client.timing import Timeouts
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.discovery import find_runner, working_folder
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.runner import SdkRunner, UpstreamKind
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.datasets.selection import Selected, Selection, select
 from memconform.errors import ExitCode, UsageError, gravest
@@ -66,6 +67,7 @@ class _Options:
     candidate_k: int
     rerank_top_n: int
     seed_reference_brain: bool
+    upstream: UpstreamKind
     corpus: Path | None
     concurrency: int
     timeout: float
@@ -130,6 +132,7 @@ class _Options:
     metavar="DIR",
     help="Recreate the brain from the files of a folder; the dataset's own name is its corpus.",
 )
+@upstream
 @click.option("--concurrency", type=click.IntRange(1, 256), default=1, help="Questions in flight.")
 @click.option("--timeout", type=SECONDS, default=120.0, help="Seconds for a whole question.")
 @click.option("--timeout-connect", type=SECONDS, default=5.0, help="Seconds to connect.")
@@ -242,6 +245,7 @@ def _corpus(options: _Options, selected: Selected) -> Path | None:
 
 def _plan(options: _Options, selected: Selected, runner: SdkRunner, index: int) -> Plan:
     mode = Mode(options.mode)
+    runner.use_upstream(options.upstream)
     _refuse_unclaimed(runner, mode, options)
     corpus = _corpus(options, selected)
     if options.seed_reference_brain or corpus:
@@ -261,6 +265,7 @@ def _plan(options: _Options, selected: Selected, runner: SdkRunner, index: int) 
         allow_fallback=options.allow_fallback,
         repeat=options.repeat,
         seeding="reference" if options.seed_reference_brain else _digest_name(corpus),
+        upstream=options.upstream,
         build_hash=runner.build_hash(),
     )
     return Plan(
@@ -315,11 +320,12 @@ def _refuse_unclaimed(runner: SdkRunner, mode: Mode, options: _Options) -> None:
             code="profile_not_claimed",
             hint="use --scenario search-retrieve-only",
         )
-    if runner.modes is not None and mode not in runner.modes and not options.allow_fallback:
+    served = None if runner.modes is None else (*runner.modes, *runner.optional_modes)
+    if served is not None and mode not in served and not options.allow_fallback:
         raise UsageError(
             f"{runner.name} does not claim mode {mode.value}",
             code="mode_not_claimed",
-            hint=f"it claims {', '.join(runner.modes)}; or use --allow-fallback",
+            hint=f"it claims {', '.join(served)}; or use --allow-fallback",
         )
 
 

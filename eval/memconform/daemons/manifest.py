@@ -49,6 +49,17 @@ class Seed(_Table):
     """How documents get in: many a request, or one."""
 
 
+class Upstream(_Table):
+    """How a daemon is pointed at the services that it calls."""
+
+    scripted: dict[Variable, Argument] = Field(default_factory=dict)
+    """Set for `--upstream scripted`; `{upstream}` is its address, without a path."""
+    real: list[Variable] = Field(default_factory=list)
+    """Variables of the user's shell that reach the daemon with `--upstream real`."""
+    modes: list[Mode] = Field(default_factory=list)
+    """Claimed, beside those of [capabilities], where there is the scripted upstream."""
+
+
 class Capabilities(_Table):
     profiles: list[Profile] = Field(min_length=1)
     modes: list[Mode] = Field(min_length=1)
@@ -67,6 +78,7 @@ class Manifest(_Table):
     env: Env = Env()
     ready: Ready = Ready()
     seed: Seed = Seed()
+    upstream: Upstream | None = None
     capabilities: Capabilities
 
 

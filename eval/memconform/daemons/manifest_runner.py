@@ -13,13 +13,14 @@ import httpx
 from pydantic import ValidationError
 
 from memconform.contract.core import Health, Version
+from memconform.contract.wire import Mode
 from memconform.daemons.build import build_hash, ensure_built
 from memconform.daemons.manifest import Manifest
 from memconform.daemons.ports import free_port, is_open, listener, listens, wait_closed
 from memconform.daemons.process import DaemonProcess, finish
 from memconform.daemons.resources import RUN_ID_VARIABLE, Resources, Sampler, end_strays
-from memconform.daemons.runner import Launch, Progress, SdkRunner
-from memconform.errors import DaemonError
+from memconform.daemons.runner import Launch, Progress, SdkRunner, UpstreamKind
+from memconform.errors import DaemonError, UsageError
 from memconform.redaction import hide_variables
 
 _BIND_ATTEMPTS = 3
@@ -64,9 +65,30 @@ class ManifestRunner(SdkRunner):
         self.name = manifest.name
         self.language = manifest.language
         self.profiles = tuple(manifest.capabilities.profiles)
-        self.modes = tuple(manifest.capabilities.modes)
+        self.modes: tuple[Mode, ...] | None = tuple(manifest.capabilities.modes)
         self.seed_via = manifest.seed.via
         self._build_dir: Path | None = None
+        self._upstream: UpstreamKind = "own"
+
+    def use_upstream(self, kind: UpstreamKind) -> None:
+        declared = self.manifest.upstream
+        if declared is None or kind == "own":
+            super().use_upstream(kind)
+        elif kind == "scripted":
+            self.modes = tuple(dict.fromkeys((*self.manifest.capabilities.modes, *declared.modes)))
+        elif self._shell(declared.real):
+            self.optional_modes = tuple(declared.modes)
+        else:
+            raise UsageError(
+                f"--upstream real: none of {', '.join(declared.real)} is set",
+                code="no_real_upstream",
+                hint="set the provider's variables in your shell; sdks/CONTRACT.md lists them",
+            )
+        self._upstream = kind
+
+    @staticmethod
+    def _shell(names: list[str]) -> dict[str, str]:
+        return {name: os.environ[name] for name in names if name in os.environ}
 
     def build_hash(self) -> str:
         return build_hash(self.manifest, self.folder)
@@ -148,6 +170,7 @@ class ManifestRunner(SdkRunner):
             "state_dir": str(state.resolve()),
             "build_dir": str(self._build_dir),
             "python": sys.executable,
+            "upstream": launch.upstream or "",
         }
         argv = [_filled(part, values) for part in self.manifest.serve.argv]
         return await DaemonProcess.start(
@@ -159,10 +182,16 @@ class ManifestRunner(SdkRunner):
 
     def _environment(self, launch: Launch, values: dict[str, str]) -> dict[str, str]:
         """An allow-list: keys of the user's shell reach a daemon only where the manifest says."""
-        declared = self.manifest.env
-        env = {name: os.environ[name] for name in _BASE_ENV if name in os.environ}
-        env |= {name: _filled(value, values) for name, value in declared.set.items()}
-        passed = {name: os.environ[name] for name in declared.pass_ if name in os.environ}
+        declared, upstream = self.manifest.env, self.manifest.upstream
+        settings, passed = dict(declared.set), self._shell(declared.pass_)
+        if upstream is not None and self._upstream == "scripted":
+            settings |= upstream.scripted
+        if upstream is not None and self._upstream == "real":
+            # A fake that stood in for what the user forgot to name would go unseen.
+            settings = {n: v for n, v in settings.items() if n not in upstream.scripted}
+            passed |= self._shell(upstream.real)
+        env = self._shell(list(_BASE_ENV))
+        env |= {name: _filled(value, values) for name, value in settings.items()}
         hide_variables(passed)
         env |= passed
         return env | {"JB_HOME": values["state_dir"], RUN_ID_VARIABLE: launch.run_id}

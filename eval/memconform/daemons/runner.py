@@ -9,6 +9,10 @@ from typing import Literal, Protocol
 
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.resources import Resources
+from memconform.errors import UsageError
+
+UpstreamKind = Literal["own", "scripted", "real"]
+"""What answers a daemon's calls: its own offline stand-ins, our upstream, or the real services."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +25,8 @@ class Launch:
     port: int = 0
     """0 picks a free one."""
     host: str = "127.0.0.1"
+    upstream: str | None = None
+    """Address of the scripted upstream, where there is one."""
 
 
 class Daemon(Protocol):
@@ -53,9 +59,20 @@ class SdkRunner(ABC):
     profiles: tuple[Profile, ...] = (Profile.CORE, Profile.ASK)
     modes: tuple[Mode, ...] | None = None
     """Retrieval modes that it claims; None where it claims nothing."""
+    optional_modes: tuple[Mode, ...] = ()
+    """Modes that it has or has not, as the user has set it up."""
     seed_via: Literal["batch", "http"] = "http"
     owned: bool = True
     """Whether the daemon and its brains are the harness's own to start and to empty."""
+
+    def use_upstream(self, kind: UpstreamKind) -> None:
+        """Have later starts call that upstream; raises UsageError where it cannot be."""
+        if kind != "own":
+            raise UsageError(
+                f"{self.name} cannot be pointed at an upstream",
+                code="no_upstream",
+                hint="that is for SDKs whose sdk.toml has [upstream]",
+            )
 
     def build_hash(self) -> str | None:
         """What the daemon is built from, as a hash; None where that is not known.

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from memconform.client.timing import Timeouts
 from memconform.contract.wire import CONTRACT_VERSION, Mode
+from memconform.daemons.runner import UpstreamKind
 from memconform.datasets.selection import Selected
 from memconform.errors import UsageError
 from memconform.scenarios.outcome import Retrieval
@@ -68,6 +69,7 @@ class Settings(BaseModel):
     repeat: int
     seeding: str | None
     """Where the brain's documents come from: `reference`, a corpus's digest, or what was there."""
+    upstream: UpstreamKind = "own"
     build_hash: str | None = None
     contract: str = CONTRACT_VERSION
 

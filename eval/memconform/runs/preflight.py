@@ -74,20 +74,22 @@ async def fill_brain(plan: Plan, runner: SdkRunner, client: ContractClient) -> S
 
 
 async def prove_claims(client: ContractClient, plan: Plan, runner: SdkRunner, query: str) -> None:
-    """Raises DaemonError where a retrieval mode that the SDK claims is not the one served."""
-    for mode in runner.modes or ():
+    """Raises DaemonError where a mode that the SDK claims, or the run wants, is not served."""
+    claimed = runner.modes or ()
+    wanted = plan.settings.mode
+    for mode in (*claimed, *((wanted,) if claimed and wanted not in claimed else ())):
         settings = Retrieval(brain=plan.settings.brain, mode=mode, top_k=1)
         try:
             answer, _ = await client.search(
                 settings.brain, SearchRequest(query=query, top_k=1, mode=mode)
             )
             refuse_fallback(settings, answer.trace)
-            if mode is Mode.AUTO and Mode.HYBRID in (runner.modes or ()):
+            if mode is Mode.AUTO and Mode.HYBRID in claimed:
                 # The contract: auto is hybrid wherever there is an embedder.
                 refuse_fallback(replace(settings, mode=Mode.HYBRID), answer.trace)
         except CallError as error:
             raise DaemonError(
-                f"{runner.name} claims mode {mode.value}: {error.message}",
+                f"{runner.name} is to serve mode {mode.value}: {error.message}",
                 code="claim_refuted",
                 hint="mend [capabilities] modes or the daemon's settings, or use --allow-fallback",
                 excerpt=error.body,

@@ -45,6 +45,11 @@ class RunFolder:
     def log(self) -> Path:
         return self.path / "daemon.log"
 
+    @property
+    def upstream(self) -> Path:
+        """Of the scripted upstream's log."""
+        return self.path / "upstream"
+
     def day_copy(self, started: datetime, sdk: str) -> Path:
         return self._output / f"{started:%Y-%m-%d}" / f"{sdk}.json"
 
@@ -69,8 +74,9 @@ class RunFolder:
                     clean.writelines(redact_bytes(line) for line in log)
 
     def drop_state(self) -> None:
-        """Remove the daemon's state, which a result does not need."""
+        """Remove the daemon's state, and the upstream's, which a result does not need."""
         shutil.rmtree(self.path / "state", ignore_errors=True)
+        shutil.rmtree(self.upstream / "state", ignore_errors=True)
 
 
 def find_journal(output: Path, run: str) -> Path:

@@ -10,7 +10,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from memoryd.app import DECODED_LIMIT, create_app
-from memoryd.config import Config, ConfigError
+from memoryd.config import Config
+from memoryd.providers import ConfigError
 
 _ENV = {"JB_EMBED_PROVIDER": "fake", "JB_LLM_PROVIDER": "fake", "MEMCONFORM_RUN_ID": "run-7"}
 

@@ -9,7 +9,7 @@ from memoryd.brains import BrainStore, NewDocument
 from memoryd.embedding import FeatureHash, Vector
 from memoryd.models import Mode, Retrieval
 from memoryd.problems import Problem
-from memoryd.search import retrieve
+from memoryd.search import Retriever
 
 _MODES: tuple[Mode, ...] = ("bm25", "semantic", "hybrid")
 
@@ -29,7 +29,7 @@ def _paths(
     store: BrainStore, query: str, mode: Mode = "bm25", *, brain: str = "b", **request: object
 ) -> list[str]:
     body = Retrieval.model_validate({"mode": mode, **request})
-    return [str(c["path"]) for c in retrieve(store.get(brain), query, 100, body).chunks]
+    return [str(c["path"]) for c in Retriever().retrieve(store.get(brain), query, 100, body).chunks]
 
 
 def test_the_same_path_again_replaces(store: BrainStore) -> None:
@@ -225,7 +225,7 @@ def test_the_index_follows_the_files(tmp_path: Path) -> None:
     assert _paths(again, "giraffe") == ["1.md"]
     assert _paths(again, "elephant") == ["sub/new.md"]
     assert _paths(again, "note title") == []
-    [found] = retrieve(again.get("b"), "elephant", 1, Retrieval(mode="bm25")).chunks
+    [found] = Retriever().retrieve(again.get("b"), "elephant", 1, Retrieval(mode="bm25")).chunks
     assert found["metadata"] == {"kind": "note"}
     assert found["text"] == "elephant"
     again.close()
@@ -276,7 +276,7 @@ def test_without_embedder_the_trace_tells_of_the_fallback(tmp_path: Path) -> Non
     store.create("b", None).ingest([_new("a.md", "zebra")])
     seen: dict[Mode, tuple[object, object]] = {}
     for mode in ("auto", "bm25", "semantic", "hybrid", "hybrid-rerank"):
-        trace = retrieve(store.get("b"), "zebra", 5, Retrieval(mode=mode)).trace
+        trace = Retriever().retrieve(store.get("b"), "zebra", 5, Retrieval(mode=mode)).trace
         seen[mode] = (trace["effectiveMode"], trace["fellBackToBm25"])
     assert seen == {
         "auto": ("bm25", False),

@@ -9,7 +9,7 @@ import pytest
 from memoryd.chunking import chunk
 from memoryd.embedding import FeatureHash, fnv1a
 from memoryd.ranking import Hit, fuse_minmax, fuse_rrf, rounded
-from memoryd.reader import STOP_WORDS, read
+from memoryd.reader import STOP_WORDS, extract
 from memoryd.text import terms
 
 _FOLDER = Path(__file__).parents[2] / "vectors"
@@ -72,6 +72,6 @@ def test_stop_words() -> None:
 
 @pytest.mark.parametrize("case", _vectors("reader")["cases"], ids=str)
 def test_reader(case: dict[str, Any]) -> None:
-    answer = read(case["question"], case["chunks"])
+    answer = extract(case["question"], case["chunks"])
     assert (answer.text, answer.source) == (case["answer"], case["source"])
     assert answer.deltas == case["deltas"]

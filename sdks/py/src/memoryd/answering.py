@@ -1,22 +1,24 @@
-"""The `ask` stream: retrieval, the reader's answer, its citation, the end."""
+"""The `ask` stream: retrieval, the reader's answer, its citations, the end."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
-from memoryd import reader
+from memoryd.chat import Usage
 from memoryd.models import Ask
+from memoryd.reader import Closing, Reader
 from memoryd.search import Found
+from memoryd.upstream import UpstreamError
 
 
 def event(name: str, data: dict[str, Any]) -> bytes:
     """One server-sent event; JSON escapes every line end, so the data stays on one line."""
-    return (
-        f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False, allow_nan=False)}\n\n".encode()
-    )
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False)
+    # A model's reply may hold half a surrogate pair, which UTF-8 cannot carry.
+    return f"event: {name}\ndata: {text}\n\n".encode("utf-8", "replace")
 
 
-def events(request: Ask, found: Found) -> Iterator[bytes]:
+async def events(reader: Reader, request: Ask, found: Found) -> AsyncIterator[bytes]:
     yield event(
         "retrieve",
         {
@@ -26,18 +28,35 @@ def events(request: Ask, found: Found) -> Iterator[bytes]:
             "trace": found.trace,
         },
     )
-    answer = reader.read(request.question, [chunk["text"] for chunk in found.chunks])
-    for delta in answer.deltas:
-        yield event("answer_delta", {"text": delta})
-    if answer.source is not None:
-        source = found.chunks[answer.source]
-        yield event(
-            "citation",
-            {
-                "chunkId": source["chunkId"],
-                "path": source["path"],
-                "title": source.get("title") or source["path"],
-                "score": source["score"],
-            },
-        )
-    yield event("done", {"ok": True, "answer": answer.text})
+    said: list[str] = []
+    closing = Closing([])
+    try:
+        async for piece in reader.read(request, found.chunks):
+            if isinstance(piece, Closing):
+                closing = piece
+            else:
+                said.append(piece)
+                yield event("answer_delta", {"text": piece})
+    except UpstreamError as error:
+        yield event("error", {"code": error.code, "message": error.detail})
+        yield event("done", {"ok": False})
+        return
+    for index in closing.cited:
+        yield event("citation", _citation(found.chunks[index]))
+    done: dict[str, Any] = {"ok": True, "answer": "".join(said)}
+    yield event("done", done | _usage(closing.usage))
+
+
+def _citation(chunk: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "chunkId": chunk["chunkId"],
+        "path": chunk["path"],
+        "title": chunk.get("title") or chunk["path"],
+        "score": chunk["score"],
+    }
+
+
+def _usage(usage: Usage | None) -> dict[str, Any]:
+    if usage is None or usage.input_tokens is None or usage.output_tokens is None:
+        return {}
+    return {"usage": {"inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens}}

@@ -25,7 +25,7 @@ from memoryd.config import Config
 from memoryd.files import canonical
 from memoryd.models import Ask, CreateBrain, IngestBatch, IngestFile, Search, describe, parse
 from memoryd.problems import CODES, STATUS, Problem, invalid
-from memoryd.search import Found, retrieve
+from memoryd.search import Found, Retriever
 
 DECODED_LIMIT = 8 * 2**20
 """Bytes of content that one ingest request may carry."""
@@ -37,14 +37,22 @@ _DRAIN_LIMIT = 4 * _BODY_LIMIT
 """Read and thrown away, so that a client which still sends gets to see the 413."""
 
 
+_THREADS = 256
+
+
 def create_app(config: Config) -> Starlette:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        # A thread may wait for a service; waiting ones must not keep those out that search.
+        to_thread.current_default_thread_limiter().total_tokens = _THREADS
         app.state.config = config
-        app.state.store = BrainStore(config.home, config.embedder)
+        app.state.store = BrainStore(config.home, config.providers.embedder)
+        app.state.retriever = Retriever(config.query_prefix, config.providers.reranker)
         await to_thread.run_sync(app.state.store.open_all)
         yield
         app.state.store.close()
+        for close in config.providers.closing:
+            await close()
 
     brain = "/v1/brains/{brain_id}"
     app = Starlette(
@@ -236,7 +244,7 @@ async def search(request: Request) -> Response:
     started = time.perf_counter()
     brain = await _brain(request)
     body = parse(Search, await _body(request))
-    found = await to_thread.run_sync(retrieve, brain, body.query, body.top_k, body)
+    found = await _found(request, brain, body.query, body)
     took = (time.perf_counter() - started) * 1e3
     return _json({"chunks": found.chunks, "tookMs": round(took, 3), "trace": found.trace})
 
@@ -244,14 +252,20 @@ async def search(request: Request) -> Response:
 async def ask(request: Request) -> Response:
     brain = await _brain(request)
     body = parse(Ask, await _body(request))
-    if request.app.state.config.reader is None:
+    reader = request.app.state.config.providers.reader
+    if reader is None:
         raise Problem("bad_gateway", "no reader: start the daemon with JB_LLM_PROVIDER set")
-    found: Found = await to_thread.run_sync(retrieve, brain, body.question, body.top_k, body)
+    found = await _found(request, brain, body.question, body)
     return StreamingResponse(
-        answering.events(body, found),
+        answering.events(reader, body, found),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store"},
     )
+
+
+async def _found(request: Request, brain: Brain, query: str, body: Search | Ask) -> Found:
+    retriever: Retriever = request.app.state.retriever
+    return await to_thread.run_sync(retriever.retrieve, brain, query, body.top_k, body)
 
 
 def _store(request: Request) -> BrainStore:

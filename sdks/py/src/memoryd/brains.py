@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import logging
 import os
 import re
 import shutil
@@ -20,6 +21,9 @@ from memoryd.chunking import chunk
 from memoryd.embedding import Embedder
 from memoryd.index import Counts, Index, IndexedDocument
 from memoryd.problems import Problem, invalid
+from memoryd.upstream import UpstreamError
+
+_log = logging.getLogger("memoryd")
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _RECONCILE_BATCH = 256
@@ -59,19 +63,24 @@ class Brain:
         # Another daemon of this kind holds the index: build one of our own, in memory.
         self._index = self._open_index()
         self._deleted = False
-        self.reconcile()
+        try:
+            self.reconcile()
+        except BaseException:
+            self.close()
+            raise
 
     def _open_index(self) -> Index:
+        embedder = self.embedder.name if self.embedder else None
         if self._owner is None:
-            return Index(None, self.embedder)
+            return Index(None, embedder)
         try:
-            return Index(self._index_file, self.embedder)
+            return Index(self._index_file, embedder)
         except sqlite3.OperationalError:
             raise
         except sqlite3.DatabaseError:
             # Damaged, say by a power cut. The files are the truth and fill a new one.
             self._remove_index()
-            return Index(self._index_file, self.embedder)
+            return Index(self._index_file, embedder)
 
     def _remove_index(self) -> None:
         for suffix in ("", "-wal", "-shm"):
@@ -227,7 +236,11 @@ class BrainStore:
 
     def open_all(self) -> None:
         for brain_id in self.ids():
-            self.get(brain_id)
+            try:
+                self.get(brain_id)
+            except UpstreamError as error:
+                # The brain's next request tries again, and is told the same if it must be.
+                _log.warning("brain %s is not open: %s", brain_id, error.detail)
 
     def close(self) -> None:
         with self._lock:

@@ -9,7 +9,8 @@ from pathlib import Path
 import uvicorn
 
 from memoryd.app import create_app
-from memoryd.config import Config, ConfigError
+from memoryd.config import Config
+from memoryd.providers import ConfigError
 
 _GRACE_SECONDS = 3
 """Given to open requests at shutdown; with what follows it stays inside the contract's 5 s."""

@@ -1,40 +1,26 @@
-"""Settings of a daemon, from its command line and `JB_*` variables."""
+"""Settings of a daemon, from its command line and its environment."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from memoryd.embedding import Embedder, FeatureHash
-
-
-class ConfigError(ValueError):
-    """A variable holds what this daemon cannot serve."""
+from memoryd.providers import Providers, providers
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
     home: Path
-    embedder: Embedder | None
-    reader: str | None
-    """`fake`, or None where `ask` cannot be served."""
-    run_id: str | None
+    providers: Providers = field(default_factory=Providers)
+    query_prefix: str = ""
+    """Put before a query, and not before a chunk, when it is embedded."""
+    run_id: str | None = None
 
     @classmethod
     def from_env(cls, home: Path, env: Mapping[str, str]) -> "Config":
-        """Raises ConfigError for a provider that this daemon does not have."""
-        embedder = _choice(env, "JB_EMBED_PROVIDER", ("none", "fake"))
-        reader = _choice(env, "JB_LLM_PROVIDER", ("none", "fake"))
-        _choice(env, "JB_RERANK_PROVIDER", ("none",))
+        """Raises ConfigError for what this daemon cannot serve."""
         return cls(
             home=home,
-            embedder=FeatureHash() if embedder == "fake" else None,
-            reader=None if reader == "none" else reader,
+            providers=providers(env),
+            query_prefix=env.get("JB_EMBED_QUERY_PREFIX", ""),
             run_id=env.get("MEMCONFORM_RUN_ID"),
         )
-
-
-def _choice(env: Mapping[str, str], name: str, known: tuple[str, ...]) -> str:
-    value = env.get(name) or "none"
-    if value not in known:
-        raise ConfigError(f"{name}={value}: this daemon knows {', '.join(known)}")
-    return value

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from memoryd.embedding import Embedder, Vector
+from memoryd.embedding import Vector
 from memoryd.ranking import Hit, rounded
 from memoryd.text import match_expression, nfkc
+from memoryd.upstream import UpstreamError
 from memoryd.vectors import VectorTable
 
 _FORMAT = "1"
@@ -85,7 +86,8 @@ class Index:
     its rowid in SQLite; freed slots are used again, so the matrix stays dense.
     """
 
-    def __init__(self, file: Path | None, embedder: Embedder | None) -> None:
+    def __init__(self, file: Path | None, embedder: str | None) -> None:
+        """`embedder` is the name of the one whose vectors are kept."""
         self._embedder = embedder
         self._db = sqlite3.connect(
             file or ":memory:", isolation_level=None, check_same_thread=False, cached_statements=64
@@ -102,7 +104,7 @@ class Index:
 
     def _drop_if_made_otherwise(self) -> None:
         """Empty an index of another format or embedder; the files fill it again."""
-        made_by = f"{_FORMAT}/{self._embedder.name if self._embedder else 'none'}"
+        made_by = f"{_FORMAT}/{self._embedder or 'none'}"
         row = self._db.execute("SELECT value FROM settings WHERE key = 'made_by'").fetchone()
         if row is not None and row[0] != made_by:
             for table in ("documents", "chunks"):
@@ -113,7 +115,7 @@ class Index:
     def _load(self) -> None:
         self._keys: list[tuple[bytes, int] | None] = []
         self._free: list[int] = []
-        self._vectors = VectorTable(self._embedder.dims) if self._embedder else None
+        self._vectors = VectorTable() if self._embedder else None
         for id_, path, ordinal, vector in self._db.execute(
             "SELECT id, path, ordinal, vector FROM chunks ORDER BY id"
         ):
@@ -127,6 +129,11 @@ class Index:
     def stamps(self) -> dict[str, str]:
         """The stamp under which each document was indexed, by path."""
         return dict(self._db.execute("SELECT path, stamp FROM documents"))
+
+    @property
+    def dimensions(self) -> int:
+        """Of the vectors that it holds; 0 where there is none yet."""
+        return self._vectors.dimensions if self._vectors is not None else 0
 
     def counts(self) -> Counts:
         documents, chunks, vectors = self._db.execute(
@@ -163,7 +170,14 @@ class Index:
             self._db.execute("DELETE FROM chunks WHERE path = ?", (path,))
         self._db.execute("DELETE FROM documents WHERE path = ?", (path,))
 
+    def _refuse_other_dimensions(self, vectors: Sequence[Vector] | None) -> None:
+        held = self.dimensions
+        for vector in vectors or ():
+            if held and len(vector) != held:
+                raise _dimension_mismatch(len(vector), held)
+
     def _insert(self, document: IndexedDocument) -> None:
+        self._refuse_other_dimensions(document.vectors)
         session = document.metadata.get("session_id")
         self._db.execute(
             "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?)",
@@ -228,6 +242,8 @@ class Index:
         """The best `limit` chunks by cosine; every chunk that the filters allow is ranked."""
         if self._vectors is None:
             raise LookupError("this index holds no vectors")
+        if self.dimensions not in (0, len(query)):
+            raise _dimension_mismatch(len(query), self.dimensions)
         scores = self._vectors.dots(query, len(self._keys))
         slots = np.flatnonzero(self._allowed(filters) if filters.restrict else self._used())
         return self._best(slots, scores[slots], limit)
@@ -269,6 +285,12 @@ class Index:
             (slot + 1,),
         ).fetchone()
         return StoredChunk(path, ordinal, text, title, json.loads(metadata))
+
+
+def _dimension_mismatch(got: int, held: int) -> UpstreamError:
+    return UpstreamError(
+        "bad_gateway", f"the embedder answers {got} dimensions, the index holds {held}"
+    )
 
 
 def _json_or_none(values: list[str] | None) -> str | None:

@@ -4,13 +4,14 @@ import re
 from datetime import date, datetime
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from memoryd.problems import invalid
 from memoryd.ranking import Fusion
 
 Mode = Literal["auto", "bm25", "semantic", "hybrid", "hybrid-rerank"]
+ReaderMode = Literal["basic", "augmented"]
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _INSTANT = re.compile(_DAY.pattern + r"[Tt][0-9:]{8}(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})")
@@ -32,6 +33,12 @@ def _not_blank(value: str) -> str:
     return value
 
 
+def _whole(value: object) -> object:
+    """A number without fraction is an integer, however JSON spells it."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Integer = Annotated[int, BeforeValidator(_whole)]
 Moment = Annotated[str, AfterValidator(_rfc3339)]
 Text = Annotated[str, AfterValidator(_not_blank)]
 
@@ -77,9 +84,9 @@ class Tuning(Body):
 
     fusion: Fusion | None = None
     alpha: float | None = Field(default=None, ge=0, le=1)
-    rrf_k: int | None = Field(default=None, ge=1, le=10_000)
-    pool_factor: int | None = Field(default=None, ge=1, le=1_000)
-    pool_floor: int | None = Field(default=None, ge=1, le=10_000)
+    rrf_k: Integer | None = Field(default=None, ge=1, le=10_000)
+    pool_factor: Integer | None = Field(default=None, ge=1, le=1_000)
+    pool_floor: Integer | None = Field(default=None, ge=1, le=10_000)
     recency: Any = None
     temporal: Any = None
 
@@ -89,21 +96,21 @@ class Retrieval(Body):
 
     mode: Mode = "auto"
     question_date: Moment | None = None
-    candidate_k: int = Field(default=0, ge=0, le=10_000)
-    rerank_top_n: int = Field(default=0, ge=0, le=1_000)
+    candidate_k: Integer = Field(default=0, ge=0, le=10_000)
+    rerank_top_n: Integer = Field(default=0, ge=0, le=1_000)
     filters: FilterBody | None = None
     tuning: Tuning | None = None
 
 
 class Search(Retrieval):
     query: Text
-    top_k: int = Field(default=10, ge=1, le=1_000)
+    top_k: Integer = Field(default=10, ge=1, le=1_000)
 
 
 class Ask(Retrieval):
     question: Text
-    top_k: int = Field(default=5, ge=1, le=1_000)
-    reader_mode: Literal["basic", "augmented"] = "basic"
+    top_k: Integer = Field(default=5, ge=1, le=1_000)
+    reader_mode: ReaderMode = "basic"
     model: str | None = None
 
 

@@ -11,6 +11,7 @@ STATUS = {
     "confirmation_required": 428,
     "internal_error": 500,
     "bad_gateway": 502,
+    "timeout": 504,
 }
 CODES = {status: code for code, status in STATUS.items()}
 

@@ -4,13 +4,18 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from anyio import from_thread
+
 from memoryd.brains import Brain
 from memoryd.chunking import document_id
-from memoryd.embedding import Embedder
+from memoryd.embedding import Embedder, Vector
 from memoryd.index import Filters, Index
 from memoryd.models import FilterBody, Retrieval, Tuning
-from memoryd.ranking import Hit, fuse_minmax, fuse_rrf
+from memoryd.ranking import Hit, fuse_minmax, fuse_rrf, rounded
+from memoryd.reranking import Reranker
 from memoryd.text import query_terms
+
+_RERANK_TOP_N = 20
 
 _SCOPES = {"global": "memory/global/", "project": "memory/project/", "raw": "raw/"}
 
@@ -31,6 +36,13 @@ class _Plan:
     alpha: float
     rrf_k: int
     pool: int
+    rerank_top_n: int
+
+    @property
+    def wanted(self) -> int:
+        """How many hits the ranking must give."""
+        reranks = self.mode == "hybrid-rerank"
+        return max(self.top_k, self.rerank_top_n) if reranks else self.top_k
 
     @classmethod
     def of(cls, mode: str, request: Retrieval, top_k: int) -> "_Plan":
@@ -44,47 +56,85 @@ class _Plan:
             alpha=0.5 if tuning.alpha is None else tuning.alpha,
             rrf_k=5 if tuning.rrf_k is None else tuning.rrf_k,
             pool=request.candidate_k or max(factor * top_k, floor),
+            rerank_top_n=request.rerank_top_n or _RERANK_TOP_N,
         )
 
 
-def retrieve(brain: Brain, query: str, top_k: int, request: Retrieval) -> Found:
-    """The best `top_k` chunks in the mode that can be served, and the trace of how."""
-    started = time.perf_counter()
-    has_embedder = brain.embedder is not None
-    effective = _effective(request.mode, has_embedder=has_embedder)
-    plan = _Plan.of(effective, request, top_k)
-    filters = _filters(request.filters)
+@dataclass(frozen=True, slots=True)
+class Retriever:
+    """Searches a brain with the embedder and the reranker that the daemon has."""
 
-    def search(index: Index) -> tuple[list[dict[str, Any]], float]:
-        hits = _ranked(index, brain.embedder, query, filters, plan)
+    query_prefix: str = ""
+    reranker: Reranker | None = None
+
+    def retrieve(self, brain: Brain, query: str, top_k: int, request: Retrieval) -> Found:
+        """The best `top_k` chunks in the mode that can be served, and the trace of how.
+
+        Called from worker threads. Raises UpstreamError where a service is asked and fails.
+        """
+        started = time.perf_counter()
+        plan = _Plan.of(self._effective(request.mode, brain.embedder), request, top_k)
+        chunks = self._chunks(brain, query, _filters(request.filters), plan)
         search_ms = (time.perf_counter() - started) * 1e3
-        return [_chunk(index, hit) for hit in hits], search_ms
+        trace: dict[str, Any] = {
+            "requestedMode": request.mode,
+            "effectiveMode": plan.mode,
+            "embedderUsed": plan.mode != "bm25",
+            "reranked": plan.mode == "hybrid-rerank",
+            "fellBackToBm25": plan.mode == "bm25" and request.mode not in ("bm25", "auto"),
+            "candidateK": plan.pool,
+            "searchMs": round(search_ms, 3),
+        }
+        if plan.mode == "hybrid-rerank" and self.reranker is not None:
+            trace["rerankProvider"] = self.reranker.name
+        if request.tuning is not None:
+            trace["tuning"] = _honoured(request, plan)
+        return Found(chunks, trace)
 
-    chunks, search_ms = brain.use(search)
-    trace = {
-        "requestedMode": request.mode,
-        "effectiveMode": effective,
-        "embedderUsed": effective != "bm25",
-        "reranked": False,
-        "fellBackToBm25": effective == "bm25" and request.mode not in ("bm25", "auto"),
-        "candidateK": plan.pool,
-        "searchMs": round(search_ms, 3),
-    }
-    if request.tuning is not None:
-        trace["tuning"] = _honoured(request, plan)
-    return Found(chunks, trace)
+    def _effective(self, mode: str, embedder: Embedder | None) -> str:
+        if mode == "bm25" or embedder is None:
+            return "bm25"
+        if mode == "hybrid-rerank" and self.reranker is not None:
+            return mode
+        return "semantic" if mode == "semantic" else "hybrid"
+
+    def _chunks(
+        self, brain: Brain, query: str, filters: Filters, plan: _Plan
+    ) -> list[dict[str, Any]]:
+        if not query_terms(query):
+            return []
+        vector = None
+        # Asked for before the brain is held: a slow service must not keep others waiting.
+        if plan.mode != "bm25" and brain.embedder is not None:
+            [vector] = brain.embedder.embed([self.query_prefix + query])
+
+        def search(index: Index) -> list[dict[str, Any]]:
+            return [_chunk(index, hit) for hit in _ranked(index, query, vector, filters, plan)]
+
+        chunks = brain.use(search)
+        if plan.mode == "hybrid-rerank" and self.reranker is not None and chunks:
+            chunks = self._reranked(self.reranker, query, chunks, plan)
+        return chunks[: plan.top_k]
+
+    def _reranked(
+        self, reranker: Reranker, query: str, chunks: list[dict[str, Any]], plan: _Plan
+    ) -> list[dict[str, Any]]:
+        head, tail = chunks[: plan.rerank_top_n], chunks[plan.rerank_top_n :]
+        scores = [rounded(s) for s in from_thread.run(reranker.scores, query, head)]
+        scored = [chunk | {"score": s} for chunk, s in zip(head, scores, strict=True)]
+        below = min(scores) - 2
+        return sorted(scored, key=_order) + [
+            chunk | {"score": rounded(below + chunk["score"])} for chunk in tail
+        ]
 
 
-def _effective(mode: str, *, has_embedder: bool) -> str:
-    """No reranker is configured here, so hybrid-rerank is served as hybrid, and says so."""
-    if mode == "bm25" or not has_embedder:
-        return "bm25"
-    return "semantic" if mode == "semantic" else "hybrid"
+def _order(chunk: dict[str, Any]) -> tuple[float, bytes, int]:
+    return -chunk["score"], chunk["path"].encode(), int(chunk["chunkId"].rpartition("#")[2])
 
 
 def _honoured(request: Retrieval, plan: _Plan) -> dict[str, Any]:
     """The given values that this search went by; recency and temporal are not offered."""
-    if request.tuning is None or plan.mode != "hybrid":
+    if request.tuning is None or not plan.mode.startswith("hybrid"):
         return {}
     used = {"fusion", "rrf_k" if plan.fusion == "rrf" else "alpha"}
     used |= set() if request.candidate_k else {"pool_factor", "pool_floor"}
@@ -108,13 +158,10 @@ def _filters(body: FilterBody | None) -> Filters:
 
 
 def _ranked(
-    index: Index, embedder: Embedder | None, query: str, filters: Filters, plan: _Plan
+    index: Index, query: str, vector: Vector | None, filters: Filters, plan: _Plan
 ) -> list[Hit]:
-    if not query_terms(query):
-        return []
-    if plan.mode == "bm25" or embedder is None:
+    if vector is None:
         return index.keyword(query, filters, plan.top_k)
-    [vector] = embedder.embed([query])
     if plan.mode == "semantic":
         return index.semantic(vector, filters, plan.top_k)
     keyword = index.keyword(query, filters, plan.pool)
@@ -124,7 +171,7 @@ def _ranked(
         if plan.fusion == "rrf"
         else fuse_minmax(keyword, semantic, plan.alpha)
     )
-    return sorted(fused, key=index.order)[: plan.top_k]
+    return sorted(fused, key=index.order)[: plan.wanted]
 
 
 def _chunk(index: Index, hit: Hit) -> dict[str, Any]:

@@ -14,10 +14,17 @@ class VectorTable:
     of summation is its own.
     """
 
-    def __init__(self, dims: int) -> None:
-        self._columns = np.zeros((dims, 64), dtype=np.float32)
+    def __init__(self) -> None:
+        self._columns = np.zeros((0, 64), dtype=np.float32)
+
+    @property
+    def dimensions(self) -> int:
+        """0 before the first vector."""
+        return self._columns.shape[0]
 
     def put(self, slot: int, vector: Vector) -> None:
+        if not self.dimensions:
+            self._columns = np.zeros((len(vector), 64), dtype=np.float32)
         capacity = self._columns.shape[1]
         if slot >= capacity:
             grown = np.zeros((self._columns.shape[0], max(slot + 1, 2 * capacity)), np.float32)
@@ -28,6 +35,6 @@ class VectorTable:
     def dots(self, query: Vector, size: int) -> npt.NDArray[np.float64]:
         """The dot product of `query` with each of the first `size` slots."""
         total = np.zeros(size, dtype=np.float64)
-        for index in np.flatnonzero(query):
+        for index in np.flatnonzero(query) if self.dimensions else ():
             total += np.float64(query[index]) * self._columns[index, :size].astype(np.float64)
         return total

@@ -1,0 +1,72 @@
+"""`memconform upstream`."""
+
+import json
+from pathlib import Path
+
+import click
+from pydantic import ValidationError
+
+from memconform.contract.wire import describe_mismatch
+from memconform.errors import ExitCode, UsageError
+from memconform.upstream.script import Script
+from memconform.upstream.serve import listen, serve
+
+
+@click.command("upstream", context_settings={"show_default": True})
+@click.option(
+    "--addr", default="127.0.0.1:18860", metavar="HOST:PORT", help="Port 0: any free one."
+)
+@click.option(
+    "--script",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What to answer instead of a sentence of the notes; JSON, see --schema.",
+)
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of a script and exit.")
+def command(addr: str, script: Path | None, *, schema: bool) -> ExitCode:
+    """Serve chat, embeddings and reranking by script, for daemons to call.
+
+    Speaks OpenAI's chat completions, embeddings and models, Anthropic's messages, and a /rerank
+    that most services have, below /v1 and below /. GET /_control/requests says what was asked,
+    PUT /_control/script takes another script.
+    """
+    if schema:
+        click.echo(json.dumps(Script.model_json_schema(), indent=2))
+        return ExitCode.OK
+    rules = _read(script) if script else Script()
+    host, colon, port = addr.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise UsageError(f"--addr {addr} is no address", code="bad_addr", hint="write HOST:PORT")
+    try:
+        listener, address = listen(host.strip("[]"), int(port))
+    except OSError as error:
+        raise UsageError(
+            f"cannot listen on {addr}: {error.strerror}", code="bad_addr", hint="try port 0"
+        ) from error
+
+    def started() -> None:
+        click.echo(f"listening on {address}")
+        click.echo(
+            f"  OPENAI_BASE_URL={address}/v1 OPENAI_API_KEY=scripted\n"
+            f"  ANTHROPIC_BASE_URL={address} ANTHROPIC_API_KEY=scripted\n"
+            f"  JB_RERANK_URL={address}/rerank OLLAMA_HOST={address}",
+            err=True,
+        )
+
+    serve(listener, rules, started)
+    return ExitCode.OK
+
+
+def _read(path: Path) -> Script:
+    try:
+        return Script.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise UsageError(
+            f"{path}: {error.strerror}", code="script_missing", hint="check --script"
+        ) from error
+    except ValidationError as error:
+        raise UsageError(
+            f"{path}: {describe_mismatch(error)}",
+            code="script_invalid",
+            hint="memconform upstream --schema shows what a script may hold",
+        ) from error

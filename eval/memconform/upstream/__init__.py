@@ -1,0 +1,1 @@
+"""The scripted upstream: chat, embeddings and reranking for daemons, in a process of its own."""

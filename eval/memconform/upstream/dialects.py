@@ -1,0 +1,196 @@
+"""One chat in the shapes of two APIs: OpenAI's chat completions and Anthropic's messages."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from memconform.upstream.script import Usage
+
+Body = dict[str, Any]
+
+
+class BadRequestError(ValueError):
+    """The request is none of this API."""
+
+
+class Dialect(Protocol):
+    def prompt(self, body: Body) -> tuple[str, str]:
+        """The system and the last user message; raises BadRequestError where there is none."""
+        ...
+
+    def opening(self, model: str, usage: Usage) -> bytes: ...
+    def delta(self, model: str, text: str) -> bytes: ...
+    def closing(self, model: str, usage: Usage, request: Body) -> bytes: ...
+    def error(self, message: str) -> bytes: ...
+    def bad_json(self) -> bytes: ...
+    def whole(self, model: str, text: str, usage: Usage) -> Body: ...
+    def problem(self, status: int, message: str) -> Body: ...
+
+
+def _frame(data: Body, event: str = "") -> bytes:
+    name = f"event: {event}\n" if event else ""
+    return f"{name}data: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
+
+
+def _text(content: object) -> str:
+    """A message's content: text, or a list of parts of which some are text."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "".join(
+            part["text"]
+            for part in content
+            if isinstance(part, dict) and isinstance(part.get("text"), str)
+        )
+    raise BadRequestError("a message's content is neither text nor a list of parts")
+
+
+def _messages(body: Body) -> Sequence[Body]:
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not all(isinstance(m, dict) for m in messages):
+        raise BadRequestError("messages: a list of objects is wanted")
+    return messages
+
+
+def _last_user(messages: Sequence[Body]) -> str:
+    for message in reversed(messages):
+        if message.get("role") == "user":
+            return _text(message.get("content"))
+    raise BadRequestError("messages: none is the user's")
+
+
+class OpenAI:
+    """https://platform.openai.com/docs/api-reference/chat"""
+
+    def prompt(self, body: Body) -> tuple[str, str]:
+        messages = _messages(body)
+        system = [m for m in messages if m.get("role") in ("system", "developer")]
+        return "\n".join(_text(m.get("content")) for m in system), _last_user(messages)
+
+    def _chunk(self, model: str, choices: list[Body], **more: object) -> bytes:
+        return _frame(
+            {
+                "id": "chatcmpl-scripted",
+                "object": "chat.completion.chunk",
+                "created": 0,
+                "model": model,
+                "choices": choices,
+                **more,
+            }
+        )
+
+    def _choice(self, delta: Body, finish: str | None = None) -> list[Body]:
+        return [{"index": 0, "delta": delta, "finish_reason": finish}]
+
+    def opening(self, model: str, usage: Usage) -> bytes:
+        del usage
+        return self._chunk(model, self._choice({"role": "assistant", "content": ""}))
+
+    def delta(self, model: str, text: str) -> bytes:
+        return self._chunk(model, self._choice({"content": text}))
+
+    def closing(self, model: str, usage: Usage, request: Body) -> bytes:
+        end = self._chunk(model, self._choice({}, "stop"))
+        if (request.get("stream_options") or {}).get("include_usage"):
+            end += self._chunk(model, [], usage=_openai_usage(usage))
+        return end + b"data: [DONE]\n\n"
+
+    def error(self, message: str) -> bytes:
+        return _frame(self.problem(500, message))
+
+    def bad_json(self) -> bytes:
+        return b'data: {"choices": [{"delta": {"content"\n\n'
+
+    def whole(self, model: str, text: str, usage: Usage) -> Body:
+        message = {"role": "assistant", "content": text}
+        return {
+            "id": "chatcmpl-scripted",
+            "object": "chat.completion",
+            "created": 0,
+            "model": model,
+            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+            "usage": _openai_usage(usage),
+        }
+
+    def problem(self, status: int, message: str) -> Body:
+        kind = "rate_limit_error" if status == 429 else "server_error"
+        return {"error": {"message": message, "type": kind, "param": None, "code": None}}
+
+
+def _openai_usage(usage: Usage) -> Body:
+    return {
+        "prompt_tokens": usage.input,
+        "completion_tokens": usage.output,
+        "total_tokens": usage.input + usage.output,
+    }
+
+
+class Anthropic:
+    """https://docs.anthropic.com/en/api/messages, and -streaming"""
+
+    def prompt(self, body: Body) -> tuple[str, str]:
+        if not isinstance(body.get("max_tokens"), int):
+            raise BadRequestError("max_tokens: an integer is wanted")
+        return _text(body.get("system", "")), _last_user(_messages(body))
+
+    def _message(self, model: str, content: list[Body], stop: str | None, usage: Body) -> Body:
+        return {
+            "id": "msg_scripted",
+            "type": "message",
+            "role": "assistant",
+            "model": model,
+            "content": content,
+            "stop_reason": stop,
+            "stop_sequence": None,
+            "usage": usage,
+        }
+
+    def opening(self, model: str, usage: Usage) -> bytes:
+        tokens = {"input_tokens": usage.input, "output_tokens": 0}
+        start = {"type": "message_start", "message": self._message(model, [], None, tokens)}
+        block = {"type": "text", "text": ""}
+        return (
+            _frame(start, "message_start")
+            + _frame(
+                {"type": "content_block_start", "index": 0, "content_block": block},
+                "content_block_start",
+            )
+            + _frame({"type": "ping"}, "ping")
+        )
+
+    def delta(self, model: str, text: str) -> bytes:
+        del model
+        delta = {"type": "text_delta", "text": text}
+        return _frame(
+            {"type": "content_block_delta", "index": 0, "delta": delta}, "content_block_delta"
+        )
+
+    def closing(self, model: str, usage: Usage, request: Body) -> bytes:
+        del model, request
+        delta = {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+            "usage": {"output_tokens": usage.output},
+        }
+        return (
+            _frame({"type": "content_block_stop", "index": 0}, "content_block_stop")
+            + _frame(delta, "message_delta")
+            + _frame({"type": "message_stop"}, "message_stop")
+        )
+
+    def error(self, message: str) -> bytes:
+        return _frame(self.problem(529, message), "error")
+
+    def bad_json(self) -> bytes:
+        return b'event: content_block_delta\ndata: {"type": "content_block_delta", "ind\n\n'
+
+    def whole(self, model: str, text: str, usage: Usage) -> Body:
+        tokens = {"input_tokens": usage.input, "output_tokens": usage.output}
+        return self._message(model, [{"type": "text", "text": text}], "end_turn", tokens)
+
+    def problem(self, status: int, message: str) -> Body:
+        kinds = {400: "invalid_request_error", 429: "rate_limit_error", 529: "overloaded_error"}
+        return {
+            "type": "error",
+            "error": {"type": kinds.get(status, "api_error"), "message": message},
+        }

@@ -1,0 +1,288 @@
+"""The upstream's HTTP surface: two chat APIs, embeddings, reranking, models, and its control.
+
+GET  /_control/requests     what was asked, in order
+PUT  /_control/script       a new script; what was recorded is forgotten
+"""
+
+import asyncio
+import base64
+import json
+import re
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+from pydantic import ValidationError
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from memconform import __version__
+from memconform.contract.wire import CONTRACT_VERSION, describe_mismatch
+from memconform.upstream.dialects import Anthropic, BadRequestError, Dialect, OpenAI
+from memconform.upstream.extractive import complete, lexical_scores
+from memconform.upstream.featurehash import DIMENSIONS, feature_hash
+from memconform.upstream.records import Recorded, Records
+from memconform.upstream.script import Kind, Playing, Reply, Script, Usage
+
+FEATURE_HASH = "fh256-1"
+
+_WORD = re.compile(r"\S+\s*|\s+")
+_POLL_SECONDS = 0.02
+"""How soon it is seen that a client which is kept waiting has gone."""
+
+
+class _ClientGoneError(Exception):
+    pass
+
+
+class _CutError(Exception):
+    """Raised inside an answer, it makes the server close the connection without an end."""
+
+
+class Upstream:
+    def __init__(self, script: Script, run_id: str | None = None) -> None:
+        self._playing = Playing(script)
+        self._records = Records()
+        self._version = {"name": "upstream", "version": __version__, "contract": CONTRACT_VERSION}
+        if run_id is not None:
+            self._version["runId"] = run_id
+
+    def app(self) -> Starlette:
+        def both(path: str, handle: Callable[[Request], Awaitable[Response]]) -> list[Route]:
+            return [Route(p, handle, methods=["POST"]) for p in (path, f"/v1{path}")]
+
+        return Starlette(
+            routes=[
+                *both("/chat/completions", self._chat(OpenAI())),
+                *both("/messages", self._chat(Anthropic())),
+                *both("/embeddings", self._plain("embeddings", _embeddings)),
+                *both("/rerank", self._plain("rerank", _rerank)),
+                Route("/models", _models),
+                Route("/v1/models", _models),
+                Route("/healthz", _health),
+                Route("/version", self._tell_version),
+                Route("/_control/requests", self._requests),
+                Route("/_control/script", self._set_script, methods=["PUT"]),
+            ]
+        )
+
+    async def _tell_version(self, _: Request) -> Response:
+        return JSONResponse(self._version)
+
+    async def _requests(self, _: Request) -> Response:
+        return JSONResponse(self._records.dump())
+
+    async def _set_script(self, request: Request) -> Response:
+        try:
+            script = Script.model_validate_json(await request.body())
+        except ValidationError as error:
+            return JSONResponse({"error": describe_mismatch(error)}, 400)
+        self._playing = Playing(script)
+        self._records.clear()
+        return Response(status_code=204)
+
+    async def _taken(self, kind: Kind, request: Request) -> tuple[Recorded, Reply]:
+        """The request on record, and the reply that the script has for it."""
+        try:
+            body = json.loads(await request.body())
+        except ValueError as error:
+            raise BadRequestError(f"no JSON: {error}") from error
+        if not isinstance(body, dict):
+            raise BadRequestError("a JSON object is wanted")
+        recorded = self._records.add(kind, request.url.path, request.headers, body)
+        reply = self._playing.reply(kind, json.dumps(body, ensure_ascii=False))
+        return recorded, reply
+
+    def _chat(self, dialect: Dialect) -> Callable[[Request], Awaitable[Response]]:
+        async def handle(request: Request) -> Response:
+            try:
+                recorded, reply = await self._taken("chat", request)
+                system, user = dialect.prompt(recorded.body)
+            except BadRequestError as error:
+                return JSONResponse(dialect.problem(400, str(error)), 400)
+            chat = _Chat(dialect, recorded, reply, complete(system, user))
+            if recorded.body.get("stream") is True and reply.status == 200:
+                return await _begun(request, recorded, reply, chat.stream())
+            return await _whole(request, recorded, reply, chat.whole(), dialect)
+
+        return handle
+
+    def _plain(
+        self, kind: Kind, answer: Callable[[dict[str, Any]], dict[str, Any]]
+    ) -> Callable[[Request], Awaitable[Response]]:
+        async def handle(request: Request) -> Response:
+            try:
+                recorded, reply = await self._taken(kind, request)
+                body = answer(recorded.body)
+            except BadRequestError as error:
+                return JSONResponse(OpenAI().problem(400, str(error)), 400)
+            return await _whole(request, recorded, reply, body, OpenAI())
+
+        return handle
+
+
+class _Chat:
+    """One chat's answer, whole or in pieces, with what the script makes go wrong."""
+
+    def __init__(self, dialect: Dialect, recorded: Recorded, reply: Reply, default: str) -> None:
+        self._dialect = dialect
+        self._recorded = recorded
+        self._reply = reply
+        self._model = str(recorded.body.get("model", ""))
+        text = default if reply.text is None else reply.text
+        self._deltas = _WORD.findall(text) if reply.deltas is None else reply.deltas
+        # Words stand for tokens: a count that is the same for every daemon.
+        sent = len(json.dumps(recorded.body.get("messages"), ensure_ascii=False).split())
+        self._usage = reply.usage or Usage(input=sent, output=len(self._deltas))
+
+    def whole(self) -> dict[str, Any]:
+        return self._dialect.whole(self._model, "".join(self._deltas), self._usage)
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        reply, dialect = self._reply, self._dialect
+        yield dialect.opening(self._model, self._usage)
+        for index, delta in enumerate(self._deltas):
+            if reply.fault is not None and index == reply.after:
+                break
+            if index:
+                await asyncio.sleep(reply.delta_delay_ms / 1e3)
+            yield dialect.delta(self._model, delta)
+            self._recorded.pieces += 1
+        match reply.fault:
+            case None:
+                yield dialect.closing(self._model, self._usage, self._recorded.body)
+            case "hang":
+                await asyncio.Event().wait()
+            case "cut":
+                raise _CutError
+            case "error":
+                yield dialect.error("scripted error in the stream")
+            case "bad_json":
+                yield dialect.bad_json()
+            case "ends":
+                return
+
+
+async def _begun(
+    request: Request, recorded: Recorded, reply: Reply, pieces: AsyncIterator[bytes]
+) -> Response:
+    """A stream; what becomes of it is put on record."""
+    try:
+        await _pause(request, reply.delay_ms / 1e3)
+        if reply.fault == "hang" and reply.after == 0:
+            await _pause(request, None)
+    except _ClientGoneError:
+        recorded.outcome = "client_gone"
+        return Response(status_code=499)
+
+    async def followed() -> AsyncIterator[bytes]:
+        try:
+            async for piece in pieces:
+                yield piece
+        except asyncio.CancelledError:
+            recorded.outcome = "client_gone"
+            raise
+        recorded.outcome = "answered"
+
+    return StreamingResponse(
+        followed(), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+    )
+
+
+async def _whole(
+    request: Request, recorded: Recorded, reply: Reply, body: dict[str, Any], dialect: Dialect
+) -> Response:
+    try:
+        await _pause(request, reply.delay_ms / 1e3)
+        if reply.fault == "hang":
+            await _pause(request, None)
+    except _ClientGoneError:
+        recorded.outcome = "client_gone"
+        return Response(status_code=499)
+    recorded.outcome = "answered"
+    status = 500 if reply.fault == "error" and reply.status == 200 else reply.status
+    headers = {} if reply.retry_after is None else {"Retry-After": f"{reply.retry_after:g}"}
+    if status != 200:
+        recorded.outcome = "refused"
+        return JSONResponse(dialect.problem(status, f"scripted status {status}"), status, headers)
+    content = json.dumps(body if reply.body is None else reply.body).encode()
+    if reply.fault is None:
+        return Response(content, media_type="application/json")
+    half = content[: len(content) // 2]
+    if reply.fault == "bad_json":
+        return Response(half, media_type="application/json")
+
+    async def broken() -> AsyncIterator[bytes]:
+        yield half
+        raise _CutError
+
+    return StreamingResponse(
+        broken(), media_type="application/json", headers={"Content-Length": str(len(content))}
+    )
+
+
+async def _pause(request: Request, seconds: float | None) -> None:
+    """Wait so long, or (None) for ever; raises _ClientGoneError where nobody waits any more."""
+    loop = asyncio.get_running_loop()
+    end = None if seconds is None else loop.time() + seconds
+    while end is None or (left := end - loop.time()) > 0:
+        await asyncio.sleep(_POLL_SECONDS if end is None else min(_POLL_SECONDS, left))
+        if await request.is_disconnected():
+            raise _ClientGoneError
+
+
+def _texts(value: object, key: str) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list) and value and all(isinstance(text, str) for text in value):
+        return value
+    raise BadRequestError(f"{key}: a text or a list of texts is wanted")
+
+
+def _embeddings(body: dict[str, Any]) -> dict[str, Any]:
+    texts = _texts(body.get("input"), "input")
+    if body.get("dimensions", DIMENSIONS) != DIMENSIONS:
+        raise BadRequestError(f"dimensions: {FEATURE_HASH} has {DIMENSIONS}")
+    encoded = body.get("encoding_format") == "base64"
+    words = sum(len(text.split()) for text in texts)
+    return {
+        "object": "list",
+        "model": FEATURE_HASH,
+        "data": [
+            {"object": "embedding", "index": n, "embedding": _base64(v) if encoded else v}
+            for n, v in enumerate(map(feature_hash, texts))
+        ],
+        "usage": {"prompt_tokens": words, "total_tokens": words},
+    }
+
+
+def _base64(vector: list[float]) -> str:
+    """Little-endian float32s, as OpenAI encodes embeddings."""
+    return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
+
+
+def _rerank(body: dict[str, Any]) -> dict[str, Any]:
+    query = body.get("query")
+    if not isinstance(query, str):
+        raise BadRequestError("query: a text is wanted")
+    scores = lexical_scores(query, _texts(body.get("documents"), "documents"))
+    ranked = sorted(range(len(scores)), key=lambda index: -scores[index])
+    top = body.get("top_n")
+    return {
+        "model": "lexical",
+        "results": [
+            {"index": index, "relevance_score": scores[index]}
+            for index in ranked[: top if isinstance(top, int) else None]
+        ],
+    }
+
+
+async def _health(_: Request) -> Response:
+    return JSONResponse({"ok": True})
+
+
+async def _models(_: Request) -> Response:
+    models = [{"id": name, "object": "model"} for name in ("extractive", FEATURE_HASH, "lexical")]
+    return JSONResponse({"object": "list", "data": models})

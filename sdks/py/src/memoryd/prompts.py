@@ -1,0 +1,70 @@
+"""What a language model is asked, and how its replies are read (`vectors/prompt.json`)."""
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from memoryd.models import ReaderMode
+
+_BASIC = (
+    "You answer questions from notes. Use only what the notes say, in as few words as will do."
+    " Behind each fact name the note that it comes from, as [1]. If the notes do not say, answer"
+    " exactly: No information available."
+)
+READER_SYSTEM: dict[ReaderMode, str] = {
+    "basic": _BASIC,
+    "augmented": _BASIC
+    + " Notes may speak of different times, and contradict one another: put them in order of"
+    " time first, reckon from the date of the question, and trust the latest.",
+}
+RERANK_SYSTEM = (
+    "You judge how well each note answers a question. Reply with nothing but a JSON object"
+    ' {"scores": [...]}, one number from 0 to 10 for each note, in the order of the notes.'
+)
+
+_NAMED = re.compile(r"\[([0-9]+(?: *, *[0-9]+)*)\]")
+
+
+def user_message(
+    question: str,
+    chunks: Sequence[dict[str, Any]],
+    question_date: str | None = None,
+    reader_mode: ReaderMode = "basic",
+) -> str:
+    notes = [
+        f"[{number}] {chunk['path']}{_aside(chunk) if reader_mode == 'augmented' else ''}\n"
+        f"{chunk['text']}"
+        for number, chunk in enumerate(chunks, 1)
+    ]
+    date = f"Date of the question: {question_date}\n" if question_date else ""
+    parts = ["Notes:", *notes] if notes else ["Notes: none"]
+    return "\n\n".join([*parts, f"{date}Question: {question}"])
+
+
+def _aside(chunk: dict[str, Any]) -> str:
+    """The note's title and date, where it has them."""
+    given = (chunk.get("title"), chunk.get("metadata", {}).get("date"))
+    known = [value for value in given if isinstance(value, str) and value]
+    return f" ({', '.join(known)})" if known else ""
+
+
+def cited(answer: str, notes: int) -> list[int]:
+    """Which of so many notes an answer names, counted from 0, in the order of first naming."""
+    numbers = (int(n) for named in _NAMED.findall(answer) for n in named.split(","))
+    return list(dict.fromkeys(n - 1 for n in numbers if 1 <= n <= notes))
+
+
+def read_scores(reply: str, documents: int) -> list[float] | None:
+    """The scores in a reranking model's reply; None where it has not one for each document."""
+    start, end = reply.find("{"), reply.rfind("}")
+    try:
+        scores = json.loads(reply[start : end + 1])["scores"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    if not isinstance(scores, list) or len(scores) != documents:
+        return None
+    if not all(type(score) in (int, float) and math.isfinite(score) for score in scores):
+        return None
+    return [float(score) for score in scores]

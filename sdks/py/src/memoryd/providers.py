@@ -1,0 +1,139 @@
+"""Which reader, embedder and reranker a daemon has, by its environment.
+
+A vendor's client is imported only where it is asked for: OpenAI's alone takes 0.3 s.
+"""
+
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from memoryd.chat import AnthropicChat, Chat, OpenAIChat
+from memoryd.embedding import Embedder, FeatureHash, RemoteEmbedder
+from memoryd.reader import FakeReader, ModelReader, Reader
+from memoryd.reranking import HttpReranker, ModelReranker, Reranker
+from memoryd.upstream import RETRIES, Patience
+
+_DEFAULT_TIMEOUT_S = 30.0
+_OLLAMA = "127.0.0.1:11434"
+
+
+class ConfigError(ValueError):
+    """A variable holds what this daemon cannot serve."""
+
+
+@dataclass(frozen=True, slots=True)
+class Providers:
+    reader: Reader | None = None
+    embedder: Embedder | None = None
+    reranker: Reranker | None = None
+    closing: tuple[Callable[[], Awaitable[None]], ...] = ()
+    """Called at the end, on the event loop that served."""
+
+
+def providers(env: Mapping[str, str]) -> Providers:
+    """Raises ConfigError for an unknown provider, or one without what it needs."""
+    return _Factory(env).make()
+
+
+class _Factory:
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._env = env
+        self._closing: list[Callable[[], Awaitable[None]]] = []
+
+    def make(self) -> Providers:
+        llm = self._choice("JB_LLM_PROVIDER", "fake", "openai", "anthropic", "ollama")
+        embed = self._choice("JB_EMBED_PROVIDER", "fake", "openai", "ollama")
+        rerank = self._choice("JB_RERANK_PROVIDER", "http", "llm")
+        return Providers(
+            reader=self._reader(llm),
+            embedder=self._embedder(embed),
+            reranker=self._reranker(rerank, llm),
+            closing=tuple(self._closing),
+        )
+
+    def _choice(self, name: str, *known: str) -> str:
+        value = self._env.get(name) or "none"
+        if value not in ("none", *known):
+            raise ConfigError(f"{name}={value}: this daemon knows none, {', '.join(known)}")
+        return value
+
+    def _required(self, name: str, needed_by: str) -> str:
+        value = self._env.get(name)
+        if not value:
+            raise ConfigError(f"{name} is not set, and {needed_by} needs it")
+        return value
+
+    def _patience(self, name: str, secret: str | None = None) -> Patience:
+        given = self._env.get("JB_UPSTREAM_TIMEOUT") or str(_DEFAULT_TIMEOUT_S)
+        try:
+            seconds = float(given)
+        except ValueError:
+            seconds = math.nan
+        if not 0 < seconds < math.inf:
+            raise ConfigError(f"JB_UPSTREAM_TIMEOUT={given}: a number of seconds is wanted")
+        return Patience(name, seconds, secret)
+
+    def _reader(self, provider: str) -> Reader | None:
+        match provider:
+            case "none":
+                return None
+            case "fake":
+                return FakeReader()
+        return ModelReader(self._chat(provider, self._required("JB_LLM_MODEL", provider)))
+
+    def _embedder(self, provider: str) -> Embedder | None:
+        match provider:
+            case "none":
+                return None
+            case "fake":
+                return FeatureHash()
+        model = self._required("JB_EMBED_MODEL", f"JB_EMBED_PROVIDER={provider}")
+        client, patience = self._openai(provider)
+        return RemoteEmbedder(f"{provider}/{model}", client, model, patience)
+
+    def _reranker(self, provider: str, llm: str) -> Reranker | None:
+        if provider == "http":
+            url = self._required("JB_RERANK_URL", "JB_RERANK_PROVIDER=http")
+            patience = self._patience("the reranker", self._env.get("JB_RERANK_API_KEY"))
+            client = self._openai_client(url, self._env.get("JB_RERANK_API_KEY") or "none")
+            return HttpReranker(client, url, self._env.get("JB_RERANK_MODEL") or None, patience)
+        if provider == "llm":
+            if llm in ("none", "fake"):
+                raise ConfigError(f"JB_RERANK_PROVIDER=llm: JB_LLM_PROVIDER={llm} is no model")
+            model = self._env.get("JB_RERANK_MODEL") or self._required("JB_LLM_MODEL", llm)
+            return ModelReranker(self._chat(llm, model))
+        return None
+
+    def _chat(self, provider: str, model: str) -> Chat:
+        if provider != "anthropic":
+            client, patience = self._openai(provider)
+            return OpenAIChat(client, model, patience)
+        from anthropic import AsyncAnthropic  # noqa: PLC0415 - see the module's docstring
+
+        key = self._required("ANTHROPIC_API_KEY", provider)
+        anthropic = AsyncAnthropic(
+            api_key=key,
+            base_url=self._env.get("ANTHROPIC_BASE_URL") or None,
+            max_retries=RETRIES,
+        )
+        self._closing.append(anthropic.close)
+        return AnthropicChat(anthropic, model, self._patience(provider, key))
+
+    def _openai(self, provider: str) -> tuple[Any, Patience]:
+        """The client of `openai`, or of Ollama's address that speaks the same."""
+        if provider == "ollama":
+            host = self._env.get("OLLAMA_HOST") or _OLLAMA
+            address = host if "://" in host else f"http://{host}"
+            client = self._openai_client(f"{address.rstrip('/')}/v1", "ollama")
+            return client, self._patience(provider)
+        key = self._required("OPENAI_API_KEY", provider)
+        client = self._openai_client(self._env.get("OPENAI_BASE_URL") or None, key)
+        return client, self._patience(provider, key)
+
+    def _openai_client(self, base_url: str | None, key: str) -> Any:  # noqa: ANN401 - imported below
+        from openai import AsyncOpenAI  # noqa: PLC0415 - see the module's docstring
+
+        client = AsyncOpenAI(api_key=key, base_url=base_url, max_retries=RETRIES)
+        self._closing.append(client.close)
+        return client

@@ -1,0 +1,76 @@
+"""Rerankers: how well each of a few documents answers a query."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from memoryd.chat import Chat, Prompt
+from memoryd.prompts import RERANK_SYSTEM, read_scores, user_message
+from memoryd.upstream import Patience, UpstreamError
+
+
+class Reranker(Protocol):
+    name: str
+
+    async def scores(self, query: str, chunks: Sequence[dict[str, Any]]) -> list[float]:
+        """One finite score a chunk, in their order; raises UpstreamError."""
+        ...
+
+
+class HttpReranker:
+    """Posts to a service that speaks like Cohere's, Jina's and most servers of cross-encoders."""
+
+    name = "http"
+
+    def __init__(self, client: Any, url: str, model: str | None, patience: Patience) -> None:  # noqa: ANN401 - its module is imported only where it is used
+        self._client = client
+        self._url = url
+        self._model = model
+        self._patience = patience
+
+    async def scores(self, query: str, chunks: Sequence[dict[str, Any]]) -> list[float]:
+        body = {
+            "query": query,
+            "documents": [chunk["text"] for chunk in chunks],
+            "top_n": len(chunks),
+        }
+        if self._model is not None:
+            body["model"] = self._model
+        # The documented way to an address that the vendor's API does not have.
+        post = self._client.post(self._url, cast_to=object, body=body)
+        found = _scores(await self._patience.wait(post))
+        if sorted(found) != list(range(len(chunks))):
+            raise self._patience.failed("the answer has not one score for each document")
+        return [found[index] for index in range(len(chunks))]
+
+
+def _scores(answer: object) -> dict[int, float]:
+    """Scores by index; empty where the answer has another shape."""
+    try:
+        pairs = [(r["index"], r["relevance_score"]) for r in answer["results"]]  # type: ignore[index] # whatever it is
+    except (TypeError, KeyError):
+        return {}
+    good = all(
+        type(index) is int and type(score) in (int, float) and math.isfinite(score)
+        for index, score in pairs
+    )
+    scores = {index: float(score) for index, score in pairs} if good else {}
+    return scores if len(scores) == len(pairs) else {}
+
+
+class ModelReranker:
+    """Has a language model score all documents in one reply."""
+
+    name = "llm"
+
+    def __init__(self, chat: Chat) -> None:
+        self._chat = chat
+
+    async def scores(self, query: str, chunks: Sequence[dict[str, Any]]) -> list[float]:
+        reply = await self._chat.complete(Prompt(RERANK_SYSTEM, user_message(query, chunks)))
+        scores = read_scores(reply, len(chunks))
+        if scores is None:
+            raise UpstreamError(
+                "bad_gateway", "the reranking model did not reply one score for each note"
+            )
+        return scores

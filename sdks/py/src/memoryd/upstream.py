@@ -1,0 +1,49 @@
+"""Calls to services that can fail: the silence that is borne, and failures put into words."""
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from memoryd.problems import Problem
+
+T = TypeVar("T")
+
+RETRIES = 2
+
+
+class UpstreamError(Problem):
+    """`bad_gateway`, or `timeout` after the stated silence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How an upstream is waited for."""
+
+    name: str
+    seconds: float
+    secret: str | None = None
+    """Never part of a message, whatever the upstream repeats."""
+
+    async def wait(self, work: Awaitable[T]) -> T:
+        """What `work` gives; raises UpstreamError where it fails, or is silent for too long."""
+        try:
+            async with asyncio.timeout(self.seconds):
+                return await work
+        except TimeoutError as error:
+            raise UpstreamError(
+                "timeout", f"{self.name} was silent for {self.seconds:g} s"
+            ) from error
+        except StopAsyncIteration:
+            raise
+        except UpstreamError:
+            raise
+        except Exception as error:
+            # Vendors' clients let errors of transport and of parsing through, each of its own
+            # kind: whatever it is, the upstream has not answered.
+            raise self.failed(f"{type(error).__name__}: {error}") from error
+
+    def failed(self, why: str) -> UpstreamError:
+        if self.secret:
+            why = why.replace(self.secret, "***")
+        return UpstreamError("bad_gateway", f"{self.name}: {why}")
