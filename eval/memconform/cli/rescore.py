@@ -15,9 +15,8 @@ from memconform.cli.options import (
 )
 from memconform.errors import ExitCode
 from memconform.reports.console import ConsoleReport
-from memconform.reports.machine import banner, write_report
+from memconform.reports.machine import RunReport, banner, write_report
 from memconform.runs.rescoring import rescore
-from memconform.runs.results import RunReport
 from memconform.runs.store import find_journal
 
 

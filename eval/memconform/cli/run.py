@@ -25,19 +25,21 @@ from memconform.cli.options import (
 )
 from memconform.client.timing import Timeouts
 from memconform.contract.wire import Mode, Profile
-from memconform.daemons.discovery import find_runner, working_folder
+from memconform.daemons.availability import Absence, build_all
+from memconform.daemons.discovery import find_runner, known_sdks, working_folder
 from memconform.daemons.runner import SdkRunner, UpstreamKind
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.datasets.selection import Selected, Selection, select
 from memconform.errors import ExitCode, UsageError, gravest
+from memconform.parity.agreement import Agreement, compare
 from memconform.reports.console import ConsoleReport
-from memconform.reports.machine import banner, write_report
+from memconform.reports.machine import RunReport, agreement_banner, banner, write_report
+from memconform.reports.matrix import show_matrix
 from memconform.runs.corpus import corpus_digest
 from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished
 from memconform.runs.journal import read_header
 from memconform.runs.plan import Plan, Settings
-from memconform.runs.results import RunReport
 from memconform.runs.seeding import refuse_foreign_brain
 from memconform.runs.store import find_journal
 from memconform.scenarios import SCENARIOS
@@ -51,6 +53,7 @@ class _Options:
     """The command line, typed; names are those of the flags."""
 
     sdk: tuple[str, ...]
+    no_skip: bool
     scenario: str
     mode: str
     dataset: str
@@ -90,8 +93,9 @@ class _Options:
     required=True,
     metavar="SDK",
     help="A known name, a path to sdk.toml, package.module:Class, or url:http://127.0.0.1:PORT."
-    " May be given several times.",
+    " May be given several times; `all` is every known one that can run here.",
 )
+@click.option("--no-skip", is_flag=True, help="Fail where an SDK of `--sdk all` cannot run here.")
 @click.option("--scenario", type=click.Choice(list(SCENARIOS)), default="ask-basic")
 @click.option(
     "--mode",
@@ -175,24 +179,65 @@ def command(**flags: object) -> ExitCode:
 async def _run(options: _Options) -> ExitCode:
     cancel_on_signals()
     selected = _selected(options)
-    runners = [find_runner(reference, working_folder()) for reference in options.sdk]
+    runners, absences = await _runners(options)
     plans = [_plan(options, selected, runner, n) for n, runner in enumerate(runners)]
+    several = len(plans) > 1
     finished: list[RunFinished] = []
+    agreement: Agreement | None = None
+    code = gravest(absence.error.exit_code for absence in absences if not runners)
+    # With --json - standard output is the report alone.
+    to_stderr = options.json_file == "-"
     try:
         for plan, runner in zip(plans, runners, strict=True):
-            end = await _run_one(plan, runner, quiet=options.quiet)
+            end = await _run_one(plan, runner, quiet=options.quiet, brief=several)
             finished.append(end)
-            # With --json - standard output is the report alone.
-            click.echo(f"{banner(end.summary)} -> {end.copy}", err=options.json_file == "-")
+            click.echo(f"{banner(end.summary)} -> {end.copy}", err=to_stderr)
             if end.summary.exit_code == ExitCode.INTERRUPTED:
                 break
+        if len(finished) > 1:
+            runs = [(end.summary.sdk, end.result) for end in finished]
+            answers = SCENARIOS[options.scenario].text_kind == "answer"
+            agreement = await asyncio.to_thread(compare, runs, answers=answers)
+            click.echo(agreement_banner(agreement), err=to_stderr)
+        if not options.quiet or absences:
+            show_matrix([end.summary for end in finished], absences, agreement)
     finally:
         # Whatever stops a later run, the report holds those that ended before it.
-        code = gravest(ExitCode(end.summary.exit_code) for end in finished)
+        code = gravest([code, *(ExitCode(end.summary.exit_code) for end in finished)])
         if options.json_file is not None and finished:
             with json_target(options.json_file) as target:
-                write_report(target, [end.result for end in finished], code)
+                write_report(
+                    target,
+                    [end.result for end in finished],
+                    code,
+                    absences=absences,
+                    agreement=agreement,
+                )
     return code
+
+
+async def _runners(options: _Options) -> tuple[list[SdkRunner], list[Absence]]:
+    """The runners of `--sdk`; of `all`, those that can be built here."""
+    folder = working_folder()
+    if "all" not in options.sdk:
+        return [find_runner(reference, folder) for reference in options.sdk], []
+    if len(options.sdk) > 1:
+        raise UsageError(
+            "--sdk all is every SDK there is",
+            code="all_and_more",
+            hint="give all alone, or name the SDKs",
+        )
+    every = [find_runner(name, folder) for name in known_sdks(folder)]
+    if not every:
+        raise UsageError(
+            "there is no SDK: the reference SDKs need a checkout of the project",
+            code="unknown_sdk",
+            hint="name SDKs in a memconform.toml, or give --sdk a path to sdk.toml",
+        )
+    runners, absences = await build_all(every, lambda line: click.echo(f"  {line}", err=True))
+    if absences and options.no_skip:
+        raise absences[0].error
+    return runners, absences
 
 
 def _selected(options: _Options) -> Selected:
@@ -329,8 +374,8 @@ def _refuse_unclaimed(runner: SdkRunner, mode: Mode, options: _Options) -> None:
         )
 
 
-async def _run_one(plan: Plan, runner: SdkRunner, *, quiet: bool) -> RunFinished:
-    with ConsoleReport(quiet=quiet) as report:
+async def _run_one(plan: Plan, runner: SdkRunner, *, quiet: bool, brief: bool) -> RunFinished:
+    with ConsoleReport(quiet=quiet, brief=brief) as report:
         async with aclosing(execute(plan, runner)) as events:
             async for event in events:
                 report.handle(event)

@@ -1,21 +1,18 @@
 """Profile `ask`: the question and the events of its stream."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from memconform.contract.core import Chunk, Trace
-from memconform.contract.wire import Mode, Request, Response
+from memconform.contract.core import Chunk, Retrieval, Trace
+from memconform.contract.wire import Mode, Response
 
 
-class AskRequest(Request):
-    question: str
-    top_k: int
-    mode: Mode
+class AskRequest(Retrieval):
+    question: str = Field(min_length=1)
+    top_k: int = Field(default=5, ge=1, le=1_000)
     reader_mode: Literal["basic", "augmented"] | None = None
-    question_date: str | None = None
-    candidate_k: int | None = None
-    rerank_top_n: int | None = None
+    model: str | None = None
 
 
 class Retrieve(Response):
@@ -41,10 +38,17 @@ class StreamError(Response):
     message: str = Field(min_length=1)
 
 
+class Usage(Response):
+    """Tokens, as the upstream counted them."""
+
+    input_tokens: int | None = Field(default=None, ge=0)
+    output_tokens: int | None = Field(default=None, ge=0)
+
+
 class Done(Response):
     ok: bool
     answer: str | None = None
-    usage: dict[str, Any] | None = None
+    usage: Usage | None = None
 
 
 StreamEvent = Retrieve | AnswerDelta | Citation | StreamError | Done

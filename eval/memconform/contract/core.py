@@ -1,12 +1,11 @@
 """Profile `core`: brains, ingest, search."""
 
-import re
-import unicodedata
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
-from memconform.contract.wire import Mode, Request, Response
+from memconform.contract.terms import terms
+from memconform.contract.wire import Closed, Mode, Request, Response
 
 
 class Health(Response):
@@ -20,8 +19,11 @@ class Version(Response):
     run_id: str | None = None
 
 
+BrainId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
+
+
 class CreateBrain(Request):
-    brain_id: str
+    brain_id: BrainId
     description: str | None = None
 
 
@@ -36,17 +38,25 @@ class Brain(Response):
     pending: int = Field(ge=0)
 
 
+class BrainItem(Response):
+    brain_id: str
+
+
+class Brains(Response):
+    items: list[BrainItem]
+
+
 class IngestFile(Request):
-    path: str
+    path: str = Field(min_length=1)
     content_type: str
-    content_base64: str
+    content_base64: str = Field(json_schema_extra={"contentEncoding": "base64"})
     title: str | None = None
     tags: list[str] | None = None
     metadata: dict[str, Any] | None = None
 
 
 class IngestBatch(Request):
-    documents: list[IngestFile]
+    documents: list[IngestFile] = Field(min_length=1, max_length=1024)
 
 
 class Ingested(Response):
@@ -62,21 +72,46 @@ class IngestedBatch(Response):
     took_ms: float = Field(ge=0)
 
 
-class Filters(Request):
+class Filters(Closed):
+    """All that are given must hold (core.filter.and)."""
+
     path_prefix: str | None = None
     paths: list[str] | None = None
+    tags: list[str] | None = None
+    session_ids: list[str] | None = None
+    scope: Literal["global", "project", "raw"] | None = None
+    project: str | None = None
 
 
-class SearchRequest(Request):
-    """`candidate_k` and `rerank_top_n` of 0 defer to the daemon and are not sent."""
+class Tuning(Closed):
+    """Wishes; a daemon repeats in `trace.tuning` those it went by (core.tuning)."""
 
-    query: str
-    top_k: int
-    mode: Mode
-    question_date: str | None = None
-    candidate_k: int | None = None
-    rerank_top_n: int | None = None
+    fusion: Literal["minmax", "rrf"] | None = None
+    alpha: float | None = Field(default=None, ge=0, le=1)
+    rrf_k: int | None = Field(default=None, ge=1, le=10_000)
+    pool_factor: int | None = Field(default=None, ge=1, le=1_000)
+    pool_floor: int | None = Field(default=None, ge=1, le=10_000)
+    recency: Any = None
+    temporal: Any = None
+
+
+class Retrieval(Request):
+    """What search and ask have in common; 0 leaves a number to the daemon."""
+
+    mode: Mode = Mode.AUTO
+    question_date: str | None = Field(
+        default=None,
+        pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9:]{8}(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2}))?$",
+    )
+    candidate_k: int | None = Field(default=None, ge=0, le=10_000)
+    rerank_top_n: int | None = Field(default=None, ge=0, le=1_000)
     filters: Filters | None = None
+    tuning: Tuning | None = None
+
+
+class SearchRequest(Retrieval):
+    query: str = Field(min_length=1)
+    top_k: int = Field(default=10, ge=1, le=1_000)
 
 
 class Chunk(Response):
@@ -110,7 +145,6 @@ class SearchResponse(Response):
     trace: Trace
 
 
-_TERM = re.compile(r"[^\W_]{2}")
 _VECTOR_MODES = (Mode.SEMANTIC, Mode.HYBRID, Mode.HYBRID_RERANK)
 
 
@@ -132,10 +166,7 @@ def trace_fault(trace: Trace, requested: Mode) -> str | None:
 
 def ranks_all(effective: Mode, query: str) -> bool:
     """Whether a search without filters ranks every chunk: by vectors, for a query with terms."""
-    return (
-        effective in _VECTOR_MODES
-        and _TERM.search(unicodedata.normalize("NFKC", query)) is not None
-    )
+    return effective in _VECTOR_MODES and bool(terms(query))
 
 
 def ranking_fault(chunks: list[Chunk], top_k: int, *, ranks_all: bool) -> str | None:

@@ -38,6 +38,12 @@ class Request(BaseModel):
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
+class Closed(Request):
+    """A part of a body in which unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 class Response(BaseModel):
     """A body that a daemon sends: types are strict, unknown keys are ignored."""
 

@@ -24,6 +24,8 @@ _log = structlog.get_logger()
 
 _DONE = ".complete"
 _UNUSED_SECONDS = 7 * 24 * 3600
+_NEWS_SECONDS = 10
+_NEWS_WIDTH = 80
 
 
 def build_hash(manifest: Manifest, folder: Path) -> str:
@@ -36,6 +38,8 @@ def build_hash(manifest: Manifest, folder: Path) -> str:
     # A virtual environment is bound to its interpreter, a native module to its platform.
     interpreter = Path(sys.executable).resolve()
     digest.update(f"{interpreter}\0{sys.version}\0{os.uname().machine}".encode())
+    for program in manifest.requires:
+        digest.update(_identity(program).encode())
     for pattern in manifest.build.inputs if manifest.build else ():
         try:
             files = sorted(path for path in folder.glob(pattern) if path.is_file())
@@ -87,10 +91,20 @@ async def ensure_built(manifest: Manifest, folder: Path, key: str, progress: Pro
             progress(f"building {manifest.name} (once, until its sources change)")
             shutil.rmtree(target, ignore_errors=True)
             target.mkdir()
-            await _run(manifest.name, manifest.build, folder, target)
+            await _run(manifest.name, manifest.build, folder, target, progress)
             (target / _DONE).touch()
             _drop_unused(cache, manifest.name)
     return target
+
+
+def _identity(program: str) -> str:
+    """Tells one version of a tool from the next: what one has compiled the other may not load."""
+    found = shutil.which(program)
+    if found is None:
+        return f"{program}: missing"
+    path = Path(found).resolve()
+    status = path.stat()
+    return f"{path} {status.st_size} {status.st_mtime_ns}"
 
 
 def _drop_unused(cache: Path, name: str) -> None:
@@ -100,7 +114,19 @@ def _drop_unused(cache: Path, name: str) -> None:
             shutil.rmtree(done.parent, ignore_errors=True)
 
 
-async def _run(name: str, build: Build, folder: Path, target: Path) -> None:
+async def _followed(name: str, process: DaemonProcess, progress: Progress) -> str:
+    """How the build ended; meanwhile its last line is shown now and then."""
+    waiting, started = asyncio.ensure_future(process.wait()), time.monotonic()
+    try:
+        while not (await asyncio.wait([waiting], timeout=_NEWS_SECONDS))[0]:
+            last = process.tail().rpartition("\n")[2].strip()
+            progress(f"building {name}, {time.monotonic() - started:.0f} s: {last[:_NEWS_WIDTH]}")
+        return waiting.result()
+    finally:
+        waiting.cancel()
+
+
+async def _run(name: str, build: Build, folder: Path, target: Path, progress: Progress) -> None:
     log = target.with_suffix(".log")
     log.unlink(missing_ok=True)
     argv = [
@@ -110,7 +136,8 @@ async def _run(name: str, build: Build, folder: Path, target: Path) -> None:
     # Under a guard, like a daemon: a harness that is killed leaves no build running.
     process = await DaemonProcess.start(argv, env=os.environ, cwd=folder, log=log)
     try:
-        ended = await asyncio.wait_for(process.wait(), build.timeout_s)
+        async with asyncio.timeout(build.timeout_s):
+            ended = await _followed(name, process, progress)
     except TimeoutError:
         raise _failed(name, f"no end after {build.timeout_s:g} s", log) from None
     finally:

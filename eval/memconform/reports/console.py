@@ -28,7 +28,7 @@ from memconform.scoring.verdicts import Verdict
 _VERDICT_STYLE = {Verdict.CORRECT: "green", Verdict.INCORRECT: "red", Verdict.ABSTAINED: "yellow"}
 
 
-class _StandardError(Console):
+class StandardError(Console):
     """Goes quiet where nobody reads any more; rich itself would end the program, and the run."""
 
     def on_broken_pipe(self) -> None:
@@ -43,9 +43,11 @@ class ConsoleReport:
     A quiet one still says what went wrong.
     """
 
-    def __init__(self, *, quiet: bool = False) -> None:
+    def __init__(self, *, quiet: bool = False, brief: bool = False) -> None:
+        """`brief` leaves the figures out, for those who show them side by side."""
         self._quiet = quiet
-        self._console = _StandardError(stderr=True, highlight=False, soft_wrap=True)
+        self._brief = brief
+        self._console = StandardError(stderr=True, highlight=False, soft_wrap=True)
         self._digest = Digest()
         self._progress = Progress(
             TextColumn("{task.description}"),
@@ -114,15 +116,16 @@ class ConsoleReport:
                 self._progress.advance(self._task)
 
     def _show(self, summary: RunSummary) -> None:
-        table = Table(show_header=False, title=None, title_justify="left")
-        table.add_column(style="bold")
-        table.add_column()
-        for name, value in _rows(summary):
-            table.add_row(name, value)
-        self._console.print(table)
+        if not self._brief:
+            table = Table(show_header=False)
+            table.add_column(style="bold")
+            table.add_column()
+            for name, value in _rows(summary):
+                table.add_row(name, value)
+            self._console.print(table)
         for title, lines in (
             ("failed questions", self._digest.failed_lines()),
-            ("slowest questions", self._digest.slowest_lines()),
+            ("slowest questions", [] if self._brief else self._digest.slowest_lines()),
         ):
             if lines:
                 self._say(title, "bold")
@@ -130,14 +133,19 @@ class ConsoleReport:
                     self._say(f"  {line}")
 
 
-def _rows(summary: RunSummary) -> list[tuple[str, str]]:
-    low, high = summary.pass_rate_interval
-    verdicts = [
+def verdict_counts(summary: RunSummary) -> str:
+    """How many questions ended how, each verdict in its colour."""
+    counts = [
         f"[{_VERDICT_STYLE.get(verdict, 'magenta')}]{count} {verdict.value}[/]"
         for verdict, count in summary.counts.items()
         if count
     ]
-    rows = [("verdicts", ", ".join(verdicts) or "none")]
+    return ", ".join(counts) or "none"
+
+
+def _rows(summary: RunSummary) -> list[tuple[str, str]]:
+    low, high = summary.pass_rate_interval
+    rows = [("verdicts", verdict_counts(summary))]
     if summary.pass_rate is not None:
         rate = f"{summary.pass_rate:.3f}  (95 % interval {low:.3f} to {high:.3f})"
         rows.append(("pass rate", rate))

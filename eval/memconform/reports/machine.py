@@ -4,10 +4,34 @@ import codecs
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal
 
+from pydantic import Field
+
+from memconform.daemons.availability import Absence
 from memconform.errors import ExitCode
-from memconform.runs.results import REPORT_SCHEMA, RunSummary
+from memconform.parity.agreement import Agreement
+from memconform.runs.results import Record, RunResult, RunSummary
+
+REPORT_SCHEMA: Literal["memconform/run-report@1"] = "memconform/run-report@1"
+
+
+class Skipped(Record):
+    """An SDK of `--sdk all` that cannot run here."""
+
+    sdk: str
+    reason: str
+
+
+class RunReport(Record):
+    """What `run --json` writes: the results of one command."""
+
+    schema_version: Literal["memconform/run-report@1"] = REPORT_SCHEMA
+    exit_code: int
+    skipped: list[Skipped] = Field(default_factory=list)
+    agreement: Agreement | None = None
+    """Between the runs, where there are several that ended."""
+    runs: list[RunResult]
 
 
 def banner(summary: RunSummary) -> str:
@@ -18,11 +42,26 @@ def banner(summary: RunSummary) -> str:
     return f"{summary.sdk}: {counts} pass_rate={pass_rate} mean_score={mean_score}"
 
 
+def agreement_banner(agreement: Agreement) -> str:
+    """`<sdk>, <sdk>: rankings equal <n>/<questions>[, answers equal <n>/<questions>]`."""
+    counts = [f"rankings equal {agreement.rankings_equal}/{agreement.questions}"]
+    if agreement.answers_equal is not None:
+        counts.append(f"answers equal {agreement.answers_equal}/{agreement.questions}")
+    return f"{', '.join(agreement.sdks)}: {', '.join(counts)}"
+
+
 def write_report(
-    target: "IO[str] | codecs.StreamWriter", results: Sequence[Path], exit_code: ExitCode
+    target: "IO[str] | codecs.StreamWriter",
+    results: Sequence[Path],
+    exit_code: ExitCode,
+    *,
+    absences: Sequence[Absence] = (),
+    agreement: Agreement | None = None,
 ) -> None:
     """The report of a command: its exit code, and the result of each of its runs as it is."""
-    head = {"schema_version": REPORT_SCHEMA, "exit_code": int(exit_code)}
+    skipped = [Skipped(sdk=a.sdk, reason=f"{a.error.code}: {a.error.message}") for a in absences]
+    report = RunReport(exit_code=exit_code, skipped=skipped, agreement=agreement, runs=[])
+    head = report.model_dump(mode="json", exclude={"runs"})
     target.write(json.dumps(head).removesuffix("}") + ', "runs": [')
     for index, path in enumerate(results):
         target.write(",\n" if index else "\n")

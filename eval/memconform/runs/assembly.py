@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import IO
 
 from memconform import __version__
 from memconform.redaction import redact_values
@@ -27,7 +26,7 @@ from memconform.runs.results import (
     RunSummary,
     SeedRecord,
 )
-from memconform.runs.store import RunFolder, replacing
+from memconform.runs.store import RunFolder, replacing, write_result
 from memconform.runs.verdict import Tally, conclude
 from memconform.scenarios import SCENARIOS
 from memconform.scoring.verdicts import Verdict
@@ -93,7 +92,7 @@ class Assembly:
         summary = self._summary(incident, daemon, seeded)
         journal.close({"exit_code": summary.exit_code, "counts": summary.counts})
         with replacing(folder.result) as target, part.open("rb") as questions:
-            _write_result(target, summary, questions)
+            write_result(target, summary, questions)
         part.unlink()
         return summary
 
@@ -170,18 +169,6 @@ class Assembly:
             settings=settings.model_dump(mode="json"),
             settings_sha256=settings.digest(),
         )
-
-
-def _write_result(target: IO[bytes], summary: RunSummary, questions: IO[bytes]) -> None:
-    """The summary's object, opened again for the list of questions, one a line."""
-    told = redact_values(summary.model_dump(mode="json"))
-    head = json.dumps(told, indent=1, ensure_ascii=False)
-    target.write(head.removesuffix("\n}").encode() + b',\n "questions": [')
-    separator = b"\n"
-    for line in questions:
-        target.write(separator + line.rstrip(b"\n"))
-        separator = b",\n"
-    target.write(b"\n]\n}\n")
 
 
 def _quantile_summary(values: "array[float]") -> QuantileSummary | None:

@@ -8,7 +8,6 @@ from memconform.errors import MemconformError
 from memconform.scoring.verdicts import Verdict
 
 RESULT_SCHEMA: Literal["memconform/result@1"] = "memconform/result@1"
-REPORT_SCHEMA: Literal["memconform/run-report@1"] = "memconform/run-report@1"
 
 
 class Record(BaseModel):
@@ -199,11 +198,3 @@ class RunSummary(Record):
 
 class RunResult(RunSummary):
     questions: list[QuestionResult]
-
-
-class RunReport(Record):
-    """What `run --json` writes: the results of one command."""
-
-    schema_version: Literal["memconform/run-report@1"] = REPORT_SCHEMA
-    exit_code: int
-    runs: list[RunResult]

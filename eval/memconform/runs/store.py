@@ -4,16 +4,19 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import IO
 
 from memconform.errors import ResultsError, UsageError, nearest
-from memconform.redaction import redact_bytes
+from memconform.redaction import redact_bytes, redact_values
+from memconform.runs.results import QuestionResult, RunSummary
 
 _JOURNAL = "journal.jsonl"
+_QUESTIONS_BEGIN = ' "questions": [\n'
+_QUESTIONS_END = "]\n"
 
 
 def new_run_id(started: datetime, sdk: str, scenario: str) -> str:
@@ -108,6 +111,31 @@ def _run_id_in(result: Path) -> str | None:
         return None
     found = loaded.get("run_id") if isinstance(loaded, dict) else None
     return found if isinstance(found, str) else None
+
+
+def read_questions(result: Path) -> Iterator[QuestionResult]:
+    """The questions of a result that we wrote, one in memory at a time."""
+    with result.open(encoding="utf-8") as lines:
+        for line in lines:
+            if line == _QUESTIONS_BEGIN:
+                break
+        for line in lines:
+            if line == _QUESTIONS_END:
+                return
+            if line != "\n":
+                yield QuestionResult.model_validate_json(line.rstrip().removesuffix(","))
+
+
+def write_result(target: IO[bytes], summary: RunSummary, questions: Iterable[bytes]) -> None:
+    """The summary's object, opened again for the list of questions, one a line."""
+    told = redact_values(summary.model_dump(mode="json"))
+    head = json.dumps(told, indent=1, ensure_ascii=False).removesuffix("\n}")
+    target.write(f"{head},\n{_QUESTIONS_BEGIN}".encode())
+    separator = b""
+    for line in questions:
+        target.write(separator + line.rstrip(b"\n"))
+        separator = b",\n"
+    target.write(b"\n" + _QUESTIONS_END.encode() + b"}\n")
 
 
 @contextmanager

@@ -9,7 +9,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from memconform.runs.results import RunReport, RunResult
+from memconform.reports.machine import RunReport
+from memconform.runs.results import RunResult
 from tests.conftest import CHECKOUT, Ended
 
 Call = Callable[..., Ended]

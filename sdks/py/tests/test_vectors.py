@@ -8,6 +8,7 @@ import pytest
 
 from memoryd.chunking import chunk
 from memoryd.embedding import FeatureHash, fnv1a
+from memoryd.prompts import READER_SYSTEM, RERANK_SYSTEM, cited, read_scores, user_message
 from memoryd.ranking import Hit, fuse_minmax, fuse_rrf, rounded
 from memoryd.reader import STOP_WORDS, extract
 from memoryd.text import terms
@@ -64,6 +65,30 @@ def test_fusion(case: dict[str, Any]) -> None:
     )
     ordered = sorted(fused, key=lambda hit: (-hit.score, hit.slot))
     assert [[names[hit.slot], hit.score] for hit in ordered] == case["fused"]
+
+
+@pytest.mark.parametrize("case", _vectors("prompt")["cases"], ids=lambda c: c["question"])
+def test_prompt(case: dict[str, Any]) -> None:
+    message = user_message(
+        case["question"], case["chunks"], case.get("questionDate"), case["readerMode"]
+    )
+    assert message == case["user"]
+
+
+def test_system_prompts() -> None:
+    vectors = _vectors("prompt")
+    assert vectors["system"] == READER_SYSTEM
+    assert vectors["rerankSystem"] == RERANK_SYSTEM
+
+
+@pytest.mark.parametrize("case", _vectors("prompt")["citations"], ids=lambda c: c["answer"])
+def test_citations(case: dict[str, Any]) -> None:
+    assert cited(case["answer"], case["notes"]) == case["cited"]
+
+
+@pytest.mark.parametrize("case", _vectors("prompt")["replies"], ids=lambda c: c["reply"])
+def test_rerank_replies(case: dict[str, Any]) -> None:
+    assert read_scores(case["reply"], case["documents"]) == case["scores"]
 
 
 def test_stop_words() -> None:

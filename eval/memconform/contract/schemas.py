@@ -1,0 +1,164 @@
+"""`openapi.yaml` and `events.schema.json`, made from the models. No I/O."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import BaseModel
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
+
+from memconform.contract.ask import EVENTS, AskRequest
+from memconform.contract.core import (
+    Brain,
+    Brains,
+    CreateBrain,
+    Health,
+    IngestBatch,
+    Ingested,
+    IngestedBatch,
+    IngestFile,
+    SearchRequest,
+    SearchResponse,
+    Version,
+)
+from memconform.contract.problem import MEDIA_TYPE, Problem
+from memconform.contract.wire import CONTRACT_VERSION, Profile
+
+JsonObject = dict[str, Any]
+
+EVENTS_SCHEMA = f"memconform/events@{CONTRACT_VERSION}"
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_ANY_STATUS = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    method: Literal["get", "post", "delete"]
+    path: str
+    name: str
+    summary: str
+    status: int
+    profile: Profile = Profile.CORE
+    request: type[BaseModel] | None = None
+    answer: type[BaseModel] | None = None
+    """None: no body, or (see `stream`) events."""
+    stream: bool = False
+    headers: dict[str, str] = field(default_factory=dict)
+    """Request headers that it wants, with their one value."""
+
+
+_BRAIN = "/v1/brains/{brainId}"
+
+ROUTES = (
+    Route("get", "/healthz", "health", "Whether requests are served", 200, answer=Health),
+    Route("get", "/version", "version", "What is served", 200, answer=Version),
+    Route("get", "/v1/brains", "listBrains", "All brains", 200, answer=Brains),
+    Route(
+        "post", "/v1/brains", "createBrain", "A new, empty brain", 201,
+        request=CreateBrain, answer=Brain,
+    ),
+    Route("get", _BRAIN, "brain", "A brain's counts", 200, answer=Brain),
+    Route(
+        "delete", _BRAIN, "deleteBrain", "Delete a brain and all it holds", 204,
+        headers={"X-Confirm-Delete": "yes"},
+    ),
+    Route(
+        "post", f"{_BRAIN}/ingest/file", "ingestFile", "Store and index a document", 200,
+        request=IngestFile, answer=Ingested,
+    ),
+    Route(
+        "post", f"{_BRAIN}/ingest/batch", "ingestBatch", "Store and index documents, all or none",
+        200, request=IngestBatch, answer=IngestedBatch,
+    ),
+    Route(
+        "post", f"{_BRAIN}/search", "search", "The best chunks for a query", 200,
+        request=SearchRequest, answer=SearchResponse,
+    ),
+    Route(
+        "post", f"{_BRAIN}/ask", "ask", "An answer as a stream of events", 200, Profile.ASK,
+        request=AskRequest, stream=True,
+    ),
+)  # fmt: skip
+
+
+def openapi() -> JsonObject:
+    """The OpenAPI 3.1 document of all routes."""
+    wanted: list[tuple[type[BaseModel], JsonSchemaMode]] = [(Problem, "validation")]
+    for route in ROUTES:
+        wanted += [(m, "validation") for m in (route.request, route.answer) if m is not None]
+    wanted += [(model, "validation") for model in EVENTS.values()]
+    _, definitions = models_json_schema(wanted, ref_template="#/components/schemas/{model}")
+    paths: JsonObject = {}
+    for route in ROUTES:
+        paths.setdefault(route.path, {})[route.method] = _operation(route)
+    return {
+        "openapi": "3.1.0",
+        "jsonSchemaDialect": _DIALECT,
+        "info": {
+            "title": "Memory daemon",
+            "version": CONTRACT_VERSION,
+            "description": "CONTRACT.md beside this file has the rules; here are the shapes.",
+        },
+        "servers": [{"url": "http://127.0.0.1:18850"}],
+        "paths": paths,
+        "components": {"schemas": definitions["$defs"]},
+    }
+
+
+def _operation(route: Route) -> JsonObject:
+    operation: JsonObject = {
+        "operationId": route.name,
+        "summary": route.summary,
+        "tags": [route.profile.value],
+    }
+    parameters = [
+        {"name": name, "in": "header", "required": True, "schema": {"const": value}}
+        for name, value in route.headers.items()
+    ]
+    if "{brainId}" in route.path:
+        pattern = {"type": "string", "pattern": r"^[A-Za-z0-9._-]{1,128}$"}
+        parameters.insert(0, {"name": "brainId", "in": "path", "required": True, "schema": pattern})
+    if parameters:
+        operation["parameters"] = parameters
+    if route.request is not None:
+        content = {"application/json": {"schema": _reference(route.request)}}
+        operation["requestBody"] = {"required": True, "content": content}
+    success: JsonObject = {"description": route.summary}
+    if route.stream:
+        described = "Events by events.schema.json: retrieve, answer_delta, citation, error, done"
+        success["content"] = {
+            "text/event-stream": {"schema": {"type": "string", "description": described}}
+        }
+    elif route.answer is not None:
+        success["content"] = {"application/json": {"schema": _reference(route.answer)}}
+    problem = {"description": "A problem", "content": {MEDIA_TYPE: {"schema": _reference(Problem)}}}
+    operation["responses"] = {str(route.status): success, _ANY_STATUS: problem}
+    return operation
+
+
+def _reference(model: type[BaseModel]) -> JsonObject:
+    return {"$ref": f"#/components/schemas/{model.__name__}"}
+
+
+def events_schema() -> JsonObject:
+    """The JSON Schema of one event of an ask stream, as `{"event": name, "data": object}`."""
+    found, definitions = models_json_schema(
+        [(model, "validation") for model in EVENTS.values()], ref_template="#/$defs/{model}"
+    )
+    return {
+        "$schema": _DIALECT,
+        "$id": EVENTS_SCHEMA,
+        "title": "An event of an ask stream",
+        "oneOf": [
+            {
+                "type": "object",
+                "required": ["event", "data"],
+                "properties": {
+                    "event": {"const": name},
+                    "data": found[model, "validation"],
+                },
+            }
+            for name, model in EVENTS.items()
+        ],
+        "$defs": definitions["$defs"],
+    }

@@ -1,0 +1,126 @@
+"""Question by question: the same documents in the same order, the same scores, the same answers."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memconform.runs.results import QuestionResult, Record
+from memconform.runs.store import read_questions
+
+SCORE_TOLERANCE = 1e-6
+"""Scores are rounded to 1e-9; what is left between languages is the last bits of a logarithm."""
+
+_SHOWN = 5
+
+
+class Difference(Record):
+    """One question on which an SDK differs from the first one."""
+
+    question: str
+    sdk: str
+    detail: str
+
+
+class Agreement(Record):
+    """What several SDKs' runs of one selection have in common.
+
+    It says of these questions what it says, and nothing of others.
+    """
+
+    sdks: list[str]
+    questions: int
+    compared: int
+    """Questions that every SDK answered; the rest is no evidence in either direction."""
+    rankings_equal: int
+    answers_equal: int | None
+    """None for searches, which have no answers."""
+    largest_score_difference: float
+    """Over the rankings whose documents are the same in the same order."""
+    differences: list[Difference]
+    """The first few."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every question was compared, and all is equal."""
+        answers = self.compared if self.answers_equal is None else self.answers_equal
+        return 0 < self.questions == self.compared == self.rankings_equal == answers
+
+
+@dataclass(slots=True)
+class _Tally:
+    questions: int = 0
+    compared: int = 0
+    rankings_equal: int = 0
+    answers_equal: int = 0
+    largest: float = 0.0
+    differences: list[Difference] = field(default_factory=list)
+
+    def note(self, question: str, sdk: str, detail: str) -> None:
+        if len(self.differences) < _SHOWN:
+            self.differences.append(Difference(question=question, sdk=sdk, detail=detail))
+
+
+def compare(runs: Sequence[tuple[str, Path]], *, answers: bool) -> Agreement:
+    """Hold every run to the first; `runs` are SDKs with their result files, same questions each.
+
+    Raises:
+        ValueError: where the runs put different questions.
+    """
+    tally = _Tally()
+    names = [name for name, _ in runs]
+    for row in _aligned([read_questions(path) for _, path in runs]):
+        _add(tally, names, row, answers=answers)
+    return Agreement(
+        sdks=names,
+        questions=tally.questions,
+        compared=tally.compared,
+        rankings_equal=tally.rankings_equal,
+        answers_equal=tally.answers_equal if answers else None,
+        largest_score_difference=tally.largest,
+        differences=tally.differences,
+    )
+
+
+def _aligned(rows: Sequence[Iterator[QuestionResult]]) -> Iterator[tuple[QuestionResult, ...]]:
+    for row in zip(*rows, strict=True):
+        if len({result.id for result in row}) != 1:
+            raise ValueError(f"different questions: {', '.join(result.id for result in row)}")
+        yield row
+
+
+def _add(
+    tally: _Tally, names: Sequence[str], row: Sequence[QuestionResult], *, answers: bool
+) -> None:
+    first = row[0]
+    if not first.verdict.expected:
+        return
+    tally.questions += 1
+    if not all(result.verdict.measured for result in row):
+        return
+    tally.compared += 1
+    rankings = [_ranking_difference(tally, first, result) for result in row[1:]]
+    for name, difference in zip(names[1:], rankings, strict=True):
+        if difference:
+            tally.note(first.id, name, difference)
+    tally.rankings_equal += not any(rankings)
+    if answers:
+        others = [result.answer != first.answer for result in row[1:]]
+        for name, result, differs in zip(names[1:], row[1:], others, strict=True):
+            if differs:
+                tally.note(first.id, name, f"answers {result.answer!r}, not {first.answer!r}")
+        tally.answers_equal += not any(others)
+
+
+def _ranking_difference(tally: _Tally, one: QuestionResult, other: QuestionResult) -> str:
+    """How two rankings differ; empty where they do not."""
+    if len(one.ranking) != len(other.ranking):
+        return f"{len(other.ranking)} chunks, not {len(one.ranking)}"
+    pairs = list(zip(one.ranking, other.ranking, strict=True))
+    for rank, (a, b) in enumerate(pairs, 1):
+        if a.path != b.path:
+            return f"{b.path} at rank {rank}, not {a.path}"
+    gap, rank = max(
+        ((abs(a.score - b.score), rank) for rank, (a, b) in enumerate(pairs, 1)), default=(0.0, 0)
+    )
+    tally.largest = max(tally.largest, gap)
+    return f"score {gap:.3g} apart at rank {rank}" if gap > SCORE_TOLERANCE else ""

@@ -1,0 +1,75 @@
+"""Several SDKs side by side, and whether they agree."""
+
+from collections.abc import Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from memconform.daemons.availability import Absence
+from memconform.parity.agreement import Agreement
+from memconform.redaction import redact
+from memconform.reports.console import StandardError, verdict_counts
+from memconform.runs.results import QuantileSummary, RunSummary
+
+
+def show_matrix(
+    summaries: Sequence[RunSummary], absences: Sequence[Absence], agreement: Agreement | None
+) -> None:
+    """One column an SDK, to standard error; below it what they agree on, and who is missing."""
+    console = StandardError(stderr=True, highlight=False, soft_wrap=True)
+    if len(summaries) > 1:
+        console.print(_table(summaries))
+    if agreement is not None:
+        for line, good in _verdicts(agreement):
+            console.print(Text(redact(line), style="green" if good else "red"))
+    for absence in absences:
+        console.print(Text(redact(f"{absence.sdk} skipped: {absence.error.render()}"), "yellow"))
+
+
+_MISSING = "-"
+
+
+def _table(summaries: Sequence[RunSummary]) -> Table:
+    table = Table()
+    for name in ("SDK", "verdicts", "pass rate (95 %)"):
+        table.add_column(name, style="bold" if name == "SDK" else "")
+    for name in ("p50 ms", "first delta", "MiB", "ready ms"):
+        table.add_column(name, justify="right")
+    for summary in summaries:
+        low, high = summary.pass_rate_interval
+        rate = summary.pass_rate
+        table.add_row(
+            summary.sdk,
+            verdict_counts(summary),
+            _MISSING if rate is None else f"{rate:.3f} ({low:.3f}-{high:.3f})",
+            _p50(summary.latency.done),
+            _p50(summary.latency.first_delta),
+            _whole(summary.daemon.rss_peak_bytes, 2**20),
+            _whole(summary.daemon.ready_ms, 1),
+        )
+    return table
+
+
+def _p50(values: QuantileSummary | None) -> str:
+    return _MISSING if values is None else f"{values.p50:.1f}"
+
+
+def _whole(value: float | None, unit: int) -> str:
+    return _MISSING if value is None else f"{value / unit:.0f}"
+
+
+def _verdicts(agreement: Agreement) -> list[tuple[str, bool]]:
+    sdks, total = ", ".join(agreement.sdks), agreement.questions
+    equal, gap = agreement.rankings_equal, agreement.largest_score_difference
+    ranked = (
+        f"rankings: {sdks} equal on {equal} of {total} questions, scores at most {gap:.1g} apart"
+    )
+    lines = [(ranked, equal == total > 0)]
+    if agreement.answers_equal is not None:
+        equal = agreement.answers_equal
+        lines.append((f"answers: equal on {equal} of {total} questions", equal == total > 0))
+    if agreement.compared < total:
+        missing = total - agreement.compared
+        lines.append((f"{missing} questions were not measured on every SDK", False))
+    lines += [(f"  {d.question}: {d.sdk} {d.detail}", False) for d in agreement.differences]
+    return lines

@@ -1,0 +1,96 @@
+"""CONTRACT.md, openapi.yaml, events.schema.json and the models say the same."""
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import validate
+from openapi_spec_validator.validation.exceptions import OpenAPIValidationError
+
+from memconform.contract.ask import EVENTS
+from memconform.contract.problem import STATUS
+from memconform.contract.schemas import ROUTES, events_schema, openapi
+
+_CHECKOUT = Path(__file__).parents[3]
+_TEXT = (_CHECKOUT / "sdks" / "CONTRACT.md").read_text(encoding="utf-8")
+_RULE = re.compile(r"^- \*\*([a-z0-9.-]+)\*\* \((MUST|SHOULD)\) ", re.MULTILINE)
+
+
+def _script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("schemas", _CHECKOUT / "scripts" / "schemas.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_files_are_what_the_models_give() -> None:
+    for path, text in _script().rendered().items():
+        assert path.read_text(encoding="utf-8") == text, f"run scripts/schemas.py: {path.name}"
+
+
+def test_openapi_is_valid() -> None:
+    validate(openapi())
+    Draft202012Validator.check_schema(events_schema())
+
+
+def test_an_invalid_openapi_document_would_be_seen() -> None:
+    document = openapi()
+    del document["info"]
+    with pytest.raises(OpenAPIValidationError, match="info"):
+        validate(document)
+
+
+def test_rule_ids_are_unique() -> None:
+    ids = [rule for rule, _ in _RULE.findall(_TEXT)]
+    assert len(ids) > 60
+    assert len(ids) == len(set(ids))
+
+
+def test_nothing_binds_outside_a_rule() -> None:
+    items = re.split(r"\n(?=- |\n)", _TEXT[_TEXT.index("\n## wire") :])
+    loose = [item for item in items if re.search(r"\b(MUST|SHOULD)\b", item)]
+    assert [item for item in loose if not _RULE.search(item)] == []
+
+
+def test_routes_are_those_of_the_document() -> None:
+    named = set(re.findall(r"`(GET|POST|DELETE) ((?:/|…)[^`\s]*)", _TEXT))
+    brain = "/v1/brains/{brainId}"
+    written = {(method, path.replace("…", brain)) for method, path in named}
+    assert written == {(route.method.upper(), route.path) for route in ROUTES}
+
+
+def test_codes_are_those_of_the_table() -> None:
+    table = re.findall(r"`([a-z_]+)` \| (\d{3})", _TEXT)
+    assert {code: int(status) for code, status in table} == STATUS
+
+
+def test_events_are_those_of_the_table() -> None:
+    table = dict(re.findall(r"^\| `([a-z_]+)` \| `\{([^}]*)\}`", _TEXT, re.MULTILINE))
+    written = {
+        name: {part.strip().rstrip("?") for part in keys.split(",")} for name, keys in table.items()
+    }
+    modelled = {
+        name: {field.alias or key for key, field in model.model_fields.items()}
+        for name, model in EVENTS.items()
+    }
+    assert written == modelled
+
+
+@pytest.mark.parametrize("sdk", ["py", "go", "ts"])
+def test_each_variable_of_the_contract_can_reach_each_daemon(sdk: str) -> None:
+    start = _TEXT.index("| variable | values |")
+    table = _TEXT[start : _TEXT.index("\n\n", start)]
+    variables = set(re.findall(r"`([A-Z][A-Z_]+)`", table)) - {"JB_HOME"}
+    manifest = (_CHECKOUT / "sdks" / sdk / "sdk.toml").read_text(encoding="utf-8")
+    assert {name for name in variables if f'"{name}"' not in manifest} == set()
+
+
+def test_the_contract_is_yaml_and_json_that_others_can_read() -> None:
+    loaded = yaml.safe_load((_CHECKOUT / "sdks" / "openapi.yaml").read_text(encoding="utf-8"))
+    assert loaded == openapi()

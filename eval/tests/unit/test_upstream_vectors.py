@@ -1,0 +1,60 @@
+"""The upstream's own terms, feature hash and reader are held to the vectors of the SDKs."""
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memconform.contract.terms import terms
+from memconform.upstream.extractive import NO_ANSWER, STOP_WORDS, complete, lexical_scores
+from memconform.upstream.featurehash import feature_hash
+
+_FOLDER = Path(__file__).parents[3] / "sdks" / "vectors"
+
+
+def _vectors(name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    return loaded
+
+
+@pytest.mark.parametrize("case", _vectors("terms")["cases"], ids=lambda case: case["text"])
+def test_terms(case: dict[str, Any]) -> None:
+    assert terms(case["text"]) == case["terms"]
+
+
+@pytest.mark.parametrize("case", _vectors("hash")["cases"], ids=lambda case: case["text"][:20])
+def test_feature_hash(case: dict[str, Any]) -> None:
+    vector = feature_hash(case["text"])
+    as_float32 = struct.unpack("256f", struct.pack("256f", *vector))
+    assert {str(i): x for i, x in enumerate(as_float32) if x} == case["values"]
+
+
+def test_stop_words() -> None:
+    assert sorted(STOP_WORDS) == _vectors("reader")["stop_words"]
+
+
+@pytest.mark.parametrize("case", _vectors("reader")["cases"], ids=str)
+def test_the_extractive_reply_is_the_fake_reader_s_answer(case: dict[str, Any]) -> None:
+    notes = [f"[{n}] raw/{n}.md\n{text}" for n, text in enumerate(case["chunks"], 1)]
+    user = "\n\n".join(["Notes:", *notes, f"Question: {case['question']}"])
+    marker = "" if case["source"] is None else f" [{case['source'] + 1}]"
+    assert complete("", user) == case["answer"] + marker
+
+
+@pytest.mark.parametrize("case", _vectors("prompt")["cases"], ids=lambda case: case["question"])
+def test_the_prompts_of_the_contract_are_understood(case: dict[str, Any]) -> None:
+    scores = json.loads(complete(_vectors("prompt")["rerankSystem"], case["user"]))["scores"]
+    assert len(scores) == max(len(case["chunks"]), 1)
+
+
+def test_a_prompt_of_another_make_is_answered_from_its_text() -> None:
+    assert complete("", "The lamp is green. The kiln is hot.\nIs the kiln hot?") == (
+        "The kiln is hot."
+    )
+    assert complete("", "Nothing here.\nIs the kiln hot?") == NO_ANSWER
+
+
+def test_lexical_scores_are_shares_of_the_query_s_terms() -> None:
+    assert lexical_scores("red lamp", ["a red lamp", "lamps", "red", ""]) == [1.0, 0.0, 0.5, 0.0]

@@ -1,0 +1,26 @@
+"""Writes sdks/openapi.yaml and sdks/events.schema.json from the contract's models."""
+
+import json
+from pathlib import Path
+
+import yaml
+
+from memconform.contract.schemas import events_schema, openapi
+
+_SDKS = Path(__file__).parents[1] / "sdks"
+
+
+def rendered() -> dict[Path, str]:
+    """The text of each file."""
+    head = "# Made by scripts/schemas.py from eval/memconform/contract; do not edit.\n"
+    shapes = yaml.safe_dump(openapi(), sort_keys=False, allow_unicode=True, width=100)
+    return {
+        _SDKS / "openapi.yaml": head + shapes,
+        _SDKS / "events.schema.json": json.dumps(events_schema(), indent=2) + "\n",
+    }
+
+
+if __name__ == "__main__":
+    for path, text in rendered().items():
+        path.write_text(text, encoding="utf-8")
+        print(path.name)

@@ -1,0 +1,181 @@
+"""Providers by environment: what is refused at the start, and how an upstream's failures end."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+from memoryd.app import create_app
+from memoryd.brains import BrainStore, NewDocument
+from memoryd.chat import Prompt, Usage
+from memoryd.config import Config
+from memoryd.embedding import FeatureHash, Vector, unit
+from memoryd.index import Index, IndexedDocument
+from memoryd.models import Ask, Retrieval
+from memoryd.providers import ConfigError, Providers, providers
+from memoryd.reader import Closing, ModelReader
+from memoryd.search import Retriever
+from memoryd.upstream import Patience, UpstreamError
+
+
+@pytest.mark.parametrize(
+    ("env", "told"),
+    [
+        ({"JB_LLM_PROVIDER": "gpt"}, "JB_LLM_PROVIDER=gpt"),
+        ({"JB_LLM_PROVIDER": "openai", "OPENAI_API_KEY": "k"}, "JB_LLM_MODEL"),
+        ({"JB_LLM_PROVIDER": "openai", "JB_LLM_MODEL": "m"}, "OPENAI_API_KEY"),
+        ({"JB_LLM_PROVIDER": "anthropic", "JB_LLM_MODEL": "m"}, "ANTHROPIC_API_KEY"),
+        ({"JB_EMBED_PROVIDER": "ollama"}, "JB_EMBED_MODEL"),
+        ({"JB_EMBED_PROVIDER": "anthropic"}, "JB_EMBED_PROVIDER=anthropic"),
+        ({"JB_RERANK_PROVIDER": "http"}, "JB_RERANK_URL"),
+        ({"JB_RERANK_PROVIDER": "llm", "JB_LLM_PROVIDER": "fake"}, "JB_LLM_PROVIDER=fake"),
+        (
+            {"JB_LLM_PROVIDER": "ollama", "JB_LLM_MODEL": "m", "JB_UPSTREAM_TIMEOUT": "soon"},
+            "JB_UPSTREAM_TIMEOUT=soon",
+        ),
+    ],
+)
+def test_what_cannot_be_served_is_refused_at_the_start(env: Mapping[str, str], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        providers(env)
+
+
+def test_a_key_selects_no_provider() -> None:
+    made = providers({"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k", "OLLAMA_HOST": "h:1"})
+    assert (made.reader, made.embedder, made.reranker) == (None, None, None)
+
+
+class _Chat:
+    def __init__(self, *pieces: str | Usage | UpstreamError) -> None:
+        self._pieces = pieces
+        self.prompts: list[Prompt] = []
+
+    async def stream(self, prompt: Prompt) -> AsyncIterator[str | Usage]:
+        self.prompts.append(prompt)
+        for piece in self._pieces:
+            if isinstance(piece, UpstreamError):
+                raise piece
+            yield piece
+
+    async def complete(self, prompt: Prompt) -> str:
+        raise AssertionError(prompt)
+
+
+async def _read(chat: _Chat, **request: object) -> list[str | Closing]:
+    ask = Ask.model_validate({"question": "Who?", **request})
+    chunks = [{"path": "a.md", "text": "Ilse."}, {"path": "b.md", "text": "Pepper."}]
+    return [piece async for piece in ModelReader(chat).read(ask, chunks)]
+
+
+async def test_a_model_s_words_are_passed_on_and_its_notes_cited() -> None:
+    chat = _Chat("Pepper ", "[2]", " and Ilse [1].", Usage(7, 3))
+    *deltas, closing = await _read(chat, model="other", questionDate="2026-01-02")
+    assert deltas == ["Pepper ", "[2]", " and Ilse [1]."]
+    assert closing == Closing([1, 0], Usage(7, 3))
+    [prompt] = chat.prompts
+    assert prompt.model == "other"
+    assert "Date of the question: 2026-01-02\n" in prompt.user
+
+
+@pytest.mark.parametrize("pieces", [[], [" ", "\n"], [Usage(1, 0)]])
+async def test_a_reply_without_text_is_a_failure_and_no_answer(pieces: list[str | Usage]) -> None:
+    with pytest.raises(UpstreamError, match="no text"):
+        await _read(_Chat(*pieces))
+
+
+async def test_a_silence_is_a_timeout_and_a_key_is_no_part_of_a_message() -> None:
+    patience = Patience("openai", 0.01, "sk-canary")
+    with pytest.raises(UpstreamError) as silent:
+        await patience.wait(asyncio.sleep(5))
+    assert silent.value.code == "timeout"
+
+    async def refuse() -> None:
+        raise ValueError("bad key sk-canary")
+
+    with pytest.raises(UpstreamError) as refused:
+        await patience.wait(refuse())
+    assert (refused.value.code, "sk-canary" in refused.value.detail) == ("bad_gateway", False)
+
+
+class _Reranker:
+    name = "reversing"
+
+    async def scores(self, query: str, chunks: Sequence[dict[str, Any]]) -> list[float]:
+        del query
+        return [float(position) for position in range(len(chunks))]
+
+
+def test_the_first_chunks_are_reranked_and_the_rest_stay_below(tmp_path: Path) -> None:
+    config = Config(tmp_path, Providers(embedder=FeatureHash(), reranker=_Reranker()))
+    with TestClient(create_app(config)) as http:
+        http.post("/v1/brains", json={"brainId": "b"})
+        for n in range(5):
+            body = {"path": f"{n}.md", "contentType": "text/plain", "contentBase64": "emVicmE="}
+            assert http.post("/v1/brains/b/ingest/file", json=body).is_success
+        search = {"query": "zebra", "mode": "hybrid-rerank", "rerankTopN": 3, "topK": 4}
+        found = http.post("/v1/brains/b/search", json=search).json()
+    assert [(c["path"], c["score"]) for c in found["chunks"]] == [
+        ("2.md", 2.0),
+        ("1.md", 1.0),
+        ("0.md", 0.0),
+        ("3.md", -1.0),
+    ]
+    trace = found["trace"]
+    assert (trace["effectiveMode"], trace["reranked"], trace["rerankProvider"]) == (
+        "hybrid-rerank",
+        True,
+        "reversing",
+    )
+
+
+def test_a_query_prefix_is_for_queries_alone(tmp_path: Path) -> None:
+    seen: list[list[str]] = []
+
+    class Seeing(FeatureHash):
+        def embed(self, texts: Sequence[str]) -> list[Vector]:
+            seen.append(list(texts))
+            return super().embed(texts)
+
+    store = BrainStore(tmp_path, Seeing())
+    store.create("b", None).ingest([NewDocument("a.md", b"zebra", {})])
+    Retriever("query: ").retrieve(store.get("b"), "zebra", 5, Retrieval(mode="semantic"))
+    store.close()
+    assert seen == [["zebra"], ["query: zebra"]]
+
+
+def test_vectors_of_other_dimensions_are_refused() -> None:
+    index = Index(None, "openai/m")
+    document = IndexedDocument("a", "", None, [], {}, ["x"], [unit([1.0, 0.0])])
+    index.apply([document])
+    with pytest.raises(UpstreamError, match="3 dimensions, the index holds 2"):
+        index.apply(
+            [IndexedDocument("b", "", None, [], {}, ["x"], [np.zeros(3, dtype=np.float32)])]
+        )
+    index.close()
+
+
+def test_a_brain_whose_embedder_is_away_opens_once_it_is_back(tmp_path: Path) -> None:
+    class Away(FeatureHash):
+        away = False
+
+        def embed(self, texts: Sequence[str]) -> list[Vector]:
+            if self.away:
+                raise UpstreamError("bad_gateway", "away")
+            return super().embed(texts)
+
+    without = BrainStore(tmp_path, None)
+    without.create("b", None).ingest([NewDocument("a.md", b"zebra", {})])
+    without.close()
+    embedder = Away()
+    embedder.away = True
+    store = BrainStore(tmp_path, embedder)
+    store.open_all()
+    with pytest.raises(UpstreamError):
+        store.get("b")
+    embedder.away = False
+    assert store.get("b").counts().vectors == 1
+    store.close()
