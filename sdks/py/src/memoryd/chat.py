@@ -1,6 +1,6 @@
 """Chat models behind one Protocol, through their vendors' clients."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -40,7 +40,7 @@ class OpenAIChat:
     """Chat completions: OpenAI's, Ollama's, and all that speak like them."""
 
     def __init__(self, client: Any, model: str, patience: Patience) -> None:  # noqa: ANN401 - its module is imported only where it is used
-        self._client = client
+        self._create = client.chat.completions.create
         self._model = model
         self._patience = patience
 
@@ -54,41 +54,40 @@ class OpenAIChat:
         }
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[str | Usage]:
-        create = self._client.chat.completions.create
-        stream = await self._patience.wait(
-            create(**self._request(prompt), stream=True, stream_options={"include_usage": True})
-        )
+        async for piece in self._patience.each(self._pieces(prompt)):
+            if piece:
+                yield piece
+
+    async def _pieces(self, prompt: Prompt) -> AsyncGenerator[str | Usage, None]:
+        """Text may be empty: it shows that the upstream lives."""
         usage, whole = Usage(), False
-        async with stream:
-            chunks = aiter(stream)
-            while True:
-                try:
-                    chunk = await self._patience.wait(anext(chunks))
-                except StopAsyncIteration:
-                    break
+        options = {"include_usage": True}
+        async with await self._create(
+            **self._request(prompt), stream=True, stream_options=options
+        ) as chunks:
+            async for chunk in chunks:
                 if chunk.usage is not None:
                     usage = Usage(chunk.usage.prompt_tokens, chunk.usage.completion_tokens)
                 for choice in chunk.choices[:1]:
                     whole = whole or choice.finish_reason is not None
-                    if choice.delta.content:
-                        yield choice.delta.content
+                    yield choice.delta.content or ""
         if not whole:
             raise self._patience.failed("the stream ended before its end")
         yield usage
 
     async def complete(self, prompt: Prompt) -> str:
-        create = self._client.chat.completions.create
-        reply = await self._patience.wait(create(**self._request(prompt)))
-        if not reply.choices or not reply.choices[0].message.content:
-            raise self._patience.failed("the reply has no text")
-        return str(reply.choices[0].message.content)
+        return await self._patience.wait(self._whole(prompt))
+
+    async def _whole(self, prompt: Prompt) -> str:
+        reply = await self._create(**self._request(prompt))
+        return self._patience.some(reply.choices[0].message.content)
 
 
 class AnthropicChat:
     """Anthropic's messages."""
 
     def __init__(self, client: Any, model: str, patience: Patience) -> None:  # noqa: ANN401 - its module is imported only where it is used
-        self._client = client
+        self._create = client.messages.create
         self._model = model
         self._patience = patience
 
@@ -101,34 +100,34 @@ class AnthropicChat:
         }
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[str | Usage]:
-        create = self._client.messages.create
-        stream = await self._patience.wait(create(**self._request(prompt), stream=True))
+        async for piece in self._patience.each(self._pieces(prompt)):
+            if piece:
+                yield piece
+
+    async def _pieces(self, prompt: Prompt) -> AsyncGenerator[str | Usage, None]:
+        """Text may be empty: it shows that the upstream lives."""
         input_tokens = output_tokens = None
         whole = False
-        async with stream:
-            events = aiter(stream)
-            while True:
-                try:
-                    event = await self._patience.wait(anext(events))
-                except StopAsyncIteration:
-                    break
-                if event.type == "message_start":
-                    input_tokens = event.message.usage.input_tokens
-                elif event.type == "content_block_delta" and event.delta.type == "text_delta":
-                    if event.delta.text:
-                        yield event.delta.text
-                elif event.type == "message_delta":
-                    output_tokens = event.usage.output_tokens
-                elif event.type == "message_stop":
-                    whole = True
+        async with await self._create(**self._request(prompt), stream=True) as events:
+            async for event in events:
+                text = ""
+                match event.type:
+                    case "message_start":
+                        input_tokens = event.message.usage.input_tokens
+                    case "content_block_delta" if event.delta.type == "text_delta":
+                        text = event.delta.text
+                    case "message_delta":
+                        output_tokens = event.usage.output_tokens
+                    case "message_stop":
+                        whole = True
+                yield text
         if not whole:
             raise self._patience.failed("the stream ended before its end")
         yield Usage(input_tokens, output_tokens)
 
     async def complete(self, prompt: Prompt) -> str:
-        create = self._client.messages.create
-        reply = await self._patience.wait(create(**self._request(prompt)))
-        text = "".join(block.text for block in reply.content if block.type == "text")
-        if not text:
-            raise self._patience.failed("the reply has no text")
-        return text
+        return await self._patience.wait(self._whole(prompt))
+
+    async def _whole(self, prompt: Prompt) -> str:
+        reply = await self._create(**self._request(prompt))
+        return self._patience.some("".join(b.text for b in reply.content if b.type == "text"))

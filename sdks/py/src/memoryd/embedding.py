@@ -99,14 +99,16 @@ class RemoteEmbedder:
     def embed(self, texts: Sequence[str]) -> list[Vector]:
         vectors: list[Vector] = []
         for start in range(0, len(texts), CALL_LIMIT):
-            vectors += from_thread.run(self._call, list(texts[start : start + CALL_LIMIT]))
+            call = self._call(list(texts[start : start + CALL_LIMIT]))
+            vectors += from_thread.run(self._patience.wait, call)
         return vectors
 
     async def _call(self, texts: list[str]) -> list[Vector]:
-        create = self._client.embeddings.create
-        answer = await self._patience.wait(
+        answer = await self._client.embeddings.create(
+            model=self._model,
+            input=texts,
             # Left out, the vendor's client asks for base64, which not every service speaks.
-            create(model=self._model, input=texts, encoding_format="float")
+            encoding_format="float",
         )
         rows = [item.embedding for item in sorted(answer.data, key=lambda item: item.index)]
         if len(rows) != len(texts) or len({len(row) for row in rows}) != 1 or not rows[0]:

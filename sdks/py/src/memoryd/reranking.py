@@ -37,8 +37,9 @@ class HttpReranker:
         if self._model is not None:
             body["model"] = self._model
         # The documented way to an address that the vendor's API does not have.
-        post = self._client.post(self._url, cast_to=object, body=body)
-        found = _scores(await self._patience.wait(post))
+        found = _scores(
+            await self._patience.wait(self._client.post(self._url, cast_to=object, body=body))
+        )
         if sorted(found) != list(range(len(chunks))):
             raise self._patience.failed("the answer has not one score for each document")
         return [found[index] for index in range(len(chunks))]

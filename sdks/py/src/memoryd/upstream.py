@@ -1,7 +1,8 @@
 """Calls to services that can fail: the silence that is borne, and failures put into words."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -42,6 +43,22 @@ class Patience:
             # Vendors' clients let errors of transport and of parsing through, each of its own
             # kind: whatever it is, the upstream has not answered.
             raise self.failed(f"{type(error).__name__}: {error}") from error
+
+    async def each(self, pieces: AsyncGenerator[T, None]) -> AsyncIterator[T]:
+        """The pieces of a stream, each waited for in that way."""
+        async with aclosing(pieces):
+            while True:
+                try:
+                    piece = await self.wait(anext(pieces))
+                except StopAsyncIteration:
+                    return
+                yield piece
+
+    def some(self, text: str | None) -> str:
+        """`text`; raises UpstreamError where there is none."""
+        if not text:
+            raise self.failed("the reply has no text")
+        return text
 
     def failed(self, why: str) -> UpstreamError:
         if self.secret:

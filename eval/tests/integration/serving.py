@@ -1,0 +1,62 @@
+"""A reference daemon and the scripted upstream behind it, started by the harness's own code."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from httpx_sse import EventSource
+
+from memconform.daemons.discovery import find_runner
+from memconform.daemons.runner import Launch
+from memconform.daemons.upstream import scripted_upstream
+
+CHECKOUT = Path(__file__).parents[3]
+
+TIMEOUT_S = 3.0
+"""The stated timeout that the daemons are started with; two retries of the vendors' clients wait
+up to 1.5 s together."""
+
+
+@dataclass
+class Served:
+    daemon: httpx.AsyncClient
+    upstream: httpx.AsyncClient
+
+    async def script(self, *rules: dict[str, Any]) -> None:
+        answer = await self.upstream.put("/_control/script", json={"rules": rules})
+        assert answer.status_code == 204, answer.text
+
+    async def requests(self, kind: str) -> list[dict[str, Any]]:
+        records = (await self.upstream.get("/_control/requests")).json()
+        assert records["dropped"] == 0
+        return [record for record in records["requests"] if record["kind"] == kind]
+
+    async def ask(self, question: str, **more: object) -> list[tuple[str, dict[str, Any]]]:
+        """All events of an answer."""
+        body = {"question": question, **more}
+        async with self.daemon.stream("POST", "/v1/brains/b/ask", json=body) as response:
+            assert response.status_code == 200, await response.aread()
+            return [
+                (event.event, json.loads(event.data))
+                async for event in EventSource(response).aiter_sse()
+            ]
+
+
+@asynccontextmanager
+async def served(sdk: str, folder: Path) -> AsyncIterator[Served]:
+    """The daemon, pointed at an upstream; it reads the settings of this process's environment."""
+    runner = find_runner(sdk, CHECKOUT)
+    runner.use_upstream("scripted")
+    await runner.build(lambda _: None)
+    async with scripted_upstream(folder / "upstream", "upstream-test") as address:
+        launch = Launch(run_id=f"test-{sdk}", folder=folder, upstream=address)
+        async with (
+            runner.serve(launch) as daemon,
+            httpx.AsyncClient(base_url=daemon.base_url, trust_env=False, timeout=20) as http,
+            httpx.AsyncClient(base_url=address, trust_env=False) as upstream,
+        ):
+            yield Served(http, upstream)

@@ -1,0 +1,329 @@
+"""What the three daemons send upstream, and what they make of its failures."""
+
+import asyncio
+import base64
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.serving import TIMEOUT_S, Served, served
+
+_LAMP = "Ilse lights the lamp at dusk."
+_KILN = "The kiln holds forty bowls."
+
+_PROVIDERS = ("openai", "anthropic", "ollama")
+
+
+@pytest.fixture(autouse=True)
+def _settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("JB_LLM_PROVIDER", "JB_EMBED_PROVIDER", "JB_RERANK_PROVIDER"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("JB_UPSTREAM_TIMEOUT", str(TIMEOUT_S))
+
+
+def _document(path: str, text: str) -> dict[str, Any]:
+    encoded = base64.b64encode(text.encode()).decode()
+    return {"path": path, "contentType": "text/plain", "contentBase64": encoded}
+
+
+async def _fill(server: Served) -> None:
+    answer = await server.daemon.post("/v1/brains", json={"brainId": "b"})
+    assert answer.status_code == 201
+    for path, text in (("raw/lamp.md", _LAMP), ("raw/kiln.md", _KILN)):
+        answer = await server.daemon.post(
+            "/v1/brains/b/ingest/file", json=_document(path, text) | {"title": "T"}
+        )
+        assert answer.status_code == 200, answer.text
+
+
+def _chat(**reply: object) -> dict[str, Any]:
+    return {"kind": "chat", "reply": reply}
+
+
+@pytest.mark.parametrize("provider", _PROVIDERS)
+async def test_the_same_is_sent_by_every_sdk(
+    sdk: str, provider: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JB_LLM_PROVIDER", provider)
+    if provider == "ollama":
+        monkeypatch.setenv("JB_EMBED_PROVIDER", "ollama")
+    async with served(sdk, tmp_path) as server:
+        await _fill(server)
+        assert [r["body"] for r in await server.requests("embeddings")] == [
+            {"model": "fh256-1", "input": [text], "encoding_format": "float"}
+            for text in (_LAMP, _KILN)
+        ]
+        await server.script()
+        events = await server.ask(
+            "Who lights the lamp?", topK=1, questionDate="2026-01-02", readerMode="augmented"
+        )
+        [request] = await server.requests("chat")
+        [embedded] = await server.requests("embeddings")
+        assert embedded["body"]["input"] == ["Who lights the lamp?"]
+    user = (
+        f"Notes:\n\n[1] raw/lamp.md (T)\n{_LAMP}\n\n"
+        "Date of the question: 2026-01-02\nQuestion: Who lights the lamp?"
+    )
+    body = request["body"]
+    system = body["system"] if provider == "anthropic" else body["messages"][0]["content"]
+    assert system.endswith("and trust the latest.")
+    assert (
+        body
+        == {
+            "openai": {
+                "model": "extractive",
+                "stream": True,
+                "stream_options": {"include_usage": True},
+                "messages": [
+                    {"role": "system", "content": system},
+                    {"role": "user", "content": user},
+                ],
+            },
+            "anthropic": {
+                "model": "extractive",
+                "stream": True,
+                "max_tokens": 1024,
+                "system": system,
+                "messages": [{"role": "user", "content": user}],
+            },
+        }["anthropic" if provider == "anthropic" else "openai"]
+    )
+    assert [name for name, _ in events] == ["retrieve", *["answer_delta"] * 7, "citation", "done"]
+    assert events[-2][1]["path"] == "raw/lamp.md"
+    done = events[-1][1]
+    assert (done["ok"], done["answer"]) == (True, f"{_LAMP} [1]")
+    assert done["usage"]["outputTokens"] == 7
+
+
+_FAULTS: dict[str, tuple[dict[str, Any], str, int]] = {
+    # What the upstream does, the error's code, the deltas that come before it.
+    "refused with Retry-After": (_chat(status=429, retry_after=0.1), "bad_gateway", 0),
+    "refused for longer than is waited": (_chat(status=429, retry_after=20), "timeout", 0),
+    "500": (_chat(status=500), "bad_gateway", 0),
+    "401": (_chat(status=401), "bad_gateway", 0),
+    "hangs": (_chat(fault="hang"), "timeout", 0),
+    "hangs in the stream": (_chat(deltas=["a ", "b "], fault="hang", after=1), "timeout", 1),
+    "slow to begin": (_chat(delay_ms=(TIMEOUT_S + 30) * 1e3), "timeout", 0),
+    "cut": (_chat(deltas=["a ", "b "], fault="cut", after=1), "bad_gateway", 1),
+    "ends early": (_chat(deltas=["a ", "b "], fault="ends", after=1), "bad_gateway", 1),
+    "ends before it began": (_chat(fault="ends"), "bad_gateway", 0),
+    "error object": (_chat(deltas=["a ", "b "], fault="error", after=1), "bad_gateway", 1),
+    "bad JSON": (_chat(deltas=["a ", "b "], fault="bad_json", after=1), "bad_gateway", 1),
+    "no text": (_chat(deltas=[]), "bad_gateway", 0),
+    "blank text": (_chat(deltas=[" "]), "bad_gateway", 1),
+}
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+async def test_no_fault_of_the_upstream_becomes_an_answer(
+    sdk: str, provider: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JB_LLM_PROVIDER", provider)
+
+    async def put(server: Served, name: str, code: str, deltas: int) -> None:
+        started = time.monotonic()
+        events = await server.ask(f"Who lights the lamp? ({name})")
+        took = time.monotonic() - started
+        assert [event for event, _ in events] == [
+            "retrieve",
+            *["answer_delta"] * deltas,
+            "error",
+            "done",
+        ], name
+        error, done = events[-2][1], events[-1][1]
+        assert (error["code"], done["ok"]) == (code, False), (name, error)
+        assert error["message"], name
+        assert took < TIMEOUT_S + 1, name
+
+    async with served(sdk, tmp_path) as server:
+        await _fill(server)
+        rules = ({**rule, "contains": f"({name})"} for name, (rule, _, _) in _FAULTS.items())
+        await server.script(*rules)
+        cases = (put(server, name, code, n) for name, (_, code, n) in _FAULTS.items())
+        await asyncio.gather(*cases)
+        assert (await server.ask("Who lights the lamp?"))[-1][1]["ok"] is True
+
+
+async def test_a_refusal_that_passes_is_tried_again(sdk: str, tmp_path: Path) -> None:
+    async with served(sdk, tmp_path) as server:
+        await _fill(server)
+        refused = _chat(status=429, retry_after=0.05)
+        await server.script({**refused, "times": 2})
+        assert (await server.ask("Who lights the lamp?"))[-1][1]["ok"] is True
+        assert len(await server.requests("chat")) == 3
+        await server.script(_chat(status=500))
+        assert (await server.ask("Who lights the lamp?"))[-1][1]["ok"] is False
+        assert len(await server.requests("chat")) == 3
+
+
+async def test_deltas_are_passed_on_as_they_come(sdk: str, tmp_path: Path) -> None:
+    async with served(sdk, tmp_path) as server:
+        await _fill(server)
+        await server.script(_chat(deltas=["one ", "two ", "three"], delta_delay_ms=300))
+        async with server.daemon.stream(
+            "POST", "/v1/brains/b/ask", json={"question": "lamp?"}
+        ) as response:
+            arrived = [
+                time.monotonic()
+                async for line in response.aiter_lines()
+                if line == "event: answer_delta"
+            ]
+    assert len(arrived) == 3
+    assert arrived[1] - arrived[0] > 0.15
+    assert arrived[2] - arrived[1] > 0.15
+
+
+async def test_a_client_that_leaves_ends_the_upstream_s_request(sdk: str, tmp_path: Path) -> None:
+    async with served(sdk, tmp_path) as server:
+        await _fill(server)
+        # Slower than the check below waits, and quicker than the stated timeout.
+        await server.script(_chat(deltas=["a "] * 1000, delta_delay_ms=300))
+        async with server.daemon.stream(
+            "POST", "/v1/brains/b/ask", json={"question": "lamp?"}
+        ) as response:
+            async for line in response.aiter_lines():
+                if line == "event: answer_delta":
+                    break
+        for _ in range(40):
+            [request] = await server.requests("chat")
+            if request["outcome"] != "open":
+                break
+            await asyncio.sleep(0.05)
+    assert request["outcome"] == "client_gone"
+
+
+def _plain_faults(kind: str) -> list[tuple[str, dict[str, Any], int]]:
+    def rule(**reply: object) -> dict[str, Any]:
+        return {"kind": kind, "reply": reply}
+
+    nan = {"data": [{"index": 0, "embedding": ["x"]}], "results": [{"index": 0}]}
+    return [
+        ("500", rule(status=500), 502),
+        ("429", rule(status=429, retry_after=0.1), 502),
+        ("hangs", rule(fault="hang"), 504),
+        ("cut", rule(fault="cut"), 502),
+        ("bad JSON", rule(fault="bad_json"), 502),
+        ("too few", rule(body={"data": [], "results": []}), 502),
+        ("no numbers", rule(body=nan), 502),
+        ("another shape", rule(body={"hello": "world"}), 502),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["embeddings", "rerank"])
+async def test_a_search_whose_upstream_fails_is_served_in_no_other_mode(
+    sdk: str, kind: str, tmp_path: Path
+) -> None:
+    async with served(sdk, tmp_path) as server:
+        await _fill(server)
+        faults = _plain_faults(kind)
+        await server.script(*({**rule, "contains": f"({name})"} for name, rule, _ in faults))
+
+        async def put(name: str, status: int) -> None:
+            search = {"query": f"lamp ({name})", "mode": "hybrid-rerank"}
+            answer = await server.daemon.post("/v1/brains/b/search", json=search)
+            assert answer.status_code == status, (name, answer.text)
+            assert answer.headers["content-type"] == "application/problem+json", name
+            assert answer.json()["detail"], name
+
+        await asyncio.gather(*(put(name, status) for name, _, status in faults))
+        search = {"query": "lamp", "mode": "hybrid-rerank"}
+        answer = await server.daemon.post("/v1/brains/b/search", json=search)
+        assert answer.json()["trace"]["effectiveMode"] == "hybrid-rerank"
+
+
+async def test_an_ingest_whose_embedder_fails_stores_nothing(sdk: str, tmp_path: Path) -> None:
+    async with served(sdk, tmp_path) as server:
+        await _fill(server)
+        faults = _plain_faults("embeddings")
+        await server.script(*({**rule, "contains": f"({name})"} for name, rule, _ in faults))
+
+        async def put(name: str, status: int) -> None:
+            document = _document("raw/new.md", f"Pepper the mule ({name}).")
+            for route, body in (("file", document), ("batch", {"documents": [document]})):
+                answer = await server.daemon.post(f"/v1/brains/b/ingest/{route}", json=body)
+                assert answer.status_code == status, (name, route, answer.text)
+
+        await asyncio.gather(*(put(name, status) for name, _, status in faults))
+        counts = (await server.daemon.get("/v1/brains/b")).json()
+        assert (counts["documents"], counts["pending"]) == (2, 0)
+
+
+async def test_sixty_four_chunks_are_one_call(sdk: str, tmp_path: Path) -> None:
+    async with served(sdk, tmp_path) as server:
+        await _fill(server)
+        await server.script()
+        documents = [_document(f"raw/{n}.md", f"Note {n}.") for n in range(65)]
+        answer = await server.daemon.post(
+            "/v1/brains/b/ingest/batch", json={"documents": documents}
+        )
+        assert answer.status_code == 200, answer.text
+        calls = await server.requests("embeddings")
+        assert [len(call["body"]["input"]) for call in calls] == [64, 1]
+
+
+@pytest.mark.parametrize("provider", ["http", "llm"])
+async def test_a_reranker_reorders(
+    sdk: str, provider: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JB_RERANK_PROVIDER", provider)
+    async with served(sdk, tmp_path) as server:
+        await _fill(server)
+        search = {"query": "lamp", "mode": "hybrid", "topK": 2}
+        before = (await server.daemon.post("/v1/brains/b/search", json=search)).json()
+        assert [c["path"] for c in before["chunks"]] == ["raw/lamp.md", "raw/kiln.md"]
+        swapped: dict[str, Callable[[], dict[str, Any]]] = {
+            "http": lambda: {
+                "kind": "rerank",
+                "reply": {
+                    "body": {
+                        "results": [
+                            {"index": 1, "relevance_score": 0.9},
+                            {"index": 0, "relevance_score": 0.25},
+                        ]
+                    }
+                },
+            },
+            "llm": lambda: _chat(text='Here: {"scores": [0.25, 0.9]}'),
+        }
+        await server.script(swapped[provider]())
+        search["mode"] = "hybrid-rerank"
+        after = (await server.daemon.post("/v1/brains/b/search", json=search)).json()
+        assert [(c["path"], c["score"]) for c in after["chunks"]] == [
+            ("raw/kiln.md", 0.9),
+            ("raw/lamp.md", 0.25),
+        ]
+        assert after["trace"]["rerankProvider"] == provider
+        [request] = await server.requests("rerank" if provider == "http" else "chat")
+        body = request["body"]
+        if provider == "http":
+            assert body == {"query": "lamp", "documents": [_LAMP, _KILN], "top_n": 2}
+        else:
+            assert body["messages"][0]["content"].startswith("You judge how well")
+            assert body["messages"][1]["content"].endswith("Question: lamp")
+            assert not body.get("stream")
+
+
+async def test_a_failing_model_reranker_is_no_ranking(
+    sdk: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JB_RERANK_PROVIDER", "llm")
+    async with served(sdk, tmp_path) as server:
+        await _fill(server)
+        for reply in ('{"scores": [1]}', "I cannot say.", ""):
+            await server.script(_chat(text=reply))
+            answer = await server.daemon.post(
+                "/v1/brains/b/search", json={"query": "lamp", "mode": "hybrid-rerank"}
+            )
+            assert answer.status_code == 502, reply
+
+
+async def test_a_request_s_model_goes_before_the_configured_one(sdk: str, tmp_path: Path) -> None:
+    async with served(sdk, tmp_path) as server:
+        await _fill(server)
+        await server.script()
+        await server.ask("lamp?", model="other")
+        [request] = await server.requests("chat")
+        assert request["body"]["model"] == "other"
