@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
@@ -30,11 +31,11 @@ _MISSING = "-"
 
 
 def _table(summaries: Sequence[RunSummary]) -> Table:
-    table = Table()
-    for name in ("SDK", "verdicts", "pass rate (95 %)"):
-        table.add_column(name, style="bold" if name == "SDK" else "")
-    for name in ("p50 ms", "first delta", "MiB", "ready ms"):
-        table.add_column(name, justify="right")
+    table = Table(box=SIMPLE, padding=(0, 1, 0, 0))
+    table.add_column("SDK", style="bold", no_wrap=True)
+    table.add_column("verdicts", overflow="fold")
+    for name in ("pass rate (95 %)", "p50 ms", "TTFT ms", "MiB", "ready ms"):
+        table.add_column(name, justify="right", no_wrap=True)
     for summary in summaries:
         low, high = summary.pass_rate_interval
         rate = summary.pass_rate
@@ -61,9 +62,9 @@ def _whole(value: float | None, unit: int) -> str:
 def _verdicts(agreement: Agreement) -> list[tuple[str, bool]]:
     sdks, total = ", ".join(agreement.sdks), agreement.questions
     equal, gap = agreement.rankings_equal, agreement.largest_score_difference
-    ranked = (
-        f"rankings: {sdks} equal on {equal} of {total} questions, scores at most {gap:.1g} apart"
-    )
+    ranked = f"rankings: {sdks} equal on {equal} of {total} questions"
+    if equal == total:
+        ranked += f", scores at most {gap:.1g} apart"
     lines = [(ranked, equal == total > 0)]
     if agreement.answers_equal is not None:
         equal = agreement.answers_equal
