@@ -12,7 +12,7 @@ from typing import IO
 
 from memconform.errors import ResultsError, UsageError, nearest
 from memconform.redaction import redact_bytes, redact_values
-from memconform.runs.results import QuestionResult, RunSummary
+from memconform.runs.results import QuestionResult, Record
 
 _JOURNAL = "journal.jsonl"
 _QUESTIONS_BEGIN = ' "questions": [\n'
@@ -126,7 +126,7 @@ def read_questions(result: Path) -> Iterator[QuestionResult]:
                 yield QuestionResult.model_validate_json(line.rstrip().removesuffix(","))
 
 
-def write_result(target: IO[bytes], summary: RunSummary, questions: Iterable[bytes]) -> None:
+def write_result(target: IO[bytes], summary: Record, questions: Iterable[bytes]) -> None:
     """The summary's object, opened again for the list of questions, one a line."""
     told = redact_values(summary.model_dump(mode="json"))
     head = json.dumps(told, indent=1, ensure_ascii=False).removesuffix("\n}")

@@ -1,0 +1,118 @@
+"""What counts as agreement, and what as none."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from memconform.parity.agreement import Agreement, compare
+from memconform.runs.results import QuestionResult, RankedChunk, Record
+from memconform.runs.store import read_questions, write_result
+from memconform.scoring.verdicts import Verdict
+
+
+class _Head(Record):
+    run_id: str = "r"
+
+
+def _question(
+    id_: str, *hits: tuple[str, float], answer: str = "yes", verdict: Verdict = Verdict.CORRECT
+) -> QuestionResult:
+    ranking = [
+        RankedChunk(chunk_id=f"{path}#0", document_id=path, path=path, score=score)
+        for path, score in hits
+    ]
+    return QuestionResult(
+        id=id_,
+        question="?",
+        tags=[],
+        verdict=verdict,
+        passed=True,
+        score=1.0,
+        answer=answer,
+        latency_ms=1.0,
+        timings=None,
+        citations=[],
+        ranking=ranking,
+        trace=None,
+        error=None,
+        attempts=[],
+    )
+
+
+def _compare(folder: Path, *runs: list[QuestionResult], answers: bool = False) -> Agreement:
+    named = []
+    for number, questions in enumerate(runs):
+        path = folder / f"{number}.json"
+        lines = (question.model_dump_json().encode() + b"\n" for question in questions)
+        buffer = io.BytesIO()
+        write_result(buffer, _Head(), lines)
+        path.write_bytes(buffer.getvalue())
+        assert [q.id for q in read_questions(path)] == [q.id for q in questions]
+        named.append((f"sdk{number}", path))
+    return compare(named, answers=answers)
+
+
+_AB = (("a", 2.0), ("b", 1.0))
+
+
+def test_equal_runs_agree(tmp_path: Path) -> None:
+    found = _compare(tmp_path, *[[_question("q", *_AB), _question("r")]] * 3, answers=True)
+    assert (found.questions, found.rankings_equal, found.answers_equal) == (2, 2, 2)
+    assert found.complete
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ([("b", 2.0), ("a", 1.0)], "b at rank 1, not a"),
+        ([("a", 2.0), ("b", 1.0 + 2e-6)], "score 2e-06 apart at rank 2"),
+        ([("a", 2.0)], "1 chunks, not 2"),
+    ],
+)
+def test_another_ranking_is_named(
+    tmp_path: Path, other: list[tuple[str, float]], told: str
+) -> None:
+    one, two = [_question("q", *_AB)], [_question("q", *other)]
+    found = _compare(tmp_path, one, one, two)
+    assert (found.rankings_equal, found.complete) == (0, False)
+    [difference] = found.differences
+    assert (difference.question, difference.sdk, difference.detail) == ("q", "sdk2", told)
+
+
+def test_scores_may_differ_in_their_last_bits(tmp_path: Path) -> None:
+    other = [("a", 2.0), ("b", 1.0 + 5e-7)]
+    found = _compare(tmp_path, [_question("q", *_AB)], [_question("q", *other)])
+    assert found.complete
+    assert found.largest_score_difference == pytest.approx(5e-7)
+
+
+def test_another_answer_is_named_where_answers_count(tmp_path: Path) -> None:
+    runs = [_question("q", *_AB)], [_question("q", *_AB, answer="no")]
+    assert _compare(tmp_path, *runs).complete
+    found = _compare(tmp_path, *runs, answers=True)
+    assert (found.rankings_equal, found.answers_equal, found.complete) == (1, 0, False)
+    assert found.differences[0].detail == "answers 'no', not 'yes'"
+
+
+def test_what_one_side_has_not_measured_is_no_agreement(tmp_path: Path) -> None:
+    failed = _question("q", verdict=Verdict.TIMEOUT)
+    found = _compare(tmp_path, [_question("q", *_AB)], [failed])
+    assert (found.questions, found.compared, found.rankings_equal) == (1, 0, 0)
+    assert not found.complete
+    assert not _compare(tmp_path, [failed], [failed]).complete
+
+
+def test_questions_that_do_not_apply_are_left_out(tmp_path: Path) -> None:
+    skipped = _question("s", verdict=Verdict.NOT_APPLICABLE)
+    found = _compare(tmp_path, *[[_question("q", *_AB), skipped]] * 2)
+    assert (found.questions, found.complete) == (1, True)
+
+
+def test_nothing_is_no_agreement(tmp_path: Path) -> None:
+    assert not _compare(tmp_path, [], []).complete
+
+
+def test_different_questions_cannot_be_compared(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="different questions: q, r"):
+        _compare(tmp_path, [_question("q")], [_question("r")])
