@@ -122,7 +122,7 @@ _ALPHABETS = (
     "ابتثجحخدذرز",
     "עבריתאבגד",
     "ＡＢＣａｂｃ１２３ﬁﬂ²³½",
-    "0123456789٠١٢٣٤",
+    "0123456789\u0660\u0661\u0662\u0663",
     "e\u0301o\u0308n\u0303A\u030a",
 )
 _BETWEEN = (" ", " ", " ", " ", ", ", ". ", "\n", " - ", "_", "'", " 😀 ", "\u00a0", "\t", "! ")
@@ -147,7 +147,7 @@ def _random_corpus(
     for rank in range(1, len(words) + 1):
         total += 1 / rank
         weights.append(total)
-    made = []
+    made: list[Document] = []
     for number in range(documents):
         # A few are long enough to be cut into chunks, a few are empty or repeat another.
         length = 40_000 if number % 1_000 == 7 else rng.randint(0, 80)
