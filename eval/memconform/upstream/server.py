@@ -97,11 +97,12 @@ class Upstream:
 
     def _chat(self, dialect: Dialect) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
+            recorded = None
             try:
                 recorded, reply = await self._taken("chat", request)
                 system, user = dialect.prompt(recorded.body)
             except BadRequestError as error:
-                return JSONResponse(dialect.problem(400, str(error)), 400)
+                return _refused(dialect, error, recorded)
             chat = _Chat(dialect, recorded, reply, complete(system, user))
             if recorded.body.get("stream") is True and reply.status == 200:
                 return await _begun(request, recorded, reply, chat.stream())
@@ -113,11 +114,12 @@ class Upstream:
         self, kind: Kind, answer: Callable[[dict[str, Any]], dict[str, Any]]
     ) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
+            recorded = None
             try:
                 recorded, reply = await self._taken(kind, request)
                 body = answer(recorded.body)
             except BadRequestError as error:
-                return JSONResponse(OpenAI().problem(400, str(error)), 400)
+                return _refused(OpenAI(), error, recorded)
             return await _whole(request, recorded, reply, body, OpenAI())
 
         return handle
@@ -163,6 +165,12 @@ class _Chat:
                 yield dialect.bad_json()
             case "ends":
                 return
+
+
+def _refused(dialect: Dialect, error: BadRequestError, recorded: Recorded | None) -> Response:
+    if recorded is not None:
+        recorded.outcome = "refused"
+    return JSONResponse(dialect.problem(400, str(error)), 400)
 
 
 async def _begun(

@@ -1,0 +1,196 @@
+"""`--upstream own|scripted|real`, and `memconform upstream` by hand."""
+
+import json
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anthropic
+import httpx
+import openai
+import pytest
+
+from tests.conftest import CHECKOUT, PROGRAM, Ended
+
+Call = Callable[..., Ended]
+
+_PY = ("--sdk", str(CHECKOUT / "sdks" / "py"))
+_SMOKE = ("--dataset", "smoke", "--scorer", "exact", "--seed-reference-brain", "--limit", "4")
+_KEY = "sk-a-real-looking-canary"
+
+
+@contextmanager
+def _by_hand(environment: dict[str, str], *flags: str | Path) -> Iterator[str]:
+    """The address of an upstream that the program serves."""
+    process = subprocess.Popen(
+        [PROGRAM, "upstream", "--addr", "127.0.0.1:0", *flags],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("listening on http://127.0.0.1:"), line
+        yield line.split()[-1]
+    finally:
+        process.terminate()
+        process.communicate(timeout=10)
+    assert process.returncode in (0, -signal.SIGTERM)
+
+
+def test_the_real_services_are_those_that_the_shell_names(
+    memconform: Call, environment: dict[str, str], workspace: Path
+) -> None:
+    with _by_hand(environment) as address:
+        environment |= {
+            "JB_LLM_PROVIDER": "openai",
+            "JB_LLM_MODEL": "some-model",
+            "JB_EMBED_PROVIDER": "fake",
+            "OPENAI_API_KEY": _KEY,
+            "OPENAI_BASE_URL": f"{address}/v1",
+        }
+        ended = memconform("run", *_PY, *_SMOKE, "--upstream", "real")
+        assert ended.code == 0, ended.err
+        sent = httpx.get(f"{address}/_control/requests", trust_env=False).json()["requests"]
+    # The warm-up question is put too.
+    assert [request["body"]["model"] for request in sent] == ["some-model"] * 5
+    written = [p for p in (workspace / "results").rglob("*") if p.is_file()]
+    assert written
+    for path in written:
+        assert _KEY.encode() not in path.read_bytes(), path
+    assert _KEY not in ended.out + ended.err
+
+
+def test_without_a_variable_of_theirs_there_are_no_real_services(
+    memconform: Call, environment: dict[str, str]
+) -> None:
+    environment.pop("OPENAI_API_KEY")
+    ended = memconform("run", *_PY, *_SMOKE, "--upstream", "real")
+    assert ended.code == 2
+    assert "OPENAI_API_KEY" in ended.err
+
+
+def test_a_fake_does_not_stand_in_for_a_real_service(memconform: Call) -> None:
+    ended = memconform("run", *_PY, *_SMOKE, "--upstream", "real", "--mode", "bm25")
+    assert ended.code == 3
+    assert "0 correct" not in ended.err
+    assert "is to serve mode hybrid" in ended.err or "is to serve mode auto" in ended.err
+
+
+def test_a_daemon_of_the_user_s_own_has_no_upstream(memconform: Call) -> None:
+    ended = memconform("run", "--sdk", "url:http://127.0.0.1:9", *_SMOKE, "--upstream", "scripted")
+    assert ended.code == 2
+    assert "no_upstream" in ended.err
+
+
+def test_a_mode_that_wants_an_upstream_is_not_claimed_without(memconform: Call) -> None:
+    flags = (*_PY, *_SMOKE, "--scenario", "search-retrieve-only", "--mode", "hybrid-rerank")
+    assert memconform("run", *flags).code == 2
+    ended = memconform("run", *flags, "--upstream", "scripted")
+    assert ended.code == 0, ended.err
+    [folder] = (ended.folder / "results" / "runs").glob("*")
+    assert json.loads((folder / "result.json").read_text())["served_modes"] == {"hybrid-rerank": 4}
+    assert not (folder / "upstream" / "state").exists()
+
+
+def test_the_answer_is_the_fake_reader_s_with_its_note(memconform: Call) -> None:
+    own = memconform("run", *_PY, *_SMOKE, "--output", "own")
+    scripted = memconform("run", *_PY, *_SMOKE, "--output", "scripted", "--upstream", "scripted")
+    assert (own.code, scripted.code) == (0, 0)
+
+    def answers(output: str) -> list[str]:
+        [path] = (own.folder / output / "runs").glob("*/result.json")
+        return [question["answer"] for question in json.loads(path.read_text())["questions"]]
+
+    assert answers("scripted") == [f"{answer} [1]" for answer in answers("own")]
+
+
+def test_an_upstream_that_fails_is_a_daemon_error_and_no_wrong_answer(
+    memconform: Call, environment: dict[str, str], workspace: Path
+) -> None:
+    script = workspace / "script.json"
+    script.write_text(json.dumps({"rules": [{"kind": "chat", "reply": {"fault": "cut"}}]}))
+    with _by_hand(environment, "--script", script) as address:
+        environment |= {
+            "JB_LLM_PROVIDER": "openai",
+            "JB_LLM_MODEL": "m",
+            "JB_EMBED_PROVIDER": "fake",
+            "OPENAI_BASE_URL": f"{address}/v1",
+        }
+        ended = memconform("run", *_PY, *_SMOKE, "--upstream", "real")
+    assert ended.code == 3
+    counts = ended.result["counts"]
+    assert (counts["daemon_error"], counts["incorrect"], counts["abstained"]) == (4, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"rules": [{"reply": {"stauts": 500}}]}', "rules.0.reply.stauts"),
+        ('{"rules": [{"reply": {"text": "a", "deltas": ["b"]}}]}', "give one"),
+        ("{", "script.json"),
+    ],
+)
+def test_a_bad_script_is_refused_by_name(
+    memconform: Call, workspace: Path, text: str, told: str
+) -> None:
+    (workspace / "script.json").write_text(text)
+    ended = memconform("upstream", "--script", "script.json")
+    assert ended.code == 2
+    assert told in ended.err
+    assert "script.json" in ended.err
+
+
+@pytest.mark.parametrize("addr", ["nowhere", "127.0.0.1:99999", "127.0.0.1:"])
+def test_a_bad_address_is_refused(memconform: Call, addr: str) -> None:
+    ended = memconform("upstream", "--addr", addr)
+    assert (ended.code, "bad_addr" in ended.err) == (2, True)
+
+
+def test_the_vendors_own_clients_are_served(environment: dict[str, str]) -> None:
+    prompt = "The kiln is hot.\nIs the kiln hot?"
+    with _by_hand(environment) as address:
+        for base in (f"{address}/v1", address):
+            with openai.OpenAI(base_url=base, api_key="k", max_retries=0) as client:
+                chat = client.chat.completions.create(
+                    model="m", messages=[{"role": "user", "content": prompt}]
+                )
+                assert chat.choices[0].message.content == "The kiln is hot."
+                assert "extractive" in {model.id for model in client.models.list()}
+                # Left to itself the client asks for base64, and decodes it.
+                [item] = client.embeddings.create(model="m", input="the kiln").data
+                assert len(item.embedding) == 256
+        with anthropic.Anthropic(base_url=address, api_key="k", max_retries=0) as claude:
+            with claude.messages.stream(
+                model="m", max_tokens=9, messages=[{"role": "user", "content": prompt}]
+            ) as stream:
+                assert stream.get_final_text() == "The kiln is hot."
+            counted = stream.get_final_message().usage
+            assert counted.output_tokens == 4
+
+
+def test_the_control_takes_another_script_and_refuses_a_bad_one(
+    environment: dict[str, str],
+) -> None:
+    with (
+        _by_hand(environment) as address,
+        httpx.Client(base_url=address, trust_env=False) as http,
+    ):
+        body = {"messages": [{"role": "user", "content": "x"}], "model": "m"}
+        rule = {"reply": {"status": 429, "retry_after": 2}, "times": 1}
+        assert http.put("/_control/script", json={"rules": [rule]}).status_code == 204
+        refused = http.post("/v1/chat/completions", json=body, headers={"x-api-key": _KEY})
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "2")
+        assert http.post("/v1/chat/completions", json=body).status_code == 200
+        assert http.put("/_control/script", json={"rules": 7}).status_code == 400
+        assert http.post("/v1/chat/completions", content=b"{").status_code == 400
+        assert http.post("/v1/embeddings", json={"input": []}).status_code == 400
+        assert http.post("/v1/messages", json=body).status_code == 400
+        kept = http.get("/_control/requests").json()["requests"]
+    outcomes = [request["outcome"] for request in kept]
+    assert outcomes == ["refused", "answered", "refused", "refused"]
+    assert kept[0]["headers"]["x-api-key"] == "***"
