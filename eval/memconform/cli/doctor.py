@@ -7,8 +7,15 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.options import cancel_on_signals, configure_logs, log_level, request_headers
+from memconform.cli.options import (
+    cancel_on_signals,
+    configure_logs,
+    log_level,
+    request_headers,
+    upstream,
+)
 from memconform.daemons.discovery import find_runner, working_folder
+from memconform.daemons.runner import UpstreamKind
 from memconform.errors import ExitCode, gravest
 from memconform.redaction import redact
 from memconform.runs.examination import Step, examine
@@ -21,9 +28,10 @@ from memconform.runs.examination import Step, examine
     metavar="SDK",
     help="A known name, a path to sdk.toml, package.module:Class, or url:http://127.0.0.1:PORT.",
 )
+@upstream
 @click.option("--header", multiple=True, metavar="NAME:VALUE", help="Send it with every request.")
 @log_level
-def command(sdk: str, header: tuple[str, ...], log_level: str) -> ExitCode:
+def command(sdk: str, upstream: UpstreamKind, header: tuple[str, ...], log_level: str) -> ExitCode:
     """Try an SDK step by step: build, start, ingest, search, ask, stop.
 
     \b
@@ -31,15 +39,16 @@ def command(sdk: str, header: tuple[str, ...], log_level: str) -> ExitCode:
     """
     configure_logs(log_level)
     headers = request_headers(header)
-    return asyncio.run(_examine(sdk, headers))
+    return asyncio.run(_examine(sdk, upstream, headers))
 
 
-async def _examine(sdk: str, headers: dict[str, str]) -> ExitCode:
+async def _examine(sdk: str, upstream: UpstreamKind, headers: dict[str, str]) -> ExitCode:
     cancel_on_signals()
     runner = find_runner(sdk, working_folder())
+    runner.use_upstream(upstream)
     failures: list[ExitCode] = []
     with tempfile.TemporaryDirectory(prefix="memconform-") as folder:
-        async with aclosing(examine(runner, Path(folder), headers)) as steps:
+        async with aclosing(examine(runner, Path(folder), headers, upstream)) as steps:
             async for step in steps:
                 _show(step)
                 if step.error is not None:

@@ -1,8 +1,8 @@
 """Carries out a plan and tells what happens, as events."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
@@ -10,7 +10,7 @@ from itertools import chain
 from memconform.client.client import ContractClient
 from memconform.contract.core import Version
 from memconform.daemons.runner import Daemon, Launch, SdkRunner
-from memconform.daemons.upstream import scripted_upstream
+from memconform.daemons.upstream import served
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError, ExitCode, MemconformError, UsageError
 from memconform.runs.asking import Asker, is_applicable
@@ -129,8 +129,9 @@ async def _stages(
 ) -> AsyncGenerator[Event, None]:
     async for note in _build(runner):
         yield Noted(note)
+    launch = Launch(run_id=folder.path.name, folder=folder.path, port=plan.port)
     async with (
-        _served(plan, runner, folder) as daemon,
+        served(runner, launch, plan.settings.upstream) as daemon,
         ContractClient(
             daemon.base_url,
             timeouts=plan.timeouts,
@@ -165,18 +166,6 @@ async def _stages(
             asker.close()
         if seeded is not None and asker.halted is None:
             await refuse_changed(client, plan.settings.brain, seeded.record)
-
-
-@asynccontextmanager
-async def _served(plan: Plan, runner: SdkRunner, folder: RunFolder) -> AsyncIterator[Daemon]:
-    """The daemon, and before it the upstream that it is to call."""
-    run_id = folder.path.name
-    async with AsyncExitStack() as stack:
-        address = None
-        if plan.settings.upstream == "scripted":
-            address = await stack.enter_async_context(scripted_upstream(folder.upstream, run_id))
-        launch = Launch(run_id=run_id, folder=folder.path, port=plan.port, upstream=address)
-        yield await stack.enter_async_context(runner.serve(launch))
 
 
 async def _build(runner: SdkRunner) -> AsyncGenerator[str, None]:

@@ -11,7 +11,8 @@ from memconform.client.failures import CallError, ContractViolatedError
 from memconform.client.recorder import recorded
 from memconform.contract.core import SearchRequest
 from memconform.contract.wire import Mode, Profile
-from memconform.daemons.runner import Launch, SdkRunner
+from memconform.daemons.runner import Launch, SdkRunner, UpstreamKind
+from memconform.daemons.upstream import served
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError, ExitCode, MemconformError
 from memconform.runs.corpus import Document
@@ -48,7 +49,7 @@ class Step:
 
 
 async def examine(
-    runner: SdkRunner, folder: Path, headers: dict[str, str]
+    runner: SdkRunner, folder: Path, headers: dict[str, str], upstream: UpstreamKind
 ) -> AsyncGenerator[Step, None]:
     """Try an SDK step by step; ends early where nothing more can be tried.
 
@@ -60,7 +61,7 @@ async def examine(
         yield Step("build", ", ".join(notes) or "up to date")
         async with AsyncExitStack() as stack:
             launch = Launch(run_id=f"doctor-{secrets.token_hex(4)}", folder=folder)
-            daemon = await stack.enter_async_context(runner.serve(launch))
+            daemon = await stack.enter_async_context(served(runner, launch, upstream))
             took = "" if daemon.ready_ms is None else f"ready after {daemon.ready_ms:.0f} ms, "
             yield Step("start", f"{took}{daemon.base_url}")
             client = await stack.enter_async_context(

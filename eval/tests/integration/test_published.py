@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.conftest import CHECKOUT, Ended
+from tests.conftest import CHECKOUT, Ended, runnable
 
 _spec = importlib.util.spec_from_file_location("publish", CHECKOUT / "scripts" / "publish.py")
 assert _spec is not None
@@ -20,13 +20,16 @@ def test_the_table_is_made_from_what_is_published() -> None:
 
 
 @pytest.mark.parametrize("mode", ["bm25", "semantic", "hybrid"])
-def test_the_daemon_reaches_what_is_published(memconform: Callable[..., Ended], mode: str) -> None:
+def test_the_daemons_reach_what_is_published(memconform: Callable[..., Ended], mode: str) -> None:
     ended = memconform(
-        *("run", "--sdk", CHECKOUT / "sdks" / "py" / "sdk.toml", "--dataset", "lme"),
-        *("--corpus", "lme", "--scorer", "exact", "--mode", mode, "--floor", "0"),
-        *("--scenario", "search-retrieve-only"),
+        *("run", "--sdk", "all", "--dataset", "lme", "--corpus", "lme", "--scorer", "exact"),
+        *("--mode", mode, "--floor", "0", "--scenario", "search-retrieve-only"),
+        *("--json", "report.json", "--quiet"),
     )
-    published = json.loads((CHECKOUT / "results" / "published" / f"lme-py-{mode}.json").read_text())
-    result = ended.result
-    assert (result["passed"], result["total"]) == (published["passed"], published["total"])
-    assert result["provenance"]["dataset_sha256"] == published["dataset_sha256"]
+    assert ended.code == 0, ended.err
+    published = json.loads((CHECKOUT / "results" / "published" / f"lme-{mode}.json").read_text())
+    report = json.loads((ended.folder / "report.json").read_text())
+    assert sorted(run["sdk"] for run in report["runs"]) == sorted(runnable())
+    for run in report["runs"]:
+        assert (run["passed"], run["total"]) == (published["passed"], published["total"])
+        assert run["provenance"]["dataset_sha256"] == published["dataset_sha256"]

@@ -67,7 +67,7 @@ async def test_the_same_is_sent_by_every_sdk(
         f"Notes:\n\n[1] raw/lamp.md (T)\n{_LAMP}\n\n"
         "Date of the question: 2026-01-02\nQuestion: Who lights the lamp?"
     )
-    body = request["body"]
+    body = _with_plain_texts(request["body"])
     system = body["system"] if provider == "anthropic" else body["messages"][0]["content"]
     assert system.endswith("and trust the latest.")
     assert (
@@ -96,6 +96,18 @@ async def test_the_same_is_sent_by_every_sdk(
     done = events[-1][1]
     assert (done["ok"], done["answer"]) == (True, f"{_LAMP} [1]")
     assert done["usage"]["outputTokens"] == 7
+
+
+def _with_plain_texts(value: Any) -> Any:  # noqa: ANN401 - any part of a JSON body
+    """`value` with lists of one text part as that text: some clients write no other way."""
+    match value:
+        case [{"type": "text", "text": str(text)}]:
+            return text
+        case list():
+            return [_with_plain_texts(item) for item in value]
+        case dict():
+            return {key: _with_plain_texts(item) for key, item in value.items()}
+    return value
 
 
 _FAULTS: dict[str, tuple[dict[str, Any], str, int]] = {
