@@ -22,7 +22,7 @@ PROGRAM = Path(sys.executable).with_name("memconform")
 OFFLINE = Path(__file__).with_name("offline")
 """A sitecustomize that keeps a Python program on this machine."""
 
-SDKS = ("go", "py")
+SDKS = ("go", "ts", "py")
 
 REQUIRE_ALL = os.environ.get("MEMCONFORM_REQUIRE_ALL") == "1"
 """Whether a missing toolchain fails the tests, as it must in CI, instead of skipping an SDK."""

@@ -100,7 +100,9 @@ def test_two_sdks_in_one_command(memconform: Call, scripted: Callable[..., Path]
         *("--mode", "bm25", "--json", "report.json"),
     )
     assert ended.code == 0, ended.err
-    assert [line.partition(":")[0] for line in ended.out.splitlines()] == ["py", "scripted"]
+    *banners, agreement = ended.out.splitlines()
+    assert [line.partition(":")[0] for line in banners] == ["py", "scripted"]
+    assert agreement.startswith("py, scripted: rankings equal ")
     report = json.loads((ended.folder / "report.json").read_text())
     assert [run["sdk"] for run in report["runs"]] == ["py", "scripted"]
 

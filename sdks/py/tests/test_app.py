@@ -57,6 +57,7 @@ def test_health_and_version(http: TestClient) -> None:
         ("POST", "/v1/brains/b/search", {"query": "x", "topK": 0}, 400),
         ("POST", "/v1/brains/b/search", {"query": "x", "topK": 1001}, 400),
         ("POST", "/v1/brains/b/search", {"query": "x", "topK": "5"}, 400),
+        ("POST", "/v1/brains/b/search", {"query": "x", "topK": 5.5}, 400),
         ("POST", "/v1/brains/b/search", {"query": "x", "topK": True}, 400),
         ("POST", "/v1/brains/b/search", {"query": "x", "mode": "magic"}, 400),
         ("POST", "/v1/brains/b/search", {"query": "x", "questionDate": "yesterday"}, 400),
@@ -95,6 +96,12 @@ def test_what_is_wrong_is_a_problem(
 @pytest.mark.parametrize("raw", [b"", b"null", b"{", b"\xff", b'"x"'])
 def test_a_body_that_is_no_object_is_refused(http: TestClient, raw: bytes) -> None:
     assert http.post("/v1/brains/b/search", content=raw).status_code == 400
+
+
+@pytest.mark.parametrize("number", ["5.0", "5e0"])
+def test_a_number_without_fraction_is_an_integer(http: TestClient, number: str) -> None:
+    body = f'{{"query": "x", "topK": {number}}}'
+    assert http.post("/v1/brains/b/search", content=body).is_success
 
 
 def test_unknown_keys_are_ignored(http: TestClient) -> None:
