@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memconform.daemons.runner import Progress, SdkRunner
-from memconform.errors import DaemonError
+from memconform.errors import DaemonError, MemconformError
 
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """An SDK that cannot run here, and why."""
+    """An SDK that is left out, and why."""
 
     sdk: str
-    error: DaemonError
+    error: MemconformError
 
 
 async def build_all(

@@ -17,7 +17,7 @@ REPORT_SCHEMA: Literal["memconform/run-report@1"] = "memconform/run-report@1"
 
 
 class Skipped(Record):
-    """An SDK of `--sdk all` that cannot run here."""
+    """An SDK of `--sdk all` that cannot run here, or does not claim what is asked."""
 
     sdk: str
     reason: str

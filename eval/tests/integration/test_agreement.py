@@ -277,6 +277,19 @@ def test_no_skip_makes_a_missing_sdk_a_failure(
     assert "absent needs 'no-such-tool'" in ended.err
 
 
+def test_an_sdk_that_does_not_claim_what_is_asked_is_skipped_with_a_word(
+    memconform: Callable[..., Ended], workspace: Path
+) -> None:
+    _known(workspace, modest="")
+    ended = memconform(
+        *("run", "--sdk", "all", "--dataset", "smoke", "--scorer", "exact", "--limit", "3"),
+        "--seed-reference-brain",
+    )
+    assert ended.code == 0, ended.err
+    assert "modest skipped: profile_not_claimed" in ended.err
+    assert len(ended.out.splitlines()) == len(runnable()) + 1
+
+
 def _known(workspace: Path, **manifests: str) -> None:
     """SDKs of the user's own, each with a line that keeps it from running."""
     lines = ["[sdks]"]

@@ -1,0 +1,252 @@
+"""From the command line of `run` to what is carried out: questions, SDKs, plans."""
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from memconform.cli.options import read_floors, request_headers
+from memconform.client.timing import Timeouts
+from memconform.contract.wire import Mode, Profile
+from memconform.daemons.availability import Absence, build_all
+from memconform.daemons.discovery import find_runner, known_sdks, working_folder
+from memconform.daemons.runner import Progress, SdkRunner, UpstreamKind
+from memconform.datasets.registry import corpus_of, open_dataset
+from memconform.datasets.selection import Selected, Selection, select
+from memconform.errors import UsageError
+from memconform.runs.corpus import corpus_digest
+from memconform.runs.journal import read_header
+from memconform.runs.plan import Plan, Settings
+from memconform.runs.seeding import refuse_foreign_brain
+from memconform.runs.store import find_journal
+from memconform.scenarios import SCENARIOS
+from memconform.scoring.scorer import ExactScorer
+
+_BRAIN_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
+ALL = "all"
+_UNCLAIMED = ("profile_not_claimed", "mode_not_claimed", "no_upstream")
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The command line, typed; names are those of the flags."""
+
+    sdk: tuple[str, ...]
+    no_skip: bool
+    scenario: str
+    mode: str
+    dataset: str
+    scorer: str
+    limit: int | None
+    ids: tuple[str, ...]
+    tag: tuple[str, ...]
+    output: Path
+    port: int
+    floor: tuple[str, ...]
+    brain: str
+    i_own_this_brain: bool
+    top_k: int
+    candidate_k: int
+    rerank_top_n: int
+    seed_reference_brain: bool
+    upstream: UpstreamKind
+    corpus: Path | None
+    concurrency: int
+    timeout: float
+    timeout_connect: float
+    timeout_first: float
+    timeout_gap: float
+    allow_fallback: bool
+    repeat: int
+    json_file: str | None
+    quiet: bool
+    resume: str | None
+    header: tuple[str, ...]
+    log_level: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a command carries out, one after another, and what it leaves out."""
+
+    runs: list[tuple[Plan, SdkRunner]]
+    absences: list[Absence]
+
+
+async def chosen(options: RunOptions, progress: Progress) -> Chosen:
+    """The runs that the command line asks for.
+
+    Of `--sdk all` those SDKs are left out that cannot be built here, or do not claim what is asked.
+
+    Raises:
+        UsageError: where nothing can be carried out as it is.
+        DaemonError: with `--no-skip`, where an SDK cannot be built.
+    """
+    selected = _selected_questions(options)
+    folder = working_folder()
+    if ALL not in options.sdk:
+        runners = [find_runner(reference, folder) for reference in options.sdk]
+        return Chosen([(_plan(options, selected, r, n), r) for n, r in enumerate(runners)], [])
+    present, absences = await build_all(_every(options, folder), progress)
+    runs: list[tuple[Plan, SdkRunner]] = []
+    for runner in present:
+        try:
+            runs.append((_plan(options, selected, runner, len(runs)), runner))
+        except UsageError as error:
+            if error.code not in _UNCLAIMED:
+                raise
+            absences.append(Absence(runner.name, error))
+    if absences and (options.no_skip or not runs):
+        raise absences[0].error
+    return Chosen(runs, absences)
+
+
+def _every(options: RunOptions, folder: Path) -> list[SdkRunner]:
+    if len(options.sdk) > 1:
+        raise UsageError(
+            "--sdk all is every SDK there is",
+            code="all_and_more",
+            hint="give all alone, or name the SDKs",
+        )
+    every = [find_runner(name, folder) for name in known_sdks(folder)]
+    if not every:
+        raise UsageError(
+            "there is no SDK: the reference SDKs need a checkout of the project",
+            code="unknown_sdk",
+            hint="name SDKs in a memconform.toml, or give --sdk a path to sdk.toml",
+        )
+    return every
+
+
+def _selected_questions(options: RunOptions) -> Selected:
+    if options.scorer == "judge":
+        raise UsageError(
+            "the judge scorer is not there yet",
+            code="no_judge",
+            hint="use --scorer exact",
+        )
+    if options.resume is not None and (len(options.sdk) > 1 or ALL in options.sdk):
+        raise UsageError(
+            "--resume goes on with one run, and so with one --sdk",
+            code="resume_many",
+            hint="resume run after run",
+        )
+    if options.seed_reference_brain and options.corpus is not None:
+        raise UsageError(
+            "--seed-reference-brain and --corpus both fill the brain",
+            code="two_seeds",
+            hint="give one of them",
+        )
+    ids = tuple(part for given in options.ids for part in given.split(",") if part)
+    if options.ids and not ids:
+        raise UsageError("--ids names no question", code="no_ids", hint="write --ids A,B")
+    if not _BRAIN_ID.fullmatch(options.brain) or options.brain in (".", ".."):
+        raise UsageError(
+            f"--brain {options.brain!r} is no brain id",
+            code="bad_brain",
+            hint="1 to 128 of A-Z a-z 0-9 . _ -, and not . or ..",
+        )
+    if not str(options.output).isprintable():
+        raise UsageError("--output is no printable path", code="bad_output", hint="rename it")
+    dataset = open_dataset(options.dataset)
+    selected = select(dataset, Selection(ids=ids, tags=options.tag, limit=options.limit))
+    ExactScorer().refuse_unscorable(selected)
+    return selected
+
+
+def _corpus(options: RunOptions, selected: Selected) -> Path | None:
+    """The folder of `--corpus`, which may be the name of the dataset whose corpus it is."""
+    named = options.corpus is not None and str(options.corpus) == selected.dataset.name
+    return (corpus_of(selected.dataset) or options.corpus) if named else options.corpus
+
+
+def _plan(options: RunOptions, selected: Selected, runner: SdkRunner, index: int) -> Plan:
+    if options.port and options.port + index > 65535:
+        raise UsageError(
+            f"--port {options.port} leaves no port for the last SDK",
+            code="bad_port",
+            hint="ports are taken upwards from --port, one an SDK",
+        )
+    mode = Mode(options.mode)
+    runner.use_upstream(options.upstream)
+    _refuse_unclaimed(runner, mode, options)
+    corpus = _corpus(options, selected)
+    if options.seed_reference_brain or corpus:
+        refuse_foreign_brain(runner, options.brain, allowed=options.i_own_this_brain)
+    settings = Settings(
+        dataset=selected.dataset.name,
+        dataset_sha256=selected.dataset.sha256,
+        questions=selected.size,
+        rows=None if selected.rows is None else sorted(selected.rows),
+        scenario=options.scenario,
+        mode=mode,
+        scorer=options.scorer,
+        brain=options.brain,
+        top_k=options.top_k,
+        candidate_k=options.candidate_k,
+        rerank_top_n=options.rerank_top_n,
+        allow_fallback=options.allow_fallback,
+        repeat=options.repeat,
+        seeding="reference" if options.seed_reference_brain else _digest_name(corpus),
+        upstream=options.upstream,
+        build_hash=runner.build_hash(),
+    )
+    return Plan(
+        settings=settings,
+        selected=selected,
+        output=options.output,
+        floors=read_floors(options.floor),
+        seeding="reference" if options.seed_reference_brain else corpus,
+        port=options.port + index if options.port else 0,
+        concurrency=options.concurrency,
+        timeouts=Timeouts(
+            total=options.timeout,
+            connect=options.timeout_connect,
+            first=options.timeout_first,
+            gap=options.timeout_gap,
+        ),
+        headers=request_headers(options.header),
+        command=tuple(part.encode("utf-8", "replace").decode() for part in sys.argv),
+        resumed=_resumed(options, settings, runner.name),
+    )
+
+
+def _digest_name(corpus: Path | None) -> str | None:
+    return None if corpus is None else f"corpus:{corpus_digest(corpus)}"
+
+
+def _resumed(options: RunOptions, settings: Settings, sdk: str) -> Path | None:
+    """The journal to go on from.
+
+    Raises:
+        UsageError: where that run asked something else.
+    """
+    if options.resume is None:
+        return None
+    journal = find_journal(options.output, options.resume)
+    header = read_header(journal)
+    if header.sdk != sdk or header.settings_sha256 != settings.digest():
+        raise UsageError(
+            f"{journal.parent} was run with other settings",
+            code="resume_mismatch",
+            hint="its manifest.json shows them: SDK, dataset, selection, scenario, mode, k's,"
+            " seeding, the daemon's build and the contract must be the same",
+        )
+    return journal
+
+
+def _refuse_unclaimed(runner: SdkRunner, mode: Mode, options: RunOptions) -> None:
+    needs_ask = SCENARIOS[options.scenario].text_kind == "answer"
+    if needs_ask and Profile.ASK not in runner.profiles:
+        raise UsageError(
+            f"{runner.name} does not claim the profile ask, which {options.scenario} needs",
+            code="profile_not_claimed",
+            hint="use --scenario search-retrieve-only",
+        )
+    served = None if runner.modes is None else (*runner.modes, *runner.optional_modes)
+    if served is not None and mode not in served and not options.allow_fallback:
+        raise UsageError(
+            f"{runner.name} does not claim mode {mode.value}",
+            code="mode_not_claimed",
+            hint=f"it claims {', '.join(served)}; or use --allow-fallback",
+        )
