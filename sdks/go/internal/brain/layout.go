@@ -1,0 +1,43 @@
+package brain
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"memoryd/internal/files"
+)
+
+// Home is the state folder.
+type Home string
+
+// layout is where the parts of one brain lie.
+type layout struct {
+	documents, sidecars, description, staging, index, lock string
+}
+
+func (h Home) layout(id string) layout {
+	return layout{
+		documents:   filepath.Join(string(h), "brains", id),
+		sidecars:    filepath.Join(string(h), "meta", id),
+		description: filepath.Join(string(h), "descriptions", id+".txt"),
+		staging:     h.staging(),
+		index:       filepath.Join(string(h), "index", "go", id+".sqlite"),
+		lock:        filepath.Join(string(h), "index", "go", id+".lock"),
+	}
+}
+
+func (h Home) staging() string { return filepath.Join(string(h), "staging") }
+
+// prepare makes the folders that all brains share.
+func (h Home) prepare() error {
+	var failures []error
+	for _, folder := range []string{"brains", "meta", "descriptions", "staging", "index/go"} {
+		failures = append(failures, os.MkdirAll(files.Join(string(h), folder), 0o755))
+	}
+	return errors.Join(append(failures, files.Sweep(h.staging()))...)
+}
+
+func (l layout) document(path string) string { return files.Join(l.documents, path) }
+
+func (l layout) sidecar(path string) string { return files.Join(l.sidecars, path) + ".json" }

@@ -1,0 +1,163 @@
+package brain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"memoryd/internal/embed"
+	"memoryd/internal/files"
+	"memoryd/internal/index"
+	"memoryd/internal/problem"
+)
+
+// broken is an embedder that is away until it is mended.
+type broken struct {
+	embed.FeatureHash
+	mended bool
+}
+
+func (e *broken) Embed(ctx context.Context, texts []string) ([]embed.Vector, error) {
+	if !e.mended {
+		return nil, problem.New(problem.BadGateway, "away")
+	}
+	return e.FeatureHash.Embed(ctx, texts)
+}
+
+func TestABrainWhoseEmbedderIsAwayIsTriedAgain(t *testing.T) {
+	home := t.TempDir()
+	store := newTestStore(t, home, nil)
+	ingest(t, create(t, store, "b"), text("a.md", "zebra"))
+	create(t, store, "c")
+	_ = store.Close()
+	embedder := &broken{}
+	store = newTestStore(t, home, embedder)
+	store.Warm(t.Context())
+	_, err := store.Get(t.Context(), "b")
+	expectCode(t, err, problem.BadGateway)
+	embedder.mended = true
+	expect(t, get(t, store, "b"), "zebra", "a.md")
+	embedder.mended = false
+	if err := store.Delete(t.Context(), "b"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheIndexFollowsTheFiles(t *testing.T) {
+	home := t.TempDir()
+	store := newTestStore(t, home, embed.FeatureHash{})
+	b := create(t, store, "b")
+	for n := range 300 {
+		ingest(t, b, text(fmt.Sprintf("%d.md", n), fmt.Sprintf("zebra%d", n)))
+	}
+	_ = store.Close()
+	folder := filepath.Join(home, "brains/b")
+	for _, err := range []error{
+		os.Remove(filepath.Join(folder, "0.md")),
+		os.WriteFile(filepath.Join(folder, "1.md"), []byte("---\ntitle: New\n---\ngiraffe"), 0o644),
+		os.Mkdir(filepath.Join(folder, "sub"), 0o755),
+		os.WriteFile(filepath.Join(folder, "sub/new.md"), []byte("elephant"), 0o644),
+		os.WriteFile(filepath.Join(folder, "_hidden.md"), []byte("elephant"), 0o644),
+		os.WriteFile(filepath.Join(home, "meta/b/2.md.json"), []byte("no JSON"), 0o644),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	b = get(t, newTestStore(t, home, embed.FeatureHash{}), "b")
+	expect(t, b, "zebra0 zebra1 zebra2", "2.md")
+	expect(t, b, "giraffe", "1.md")
+	expect(t, b, "elephant", "sub/new.md")
+	if counts, _ := b.Counts(); counts != (index.Counts{Documents: 300, Chunks: 300, Vectors: 300}) {
+		t.Errorf("%+v", counts)
+	}
+}
+
+func TestADamagedIndexIsBuiltFromTheFiles(t *testing.T) {
+	home := t.TempDir()
+	store := newTestStore(t, home, embed.FeatureHash{})
+	ingest(t, create(t, store, "b"), text("a.md", "zebra"))
+	_ = store.Close()
+	err := os.WriteFile(filepath.Join(home, "index/go/b.sqlite"), []byte("no database"), 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, get(t, newTestStore(t, home, embed.FeatureHash{}), "b"), "zebra", "a.md")
+}
+
+func TestASecondDaemonBuildsAnIndexOfItsOwn(t *testing.T) {
+	home := t.TempDir()
+	store := newTestStore(t, home, embed.FeatureHash{})
+	b := create(t, store, "b")
+	ingest(t, b, text("a.md", "zebra"))
+	second := get(t, newTestStore(t, home, embed.FeatureHash{}), "b")
+	if second.owner != nil {
+		t.Error("both hold the index")
+	}
+	expect(t, second, "zebra", "a.md")
+	ingest(t, second, text("b.md", "giraffe"))
+	expect(t, b, "giraffe")
+}
+
+func TestARecreatedBrainIsEmpty(t *testing.T) {
+	home := t.TempDir()
+	store := newTestStore(t, home, embed.FeatureHash{})
+	description := "first"
+	b, err := store.Create(t.Context(), "b", &description)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ingest(t, b, text("a.md", "zebra"))
+	ingest(t, create(t, store, "b.sqlite"), text("n.md", "zebra"))
+	_, err = store.Create(t.Context(), "b", nil)
+	expectCode(t, err, problem.Conflict)
+	if err := store.Delete(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.Ingest(t.Context(), []NewDocument{text("late.md", "zebra")})
+	expectCode(t, err, problem.NotFound)
+	_, err = store.Get(t.Context(), "b")
+	expectCode(t, err, problem.NotFound)
+	b = create(t, store, "b")
+	if got, err := b.Description(); got != nil || err != nil {
+		t.Errorf("%v, %v", got, err)
+	}
+	expect(t, b, "zebra")
+	if files.Exists(filepath.Join(home, "meta/b")) {
+		t.Error("sidecars are left")
+	}
+	expect(t, get(t, store, "b.sqlite"), "zebra", "n.md")
+}
+
+func TestIDs(t *testing.T) {
+	store := newTestStore(t, t.TempDir(), nil)
+	for _, id := range []string{"", ".", "..", "a b", "a/b", "é", fmt.Sprintf("%0129d", 0), "a\n"} {
+		_, err := store.Create(t.Context(), id, nil)
+		expectCode(t, err, problem.Validation)
+		_, err = store.Get(t.Context(), id)
+		expectCode(t, err, problem.Validation)
+	}
+	for _, id := range []string{"z", "A.b_c-9", "..."} {
+		create(t, store, id)
+	}
+	if got, err := store.IDs(); err != nil || !slices.Equal(got, []string{"...", "A.b_c-9", "z"}) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestWhoWaitsForABrainMayGoAway(t *testing.T) {
+	store := newTestStore(t, t.TempDir(), nil)
+	create(t, store, "b")
+	_ = store.alone(t.Context(), "b", func() error {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := store.Delete(ctx, "b"); !errors.Is(err, context.Canceled) {
+			t.Errorf("Delete = %v", err)
+		}
+		return nil
+	})
+}

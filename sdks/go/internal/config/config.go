@@ -1,0 +1,203 @@
+// Package config reads what the environment asks of a daemon.
+package config
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The providers that the contract names.
+const (
+	None      = "none"
+	Fake      = "fake"
+	OpenAI    = "openai"
+	Anthropic = "anthropic"
+	Ollama    = "ollama"
+	HTTP      = "http"
+	LLM       = "llm"
+)
+
+const (
+	defaultTimeout    = 30 * time.Second
+	defaultOllamaHost = "127.0.0.1:11434"
+)
+
+// Config is what the environment asks for: consistent, and complete for the providers it names.
+type Config struct {
+	LLM    Provider
+	Embed  Provider
+	Rerank Provider
+
+	QueryPrefix string
+	Timeout     time.Duration // the longest silence of an upstream
+	RunID       string
+}
+
+// Provider is a service with what is needed to call it. Model and URL may be empty where the
+// service, or its client, has a default.
+type Provider struct {
+	Name  string
+	Model string
+	URL   string
+	Key   string
+}
+
+// FromEnv reads the variables; its errors are for people, and hold no key.
+func FromEnv(getenv func(string) string) (Config, error) {
+	e := environment{getenv: getenv}
+	config := Config{
+		LLM:         e.llm(),
+		Embed:       e.embed(),
+		QueryPrefix: getenv("JB_EMBED_QUERY_PREFIX"),
+		Timeout:     e.timeout(),
+		RunID:       getenv("MEMCONFORM_RUN_ID"),
+	}
+	config.Rerank = e.rerank(config.LLM)
+	return config, e.err
+}
+
+// environment remembers the first variable that cannot be served.
+type environment struct {
+	getenv func(string) string
+	err    error
+}
+
+func (e *environment) refuse(format string, args ...any) {
+	if e.err == nil {
+		e.err = fmt.Errorf(format, args...)
+	}
+}
+
+func (e *environment) choice(variable string, known ...string) string {
+	value := e.getenv(variable)
+	if value == "" {
+		return None
+	}
+	known = append([]string{None}, known...)
+	if !slices.Contains(known, value) {
+		e.refuse("%s=%s: this daemon knows %s", variable, value, strings.Join(known, ", "))
+	}
+	return value
+}
+
+func (e *environment) required(variable, neededBy string) string {
+	value := e.getenv(variable)
+	if value == "" {
+		e.refuse("%s is not set, and %s needs it", variable, neededBy)
+	}
+	return value
+}
+
+// address is an absolute HTTP address, or empty where the variable is.
+func (e *environment) address(variable string) string {
+	value := e.getenv(variable)
+	if value == "" {
+		return ""
+	}
+	parsed, err := url.Parse(value)
+	if err != nil || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Host == "" {
+		// The value is not repeated: an address may hold a password.
+		e.refuse("%s is no http(s) address", variable)
+	}
+	return value
+}
+
+func (e *environment) llm() Provider {
+	name := e.choice("JB_LLM_PROVIDER", Fake, OpenAI, Anthropic, Ollama)
+	if name == None || name == Fake {
+		return Provider{Name: name}
+	}
+	return e.service(name, e.required("JB_LLM_MODEL", "JB_LLM_PROVIDER="+name))
+}
+
+func (e *environment) embed() Provider {
+	name := e.choice("JB_EMBED_PROVIDER", Fake, OpenAI, Ollama)
+	if name == None || name == Fake {
+		return Provider{Name: name}
+	}
+	return e.service(name, e.required("JB_EMBED_MODEL", "JB_EMBED_PROVIDER="+name))
+}
+
+func (e *environment) service(name, model string) Provider {
+	provider := Provider{Name: name, Model: model}
+	switch name {
+	case OpenAI:
+		provider.Key = e.required("OPENAI_API_KEY", name)
+		provider.URL = e.address("OPENAI_BASE_URL")
+	case Anthropic:
+		provider.Key = e.required("ANTHROPIC_API_KEY", name)
+		provider.URL = e.address("ANTHROPIC_BASE_URL")
+	case Ollama:
+		provider.Key = "ollama" // its API wants some key, and looks at none
+		provider.URL = e.ollamaURL()
+	}
+	return provider
+}
+
+func (e *environment) ollamaURL() string {
+	host := e.getenv("OLLAMA_HOST")
+	if host == "" {
+		host = defaultOllamaHost
+	}
+	if !strings.Contains(host, "://") {
+		host = "http://" + host
+	}
+	parsed, err := url.Parse(host)
+	if err != nil || parsed.Host == "" {
+		e.refuse("OLLAMA_HOST is neither host:port nor an address")
+		return ""
+	}
+	return strings.TrimRight(host, "/") + "/v1"
+}
+
+func (e *environment) rerank(llm Provider) Provider {
+	provider := Provider{
+		Name:  e.choice("JB_RERANK_PROVIDER", HTTP, LLM),
+		Model: e.getenv("JB_RERANK_MODEL"),
+	}
+	switch provider.Name {
+	case HTTP:
+		e.required("JB_RERANK_URL", "JB_RERANK_PROVIDER=http")
+		provider.URL = e.address("JB_RERANK_URL")
+		provider.Key = e.getenv("JB_RERANK_API_KEY")
+	case LLM:
+		if llm.Name == None || llm.Name == Fake {
+			e.refuse("JB_RERANK_PROVIDER=llm: JB_LLM_PROVIDER=%s is no language model", llm.Name)
+		}
+		if provider.Model == "" {
+			provider.Model = llm.Model
+		}
+	}
+	return provider
+}
+
+func (e *environment) timeout() time.Duration {
+	value := e.getenv("JB_UPSTREAM_TIMEOUT")
+	if value == "" {
+		return defaultTimeout
+	}
+	seconds, err := strconv.ParseFloat(value, 64)
+	if err != nil || !(seconds > 0) || seconds > math.MaxInt64/float64(time.Second) {
+		e.refuse("JB_UPSTREAM_TIMEOUT=%s: a number of seconds is wanted", value)
+		return defaultTimeout
+	}
+	return time.Duration(seconds * float64(time.Second))
+}
+
+// CheckAddress wants host:port.
+func CheckAddress(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("%q is not HOST:PORT", address)
+	}
+	if number, err := strconv.ParseUint(port, 10, 16); host == "" || err != nil || strconv.FormatUint(number, 10) != port {
+		return fmt.Errorf("%q is not HOST:PORT", address)
+	}
+	return nil
+}

@@ -1,0 +1,35 @@
+// Package embed turns text into unit vectors.
+package embed
+
+import (
+	"context"
+	"math"
+)
+
+// Vector has length 1, or is all zeros where there was nothing to embed.
+type Vector []float32
+
+// Embedder is what vectors are made by.
+type Embedder interface {
+	// Name is the embedder's identity: vectors of two names are never compared.
+	Name() string
+	// Embed returns one vector a text, all of the same dimension.
+	Embed(ctx context.Context, texts []string) ([]Vector, error)
+}
+
+// Unit scales values to length 1 in float64 and keeps them as float32.
+func Unit(values []float64) Vector {
+	sum := 0.0
+	for _, value := range values {
+		sum += float64(value * value) // the conversion forbids a fused multiply-add
+	}
+	norm := math.Sqrt(sum)
+	vector := make(Vector, len(values))
+	if norm == 0 {
+		return vector
+	}
+	for i, value := range values {
+		vector[i] = float32(value / norm)
+	}
+	return vector
+}

@@ -1,0 +1,125 @@
+package embed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+
+	"memoryd/internal/upstream"
+	"memoryd/internal/wire"
+)
+
+// callLimit is how many texts one call embeds.
+const callLimit = 64
+
+// OpenAI embeds by the embeddings API, which Ollama serves too.
+type OpenAI struct {
+	service    upstream.Service
+	provider   string
+	model      string
+	embeddings openai.EmbeddingService
+}
+
+// NewOpenAI takes the client's own address where baseURL is empty; provider is the first half of
+// the embedder's name.
+func NewOpenAI(service upstream.Service, baseURL, provider, model string) *OpenAI {
+	return &OpenAI{
+		service:    service,
+		provider:   provider,
+		model:      model,
+		embeddings: openai.NewEmbeddingService(upstream.OpenAIOptions(service.Key, baseURL)...),
+	}
+}
+
+func (o *OpenAI) Name() string { return o.provider + "/" + o.model }
+
+func (o *OpenAI) Embed(ctx context.Context, texts []string) ([]Vector, error) {
+	vectors := make([]Vector, 0, len(texts))
+	for some := range slices.Chunk(texts, callLimit) {
+		err := o.service.Call(ctx, func(ctx context.Context) error {
+			answer, err := o.call(ctx, some)
+			if err != nil {
+				return err
+			}
+			vectors, err = appendVectors(vectors, answer, len(some))
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return vectors, nil
+}
+
+func (o *OpenAI) call(ctx context.Context, texts []string) ([]byte, error) {
+	params := openai.EmbeddingNewParams{
+		Model:          o.model,
+		Input:          openai.EmbeddingNewParamsInputUnion{OfArrayOfStrings: texts},
+		EncodingFormat: openai.EmbeddingNewParamsEncodingFormatFloat,
+	}
+	// The client's own decoding makes numbers of strings, and 0 of null.
+	var answer []byte
+	_, err := o.embeddings.New(ctx, params, option.WithResponseBodyInto(&answer))
+	return answer, upstream.OpenAIError(err)
+}
+
+// appendVectors reads the answer to a call for so many texts; all vectors must be of one dimension.
+func appendVectors(vectors []Vector, answer []byte, texts int) ([]Vector, error) {
+	var body struct {
+		Data []struct {
+			Index     *int       `json:"index"`
+			Embedding []*float64 `json:"embedding"`
+		} `json:"data"`
+	}
+	if err := wire.Unmarshal(answer, &body); err != nil {
+		return nil, fmt.Errorf("embeddings that cannot be read: %w", err)
+	}
+	if len(body.Data) != texts {
+		return nil, fmt.Errorf("%d vectors for %d texts", len(body.Data), texts)
+	}
+	first := len(vectors)
+	vectors = append(vectors, make([]Vector, texts)...)
+	for place, item := range body.Data {
+		if item.Index != nil {
+			place = *item.Index
+		}
+		if place < 0 || place >= texts || vectors[first+place] != nil {
+			return nil, errors.New("embeddings without a text of their own")
+		}
+		vector, err := unitOf(item.Embedding)
+		if err != nil {
+			return nil, err
+		}
+		vectors[first+place] = vector
+	}
+	for _, vector := range vectors {
+		if len(vector) != len(vectors[0]) {
+			return nil, errors.New("embeddings of several dimensions")
+		}
+	}
+	return vectors, nil
+}
+
+func unitOf(numbers []*float64) (Vector, error) {
+	if len(numbers) == 0 {
+		return nil, errors.New("an embedding without numbers")
+	}
+	values := make([]float64, len(numbers))
+	squares := 0.0
+	for i, number := range numbers {
+		if number == nil {
+			return nil, errors.New("an embedding with null in it")
+		}
+		values[i] = *number
+		squares += float64(*number * *number)
+	}
+	if math.IsInf(squares, 0) {
+		return nil, errors.New("an embedding whose length is not finite")
+	}
+	return Unit(values), nil
+}

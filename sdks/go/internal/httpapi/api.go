@@ -1,0 +1,58 @@
+// Package httpapi is the HTTP surface: the routes of the core and ask profiles.
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"memoryd/internal/brain"
+	"memoryd/internal/reader"
+	"memoryd/internal/retrieve"
+)
+
+// API is what requests are served from.
+type API struct {
+	Version   string
+	RunID     string // told by /version; may be empty
+	Store     *brain.Store
+	Retriever retrieve.Retriever
+	Reader    reader.Reader // nil: ask cannot be served
+
+	// Streams ends when open streams shall.
+	Streams context.Context
+}
+
+// Handler serves the API.
+func (a *API) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/healthz", methods{http.MethodGet: a.health})
+	mux.Handle("/version", methods{http.MethodGet: a.version})
+	mux.Handle("/v1/brains", methods{http.MethodGet: a.listBrains, http.MethodPost: a.createBrain})
+	mux.Handle("/v1/brains/{brain}", methods{http.MethodGet: a.showBrain, http.MethodDelete: a.deleteBrain})
+	mux.Handle("/v1/brains/{brain}/ingest/file", methods{http.MethodPost: a.ingestFile})
+	mux.Handle("/v1/brains/{brain}/ingest/batch", methods{http.MethodPost: a.ingestBatch})
+	mux.Handle("/v1/brains/{brain}/search", methods{http.MethodPost: a.search})
+	mux.Handle("/v1/brains/{brain}/ask", methods{http.MethodPost: a.ask})
+	mux.Handle("/", methods{})
+	return survive(refuseStrangePaths(limitBody(mux)))
+}
+
+func (a *API) health(w http.ResponseWriter, _ *http.Request) error {
+	return reply(w, http.StatusOK, struct {
+		OK bool `json:"ok"`
+	}{true})
+}
+
+func (a *API) version(w http.ResponseWriter, _ *http.Request) error {
+	return reply(w, http.StatusOK, struct {
+		Name     string `json:"name"`
+		Version  string `json:"version"`
+		Contract string `json:"contract"`
+		RunID    string `json:"runId,omitzero"`
+	}{"memoryd-go", a.Version, "1", a.RunID})
+}
+
+// brain is the brain that the path names.
+func (a *API) brain(r *http.Request) (*brain.Brain, error) {
+	return a.Store.Get(r.Context(), r.PathValue("brain"))
+}

@@ -1,0 +1,137 @@
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"memoryd/internal/problem"
+	"memoryd/internal/wire"
+)
+
+// decode reads the JSON object that a request must have.
+func decode(r *http.Request, into any) error {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	if kind := jsontext.Value(body).Kind(); kind != '{' {
+		return problem.Invalid("the body must be a JSON object")
+	}
+	if err := wire.Unmarshal(body, into); err != nil {
+		return problem.Invalid("%s", describe(err))
+	}
+	return nil
+}
+
+// describe names the key that is wrong, as `documents[3].tags`.
+func describe(err error) string {
+	var mismatch *json.SemanticError
+	if !errors.As(err, &mismatch) {
+		return "no JSON: " + err.Error()
+	}
+	var key strings.Builder
+	for token := range mismatch.JSONPointer.Tokens() {
+		if _, err := strconv.Atoi(token); err == nil {
+			key.WriteString("[" + token + "]")
+			continue
+		}
+		if key.Len() > 0 {
+			key.WriteByte('.')
+		}
+		key.WriteString(token)
+	}
+	switch {
+	case errors.Is(err, json.ErrUnknownName):
+		return key.String() + ": not known here"
+	case mismatch.Err != nil:
+		return key.String() + ": " + mismatch.Err.Error()
+	default:
+		return key.String() + ": must not be a " + mismatch.JSONKind.String()
+	}
+}
+
+// integer takes every JSON number without fraction, however it is spelled.
+type integer int
+
+func (i *integer) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
+	raw, err := decoder.ReadValue()
+	if err != nil {
+		return err
+	}
+	value, err := strconv.ParseFloat(string(raw), 64)
+	if raw.Kind() != '0' || err != nil || value != math.Trunc(value) || math.Abs(value) > math.MaxInt32 {
+		return errors.New("must be an integer, and none that large")
+	}
+	*i = integer(value)
+	return nil
+}
+
+// texts is a list of strings; nil where it is null.
+type texts []string
+
+func (t *texts) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
+	var given []*string // a plain string would take null for ""
+	if err := json.UnmarshalDecode(decoder, &given); err != nil {
+		return err
+	}
+	*t = nil
+	if given != nil {
+		*t = make(texts, 0, len(given))
+	}
+	for _, text := range given {
+		if text == nil {
+			return errors.New("must hold strings only")
+		}
+		*t = append(*t, *text)
+	}
+	return nil
+}
+
+// metadata is an object that is kept as it was given; nil where it is null.
+type metadata wire.Object
+
+func (m *metadata) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
+	raw, err := decoder.ReadValue()
+	if err != nil {
+		return err
+	}
+	if err := refuseInfinite(raw); err != nil {
+		return err
+	}
+	var object wire.Object
+	if raw.Kind() != 'n' && raw.Kind() != '{' {
+		return errors.New("must be an object")
+	}
+	if err := wire.Unmarshal(raw.Clone(), &object); err != nil {
+		return err
+	}
+	*m = metadata(object)
+	return nil
+}
+
+// refuseInfinite refuses numbers, however deep, that a float64 cannot hold.
+func refuseInfinite(raw jsontext.Value) error {
+	decoder := jsontext.NewDecoder(strings.NewReader(string(raw)), jsontext.AllowDuplicateNames(true))
+	for {
+		token, err := decoder.ReadToken()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if token.Kind() != '0' {
+			continue
+		}
+		if _, err := strconv.ParseFloat(token.String(), 64); err != nil {
+			return errors.New("holds a number that is no finite float64")
+		}
+	}
+}

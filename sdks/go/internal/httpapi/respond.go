@@ -1,0 +1,76 @@
+package httpapi
+
+import (
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"memoryd/internal/problem"
+	"memoryd/internal/wire"
+)
+
+// action serves a request, or says why not.
+type action func(w http.ResponseWriter, r *http.Request) error
+
+// methods is what a path offers; nothing at all is a path that does not exist.
+type methods map[string]action
+
+func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	act := m[r.Method]
+	if act == nil {
+		act = m.refuse
+	}
+	if err := act(w, r); err != nil {
+		fail(w, r, err)
+	}
+}
+
+func (m methods) refuse(w http.ResponseWriter, r *http.Request) error {
+	if len(m) == 0 {
+		return problem.New(problem.NotFound, "no route %s", r.URL.Path)
+	}
+	allowed := strings.Join(slices.Sorted(maps.Keys(m)), ", ")
+	w.Header().Set("Allow", allowed)
+	return problem.New(problem.MethodNotAllowed, "%s has %s", r.URL.Path, allowed)
+}
+
+func reply(w http.ResponseWriter, status int, body any) error {
+	return write(w, status, "application/json", body)
+}
+
+func write(w http.ResponseWriter, status int, mediaType string, body any) error {
+	encoded, err := wire.Marshal(body)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", mediaType)
+	w.WriteHeader(status)
+	// Who does not take the answer has gone; there is nobody to tell.
+	_, _ = w.Write(encoded)
+	return nil
+}
+
+// fail answers a problem; nothing was written yet.
+func fail(w http.ResponseWriter, r *http.Request, err error) {
+	p := problem.Of(err)
+	status := p.Code.Status()
+	if status >= http.StatusInternalServerError && r.Context().Err() == nil {
+		level := slog.LevelWarn
+		if p.Code == problem.Internal {
+			level = slog.LevelError
+		}
+		slog.Log(r.Context(), level, "request failed",
+			"method", r.Method, "path", r.URL.Path, "code", string(p.Code), "error", err)
+	}
+	err = write(w, status, "application/problem+json", struct {
+		Status int          `json:"status"`
+		Title  string       `json:"title"`
+		Detail string       `json:"detail"`
+		Code   problem.Code `json:"code"`
+	}{status, http.StatusText(status), p.Detail, p.Code})
+	if err != nil {
+		slog.ErrorContext(r.Context(), "writing a problem", "error", err)
+	}
+}

@@ -1,0 +1,40 @@
+package index
+
+import (
+	"slices"
+	"strings"
+)
+
+// Filter says which documents may be found. Nil lists do not restrict, empty ones allow nothing.
+type Filter struct {
+	Prefixes []string // each of them must start the path
+	Paths    []string
+	Tags     []string
+	Sessions []string
+}
+
+// compiled makes a predicate of the filter, with lists as sets.
+func (f Filter) compiled() func(*document) bool {
+	paths, tags, sessions := setOf(f.Paths), setOf(f.Tags), setOf(f.Sessions)
+	return func(doc *document) bool {
+		for _, prefix := range f.Prefixes {
+			if !strings.HasPrefix(doc.path, prefix) {
+				return false
+			}
+		}
+		return (paths == nil || paths[doc.path]) &&
+			(sessions == nil || doc.session != nil && sessions[*doc.session]) &&
+			(tags == nil || slices.ContainsFunc(doc.tags, func(tag string) bool { return tags[tag] }))
+	}
+}
+
+func setOf(values []string) map[string]bool {
+	if values == nil {
+		return nil
+	}
+	set := make(map[string]bool, len(values))
+	for _, value := range values {
+		set[value] = true
+	}
+	return set
+}

@@ -1,0 +1,183 @@
+// Package index is the search index of one brain: SQLite FTS5 for terms, a matrix for vectors. It
+// is a cache: the files are the truth, and what is damaged or made otherwise is thrown away.
+package index
+
+import (
+	"context"
+	"database/sql"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"runtime"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// format changes when an index of an older daemon could not be used any more.
+const format = "1"
+
+//go:embed schema.sql
+var schema string
+
+// errUnusable is an index that is damaged, or made by another format or embedder.
+var errUnusable = errors.New("the index is of no use")
+
+// Index is safe for concurrent readers; Apply wants to be alone.
+//
+// A chunk lives in a slot, a small integer that is its row in the vector matrix and, plus one, its
+// rowid in SQLite; freed slots are used again, so that the matrix stays dense.
+type Index struct {
+	db        *sql.DB
+	documents map[string]*document
+	slots     []slot
+	free      []int
+	vectors   matrix
+}
+
+type document struct {
+	path    string
+	session *string
+	tags    []string
+	slots   []int
+}
+
+// slot is free where document is nil.
+type slot struct {
+	document *document
+	ordinal  int
+}
+
+// Counts are what a brain tells of itself.
+type Counts struct {
+	Documents, Chunks, Vectors int
+}
+
+// Open opens the index in file, or one in memory where file is empty, for vectors of the embedder
+// of this name.
+func Open(ctx context.Context, file, embedder string) (*Index, error) {
+	ix, err := open(ctx, file, embedder)
+	if file != "" && (errors.Is(err, errUnusable) || isDamage(err)) {
+		if err := Remove(file); err != nil {
+			return nil, err
+		}
+		ix, err = open(ctx, file, embedder)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening the index: %w", err)
+	}
+	return ix, nil
+}
+
+func open(ctx context.Context, file, embedder string) (_ *Index, err error) {
+	db, err := sql.Open("sqlite", source(file))
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = db.Close()
+		}
+	}()
+	connections := runtime.GOMAXPROCS(0) + 1
+	if file == "" {
+		connections = 1 // each connection would open a memory of its own
+	}
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
+	if err := prepareSchema(ctx, db, format+"/"+embedder); err != nil {
+		return nil, err
+	}
+	ix := &Index{db: db}
+	return ix, ix.load(ctx)
+}
+
+// source names the database to the driver. An acknowledged write must outlive the process, not the
+// machine, so nothing is fsynced.
+func source(file string) string {
+	options := url.Values{
+		"_pragma": {"journal_mode(WAL)", "synchronous(OFF)"},
+		"_txlock": {"immediate"},
+	}
+	if file == "" {
+		return "file::memory:?" + options.Encode()
+	}
+	return (&url.URL{Scheme: "file", Path: file, RawQuery: options.Encode()}).String()
+}
+
+func prepareSchema(ctx context.Context, db *sql.DB, madeBy string) error {
+	var tables int
+	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil {
+		return err
+	}
+	if tables == 0 {
+		_, err := db.ExecContext(ctx,
+			"BEGIN;"+schema+"INSERT INTO settings VALUES ('made_by', ?); COMMIT", madeBy)
+		return err
+	}
+	var found, health string
+	err := db.QueryRowContext(ctx, "SELECT value FROM settings WHERE key = 'made_by'").Scan(&found)
+	if err != nil || found != madeBy {
+		return errors.Join(errUnusable, err)
+	}
+	// This covers chunk_terms too, whose damage would show in a search only.
+	if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&health); err != nil || health != "ok" {
+		return errors.Join(errUnusable, err)
+	}
+	return nil
+}
+
+// Remove deletes the files of an index.
+func Remove(file string) error {
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if err := os.Remove(file + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+func isDamage(err error) bool {
+	var refused *sqlite.Error
+	if !errors.As(err, &refused) {
+		return false
+	}
+	primary := refused.Code() & 0xFF
+	return primary == sqlite3.SQLITE_CORRUPT || primary == sqlite3.SQLITE_NOTADB
+}
+
+// steady lets a statement end by itself. The driver closes a connection whose statement was
+// interrupted, and an index in memory would be gone with it.
+func steady(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
+
+// Close ends all use of the index.
+func (ix *Index) Close() error { return ix.db.Close() }
+
+// Counts counts what can be found.
+func (ix *Index) Counts() Counts {
+	return Counts{
+		Documents: len(ix.documents),
+		Chunks:    len(ix.slots) - len(ix.free),
+		Vectors:   ix.vectors.count,
+	}
+}
+
+// Stamps returns the stamp under which each document was indexed, by path.
+func (ix *Index) Stamps(ctx context.Context) (map[string]string, error) {
+	rows, err := ix.db.QueryContext(steady(ctx), "SELECT path, stamp FROM documents")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	stamps := make(map[string]string, len(ix.documents))
+	for rows.Next() {
+		var path, stamp string
+		if err := rows.Scan(&path, &stamp); err != nil {
+			return nil, err
+		}
+		stamps[path] = stamp
+	}
+	return stamps, rows.Err()
+}

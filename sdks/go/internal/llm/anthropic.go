@@ -1,0 +1,107 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"memoryd/internal/upstream"
+)
+
+// anthropicMaxTokens is the length of an answer, which that API wants to be told.
+const anthropicMaxTokens = 1024
+
+// Anthropic speaks the messages API.
+type Anthropic struct {
+	service  upstream.Service
+	messages anthropic.MessageService
+}
+
+// NewAnthropic takes the client's own address where baseURL is empty.
+func NewAnthropic(service upstream.Service, baseURL string) *Anthropic {
+	// The service is built without anthropic.NewClient, which reads more of the environment than
+	// the contract names.
+	options := []option.RequestOption{
+		option.WithEnvironmentProduction(),
+		option.WithAPIKey(service.Key),
+		option.WithHTTPClient(upstream.Client()),
+		option.WithMaxRetries(upstream.MaxRetries),
+	}
+	if baseURL != "" {
+		options = append(options, option.WithBaseURL(baseURL))
+	}
+	return &Anthropic{service: service, messages: anthropic.NewMessageService(options...)}
+}
+
+func (a *Anthropic) Stream(ctx context.Context, prompt Prompt, emit func(string) error) (*Usage, error) {
+	var usage *Usage
+	err := a.service.Call(ctx, func(ctx context.Context) (err error) {
+		usage, err = a.stream(ctx, prompt, emit)
+		return anthropicError(err)
+	})
+	return usage, err
+}
+
+func (a *Anthropic) stream(ctx context.Context, prompt Prompt, emit func(string) error) (*Usage, error) {
+	stream := a.messages.NewStreaming(ctx, anthropicParams(prompt))
+	defer func() { _ = stream.Close() }()
+	var usage Usage
+	for stream.Next() {
+		switch event := stream.Current(); event.Type {
+		case "message_start":
+			usage.InputTokens = event.Message.Usage.InputTokens
+		case "content_block_delta":
+			if event.Delta.Text == "" {
+				continue
+			}
+			if err := emit(event.Delta.Text); err != nil {
+				return nil, err
+			}
+		case "message_delta":
+			usage.OutputTokens = event.Usage.OutputTokens
+		case "message_stop":
+			return &usage, nil
+		}
+	}
+	if err := stream.Err(); err != nil {
+		return nil, err
+	}
+	return nil, errUnfinished
+}
+
+func (a *Anthropic) Complete(ctx context.Context, prompt Prompt) (string, error) {
+	var answer strings.Builder
+	err := a.service.Call(ctx, func(ctx context.Context) error {
+		message, err := a.messages.New(ctx, anthropicParams(prompt))
+		if err != nil {
+			return anthropicError(err)
+		}
+		for _, block := range message.Content {
+			answer.WriteString(block.Text)
+		}
+		return nil
+	})
+	return answer.String(), err
+}
+
+func anthropicParams(prompt Prompt) anthropic.MessageNewParams {
+	return anthropic.MessageNewParams{
+		Model:     anthropic.Model(prompt.Model),
+		MaxTokens: anthropicMaxTokens,
+		System:    []anthropic.TextBlockParam{{Text: prompt.System}},
+		Messages:  []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock(prompt.User))},
+	}
+}
+
+// anthropicError leaves out the address, which the client puts into its errors.
+func anthropicError(err error) error {
+	var refused *anthropic.Error
+	if errors.As(err, &refused) {
+		return fmt.Errorf("answered %d: %s", refused.StatusCode, refused.RawJSON())
+	}
+	return err
+}

@@ -1,0 +1,212 @@
+package llm
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"memoryd/internal/problem"
+	"memoryd/internal/upstream"
+)
+
+// dialect is one of the two APIs, in frames.
+type dialect struct {
+	name                     string
+	model                    func(url string) Model
+	path                     string
+	begin, delta, end, fault string
+}
+
+var service = upstream.Service{Name: "reader", Key: "sk-secret", Timeout: 150 * time.Millisecond}
+
+var dialects = []dialect{
+	{
+		name:  "openai",
+		model: func(url string) Model { return NewOpenAI(service, url+"/v1") },
+		path:  "/v1/chat/completions",
+		begin: ": a comment\n\ndata: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n",
+		delta: "data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\n",
+		end: "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n" +
+			"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":3}}\n\ndata: [DONE]\n\n",
+		fault: "data: {\"error\":{\"message\":\"overloaded\"}}\n\n",
+	},
+	{
+		name:  "anthropic",
+		model: func(url string) Model { return NewAnthropic(service, url) },
+		path:  "/v1/messages",
+		begin: "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":7}}}\n\n" +
+			"event: ping\ndata: {\"type\":\"ping\"}\n\n",
+		delta: "event: content_block_delta\n" +
+			"data: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":%q}}\n\n",
+		end: "event: message_delta\ndata: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":3}}\n\n" +
+			"event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
+		fault: "event: error\ndata: {\"type\":\"error\",\"error\":{\"message\":\"overloaded\"}}\n\n",
+	},
+}
+
+// serve answers every request with the handler, after its body was read.
+func serve(t *testing.T, d dialect, handler func(w http.ResponseWriter, body string)) Model {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if r.URL.Path != d.path {
+			t.Errorf("asked %s", r.URL.Path)
+		}
+		handler(w, string(body))
+	}))
+	t.Cleanup(server.Close)
+	return d.model(server.URL)
+}
+
+func stream(w http.ResponseWriter, frames ...string) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, frame := range frames {
+		fmt.Fprint(w, frame)
+		w.(http.Flusher).Flush()
+	}
+}
+
+func said(t *testing.T, m Model) (string, *Usage, error) {
+	var answer strings.Builder
+	usage, err := m.Stream(t.Context(), Prompt{Model: "m", System: "s", User: "u"}, func(delta string) error {
+		answer.WriteString(delta)
+		return nil
+	})
+	return answer.String(), usage, err
+}
+
+func TestAStream(t *testing.T) {
+	for _, d := range dialects {
+		m := serve(t, d, func(w http.ResponseWriter, body string) {
+			for _, never := range []string{"temperature", "top_p", "max_completion_tokens"} {
+				if strings.Contains(body, never) {
+					t.Errorf("%s: asked with %s", d.name, never)
+				}
+			}
+			stream(w, d.begin, fmt.Sprintf(d.delta, "Ilse "), fmt.Sprintf(d.delta, "[1]"), d.end)
+		})
+		answer, usage, err := said(t, m)
+		if err != nil || answer != "Ilse [1]" || usage == nil || *usage != (Usage{7, 3}) {
+			t.Errorf("%s: %q, %v, %v", d.name, answer, usage, err)
+		}
+	}
+}
+
+func TestARefusalIsTriedAgainTwice(t *testing.T) {
+	for _, d := range dialects {
+		calls := 0
+		m := serve(t, d, func(w http.ResponseWriter, _ string) {
+			if calls++; calls < 3 {
+				w.Header().Set("Retry-After", "0")
+				w.WriteHeader(http.StatusTooManyRequests)
+				return
+			}
+			stream(w, d.begin, fmt.Sprintf(d.delta, "x"), d.end)
+		})
+		if answer, _, err := said(t, m); err != nil || answer != "x" || calls != 3 {
+			t.Errorf("%s: %q, %v, in %d calls", d.name, answer, err, calls)
+		}
+	}
+}
+
+func TestFaultsOfAStream(t *testing.T) {
+	hang := func() { time.Sleep(2 * service.Timeout) }
+	for _, d := range dialects {
+		first := fmt.Sprintf(d.delta, "some ")
+		for _, test := range []struct {
+			name    string
+			handler func(w http.ResponseWriter)
+			answer  string
+			code    problem.Code
+			message string
+		}{
+			{"ends early", func(w http.ResponseWriter) { stream(w, d.begin, first) }, "some ", problem.BadGateway, "before its end"},
+			{"is cut", func(w http.ResponseWriter) { stream(w, d.begin, first); panic(http.ErrAbortHandler) }, "some ", problem.BadGateway, "EOF"},
+			{"an error", func(w http.ResponseWriter) { stream(w, d.begin, first, d.fault) }, "some ", problem.BadGateway, "overloaded"},
+			{"no JSON", func(w http.ResponseWriter) { stream(w, d.begin, strings.ReplaceAll(first, "}", "")) }, "", problem.BadGateway, ""},
+			{"silence", func(w http.ResponseWriter) { hang() }, "", problem.Timeout, "silent"},
+			{"silence within", func(w http.ResponseWriter) { stream(w, d.begin, first); hang() }, "some ", problem.Timeout, "silent"},
+			{"a long wait to retry", func(w http.ResponseWriter) {
+				w.Header().Set("Retry-After", "30")
+				w.WriteHeader(http.StatusTooManyRequests)
+			}, "", problem.Timeout, "silent"},
+			{"refused", func(w http.ResponseWriter) {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusUnauthorized)
+				fmt.Fprint(w, `{"error":{"message":"bad key sk-secret"}}`)
+			}, "", problem.BadGateway, "bad key ***"},
+			{"no event stream", func(w http.ResponseWriter) { fmt.Fprint(w, "<html>") }, "", problem.BadGateway, "before its end"},
+		} {
+			m := serve(t, d, func(w http.ResponseWriter, _ string) { test.handler(w) })
+			started := time.Now()
+			answer, _, err := said(t, m)
+			var failure *problem.Error
+			if !errors.As(err, &failure) || failure.Code != test.code || !strings.Contains(err.Error(), test.message) {
+				t.Errorf("%s, %s: %v", d.name, test.name, err)
+			}
+			if answer != test.answer || time.Since(started) > 10*service.Timeout {
+				t.Errorf("%s, %s: %q after %s", d.name, test.name, answer, time.Since(started))
+			}
+		}
+	}
+}
+
+func TestEachPieceRearmsTheWatchdog(t *testing.T) {
+	for _, d := range dialects {
+		m := serve(t, d, func(w http.ResponseWriter, _ string) {
+			stream(w, d.begin)
+			for range 4 {
+				time.Sleep(service.Timeout / 2)
+				stream(w, fmt.Sprintf(d.delta, "x"))
+			}
+			stream(w, d.end)
+		})
+		if answer, _, err := said(t, m); err != nil || answer != "xxxx" {
+			t.Errorf("%s: %q, %v", d.name, answer, err)
+		}
+	}
+}
+
+func TestComplete(t *testing.T) {
+	for i, answer := range []string{
+		`{"choices":[{"message":{"content":"{\"scores\":[1]}"},"finish_reason":"stop"}]}`,
+		`{"content":[{"type":"text","text":"{\"scores\":[1]}"}]}`,
+	} {
+		m := serve(t, dialects[i], func(w http.ResponseWriter, body string) {
+			if strings.Contains(body, `"stream"`) {
+				t.Errorf("asked for a stream: %s", body)
+			}
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, answer)
+		})
+		got, err := m.Complete(t.Context(), Prompt{Model: "m", System: "s", User: "u"})
+		if err != nil || got != `{"scores":[1]}` {
+			t.Errorf("%s: %q, %v", dialects[i].name, got, err)
+		}
+	}
+}
+
+func TestCommentsAreDropped(t *testing.T) {
+	for stream, want := range map[string]string{
+		": x\n\ndata: 1\n\n":             "data: 1\n\n",
+		"data: 1\n: x\n\n":               "data: 1\n\n",
+		": x\r\n\r\ndata: 1\r\n\r\n\n":   "data: 1\r\n\r\n",
+		"\n\ndata: 1\n\n\n\ndata: 2\n\n": "data: 1\n\ndata: 2\n\n",
+		"data: cut":                      "data: cut",
+	} {
+		response := &http.Response{Header: http.Header{"Content-Type": {"text/event-stream"}},
+			Body: io.NopCloser(strings.NewReader(stream))}
+		filtered, err := dropComments(nil, func(*http.Request) (*http.Response, error) { return response, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(filtered.Body); err != nil || !slices.Equal(got, []byte(want)) {
+			t.Errorf("%q becomes %q, %v", stream, got, err)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package llm
+
+import (
+	"context"
+	"strings"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+
+	"memoryd/internal/upstream"
+)
+
+// OpenAI speaks the chat completions API, which Ollama serves too.
+type OpenAI struct {
+	service upstream.Service
+	chat    openai.ChatCompletionService
+}
+
+// NewOpenAI takes the client's own address where baseURL is empty.
+func NewOpenAI(service upstream.Service, baseURL string) *OpenAI {
+	options := append(upstream.OpenAIOptions(service.Key, baseURL), option.WithMiddleware(dropComments))
+	return &OpenAI{service: service, chat: openai.NewChatCompletionService(options...)}
+}
+
+func (o *OpenAI) Stream(ctx context.Context, prompt Prompt, emit func(string) error) (*Usage, error) {
+	var usage *Usage
+	err := o.service.Call(ctx, func(ctx context.Context) (err error) {
+		usage, err = o.stream(ctx, prompt, emit)
+		return upstream.OpenAIError(err)
+	})
+	return usage, err
+}
+
+func (o *OpenAI) stream(ctx context.Context, prompt Prompt, emit func(string) error) (*Usage, error) {
+	params := openAIParams(prompt)
+	params.StreamOptions = openai.ChatCompletionStreamOptionsParam{IncludeUsage: openai.Bool(true)}
+	stream := o.chat.NewStreaming(ctx, params)
+	defer func() { _ = stream.Close() }()
+	var usage *Usage
+	finished := false
+	// The usage comes in a piece of its own, behind the one that finishes the answer.
+	for (!finished || usage == nil) && stream.Next() {
+		piece := stream.Current()
+		if piece.JSON.Usage.Valid() {
+			usage = &Usage{piece.Usage.PromptTokens, piece.Usage.CompletionTokens}
+		}
+		for _, choice := range piece.Choices {
+			if delta := choice.Delta.Content; delta != "" {
+				if err := emit(delta); err != nil {
+					return nil, err
+				}
+			}
+			finished = finished || choice.FinishReason != ""
+		}
+	}
+	switch {
+	case !finished && stream.Err() != nil:
+		return nil, stream.Err()
+	case !finished:
+		return nil, errUnfinished
+	}
+	return usage, nil
+}
+
+func (o *OpenAI) Complete(ctx context.Context, prompt Prompt) (string, error) {
+	var answer strings.Builder
+	err := o.service.Call(ctx, func(ctx context.Context) error {
+		completion, err := o.chat.New(ctx, openAIParams(prompt))
+		if err != nil {
+			return upstream.OpenAIError(err)
+		}
+		for _, choice := range completion.Choices {
+			answer.WriteString(choice.Message.Content)
+		}
+		return nil
+	})
+	return answer.String(), err
+}
+
+func openAIParams(prompt Prompt) openai.ChatCompletionNewParams {
+	return openai.ChatCompletionNewParams{
+		Model: prompt.Model,
+		Messages: []openai.ChatCompletionMessageParamUnion{
+			openai.SystemMessage(prompt.System),
+			openai.UserMessage(prompt.User),
+		},
+	}
+}

@@ -1,0 +1,65 @@
+// Package problem names what a request can fail with.
+package problem
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+)
+
+// Code is the contract's name of a failure.
+type Code string
+
+const (
+	Validation           Code = "validation_error"
+	NotFound             Code = "not_found"
+	MethodNotAllowed     Code = "method_not_allowed"
+	Conflict             Code = "conflict"
+	TooLarge             Code = "payload_too_large"
+	ConfirmationRequired Code = "confirmation_required"
+	Internal             Code = "internal_error"
+	BadGateway           Code = "bad_gateway"
+	Timeout              Code = "timeout"
+)
+
+var statuses = map[Code]int{
+	Validation:           http.StatusBadRequest,
+	NotFound:             http.StatusNotFound,
+	MethodNotAllowed:     http.StatusMethodNotAllowed,
+	Conflict:             http.StatusConflict,
+	TooLarge:             http.StatusRequestEntityTooLarge,
+	ConfirmationRequired: http.StatusPreconditionRequired,
+	Internal:             http.StatusInternalServerError,
+	BadGateway:           http.StatusBadGateway,
+	Timeout:              http.StatusGatewayTimeout,
+}
+
+// Status is the HTTP status that goes with the code.
+func (c Code) Status() int { return statuses[c] }
+
+// Error is a failure that the client is told of as it stands.
+type Error struct {
+	Code   Code
+	Detail string
+}
+
+func (e *Error) Error() string { return e.Detail }
+
+// New builds an Error of any code.
+func New(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Invalid builds an Error for a request that breaks the contract; the detail begins with the key.
+func Invalid(format string, args ...any) *Error {
+	return New(Validation, format, args...)
+}
+
+// Of is the Error in err's chain; any other failure is internal, and its text stays in the log.
+func Of(err error) *Error {
+	var known *Error
+	if errors.As(err, &known) {
+		return known
+	}
+	return New(Internal, "the daemon failed; its log says how")
+}

@@ -1,0 +1,77 @@
+// Package prompt words what language models are asked, and reads what they answer.
+package prompt
+
+import (
+	"fmt"
+	"strings"
+)
+
+const (
+	// Basic and Augmented are the contract's reader modes.
+	Basic     = "basic"
+	Augmented = "augmented"
+)
+
+const (
+	basicSystem = "You answer questions from notes. Use only what the notes say, in as few words as " +
+		"will do. Behind each fact name the note that it comes from, as [1]. If the notes do not say, " +
+		"answer exactly: No information available."
+	augmentedSystem = basicSystem + " Notes may speak of different times, and contradict one another: " +
+		"put them in order of time first, reckon from the date of the question, and trust the latest."
+
+	// RerankSystem is the system message of the reranker.
+	RerankSystem = "You judge how well each note answers a question. Reply with nothing but a JSON " +
+		"object {\"scores\": [...]}, one number from 0 to 10 for each note, in the order of the notes."
+)
+
+// Note is a chunk as a model gets to see it; title and date may be empty.
+type Note struct {
+	Path  string
+	Title string
+	Date  string
+	Text  string
+}
+
+// System is the reader's system message.
+func System(mode string) string {
+	if mode == Augmented {
+		return augmentedSystem
+	}
+	return basicSystem
+}
+
+// User is the user message of the reader and of the reranker; date may be empty.
+func User(mode, question, date string, notes []Note) string {
+	var message strings.Builder
+	message.WriteString("Notes:")
+	if len(notes) == 0 {
+		message.WriteString(" none")
+	}
+	for i, note := range notes {
+		fmt.Fprintf(&message, "\n\n[%d] %s", i+1, note.Path)
+		if mode == Augmented {
+			message.WriteString(note.aside())
+		}
+		message.WriteString("\n" + note.Text)
+	}
+	message.WriteString("\n\n")
+	if date != "" {
+		message.WriteString("Date of the question: " + date + "\n")
+	}
+	message.WriteString("Question: " + question)
+	return message.String()
+}
+
+// aside is ` (title, date)` of those that the note has.
+func (n Note) aside() string {
+	var known []string
+	for _, part := range []string{n.Title, n.Date} {
+		if part != "" {
+			known = append(known, part)
+		}
+	}
+	if len(known) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(known, ", ") + ")"
+}

@@ -1,0 +1,113 @@
+package retrieve
+
+import (
+	"memoryd/internal/index"
+)
+
+// Mode is how chunks are ranked.
+type Mode string
+
+const (
+	Auto         Mode = "auto"
+	BM25         Mode = "bm25"
+	Semantic     Mode = "semantic"
+	Hybrid       Mode = "hybrid"
+	HybridRerank Mode = "hybrid-rerank"
+)
+
+// The fusions of a hybrid ranking.
+const (
+	MinMax = "minmax"
+	RRF    = "rrf"
+)
+
+// Request is one search; zero values are the contract's defaults, but for TopK.
+type Request struct {
+	Query      string
+	TopK       int
+	Mode       Mode
+	CandidateK int
+	RerankTopN int
+	Filter     index.Filter
+	Tuning     *Tuning
+}
+
+// Tuning is what a request may set, and what a trace repeats of it.
+type Tuning struct {
+	Fusion     *string  `json:"fusion,omitzero"`
+	Alpha      *float64 `json:"alpha,omitzero"`
+	RRFK       *int     `json:"rrfK,omitzero"`
+	PoolFactor *int     `json:"poolFactor,omitzero"`
+	PoolFloor  *int     `json:"poolFloor,omitzero"`
+}
+
+// plan is how to search: the mode that is served, and all defaults filled in.
+type plan struct {
+	mode       Mode
+	topK       int
+	fusion     string
+	alpha      float64
+	rrfK       int
+	pool       int
+	rerankTopN int
+}
+
+func newPlan(mode Mode, request Request) plan {
+	var tuning Tuning
+	if request.Tuning != nil {
+		tuning = *request.Tuning
+	}
+	p := plan{
+		mode:       mode,
+		topK:       request.TopK,
+		fusion:     or(tuning.Fusion, MinMax),
+		alpha:      or(tuning.Alpha, 0.5),
+		rrfK:       or(tuning.RRFK, 5),
+		pool:       request.CandidateK,
+		rerankTopN: request.RerankTopN,
+	}
+	if p.pool == 0 {
+		p.pool = max(or(tuning.PoolFactor, 5)*request.TopK, or(tuning.PoolFloor, 50))
+	}
+	if p.rerankTopN == 0 {
+		p.rerankTopN = 20
+	}
+	return p
+}
+
+// wanted is how many hits the hybrid ranking must give.
+func (p plan) wanted() int {
+	if p.mode == HybridRerank {
+		return max(p.topK, p.rerankTopN)
+	}
+	return p.topK
+}
+
+// honoured is what of the request's tuning the search went by; nil where there was none.
+func (p plan) honoured(request Request) *Tuning {
+	if request.Tuning == nil {
+		return nil
+	}
+	var used Tuning
+	if p.mode != Hybrid && p.mode != HybridRerank {
+		return &used
+	}
+	used.Fusion = request.Tuning.Fusion
+	if p.fusion == RRF {
+		used.RRFK = request.Tuning.RRFK
+	} else {
+		used.Alpha = request.Tuning.Alpha
+	}
+	if request.CandidateK == 0 {
+		used.PoolFactor = request.Tuning.PoolFactor
+		used.PoolFloor = request.Tuning.PoolFloor
+	}
+	return &used
+}
+
+func or[T any](given *T, fallback T) T {
+	if given == nil {
+		return fallback
+	}
+	return *given
+}

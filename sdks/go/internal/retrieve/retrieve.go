@@ -1,0 +1,170 @@
+// Package retrieve searches brains: which mode is served, which chunks come back, and the trace
+// that says so.
+package retrieve
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"memoryd/internal/brain"
+	"memoryd/internal/embed"
+	"memoryd/internal/index"
+	"memoryd/internal/rank"
+	"memoryd/internal/rerank"
+	"memoryd/internal/text"
+)
+
+// Retriever searches with the embedder and the reranker that the daemon has; both may be nil.
+type Retriever struct {
+	Embedder    embed.Embedder
+	QueryPrefix string // put before a query, and not before a chunk, when it is embedded
+	Reranker    rerank.Reranker
+}
+
+// Found is the answer to a search.
+type Found struct {
+	Chunks []Chunk
+	Trace  Trace
+}
+
+// Trace says how a search was made.
+type Trace struct {
+	RequestedMode  Mode    `json:"requestedMode"`
+	EffectiveMode  Mode    `json:"effectiveMode"`
+	EmbedderUsed   bool    `json:"embedderUsed"`
+	Reranked       bool    `json:"reranked"`
+	RerankProvider string  `json:"rerankProvider,omitzero"`
+	FellBackToBM25 bool    `json:"fellBackToBm25"`
+	CandidateK     int     `json:"candidateK"`
+	SearchMs       float64 `json:"searchMs"`
+	Tuning         *Tuning `json:"tuning,omitzero"`
+}
+
+// Retrieve finds the best chunks in the mode that can be served.
+func (r Retriever) Retrieve(ctx context.Context, b *brain.Brain, request Request) (Found, error) {
+	started := time.Now()
+	p := newPlan(r.effective(request.Mode), request)
+	chunks, err := r.chunks(ctx, b, request, p)
+	if err != nil {
+		return Found{}, err
+	}
+	trace := Trace{
+		RequestedMode:  request.Mode,
+		EffectiveMode:  p.mode,
+		EmbedderUsed:   p.mode != BM25,
+		Reranked:       p.mode == HybridRerank,
+		FellBackToBM25: p.mode == BM25 && request.Mode != BM25 && request.Mode != Auto,
+		CandidateK:     p.pool,
+		SearchMs:       Milliseconds(time.Since(started)),
+		Tuning:         p.honoured(request),
+	}
+	if trace.Reranked {
+		trace.RerankProvider = r.Reranker.Provider()
+	}
+	return Found{Chunks: chunks, Trace: trace}, nil
+}
+
+// Milliseconds is a duration as answers carry it.
+func Milliseconds(d time.Duration) float64 {
+	return math.Round(d.Seconds()*1e6) / 1e3
+}
+
+func (r Retriever) effective(mode Mode) Mode {
+	switch {
+	case mode == BM25 || r.Embedder == nil:
+		return BM25
+	case mode == Semantic:
+		return Semantic
+	case mode == HybridRerank && r.Reranker != nil:
+		return HybridRerank
+	default:
+		return Hybrid
+	}
+}
+
+func (r Retriever) chunks(ctx context.Context, b *brain.Brain, request Request, p plan) ([]Chunk, error) {
+	chunks := []Chunk{}
+	if len(text.QueryTerms(request.Query)) == 0 {
+		return chunks, nil
+	}
+	var vector embed.Vector
+	if p.mode != BM25 {
+		// Asked for before the brain is held: a slow service must not keep writers waiting.
+		vectors, err := r.Embedder.Embed(ctx, []string{r.QueryPrefix + request.Query})
+		if err != nil {
+			return nil, err
+		}
+		vector = vectors[0]
+	}
+	err := b.Read(func(ix *index.Index) error {
+		hits, err := p.ranked(ctx, ix, request, vector)
+		if err != nil {
+			return err
+		}
+		stored, err := ix.Chunks(ctx, hits)
+		for i, c := range stored {
+			chunks = append(chunks, newChunk(c, hits[i].Score))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if p.mode == HybridRerank && len(chunks) > 0 {
+		if err := r.rerank(ctx, request.Query, chunks, p); err != nil {
+			return nil, err
+		}
+	}
+	return chunks[:min(len(chunks), p.topK)], nil
+}
+
+// ranked gives the best hits of the plan's mode, or of hybrid where they are reranked later.
+func (p plan) ranked(ctx context.Context, ix *index.Index, request Request, vector embed.Vector) ([]rank.Hit, error) {
+	switch p.mode {
+	case BM25:
+		return ix.Keyword(ctx, request.Query, request.Filter, p.topK)
+	case Semantic:
+		return ix.Semantic(vector, request.Filter, p.topK)
+	}
+	keyword, err := ix.Keyword(ctx, request.Query, request.Filter, p.pool)
+	if err != nil {
+		return nil, err
+	}
+	semantic, err := ix.Semantic(vector, request.Filter, p.pool)
+	if err != nil {
+		return nil, err
+	}
+	if p.fusion == RRF {
+		return rank.Best(rank.FuseReciprocal(keyword, semantic, p.rrfK), p.wanted(), ix.Compare), nil
+	}
+	return rank.Best(rank.FuseMinMax(keyword, semantic, p.alpha), p.wanted(), ix.Compare), nil
+}
+
+// rerank orders the first chunks by the reranker's scores, and scores the others below them.
+func (r Retriever) rerank(ctx context.Context, query string, chunks []Chunk, p plan) error {
+	head := chunks[:min(len(chunks), p.rerankTopN)]
+	tail := chunks[len(head):]
+	scores, err := r.Reranker.Scores(ctx, query, Notes(head))
+	if err != nil {
+		return err
+	}
+	for i := range head {
+		head[i].Score = rank.Round(scores[i])
+	}
+	slices.SortFunc(head, func(a, b Chunk) int {
+		return cmp.Or(
+			cmp.Compare(b.Score, a.Score),
+			strings.Compare(a.Path, b.Path),
+			cmp.Compare(a.ordinal, b.ordinal),
+		)
+	})
+	below := head[len(head)-1].Score - 2
+	for i := range tail {
+		tail[i].Score = rank.Round(below + tail[i].Score)
+	}
+	return nil
+}

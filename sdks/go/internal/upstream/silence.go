@@ -1,0 +1,58 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+)
+
+var errSilent = errors.New("the service is silent")
+
+type watchdogKey struct{}
+
+// watchdog ends a context when nothing was heard for its limit.
+type watchdog struct {
+	timer *time.Timer
+	limit time.Duration
+}
+
+func watch(parent context.Context, limit time.Duration) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	dog := &watchdog{limit: limit, timer: time.AfterFunc(limit, func() { cancel(errSilent) })}
+	return context.WithValue(ctx, watchdogKey{}, dog), func() {
+		dog.timer.Stop()
+		cancel(nil)
+	}
+}
+
+// listening re-arms the watchdog of a request's context with each piece of a good answer. Those
+// that will be retried do not count: the limit holds for all tries together.
+type listening struct{ next http.RoundTripper }
+
+func (l listening) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := l.next.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	dog, watched := request.Context().Value(watchdogKey{}).(*watchdog)
+	if watched && response.StatusCode < http.StatusBadRequest {
+		response.Body = &heard{ReadCloser: response.Body, dog: dog}
+	}
+	return response, nil
+}
+
+type heard struct {
+	io.ReadCloser
+	dog *watchdog
+}
+
+func (h *heard) Read(p []byte) (int, error) {
+	n, err := h.ReadCloser.Read(p)
+	// A timer that has fired is not armed again: its context is over.
+	if n > 0 && h.dog.timer.Stop() {
+		h.dog.timer.Reset(h.dog.limit)
+	}
+	return n, err
+}
