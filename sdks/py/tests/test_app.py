@@ -104,6 +104,25 @@ def test_a_number_without_fraction_is_an_integer(http: TestClient, number: str) 
     assert http.post("/v1/brains/b/search", content=body).is_success
 
 
+@pytest.mark.parametrize("key", ["topK", "mode", "readerMode", "filters", "candidateK", "model"])
+def test_null_is_left_out(http: TestClient, key: str) -> None:
+    assert http.post("/v1/brains/b/ask", json={"question": "x", key: None}).is_success
+
+
+def test_what_is_no_json_is_refused_under_an_unknown_key_too(http: TestClient) -> None:
+    body = b'{"query": "x", "colour": NaN}'
+    assert http.post("/v1/brains/b/search", content=body).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("date", "status"),
+    [("0000-02-29", 200), ("0000-02-30", 400), ("2026-02-28T23:59:59.5+14:00", 200)],
+)
+def test_dates_are_those_of_rfc_3339(http: TestClient, date: str, status: int) -> None:
+    body = {"query": "x", "questionDate": date}
+    assert http.post("/v1/brains/b/search", json=body).status_code == status
+
+
 def test_unknown_keys_are_ignored(http: TestClient) -> None:
     assert http.post("/v1/brains/b/search", json={"query": "x", "colour": "red"}).is_success
 
@@ -128,7 +147,8 @@ def test_the_size_limit_is_exact(http: TestClient, extra: int, status: int) -> N
 
 
 def test_a_body_beyond_any_limit_is_refused(http: TestClient) -> None:
-    assert http.post("/v1/brains/b/search", content=b"x" * (17 * 2**20)).status_code == 413
+    for path in ("/v1/brains/b/search", "/v1/brains/unknown/ask"):
+        assert http.post(path, content=b"x" * (17 * 2**20)).status_code == 413
 
 
 def test_an_allow_header_names_every_method(http: TestClient) -> None:

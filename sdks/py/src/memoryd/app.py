@@ -171,8 +171,8 @@ def _described(brain: Brain) -> dict[str, Any]:
 
 
 async def ingest_file(request: Request) -> Response:
-    brain = await _brain(request)
     body = await _body(request)
+    brain = await _brain(request)
 
     def ingest() -> list[Stored]:
         document = _document(parse(IngestFile, body))
@@ -185,8 +185,8 @@ async def ingest_file(request: Request) -> Response:
 
 async def ingest_batch(request: Request) -> Response:
     started = time.perf_counter()
-    brain = await _brain(request)
     body = await _body(request)
+    brain = await _brain(request)
 
     def ingest() -> list[Stored]:
         documents = [
@@ -242,16 +242,18 @@ def _stored(stored: Stored) -> dict[str, Any]:
 
 async def search(request: Request) -> Response:
     started = time.perf_counter()
+    raw = await _body(request)
     brain = await _brain(request)
-    body = parse(Search, await _body(request))
+    body = parse(Search, raw)
     found = await _found(request, brain, body.query, body)
     took = (time.perf_counter() - started) * 1e3
     return _json({"chunks": found.chunks, "tookMs": round(took, 3), "trace": found.trace})
 
 
 async def ask(request: Request) -> Response:
+    raw = await _body(request)
     brain = await _brain(request)
-    body = parse(Ask, await _body(request))
+    body = parse(Ask, raw)
     reader = request.app.state.config.providers.reader
     if reader is None:
         raise Problem("bad_gateway", "no reader: start the daemon with JB_LLM_PROVIDER set")

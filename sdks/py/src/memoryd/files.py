@@ -53,6 +53,7 @@ def placed(staging: Path, contents: Iterable[tuple[Path, bytes]]) -> Iterator[No
     """
     work = Path(tempfile.mkdtemp(dir=staging))
     done: list[tuple[Path, Path]] = []
+    made: list[Path] = []
     try:
         staged = []
         for number, (target, content) in enumerate(contents):
@@ -63,8 +64,11 @@ def placed(staging: Path, contents: Iterable[tuple[Path, bytes]]) -> Iterator[No
             old = new.with_suffix(".old")
             with suppress(FileNotFoundError):
                 os.link(target, old)
+            if (folder := _missing(target.parent)) is not None:
+                made.append(folder)
+                target.parent.mkdir(parents=True)
             done.append((old, target))
-            _replace(new, target)
+            new.replace(target)
         yield
     except BaseException:
         for old, target in reversed(done):
@@ -72,18 +76,19 @@ def placed(staging: Path, contents: Iterable[tuple[Path, bytes]]) -> Iterator[No
                 old.replace(target)
             else:
                 target.unlink(missing_ok=True)
+        for folder in made:
+            shutil.rmtree(folder, ignore_errors=True)
         raise
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _replace(new: Path, target: Path) -> None:
-    """Rename over `target`, making its folders."""
-    try:
-        new.replace(target)
-    except FileNotFoundError:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        new.replace(target)
+def _missing(folder: Path) -> Path | None:
+    """The topmost of the folders that `folder` lacks; None where it is there."""
+    missing = None
+    while not folder.exists():
+        missing, folder = folder, folder.parent
+    return missing
 
 
 def sweep(staging: Path) -> None:

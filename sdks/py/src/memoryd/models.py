@@ -4,8 +4,17 @@ import re
 from datetime import date, datetime
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
+from pydantic_core import from_json
 
 from memoryd.problems import invalid
 from memoryd.ranking import Fusion
@@ -17,14 +26,16 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _INSTANT = re.compile(_DAY.pattern + r"[Tt][0-9:]{8}(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})")
 
 
-def _rfc3339(value: str) -> str:
+def _rfc3339(given: str) -> str:
+    # RFC 3339 has a year 0, which Python has not; it is a leap year too.
+    value = re.sub("^0000", "2000", given)
     if _DAY.fullmatch(value):
         date.fromisoformat(value)
     elif _INSTANT.fullmatch(value):
         datetime.fromisoformat(value.upper())
     else:
         raise ValueError("neither YYYY-MM-DD nor an RFC 3339 date-time")
-    return value
+    return given
 
 
 def _not_blank(value: str) -> str:
@@ -48,6 +59,14 @@ T = TypeVar("T", bound=BaseModel)
 
 class Body(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, extra="ignore", strict=True, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, given: object) -> object:
+        """An optional key that is null is one that is left out."""
+        if isinstance(given, dict):
+            return {key: value for key, value in given.items() if value is not None}
+        return given
 
 
 class CreateBrain(Body):
@@ -117,9 +136,12 @@ class Ask(Retrieval):
 def parse(model: type[T], raw: bytes) -> T:
     """Read a request body; what is wrong with it is a `validation_error` naming the first fault."""
     try:
-        return model.model_validate_json(raw)
+        # Read first: of a key that is ignored the validator would skip what is no JSON.
+        return model.model_validate(from_json(raw, allow_inf_nan=False))
     except ValidationError as error:
         raise invalid(describe(error)) from None
+    except ValueError as error:
+        raise invalid(f"no JSON: {error}") from None
 
 
 def describe(error: ValidationError) -> str:
