@@ -58,7 +58,7 @@ async def examine(
     notes: list[str] = []
     try:
         await runner.build(notes.append)
-        yield Step("build", ", ".join(notes) or "up to date")
+        yield Step("build", notes[0] if notes else "up to date")
         async with AsyncExitStack() as stack:
             launch = Launch(run_id=f"doctor-{secrets.token_hex(4)}", folder=folder)
             daemon = await stack.enter_async_context(served(runner, launch, upstream))
