@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"memoryd/internal/problem"
@@ -46,6 +47,7 @@ func write(w http.ResponseWriter, status int, mediaType string, body any) error 
 		return err
 	}
 	w.Header().Set("Content-Type", mediaType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(encoded)))
 	w.WriteHeader(status)
 	// Who does not take the answer has gone; there is nobody to tell.
 	_, _ = w.Write(encoded)
