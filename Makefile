@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install
+NODE_STAMP := sdks/ts/node_modules/.package-lock.json
 RESULTS ?= results
 DEMO := --sdk all --dataset smoke --scorer exact --seed-reference-brain --output $(RESULTS)
 
@@ -36,8 +37,19 @@ sdk-go:
 	else $(call ABSENT,go,go); fi
 
 sdk-ts:
-	@if command -v npm >/dev/null; then cd sdks/ts && npm run --silent setup && npm run --silent check; \
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(NODE_STAMP) && cd sdks/ts \
+	&& npm run --silent lint && npm run --silent typecheck && npm run --silent format:check \
+	&& npm test --silent; \
 	else $(call ABSENT,npm,ts); fi
+
+# better-sqlite3 is compiled where its binary cannot be fetched, against the headers that came with
+# Node: node-gyp would fetch those too.
+$(NODE_STAMP): sdks/ts/package-lock.json
+	@echo "setting up sdks/ts/node_modules (once)"
+	@cd sdks/ts && prefix=$$(node -p 'path.dirname(path.dirname(process.execPath))') \
+	&& if test -e "$$prefix/include/node/node.h"; then export npm_config_nodedir="$$prefix"; fi \
+	&& npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
 
 bench: $(STAMP)
 	$(BIN)/python scripts/bench.py
@@ -54,4 +66,4 @@ $(STAMP): pyproject.toml requirements-dev.lock
 	@touch $(STAMP)
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf .venv sdks/ts/node_modules sdks/ts/dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,0 +1,33 @@
+/** Paths of documents: relative, POSIX, canonical. */
+
+/** File systems allow 255 bytes a name; the sidecar adds `.json`. */
+const SEGMENT_BYTES = 250;
+
+/** Half of what Linux allows, which leaves the other half to the state folder. */
+const PATH_BYTES = 2048;
+
+/** What keeps `path` from being a canonical relative path; undefined where nothing does. */
+export function pathFault(path: string): string | undefined {
+  const bytes = Buffer.byteLength(path);
+  if (bytes < 1 || bytes > PATH_BYTES) return `must have 1 to ${PATH_BYTES} bytes`;
+  if (path.includes("\\") || path.includes("\0")) return "holds a backslash or NUL";
+  for (const segment of path.split("/")) {
+    if (segment === "" || segment === "." || segment === "..") return "is not canonical";
+    if (Buffer.byteLength(segment) > SEGMENT_BYTES) {
+      return `has a segment of more than ${SEGMENT_BYTES} bytes`;
+    }
+  }
+  return undefined;
+}
+
+/** Whether the base name starts with `_`: stored, and never indexed. */
+export function isHidden(path: string): boolean {
+  return path.startsWith("_", path.lastIndexOf("/") + 1);
+}
+
+/** The folders above `path`, nearest first. */
+export function* parents(path: string): Generator<string> {
+  for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1)) {
+    yield path.slice(0, end);
+  }
+}

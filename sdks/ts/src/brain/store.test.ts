@@ -1,0 +1,266 @@
+/** What is kept on disk, and an index that follows it. */
+
+import assert from "node:assert/strict";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  unlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, test } from "node:test";
+
+import type { Embedder } from "../embedding/embedder.js";
+import { FeatureHash } from "../embedding/featureHash.js";
+import { SearchIndex } from "../index/searchIndex.js";
+import { Problem } from "../problem.js";
+import { NEVER, note, openStore, pathsOf, retrieve } from "../testing/brains.js";
+import { temporaryFolder } from "../testing/daemon.js";
+import type { BrainStore } from "./store.js";
+
+let root: string;
+let store: BrainStore;
+
+beforeEach(() => {
+  root = temporaryFolder();
+  store = openStore(root);
+});
+
+afterEach(async () => {
+  await store.close();
+  rmSync(root, { recursive: true });
+});
+
+async function reopen(embedder?: Embedder | null): Promise<void> {
+  await store.close();
+  store = openStore(root, embedder);
+}
+
+const conflict = (error: unknown) => error instanceof Problem && error.code === "conflict";
+const filesBelow = (folder: string) =>
+  readdirSync(join(root, folder), { recursive: true, withFileTypes: true }).filter((entry) =>
+    entry.isFile(),
+  );
+
+test("documents are files, byte by byte, with what was given beside them", async () => {
+  const brain = await store.create("b", undefined);
+  const content = Buffer.from("---\r\ntitle: T\n---\n\ufeffzebra\0");
+  await brain.ingest([note("a/b.md", content, { tags: ["x"], metadata: { n: 1 } })], NEVER);
+  assert.deepEqual(readFileSync(join(root, "brains/b/a/b.md")), content);
+  assert.deepEqual(JSON.parse(readFileSync(join(root, "meta/b/a/b.md.json"), "utf8")), {
+    contentType: "text/markdown",
+    tags: ["x"],
+    metadata: { n: 1 },
+  });
+});
+
+test("front matter serves where the request gives nothing", async () => {
+  const brain = await store.create("b", undefined);
+  const text = "---\ntitle: Front\ntags: [f]\nkind: note\n---\nzebra";
+  const given = { title: "Given", tags: ["g"], metadata: { kind: "letter" } };
+  await brain.ingest([note("a.md", text), note("b.md", text, given)], NEVER);
+  const { chunks } = await retrieve(brain, "zebra");
+  const seen = chunks.map(({ title, text, metadata }) => [title, text, metadata?.kind]);
+  assert.deepEqual(seen, [
+    ["Front", "zebra", "note"],
+    ["Given", "zebra", "letter"],
+  ]);
+  assert.deepEqual(await pathsOf(brain, "zebra", { filters: { tags: ["f"] } }), ["a.md"]);
+  assert.deepEqual(await pathsOf(brain, "note letter"), []);
+});
+
+test("documents that are hidden or no text are kept and not found", async () => {
+  const brain = await store.create("b", undefined);
+  const documents = [note("d/_h.md", "zebra"), note("a.bin", Buffer.from([0xff, 0xfe]))];
+  const stored = await brain.ingest(documents, NEVER);
+  assert.deepEqual(
+    stored.map(({ chunks }) => chunks),
+    [0, 0],
+  );
+  assert.deepEqual(brain.counts(), { documents: 1, chunks: 0, vectors: 0 });
+  assert.deepEqual(await pathsOf(brain, "zebra", { mode: "semantic" }), []);
+  assert.ok(existsSync(join(root, "brains/b/d/_h.md")));
+});
+
+test("a recreated brain is empty", async () => {
+  await (await store.create("b", "first")).ingest([note("a.md", "zebra", { title: "T" })], NEVER);
+  await store.delete("b");
+  const brain = await store.create("b", undefined);
+  assert.equal(brain.counts().documents, 0);
+  assert.equal(brain.description, undefined);
+  assert.deepEqual(await pathsOf(brain, "zebra"), []);
+  assert.deepEqual(filesBelow("meta"), []);
+  assert.deepEqual(readdirSync(join(root, "staging")), []);
+});
+
+test("deleting a brain spares its neighbour's index", async () => {
+  await store.create("b", undefined);
+  await (await store.create("b.sqlite", undefined)).ingest([note("a.md", "zebra")], NEVER);
+  await store.delete("b");
+  await reopen();
+  assert.deepEqual(await pathsOf(await store.get("b.sqlite"), "zebra"), ["a.md"]);
+});
+
+test("a brain that was deleted while one waits is not found", async () => {
+  const waiting: ((vectors: Float32Array[]) => void)[] = [];
+  await reopen({ name: "slow", embed: () => new Promise((resolve) => waiting.push(resolve)) });
+  const brain = await store.create("b", undefined);
+  const ingest = brain.ingest([note("a.md", "zebra")], NEVER);
+  await store.delete("b");
+  for (const goOn of waiting) goOn([Float32Array.of(1)]);
+  await assert.rejects(ingest, { code: "not_found" });
+  assert.deepEqual(filesBelow("brains"), []);
+});
+
+test("a file and a folder of one name conflict", async () => {
+  const brain = await store.create("b", undefined);
+  await brain.ingest([note("a", "zebra"), note("folder/x", "zebra")], NEVER);
+  for (const documents of [
+    [note("new.md", "giraffe"), note("a/b", "giraffe")],
+    [note("new.md", "giraffe"), note("a/b/c", "giraffe")],
+    [note("new.md", "giraffe"), note("folder", "giraffe")],
+    [note("new.md", "giraffe"), note("c", "giraffe"), note("c/d", "giraffe")],
+    [note("new.md", "giraffe"), note("a.json/x", "giraffe")],
+    [note("new.md", "giraffe"), note("c", "giraffe"), note("c.json/x", "giraffe")],
+  ]) {
+    await assert.rejects(brain.ingest(documents, NEVER), conflict);
+  }
+  assert.deepEqual(await pathsOf(brain, "giraffe"), []);
+  assert.equal(filesBelow("brains").length, 2);
+});
+
+test("a write that fails midway changes nothing", async (t) => {
+  const brain = await store.create("b", undefined);
+  await brain.ingest([note("a.md", "zebra", { title: "old" })], NEVER);
+  t.mock.method(SearchIndex.prototype, "apply", () => {
+    throw new Error("ENOSPC: no space left on device");
+  });
+  const documents = [note("new/b.md", "giraffe"), note("a.md", "giraffe", { title: "new" })];
+  await assert.rejects(brain.ingest(documents, NEVER), /ENOSPC/);
+  assert.deepEqual(readdirSync(join(root, "brains/b")), ["a.md"]);
+  assert.equal(readFileSync(join(root, "brains/b/a.md"), "utf8"), "zebra");
+  assert.match(readFileSync(join(root, "meta/b/a.md.json"), "utf8"), /"old"/);
+  assert.deepEqual(readdirSync(join(root, "staging")), []);
+  assert.deepEqual(await pathsOf(brain, "zebra giraffe"), ["a.md"]);
+});
+
+test("a failed embedding stores nothing", async () => {
+  await reopen({
+    name: "broken",
+    embed: () => Promise.reject(new Problem("bad_gateway", "no embedder")),
+  });
+  const brain = await store.create("b", undefined);
+  await assert.rejects(brain.ingest([note("a.md", "zebra")], NEVER), { code: "bad_gateway" });
+  assert.equal(brain.counts().documents, 0);
+  assert.deepEqual(readdirSync(join(root, "brains/b")), []);
+});
+
+test("an embedder of other dimensions than before stores nothing", async () => {
+  let dimensions = 2;
+  const embed = (texts: readonly string[]) =>
+    Promise.resolve(texts.map(() => new Float32Array(dimensions).fill(1)));
+  await reopen({ name: "growing", embed });
+  const brain = await store.create("b", undefined);
+  await brain.ingest([note("a.md", "zebra")], NEVER);
+  dimensions = 3;
+  await assert.rejects(brain.ingest([note("b.md", "zebra")], NEVER), { code: "bad_gateway" });
+  await assert.rejects(retrieve(brain, "zebra", { mode: "semantic" }), { code: "bad_gateway" });
+  assert.deepEqual(readdirSync(join(root, "brains/b")), ["a.md"]);
+});
+
+for (const [damage, bytes] of [
+  ["garbage", Buffer.from("no database at all".repeat(999))],
+  ["nothing", Buffer.alloc(0)],
+] as const) {
+  test(`an index and lock of ${damage} are made anew from the files`, async () => {
+    await (await store.create("b", undefined)).ingest([note("a.md", "zebra")], NEVER);
+    await store.close();
+    for (const entry of filesBelow("index"))
+      writeFileSync(join(entry.parentPath, entry.name), bytes);
+    await reopen();
+    assert.deepEqual(await pathsOf(await store.get("b"), "zebra"), ["a.md"]);
+  });
+}
+
+test("an index with a page that is wrong is made anew from the files", async () => {
+  const documents = Array.from({ length: 50 }, (_, n) => note(`${n}.md`, `zebra ${"x".repeat(n)}`));
+  await (await store.create("b", undefined)).ingest(documents, NEVER);
+  await store.close();
+  const file = join(root, "index/ts/b.sqlite");
+  const bytes = readFileSync(file);
+  bytes.fill(0xa5, 4096);
+  writeFileSync(file, bytes);
+  await reopen();
+  assert.equal((await pathsOf(await store.get("b"), "zebra")).length, 50);
+});
+
+test("the index follows the files", async () => {
+  const documents = [0, 1, 2].map((n) => note(`${n}.md`, `zebra${n}`, { tags: ["t"] }));
+  await (await store.create("b", undefined)).ingest(documents, NEVER);
+  await store.close();
+  const folder = join(root, "brains/b");
+  unlinkSync(join(folder, "0.md"));
+  writeFileSync(join(folder, "1.md"), "---\ntitle: New\ntags: [u]\n---\ngiraffe");
+  mkdirSync(join(folder, "sub"));
+  writeFileSync(join(folder, "sub/new.md"), "---\nkind: note\n---\nelephant");
+  writeFileSync(join(folder, "_hidden.md"), "elephant");
+  writeFileSync(join(root, "meta/b/2.md.json"), '{"title": 7, "tags": ["late"]}');
+  await reopen();
+  const brain = await store.get("b");
+  assert.deepEqual(await pathsOf(brain, "zebra0 zebra1 zebra2"), ["2.md"]);
+  assert.deepEqual(await pathsOf(brain, "giraffe"), ["1.md"]);
+  assert.deepEqual(await pathsOf(brain, "note title"), []);
+  assert.deepEqual(await pathsOf(brain, "zebra2", { filters: { tags: ["late"] } }), ["2.md"]);
+  const { chunks } = await retrieve(brain, "elephant");
+  assert.deepEqual(
+    chunks.map(({ path, text, metadata }) => ({ path, text, metadata })),
+    [{ path: "sub/new.md", text: "elephant", metadata: { kind: "note" } }],
+  );
+});
+
+test("an index of another embedder is made anew", async () => {
+  await reopen(null);
+  await (await store.create("b", undefined)).ingest([note("a.md", "zebra")], NEVER);
+  assert.equal((await store.get("b")).counts().vectors, 0);
+  await reopen();
+  const brain = await store.get("b");
+  assert.equal(brain.counts().vectors, 1);
+  assert.deepEqual(await pathsOf(brain, "zebra", { mode: "semantic" }), ["a.md"]);
+});
+
+test("a brain whose embedder is away is opened by the first touch that finds it back", async () => {
+  await (await store.create("b", undefined)).ingest([note("a.md", "zebra")], NEVER);
+  let away = true;
+  const real = new FeatureHash();
+  await reopen({
+    name: "remote",
+    embed: (texts) =>
+      away ? Promise.reject(new Problem("bad_gateway", "away")) : real.embed(texts),
+  });
+  await store.openAll();
+  await assert.rejects(store.get("b"), { code: "bad_gateway" });
+  away = false;
+  assert.deepEqual(await pathsOf(await store.get("b"), "zebra", { mode: "semantic" }), ["a.md"]);
+});
+
+test("a second daemon builds an index of its own", async () => {
+  const brain = await store.create("b", undefined);
+  await brain.ingest([note("a.md", "zebra")], NEVER);
+  const second = openStore(root);
+  assert.deepEqual(await pathsOf(await second.get("b"), "zebra"), ["a.md"]);
+  await second.close();
+  await brain.ingest([note("b.md", "zebra")], NEVER);
+  assert.deepEqual(await pathsOf(brain, "zebra"), ["a.md", "b.md"]);
+});
+
+test("malformed, unknown and taken ids", async () => {
+  await store.create("b", undefined);
+  await assert.rejects(store.get("no such"), { code: "validation_error" });
+  await assert.rejects(store.get("unknown"), { code: "not_found" });
+  await assert.rejects(store.create("b", undefined), conflict);
+  mkdirSync(join(root, "brains", "not a brain"));
+  assert.deepEqual(store.ids(), ["b"]);
+});

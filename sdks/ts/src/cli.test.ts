@@ -1,0 +1,39 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { parseCommand, UsageError } from "./cli.js";
+
+test("a command is read", () => {
+  const argv = ["serve", "--addr", "[::1]:0", "--root", "state"];
+  assert.deepEqual(parseCommand(argv, "home"), { host: "::1", port: 0, root: "state" });
+});
+
+test("defaults: the loopback interface, and JB_HOME", () => {
+  const expected = { host: "127.0.0.1", port: 18850, root: "home" };
+  assert.deepEqual(parseCommand(["serve"], "home"), expected);
+});
+
+test("help is no error", () => {
+  assert.equal(parseCommand(["--help"], undefined), undefined);
+});
+
+const refused = [
+  [],
+  ["run"],
+  ["serve", "again"],
+  ["serve", "--nonsense"],
+  ["serve", "--addr", "localhost"],
+  ["serve", "--addr", ":80"],
+  ["serve", "--addr", "localhost:65536"],
+  ["serve", "--addr", "localhost:x"],
+];
+
+for (const argv of refused) {
+  test(`refused: ${argv.join(" ")}`, () => {
+    assert.throws(() => parseCommand(argv, "home"), UsageError);
+  });
+}
+
+test("without a state folder nothing is served", () => {
+  assert.throws(() => parseCommand(["serve"], undefined), UsageError);
+});

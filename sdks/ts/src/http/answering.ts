@@ -1,0 +1,63 @@
+/** The events of `ask`, as a stream. */
+
+import type { FastifyBaseLogger } from "fastify";
+
+import { Problem } from "../problem.js";
+import type { Chunk } from "../ranking/chunk.js";
+import type { Found } from "../ranking/retrieval.js";
+import type { Reader } from "../reading/reader.js";
+import type { Usage } from "../upstream/chatModel.js";
+import type { Ask } from "./schemas.js";
+
+/** The stream of one answer; a failure on the way is an event of it, and never thrown. */
+export async function* answerStream(
+  reader: Reader,
+  ask: Ask,
+  { chunks, trace }: Found,
+  signal: AbortSignal,
+  log: FastifyBaseLogger,
+): AsyncGenerator<string> {
+  yield event("retrieve", { chunks, topK: ask.topK, mode: trace.effectiveMode, trace });
+  const { question: text, questionDate: date, readerMode, model } = ask;
+  let answer = "";
+  let cited: readonly Chunk[] = [];
+  let usage: Usage | undefined;
+  try {
+    for await (const part of reader.read({ text, date, readerMode, model, chunks }, signal)) {
+      if (part.type === "end") {
+        ({ cited, usage } = part);
+      } else {
+        answer += part.text;
+        yield event("answer_delta", { text: part.text });
+      }
+    }
+  } catch (error) {
+    const { code, detail: message } = failureOf(error, log);
+    yield event("error", { code, message });
+    yield event("done", { ok: false });
+    return;
+  }
+  for (const { chunkId, path, title, score } of cited) {
+    yield event("citation", {
+      chunkId,
+      path,
+      title: title === undefined || title === "" ? path : title,
+      score,
+    });
+  }
+  yield event("done", { ok: true, answer, usage });
+}
+
+/** JSON escapes every line end, so the data stays on one line. */
+function event(name: string, data: object): string {
+  return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+}
+
+function failureOf(error: unknown, log: FastifyBaseLogger): Problem {
+  if (error instanceof Problem) {
+    log.warn({ detail: error.detail }, error.code);
+    return error;
+  }
+  log.error({ err: error }, "answer failed");
+  return new Problem("internal_error", "the answer failed; the log says more");
+}

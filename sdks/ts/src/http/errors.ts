@@ -1,0 +1,78 @@
+/** Every failure as `application/problem+json`. */
+
+import type { Socket } from "node:net";
+
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+
+import { invalid, Problem } from "../problem.js";
+
+export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
+  return reply
+    .code(problem.status)
+    .header("Content-Type", "application/problem+json")
+    .send(Buffer.from(JSON.stringify(problem.body)));
+}
+
+/** Answers what a handler threw. */
+export function onError(
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  return sendProblem(reply, problemOf(error, request));
+}
+
+/** What Fastify itself refuses, as a URL that does not decode. */
+export function onFrameworkError(
+  error: Error,
+  _request: FastifyRequest,
+  reply: FastifyReply,
+): void {
+  void sendProblem(reply, invalid(error.message));
+}
+
+/** What is no HTTP never becomes a request: the answer goes to the socket. */
+export function onClientError(_error: Error, socket: Socket): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const body = JSON.stringify(invalid("the request is no HTTP").body);
+  socket.end(
+    "HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\n" +
+      `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+  );
+}
+
+/** Call it behind the last route: 404 for what has none, 405 for a method that none of a URL has. */
+export function refuseTheRest(
+  app: FastifyInstance,
+  served: ReadonlyMap<string, Set<string>>,
+): void {
+  app.setNotFoundHandler((request, reply) => {
+    const url = new URL(request.url, "http://daemon").pathname;
+    return sendProblem(reply, new Problem("not_found", `${request.method} ${url}: no such route`));
+  });
+  for (const [url, methods] of served) {
+    const allow = [...methods].sort().join(", ");
+    app.route({
+      method: app.supportedMethods.filter((method) => !methods.has(method)),
+      url,
+      handler: (request, reply) => {
+        const problem = new Problem("method_not_allowed", `${request.method}: only ${allow}`);
+        return sendProblem(reply.header("Allow", allow), problem);
+      },
+    });
+  }
+}
+
+function problemOf(error: unknown, request: FastifyRequest): Problem {
+  if (error instanceof Problem) {
+    if (error.status >= 500)
+      request.log.warn({ url: request.url, detail: error.detail }, error.code);
+    return error;
+  }
+  request.log.error({ url: request.url, err: error }, "request failed");
+  const name = error instanceof Error ? error.name : "error";
+  return new Problem("internal_error", `${name}; the log says more`);
+}

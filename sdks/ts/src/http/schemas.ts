@@ -1,0 +1,110 @@
+/** The request bodies of the contract's core and ask profiles. */
+
+import { z } from "zod";
+
+import { pathFault } from "../brain/paths.js";
+import { isMoment } from "./moment.js";
+
+const BLANK = /^\p{White_Space}*$/u;
+
+/** A key that may be left out, or be null, which means the same. */
+function optional<T>(schema: z.ZodType<T>) {
+  return schema.nullish().transform((value) => value ?? undefined);
+}
+
+function defaulted<T>(schema: z.ZodType<T>, fallback: T) {
+  return schema.nullish().transform((value) => value ?? fallback);
+}
+
+const notBlank = z.string().refine((text) => !BLANK.test(text), "must not be blank");
+
+const path = z.string().check((context) => {
+  const fault = pathFault(context.value);
+  if (fault !== undefined) {
+    context.issues.push({ code: "custom", message: fault, input: context.value });
+  }
+});
+
+/** Node's own decoder takes anything, so what is no base64 is looked for first. */
+const base64 = z
+  .string()
+  .refine((text) => {
+    const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;
+    return text.length % 4 === 0 && !/[^A-Za-z0-9+/]/.test(text.slice(0, text.length - padding));
+  }, "is no base64")
+  .transform((text) => Buffer.from(text, "base64"));
+
+/** Kept as it came, whatever its keys are called. */
+const metadata = z
+  .custom<Record<string, unknown>>(
+    (value) => typeof value === "object" && value !== null && !Array.isArray(value),
+    "must be an object",
+  )
+  .refine(isFinite, "holds a number that is no finite float64");
+
+/** JSON says 1e999 and means infinity, which no JSON could carry back. */
+function isFinite(value: unknown): boolean {
+  if (typeof value === "number") return Number.isFinite(value);
+  return typeof value !== "object" || value === null || Object.values(value).every(isFinite);
+}
+
+export const CREATE_BRAIN = z.object({
+  brainId: z.string(),
+  description: optional(z.string()),
+});
+
+export const INGEST_FILE = z
+  .object({
+    path,
+    contentType: z.string(),
+    contentBase64: base64,
+    title: optional(z.string()),
+    tags: optional(z.array(z.string())),
+    metadata: optional(metadata),
+  })
+  .transform(({ contentBase64: content, ...rest }) => ({ ...rest, content }));
+
+export const INGEST_BATCH = z.object({ documents: z.array(INGEST_FILE).min(1).max(1024) });
+
+const filters = z.strictObject({
+  pathPrefix: optional(z.string()),
+  paths: optional(z.array(z.string())),
+  tags: optional(z.array(z.string())),
+  sessionIds: optional(z.array(z.string())),
+  scope: optional(z.enum(["global", "project", "raw"])),
+  project: optional(z.string()),
+});
+
+const tuning = z.strictObject({
+  fusion: optional(z.enum(["minmax", "rrf"])),
+  alpha: optional(z.number().min(0).max(1)),
+  rrfK: optional(z.int().min(1).max(10_000)),
+  poolFactor: optional(z.int().min(1).max(1_000)),
+  poolFloor: optional(z.int().min(1).max(10_000)),
+  recency: z.unknown().optional(),
+  temporal: z.unknown().optional(),
+});
+
+const topK = z.int().min(1).max(1_000);
+
+const retrieval = z.object({
+  mode: defaulted(z.enum(["auto", "bm25", "semantic", "hybrid", "hybrid-rerank"]), "auto"),
+  questionDate: optional(
+    z.string().refine(isMoment, "neither YYYY-MM-DD nor an RFC 3339 date-time"),
+  ),
+  candidateK: defaulted(z.int().min(0).max(10_000), 0),
+  rerankTopN: defaulted(z.int().min(0).max(1_000), 0),
+  filters: optional(filters),
+  tuning: optional(tuning),
+});
+
+export const SEARCH = retrieval.extend({ query: notBlank, topK: defaulted(topK, 10) });
+
+export const ASK = retrieval.extend({
+  question: notBlank,
+  topK: defaulted(topK, 5),
+  readerMode: defaulted(z.enum(["basic", "augmented"]), "basic"),
+  model: optional(z.string()),
+});
+
+export type Ask = z.output<typeof ASK>;

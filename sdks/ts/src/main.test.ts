@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { createInterface } from "node:readline";
+import { text } from "node:stream/consumers";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { document, FAKES, temporaryFolder } from "./testing/daemon.js";
+
+const MAIN = fileURLToPath(new URL("main.js", import.meta.url));
+
+function memory(args: string[], env: Record<string, string> = {}) {
+  const PATH = process.env.PATH ?? "";
+  return spawn(process.execPath, [MAIN, ...args], {
+    env: { PATH, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+}
+
+/** Serves `root`; the address from the first line of standard output. */
+async function serving(root: string, env: Record<string, string> = FAKES) {
+  const child = memory(["serve", "--addr", "127.0.0.1:0", "--root", root], env);
+  const [line] = (await once(createInterface(child.stdout), "line")) as [string];
+  assert.match(line, /^listening on http:\/\/127\.0\.0\.1:[0-9]+$/);
+  return { child, address: line.replace("listening on ", "") };
+}
+
+async function ended(child: ChildProcess): Promise<number | null> {
+  const [code] = (await once(child, "exit")) as [number | null];
+  return code;
+}
+
+async function post(url: string, body: object): Promise<Response> {
+  return fetch(url, { method: "POST", body: JSON.stringify(body) });
+}
+
+const wrong: [args: string[], env: Record<string, string>, message: RegExp][] = [
+  [[], {}, /usage: memory serve/],
+  [["serve"], {}, /--root or JB_HOME/],
+  [["serve", "--root", "x"], { JB_LLM_PROVIDER: "gpt" }, /^memory: JB_LLM_PROVIDER=gpt/],
+];
+
+for (const [args, env, message] of wrong) {
+  test(`status 2: ${args.join(" ")} ${JSON.stringify(env)}`, async () => {
+    const child = memory(args, env);
+    const [code, output, errors] = await Promise.all([
+      ended(child),
+      text(child.stdout),
+      text(child.stderr),
+    ]);
+    assert.equal(code, 2);
+    assert.equal(output, "");
+    assert.match(errors, message);
+  });
+}
+
+test("a port that is taken ends the start with status 1", async () => {
+  const other = createServer().listen(0, "127.0.0.1");
+  await once(other, "listening");
+  const address = other.address();
+  assert.ok(typeof address === "object" && address !== null);
+  const addr = `127.0.0.1:${address.port}`;
+  const child = memory(["serve", "--addr", addr, "--root", temporaryFolder()]);
+  const [code, errors] = await Promise.all([ended(child), text(child.stderr)]);
+  other.close();
+  assert.equal(code, 1);
+  assert.match(errors, new RegExp(`^memory: cannot listen on ${addr}: EADDRINUSE$`, "m"));
+});
+
+test("what was acknowledged survives a kill", async () => {
+  const root = temporaryFolder();
+  const first = await serving(root);
+  await post(`${first.address}/v1/brains`, { brainId: "b" });
+  const stored = await post(`${first.address}/v1/brains/b/ingest/file`, document());
+  assert.equal(stored.status, 200);
+  first.child.kill("SIGKILL");
+  await ended(first.child);
+  const second = await serving(root);
+  const found = await post(`${second.address}/v1/brains/b/search`, { query: "zebra" });
+  assert.equal(((await found.json()) as { chunks: unknown[] }).chunks.length, 1);
+  second.child.kill("SIGINT");
+  assert.equal(await ended(second.child), 0);
+});
+
+test("SIGTERM ends open streams and the daemon, also where an upstream is silent", async () => {
+  const upstream = createServer().listen(0, "127.0.0.1");
+  await once(upstream, "listening");
+  const address = upstream.address();
+  assert.ok(typeof address === "object" && address !== null);
+  const { child, address: daemon } = await serving(temporaryFolder(), {
+    JB_LLM_PROVIDER: "ollama",
+    JB_LLM_MODEL: "m",
+    OLLAMA_HOST: `127.0.0.1:${address.port}`,
+  });
+  await post(`${daemon}/v1/brains`, { brainId: "b" });
+  const stream = await post(`${daemon}/v1/brains/b/ask`, { question: "zebra" });
+  const started = performance.now();
+  child.kill("SIGTERM");
+  const [code, events] = await Promise.all([ended(child), stream.text()]);
+  upstream.close();
+  assert.equal(code, 0);
+  assert.ok(performance.now() - started < 3000);
+  assert.match(events, /event: error\ndata: .*stopping[^]*event: done\ndata: \{"ok":false\}\n\n$/);
+});

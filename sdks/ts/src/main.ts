@@ -1,0 +1,40 @@
+#!/usr/bin/env node
+import { destination, pino } from "pino";
+
+import { parseCommand, USAGE, UsageError } from "./cli.js";
+import { ListenError, serve } from "./serve.js";
+import { SettingsError, settingsFrom } from "./settings.js";
+
+async function main(): Promise<number> {
+  const options = parseCommand(process.argv.slice(2), process.env.JB_HOME);
+  if (options === undefined) {
+    process.stdout.write(USAGE);
+    return 0;
+  }
+  const settings = settingsFrom(process.env);
+  const log = pino({ name: "memory" }, destination(process.stderr.fd));
+  const daemon = await serve(options, settings, log);
+  process.stdout.write(`listening on ${daemon.address}\n`);
+  const signal = await new Promise<string>((resolve) => {
+    process.once("SIGTERM", resolve);
+    process.once("SIGINT", resolve);
+  });
+  log.info({ signal }, "stopping");
+  await daemon.stop();
+  return 0;
+}
+
+function explained(error: unknown): number {
+  if (error instanceof UsageError || error instanceof SettingsError) {
+    process.stderr.write(`memory: ${error.message}\n${error instanceof UsageError ? USAGE : ""}`);
+    return 2;
+  }
+  if (error instanceof ListenError) {
+    process.stderr.write(`memory: ${error.message}\n`);
+    return 1;
+  }
+  throw error;
+}
+
+// Connections to upstreams that are kept for the next call would keep the process too.
+process.exit(await main().catch(explained));

@@ -1,0 +1,132 @@
+/** Retrieval: which chunks come back, and the trace that says how. */
+
+import type { Brain } from "../brain/brain.js";
+import type { Embedder } from "../embedding/embedder.js";
+import type { Allows, SearchIndex } from "../index/searchIndex.js";
+import { Problem } from "../problem.js";
+import type { Reranker } from "../reranking/reranker.js";
+import { reordered } from "../reranking/reorder.js";
+import { queryTerms } from "../text/terms.js";
+import { elapsedMs } from "../time.js";
+import { type Chunk, chunksOf } from "./chunk.js";
+import { allowedBy, type Filters } from "./filters.js";
+import { fuseMinMax, fuseReciprocalRank, type Hit } from "./fusion.js";
+import {
+  honoured,
+  type Mode,
+  type Plan,
+  planFor,
+  type Retrieval,
+  type ServedMode,
+  type Tuning,
+} from "./plan.js";
+
+export interface Trace {
+  requestedMode: Mode;
+  effectiveMode: ServedMode;
+  embedderUsed: boolean;
+  reranked: boolean;
+  rerankProvider?: string;
+  fellBackToBm25: boolean;
+  candidateK: number;
+  searchMs: number;
+  tuning?: Tuning;
+}
+
+export interface Found {
+  chunks: Chunk[];
+  trace: Trace;
+}
+
+export class Retriever {
+  readonly #reranker: Reranker | undefined;
+  readonly #queryPrefix: string;
+
+  /** @param queryPrefix Put before a query when it is embedded, as some models want it. */
+  constructor(reranker: Reranker | undefined, queryPrefix: string) {
+    this.#reranker = reranker;
+    this.#queryPrefix = queryPrefix;
+  }
+
+  /** The best chunks in the mode that can be served. */
+  async retrieve(
+    brain: Brain,
+    request: Retrieval & { filters?: Filters | undefined },
+    signal: AbortSignal,
+  ): Promise<Found> {
+    const started = performance.now();
+    const { embedder } = brain;
+    const plan = planFor(request, {
+      embedder: embedder !== undefined,
+      reranker: this.#reranker !== undefined,
+    });
+    const chunks = await this.#search(brain, request, plan, signal);
+    const reranked = plan.mode === "hybrid-rerank";
+    const trace: Trace = {
+      requestedMode: request.mode,
+      effectiveMode: plan.mode,
+      embedderUsed: plan.mode !== "bm25",
+      reranked,
+      ...(reranked && this.#reranker && { rerankProvider: this.#reranker.provider }),
+      fellBackToBm25: plan.mode === "bm25" && request.mode !== "bm25" && request.mode !== "auto",
+      candidateK: plan.pool,
+      searchMs: elapsedMs(started),
+      ...(request.tuning && { tuning: honoured(request, plan) }),
+    };
+    return { chunks, trace };
+  }
+
+  async #search(
+    brain: Brain,
+    { query, filters }: Retrieval & { filters?: Filters | undefined },
+    plan: Plan,
+    signal: AbortSignal,
+  ): Promise<Chunk[]> {
+    if (queryTerms(query).length === 0) return [];
+    const allows = allowedBy(filters);
+    const { embedder } = brain;
+    if (plan.mode === "bm25" || embedder === undefined) {
+      return chunksOf(brain.index, brain.index.keyword(query, allows, plan.topK));
+    }
+    const vector = await embedQuery(embedder, this.#queryPrefix + query, signal);
+    // Asked for behind the wait: the brain may be gone meanwhile.
+    const { index } = brain;
+    if (plan.mode === "semantic") {
+      return chunksOf(index, index.semantic(vector, allows, plan.topK));
+    }
+    const fused = hybrid(index, query, vector, allows, plan);
+    if (plan.mode === "hybrid" || this.#reranker === undefined) {
+      return chunksOf(index, fused.slice(0, plan.topK));
+    }
+    const head = chunksOf(index, fused.slice(0, plan.rerankTopN));
+    const behind = fused.slice(plan.rerankTopN);
+    const tail = chunksOf(index, behind.slice(0, Math.max(0, plan.topK - head.length)));
+    return (await reordered(this.#reranker, query, head, tail, signal)).slice(0, plan.topK);
+  }
+}
+
+async function embedQuery(
+  embedder: Embedder,
+  query: string,
+  signal: AbortSignal,
+): Promise<Float32Array> {
+  const [vector] = await embedder.embed([query], signal);
+  if (vector === undefined) throw new Problem("bad_gateway", "the embedder gave no vector");
+  return vector;
+}
+
+function hybrid(
+  index: SearchIndex,
+  query: string,
+  vector: Float32Array,
+  allows: Allows,
+  plan: Plan,
+): Hit[] {
+  const keyword = index.keyword(query, allows, plan.pool);
+  const semantic = index.semantic(vector, allows, plan.pool);
+  const fused =
+    plan.fusion === "rrf"
+      ? fuseReciprocalRank(keyword, semantic, plan.rrfK)
+      : fuseMinMax(keyword, semantic, plan.alpha);
+  return fused.sort(index.compare);
+}

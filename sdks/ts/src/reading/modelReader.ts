@@ -1,0 +1,54 @@
+/** A reader that is a language model. */
+
+import { Problem } from "../problem.js";
+import type { ChatModel, Usage } from "../upstream/chatModel.js";
+import { citedNotes, readerPrompt } from "./prompt.js";
+import type { Question, Reader, ReaderEvent } from "./reader.js";
+
+export class ModelReader implements Reader {
+  readonly #chat: ChatModel;
+  readonly #model: string;
+
+  constructor(chat: ChatModel, model: string) {
+    this.#chat = chat;
+    this.#model = model;
+  }
+
+  async *read(question: Question, signal: AbortSignal): AsyncGenerator<ReaderEvent> {
+    const prompt = readerPrompt(question, question.chunks);
+    const joiner = new SurrogateJoiner();
+    let answer = "";
+    let usage: Usage | undefined;
+    for await (const piece of this.#chat.stream(question.model ?? this.#model, prompt, signal)) {
+      if (piece.type === "usage") {
+        usage = piece.usage;
+        continue;
+      }
+      const text = joiner.push(piece.text);
+      if (text === "") continue;
+      answer += text;
+      yield { type: "text", text };
+    }
+    const rest = joiner.end();
+    if (rest !== "") yield { type: "text", text: rest };
+    if ((answer + rest).trim() === "") throw new Problem("bad_gateway", "the model sent no text");
+    const cited = citedNotes(answer, question.chunks);
+    yield usage === undefined ? { type: "end", cited } : { type: "end", cited, usage };
+  }
+}
+
+/** Holds half a character back until the other half comes: models cut where their tokens end. */
+class SurrogateJoiner {
+  #held = "";
+
+  push(piece: string): string {
+    const text = this.#held + piece;
+    const whole = /[\ud800-\udbff]$/.test(text) ? text.slice(0, -1) : text;
+    this.#held = text.slice(whole.length);
+    return whole.toWellFormed();
+  }
+
+  end(): string {
+    return this.#held.toWellFormed();
+  }
+}

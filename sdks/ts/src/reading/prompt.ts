@@ -1,0 +1,82 @@
+/** What a language model is told, and what is made of its words. */
+
+import { z } from "zod";
+
+import type { Chunk } from "../ranking/chunk.js";
+import type { Prompt } from "../upstream/chatModel.js";
+import type { Question, ReaderMode } from "./reader.js";
+
+const BASIC =
+  "You answer questions from notes. Use only what the notes say, in as few words as will do. " +
+  "Behind each fact name the note that it comes from, as [1]. If the notes do not say, answer " +
+  "exactly: No information available.";
+
+const SYSTEM: Record<ReaderMode, string> = {
+  basic: BASIC,
+  augmented:
+    `${BASIC} Notes may speak of different times, and contradict one another: put them in order of ` +
+    "time first, reckon from the date of the question, and trust the latest.",
+};
+
+const RERANK_SYSTEM =
+  "You judge how well each note answers a question. Reply with nothing but a JSON object " +
+  '{"scores": [...]}, one number from 0 to 10 for each note, in the order of the notes.';
+
+const CITATION = /\[([0-9]+(?: *, *[0-9]+)*)\]/g;
+
+const SCORES = z.object({ scores: z.array(z.number()) });
+
+/** What of a chunk stands in a note. */
+export type Note = Pick<Chunk, "path" | "text" | "title" | "metadata">;
+
+export function readerPrompt(
+  question: Pick<Question, "text" | "date" | "readerMode">,
+  chunks: readonly Note[],
+): Prompt {
+  return {
+    system: SYSTEM[question.readerMode],
+    user: userMessage(question.text, question.date, question.readerMode, chunks),
+  };
+}
+
+export function rerankPrompt(query: string, chunks: readonly Note[]): Prompt {
+  return { system: RERANK_SYSTEM, user: userMessage(query, undefined, "basic", chunks) };
+}
+
+/** The notes that an answer names, in the order of their first naming. */
+export function citedNotes<T>(answer: string, notes: readonly T[]): T[] {
+  const named = Array.from(answer.matchAll(CITATION), ([, numbers = ""]) => numbers.split(","));
+  const indices = new Set(named.flat().map((number) => Number(number) - 1));
+  return Array.from(indices, (index) => notes[index]).filter((note) => note !== undefined);
+}
+
+/** The scores in a reranker's reply, if they are one finite number a document. */
+export function scoresIn(reply: string, documents: number): number[] | undefined {
+  const object = reply.slice(reply.indexOf("{"), reply.lastIndexOf("}") + 1);
+  try {
+    const parsed = SCORES.safeParse(JSON.parse(object));
+    return parsed.data?.scores.length === documents ? parsed.data.scores : undefined;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+function userMessage(
+  question: string,
+  date: string | undefined,
+  readerMode: ReaderMode,
+  chunks: readonly Note[],
+): string {
+  const notes = chunks.map((chunk, index) => {
+    const details = readerMode === "augmented" ? detailsOf(chunk) : "";
+    return `\n\n[${index + 1}] ${chunk.path}${details}\n${chunk.text}`;
+  });
+  const dated = date === undefined ? "" : `Date of the question: ${date}\n`;
+  return `Notes:${notes.join("") || " none"}\n\n${dated}Question: ${question}`;
+}
+
+function detailsOf({ title, metadata }: Note): string {
+  const known = [title, metadata?.date].filter((detail) => typeof detail === "string" && detail);
+  return known.length === 0 ? "" : ` (${known.join(", ")})`;
+}

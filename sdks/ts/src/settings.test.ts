@@ -1,0 +1,52 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { type Environment, SettingsError, settingsFrom } from "./settings.js";
+
+const refused: [env: Environment, message: RegExp][] = [
+  [{ JB_LLM_PROVIDER: "gpt" }, /JB_LLM_PROVIDER=gpt/],
+  [{ JB_EMBED_PROVIDER: "anthropic" }, /JB_EMBED_PROVIDER=anthropic/],
+  [{ JB_RERANK_PROVIDER: "fake" }, /JB_RERANK_PROVIDER=fake/],
+  [{ JB_LLM_PROVIDER: "openai", JB_LLM_MODEL: "m" }, /OPENAI_API_KEY/],
+  [{ JB_LLM_PROVIDER: "openai", OPENAI_API_KEY: "k" }, /JB_LLM_MODEL/],
+  [{ JB_LLM_PROVIDER: "anthropic", JB_LLM_MODEL: "m" }, /ANTHROPIC_API_KEY/],
+  [{ JB_LLM_PROVIDER: "ollama" }, /JB_LLM_MODEL/],
+  [{ JB_EMBED_PROVIDER: "openai", JB_EMBED_MODEL: "m", OPENAI_API_KEY: "" }, /OPENAI_API_KEY/],
+  [{ JB_EMBED_PROVIDER: "ollama" }, /JB_EMBED_MODEL/],
+  [{ JB_RERANK_PROVIDER: "http" }, /JB_RERANK_URL/],
+  [{ JB_RERANK_PROVIDER: "http", JB_RERANK_URL: "nowhere" }, /JB_RERANK_URL/],
+  [{ JB_RERANK_PROVIDER: "llm" }, /JB_RERANK_PROVIDER=llm/],
+  [{ JB_RERANK_PROVIDER: "llm", JB_LLM_PROVIDER: "fake" }, /JB_RERANK_PROVIDER=llm/],
+  [
+    { JB_LLM_PROVIDER: "openai", JB_LLM_MODEL: "m", OPENAI_API_KEY: "k", OPENAI_BASE_URL: "x" },
+    /OPENAI_BASE_URL/,
+  ],
+  ...["0", "-1", "soon", "1e99"].map((seconds): [Environment, RegExp] => [
+    { JB_LLM_PROVIDER: "ollama", JB_LLM_MODEL: "m", JB_UPSTREAM_TIMEOUT: seconds },
+    /JB_UPSTREAM_TIMEOUT/,
+  ]),
+];
+
+for (const [env, message] of refused) {
+  test(`refused: ${JSON.stringify(env)}`, () => {
+    assert.throws(
+      () => settingsFrom(env),
+      (error) => error instanceof SettingsError && message.test(error.message),
+    );
+  });
+}
+
+test("a key in the environment selects no provider", () => {
+  const settings = settingsFrom({ OPENAI_API_KEY: "k", ANTHROPIC_API_KEY: "k", OLLAMA_HOST: "h" });
+  assert.equal(settings.embedder, undefined);
+  assert.equal(settings.reader, undefined);
+  assert.equal(settings.reranker, undefined);
+});
+
+test("the embedder's name is what its index is known by", () => {
+  const model = { JB_EMBED_MODEL: "m", OPENAI_API_KEY: "k" };
+  const names = ["fake", "openai", "ollama"].map(
+    (provider) => settingsFrom({ ...model, JB_EMBED_PROVIDER: provider }).embedder?.name,
+  );
+  assert.deepEqual(names, ["fh256-1", "openai/m", "ollama/m"]);
+});

@@ -1,0 +1,151 @@
+/** Settings, from the `JB_*` variables: which providers serve. */
+
+import type { Embedder } from "./embedding/embedder.js";
+import { FeatureHash } from "./embedding/featureHash.js";
+import { FakeReader } from "./reading/fakeReader.js";
+import { ModelReader } from "./reading/modelReader.js";
+import type { Reader } from "./reading/reader.js";
+import { HttpReranker } from "./reranking/httpReranker.js";
+import { ModelReranker } from "./reranking/modelReranker.js";
+import type { Reranker } from "./reranking/reranker.js";
+import { AnthropicChat } from "./upstream/anthropic.js";
+import type { ChatModel } from "./upstream/chatModel.js";
+import { type Connection, OpenAIChat, OpenAIEmbedder } from "./upstream/openai.js";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** A variable holds what this daemon cannot serve; the message is for the one who set it. */
+export class SettingsError extends Error {}
+
+export interface Settings {
+  embedder: Embedder | undefined;
+  queryPrefix: string;
+  reader: Reader | undefined;
+  reranker: Reranker | undefined;
+  runId: string | undefined;
+}
+
+/** @throws SettingsError */
+export function settingsFrom(env: Environment): Settings {
+  const variables = new Variables(env);
+  return {
+    embedder: embedder(variables),
+    queryPrefix: variables.get("JB_EMBED_QUERY_PREFIX") ?? "",
+    reader: reader(variables),
+    reranker: reranker(variables),
+    runId: variables.get("MEMCONFORM_RUN_ID"),
+  };
+}
+
+function embedder(variables: Variables): Embedder | undefined {
+  const known = ["none", "fake", "openai", "ollama"] as const;
+  const provider = variables.choice("JB_EMBED_PROVIDER", known);
+  if (provider === "none") return undefined;
+  if (provider === "fake") return new FeatureHash();
+  return new OpenAIEmbedder(variables.connection(provider), variables.required("JB_EMBED_MODEL"));
+}
+
+const READERS = ["none", "fake", "openai", "anthropic", "ollama"] as const;
+
+function reader(variables: Variables): Reader | undefined {
+  const provider = variables.choice("JB_LLM_PROVIDER", READERS);
+  if (provider === "none") return undefined;
+  if (provider === "fake") return new FakeReader();
+  return new ModelReader(chat(provider, variables), variables.required("JB_LLM_MODEL"));
+}
+
+function reranker(variables: Variables): Reranker | undefined {
+  const provider = variables.choice("JB_RERANK_PROVIDER", ["none", "http", "llm"]);
+  if (provider === "none") return undefined;
+  const model = variables.get("JB_RERANK_MODEL");
+  if (provider === "http") {
+    return new HttpReranker({
+      url: variables.address("JB_RERANK_URL"),
+      model,
+      apiKey: variables.get("JB_RERANK_API_KEY")?.trim(),
+      seconds: variables.seconds,
+    });
+  }
+  const llm = variables.choice("JB_LLM_PROVIDER", READERS);
+  if (llm === "none" || llm === "fake") {
+    throw new SettingsError(`JB_RERANK_PROVIDER=llm: JB_LLM_PROVIDER=${llm} is no language model`);
+  }
+  return new ModelReranker(chat(llm, variables), model ?? variables.required("JB_LLM_MODEL"));
+}
+
+function chat(provider: "openai" | "anthropic" | "ollama", variables: Variables): ChatModel {
+  const connection = variables.connection(provider);
+  return provider === "anthropic" ? new AnthropicChat(connection) : new OpenAIChat(connection);
+}
+
+/** The environment, where an empty variable is none. */
+class Variables {
+  readonly #env: Environment;
+
+  constructor(env: Environment) {
+    this.#env = env;
+  }
+
+  get(name: string): string | undefined {
+    return this.#env[name] === "" ? undefined : this.#env[name];
+  }
+
+  required(name: string): string {
+    const value = this.get(name);
+    if (value === undefined) throw new SettingsError(`${name}: the chosen provider needs it`);
+    return value;
+  }
+
+  choice<T extends string>(name: string, known: readonly [T, ...T[]]): T {
+    const value = this.get(name);
+    const choice = value === undefined ? known[0] : known.find((one) => one === value);
+    if (choice === undefined) {
+      throw new SettingsError(`${name}=${value ?? ""}: this daemon knows ${known.join(", ")}`);
+    }
+    return choice;
+  }
+
+  address(name: string): string {
+    const value = this.required(name);
+    if (!isHttp(value)) throw new SettingsError(`${name}: no http address`);
+    return value;
+  }
+
+  get seconds(): number {
+    const value = this.get("JB_UPSTREAM_TIMEOUT") ?? "30";
+    const seconds = Number(value);
+    // Beyond it, Node's timers fire at once.
+    if (!(seconds > 0 && seconds <= 1_000_000)) {
+      throw new SettingsError(`JB_UPSTREAM_TIMEOUT=${value}: no number of seconds`);
+    }
+    return seconds;
+  }
+
+  connection(provider: "openai" | "anthropic" | "ollama"): Connection {
+    const name = provider;
+    const { seconds } = this;
+    if (provider === "ollama") {
+      return { name, apiKey: "ollama", baseURL: this.#ollama(), seconds };
+    }
+    const prefix = provider.toUpperCase();
+    const apiKey = this.required(`${prefix}_API_KEY`).trim();
+    const base = `${prefix}_BASE_URL`;
+    const baseURL = this.get(base) === undefined ? undefined : this.address(base);
+    return { name, apiKey, baseURL, seconds };
+  }
+
+  /** `host`, `host:port` or an address. */
+  #ollama(): string {
+    const given = this.get("OLLAMA_HOST") ?? "127.0.0.1:11434";
+    const bare = !given.includes("://");
+    const address = bare ? `http://${given}` : given;
+    if (!isHttp(address)) throw new SettingsError(`OLLAMA_HOST=${given}: no address`);
+    const url = new URL(address);
+    if (bare && !/:\d+\/*$/.test(given)) url.port = "11434";
+    return `${url.href.replace(/\/+$/, "")}/v1`;
+  }
+}
+
+function isHttp(value: string): boolean {
+  return URL.canParse(value) && /^https?:$/.test(new URL(value).protocol);
+}

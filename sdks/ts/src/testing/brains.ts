@@ -1,0 +1,38 @@
+import { pino } from "pino";
+
+import { BrainStore } from "../brain/store.js";
+import type { Brain } from "../brain/brain.js";
+import type { NewDocument, Sidecar } from "../brain/document.js";
+import type { Embedder } from "../embedding/embedder.js";
+import { FeatureHash } from "../embedding/featureHash.js";
+import type { Filters } from "../ranking/filters.js";
+import type { Retrieval } from "../ranking/plan.js";
+import { type Found, Retriever } from "../ranking/retrieval.js";
+
+export const NEVER = new AbortController().signal;
+
+/** With `null` there is no embedder. */
+export function openStore(root: string, embedder: Embedder | null = new FeatureHash()): BrainStore {
+  return new BrainStore(root, embedder ?? undefined, pino({ level: "silent" }));
+}
+
+export function note(
+  path: string,
+  text: string | Buffer,
+  more: Partial<Sidecar> = {},
+): NewDocument {
+  return { path, content: Buffer.from(text), contentType: "text/markdown", ...more };
+}
+
+export function retrieve(
+  brain: Brain,
+  query: string,
+  more: Partial<Retrieval> & { filters?: Filters } = {},
+): Promise<Found> {
+  const request: Retrieval = { query, topK: 100, mode: "bm25", candidateK: 0, rerankTopN: 0 };
+  return new Retriever(undefined, "").retrieve(brain, { ...request, ...more }, NEVER);
+}
+
+export async function pathsOf(...search: Parameters<typeof retrieve>): Promise<string[]> {
+  return (await retrieve(...search)).chunks.map(({ path }) => path);
+}

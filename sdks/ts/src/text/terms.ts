@@ -1,0 +1,19 @@
+/** Terms: the one tokenization that queries, the feature hash and the fake reader share. */
+
+const RUN = /[\p{L}\p{N}]{2,}/gu;
+
+const QUERY_TERM_LIMIT = 256;
+
+export function nfkc(text: string): string {
+  return text.normalize("NFKC");
+}
+
+/** Lower-cased runs of at least two letters or digits, in order, duplicates kept. */
+export function terms(text: string): string[] {
+  return nfkc(text).toLowerCase().match(RUN) ?? [];
+}
+
+/** The terms that a search uses: the first 256. */
+export function queryTerms(query: string): string[] {
+  return terms(query).slice(0, QUERY_TERM_LIMIT);
+}

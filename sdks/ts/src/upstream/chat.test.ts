@@ -1,0 +1,190 @@
+/** Readers behind services, from the question of a client to what a service is sent. */
+
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import { after, afterEach, before, test } from "node:test";
+
+import { document, TestDaemon } from "../testing/daemon.js";
+import {
+  behind,
+  delta,
+  events,
+  KEY,
+  ScriptedUpstream,
+  silence,
+  status,
+} from "../testing/upstream.js";
+
+let upstream: ScriptedUpstream;
+let daemon: TestDaemon;
+
+before(async () => {
+  upstream = await ScriptedUpstream.start(silence);
+});
+
+after(() => upstream.stop());
+
+afterEach(() => daemon.stop());
+
+async function start(env: Record<string, string>): Promise<void> {
+  daemon = await TestDaemon.start(behind(upstream, env));
+  await daemon.send("POST", "/v1/brains", { brainId: "b" });
+}
+
+const ingest = (path: string, text: string) =>
+  daemon.send("POST", "/v1/brains/b/ingest/file", document(path, text));
+
+async function startReader(provider: string, env: Record<string, string> = {}): Promise<void> {
+  await start({ JB_LLM_PROVIDER: provider, JB_LLM_MODEL: "m", ...env });
+  await ingest("a.md", "The zebra sleeps.");
+}
+
+const done = "[DONE]";
+const usage = { choices: [], usage: { prompt_tokens: 7, completion_tokens: 3 } };
+const whole = [delta("Sleeps "), delta("[1]."), delta("", "stop"), usage, done];
+
+const message = (type: string, more: object = {}) => ({ type, ...more });
+const textDelta = (text: string) =>
+  message("content_block_delta", { index: 0, delta: { type: "text_delta", text } });
+const anthropicWhole = [
+  message("message_start", { message: { usage: { input_tokens: 7 } } }),
+  message("content_block_start", { index: 0, content_block: { type: "text", text: "" } }),
+  message("ping"),
+  textDelta("Sleeps "),
+  textDelta("[1]."),
+  message("content_block_stop", { index: 0 }),
+  message("message_delta", { delta: {}, usage: { output_tokens: 3 } }),
+  message("message_stop"),
+];
+
+for (const [provider, pieces, path] of [
+  ["openai", whole, "/v1/chat/completions"],
+  ["ollama", whole, "/v1/chat/completions"],
+  ["anthropic", anthropicWhole, "/v1/messages"],
+] as const) {
+  test(`${provider} answers`, async () => {
+    await startReader(provider);
+    upstream.script(events([...pieces]));
+    const question = { question: "zebra?", questionDate: "2024-06-01", model: "other" };
+    const answer = await daemon.ask(question);
+    assert.deepEqual(
+      answer.map(([name]) => name),
+      ["retrieve", "answer_delta", "answer_delta", "citation", "done"],
+    );
+    assert.deepEqual(answer.at(-1)?.[1], {
+      ok: true,
+      answer: "Sleeps [1].",
+      usage: { inputTokens: 7, outputTokens: 3 },
+    });
+    const [received] = upstream.received;
+    assert.equal(received?.path, path);
+    assert.equal(received.body.model, "other");
+    assert.equal(received.body.stream, true);
+    assert.match(JSON.stringify(received.body), /Date of the question: 2024-06-01/);
+    for (const sampling of ["temperature", "top_p", "seed"])
+      assert.ok(!(sampling in received.body));
+    if (provider === "anthropic") assert.equal(received.body.max_tokens, 1024);
+    else assert.deepEqual(received.body.stream_options, { include_usage: true });
+    const authorization = received.headers.authorization ?? received.headers["x-api-key"];
+    assert.match(String(authorization), provider === "ollama" ? /ollama$/ : new RegExp(`${KEY}$`));
+  });
+}
+
+const failures: [name: string, ...Parameters<typeof events>][] = [
+  ["no text", [delta("", "stop"), done]],
+  ["only white space", [delta(" \n"), delta("", "stop"), done]],
+  ["an end before its own", [delta("Sleeps.")]],
+  ["a stream without anything", []],
+  ["an error in the stream", [delta("Sl"), { error: { message: `no ${KEY}` } }]],
+  ["no JSON", [delta("Sl"), "{"]],
+  ["another shape", [delta("Sl"), { choices: 7 }]],
+];
+
+for (const [name, ...stream] of failures) {
+  test(`${name} is a bad gateway`, async () => {
+    await startReader("openai");
+    upstream.script(events(...stream));
+    const answer = await daemon.ask({ question: "zebra?" });
+    assert.equal(answer.at(-2)?.[0], "error");
+    const [, error] = answer.at(-2) ?? [];
+    assert.equal(error?.code, "bad_gateway");
+    assert.match(String(error.message), /^(openai: |the model).+/);
+    assert.deepEqual(answer.at(-1), ["done", { ok: false }]);
+    assert.ok(!JSON.stringify(answer).includes(KEY));
+    assert.ok(!answer.some(([event]) => event === "citation"));
+  });
+}
+
+for (const pieces of [
+  [textDelta("Sl"), message("error", { error: { type: "overloaded_error", message: "busy" } })],
+  [textDelta("Sleeps")],
+  [message("message_stop")],
+  [message("content_block_delta", { delta: { type: "text_delta", text: 7 } })],
+]) {
+  test(`anthropic: a bad gateway for ${JSON.stringify(pieces)}`, async () => {
+    await startReader("anthropic");
+    upstream.script(events(pieces));
+    const answer = await daemon.ask({ question: "zebra?" });
+    assert.equal(answer.at(-2)?.[1].code, "bad_gateway");
+    assert.deepEqual(answer.at(-1), ["done", { ok: false }]);
+  });
+}
+
+test("a refusal names its status and no key, and is not tried again", async () => {
+  await startReader("openai");
+  upstream.script(status(401, JSON.stringify({ error: { message: `wrong key ${KEY}` } })));
+  const answer = await daemon.ask({ question: "zebra?" });
+  assert.equal(answer.at(-2)?.[1].message, "openai: 401 wrong key [key]");
+  assert.equal(upstream.received.length, 1);
+});
+
+test("a failure is tried again at most twice", async () => {
+  await startReader("openai");
+  const again = status(503, "{}", { "retry-after-ms": "1" });
+  upstream.script(again, status(429, "{}", { "retry-after-ms": "1" }), events(whole));
+  assert.equal((await daemon.ask({ question: "zebra?" })).at(-1)?.[1].ok, true);
+  upstream.script(again);
+  assert.equal((await daemon.ask({ question: "zebra?" })).at(-2)?.[1].code, "bad_gateway");
+  assert.equal(upstream.received.length, 3);
+});
+
+for (const [name, respond] of [
+  ["before the first piece", silence],
+  ["amid the answer", events([delta("Sleeps")], { open: true })],
+  ["while it is told to wait", status(503, "{}", { "Retry-After": "20" })],
+] as const) {
+  test(`silence ${name} is a timeout, and ends the request`, async () => {
+    await startReader("openai");
+    upstream.script(respond);
+    const started = performance.now();
+    const answer = await daemon.ask({ question: "zebra?" });
+    assert.ok(performance.now() - started < 1500);
+    assert.equal(answer.at(-2)?.[1].code, "timeout");
+    assert.deepEqual(answer.at(-1), ["done", { ok: false }]);
+    await sleep(50);
+    assert.equal(upstream.cancelled, name === "while it is told to wait" ? 0 : 1);
+    assert.equal(upstream.received.length, 1);
+  });
+}
+
+test("a client that goes away ends the upstream's request", async () => {
+  await startReader("openai", { JB_UPSTREAM_TIMEOUT: "30" });
+  upstream.script(events([delta("Sleeps")], { open: true }));
+  const gone = new AbortController();
+  const init = { signal: gone.signal };
+  const response = await daemon.fetch("POST", "/v1/brains/b/ask", { question: "zebra?" }, init);
+  await response.body?.getReader().read();
+  gone.abort();
+  for (let waited = 0; upstream.cancelled === 0 && waited < 2000; waited += 20) await sleep(20);
+  assert.equal(upstream.cancelled, 1);
+});
+
+test("a character that a model cuts in two is sent whole", async () => {
+  await startReader("openai");
+  const halves = [delta("a\ud83d"), delta("\ude00b"), delta("\ud83d"), delta("", "stop"), done];
+  upstream.script(events(halves));
+  const answer = await daemon.ask({ question: "zebra?" });
+  const texts = answer.flatMap(([name, data]) => (name === "answer_delta" ? [data.text] : []));
+  assert.deepEqual(texts, ["a", "😀b", "\ufffd"]);
+  assert.equal(answer.at(-1)?.[1].answer, "a😀b\ufffd");
+});

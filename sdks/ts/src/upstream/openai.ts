@@ -1,0 +1,160 @@
+/** Services that speak the OpenAI interface: OpenAI's own, and Ollama's. */
+
+import OpenAI from "openai";
+import { z } from "zod";
+
+import { type Embedder, normalized } from "../embedding/embedder.js";
+import type { ChatModel, ChatPiece, Prompt } from "./chatModel.js";
+import { RETRIES, Upstream } from "./upstream.js";
+
+/** Texts of one embeddings call. */
+const EMBED_BATCH = 64;
+
+const CHAT_PIECE = z.object({
+  choices: z.array(
+    z.object({
+      delta: z.object({ content: z.string().nullish() }).nullish(),
+      finish_reason: z.string().nullish(),
+    }),
+  ),
+  usage: z
+    .object({ prompt_tokens: z.int(), completion_tokens: z.int() })
+    .nullish()
+    .catch(undefined),
+});
+
+const CHAT_ANSWER = z.object({
+  choices: z.tuple([z.object({ message: z.object({ content: z.string() }) })], z.unknown()),
+});
+
+const EMBEDDINGS = z.object({
+  data: z.array(z.object({ index: z.int().optional(), embedding: z.array(z.number()).min(1) })),
+});
+
+export interface Connection {
+  name: string;
+  apiKey: string;
+  /** The client's own where it is undefined. */
+  baseURL: string | undefined;
+  seconds: number;
+}
+
+/** The vendor's client, as this daemon wants it, and its calls' watch. */
+export function connect({ name, apiKey, baseURL, seconds }: Connection): [OpenAI, Upstream] {
+  const client = new OpenAI({
+    apiKey,
+    baseURL: baseURL ?? null,
+    organization: null,
+    project: null,
+    maxRetries: RETRIES,
+    // The watchdog's silence spans all tries; the client's own time for one of them must be longer.
+    timeout: 2000 * seconds,
+    logLevel: "off",
+  });
+  return [client, new Upstream(name, seconds, apiKey)];
+}
+
+export class OpenAIChat implements ChatModel {
+  readonly #client: OpenAI;
+  readonly #upstream: Upstream;
+
+  constructor(connection: Connection) {
+    [this.#client, this.#upstream] = connect(connection);
+  }
+
+  async *stream(model: string, prompt: Prompt, signal: AbortSignal): AsyncGenerator<ChatPiece> {
+    let whole = false;
+    const pieces = this.#upstream.stream(signal, (watched) =>
+      this.#client.chat.completions.create(
+        {
+          model,
+          messages: messages(prompt),
+          stream: true,
+          stream_options: { include_usage: true },
+        },
+        { signal: watched },
+      ),
+    );
+    for await (const raw of pieces) {
+      const piece = CHAT_PIECE.safeParse(raw);
+      if (!piece.success) throw this.#upstream.failure("a piece of the answer cannot be read");
+      const { choices, usage } = piece.data;
+      const text = choices[0]?.delta?.content;
+      if (text) yield { type: "text", text };
+      if (choices[0]?.finish_reason) whole = true;
+      if (usage) {
+        const { prompt_tokens: inputTokens, completion_tokens: outputTokens } = usage;
+        yield { type: "usage", usage: { inputTokens, outputTokens } };
+      }
+    }
+    if (!whole) throw this.#upstream.failure("the answer ended before its end");
+  }
+
+  async complete(model: string, prompt: Prompt, signal: AbortSignal): Promise<string> {
+    const raw = await this.#upstream.call(signal, (watched) =>
+      this.#client.chat.completions.create(
+        { model, messages: messages(prompt) },
+        { signal: watched },
+      ),
+    );
+    const answer = CHAT_ANSWER.safeParse(raw);
+    if (!answer.success) throw this.#upstream.failure("the answer cannot be read");
+    return answer.data.choices[0].message.content;
+  }
+}
+
+export class OpenAIEmbedder implements Embedder {
+  readonly name: string;
+  readonly #client: OpenAI;
+  readonly #upstream: Upstream;
+  readonly #model: string;
+
+  constructor(connection: Connection, model: string) {
+    this.name = `${connection.name}/${model}`;
+    this.#model = model;
+    [this.#client, this.#upstream] = connect(connection);
+  }
+
+  async embed(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]> {
+    const vectors: Float32Array[] = [];
+    for (let start = 0; start < texts.length; start += EMBED_BATCH) {
+      vectors.push(...(await this.#embedBatch(texts.slice(start, start + EMBED_BATCH), signal)));
+    }
+    return vectors;
+  }
+
+  async #embedBatch(input: string[], signal: AbortSignal): Promise<Float32Array[]> {
+    const raw = await this.#upstream.call(signal, (watched) =>
+      this.#client.embeddings.create(
+        { model: this.#model, input, encoding_format: "float" },
+        { signal: watched },
+      ),
+    );
+    const answer = EMBEDDINGS.safeParse(raw);
+    if (!answer.success) throw this.#upstream.failure("the embeddings cannot be read");
+    const byIndex = new Map(
+      answer.data.data.map(({ index, embedding }, place) => [index ?? place, embedding]),
+    );
+    if (answer.data.data.length !== input.length) {
+      throw this.#upstream.failure(
+        `${answer.data.data.length} embeddings for ${input.length} texts`,
+      );
+    }
+    const vectors = input.map((_, index) => {
+      const embedding = byIndex.get(index);
+      if (embedding === undefined) throw this.#upstream.failure(`no embedding of text ${index}`);
+      return normalized(embedding);
+    });
+    if (vectors.some(({ length }) => length !== vectors[0]?.length)) {
+      throw this.#upstream.failure("embeddings of different dimensions");
+    }
+    return vectors;
+  }
+}
+
+function messages({ system, user }: Prompt): OpenAI.ChatCompletionMessageParam[] {
+  return [
+    { role: "system", content: system },
+    { role: "user", content: user },
+  ];
+}
