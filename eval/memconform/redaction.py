@@ -11,6 +11,7 @@ SHORTEST = 8
 MASK = "(hidden)"
 
 _secrets: set[str] = set()
+_USERINFO = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 _NAMES = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 
 
@@ -23,11 +24,24 @@ def hide(secret: str, *, shortest: int = SHORTEST) -> None:
         _pattern.cache_clear()
 
 
+def is_secret(name: str) -> bool:
+    """Whether an environment variable's name says that its value is a secret."""
+    return _NAMES.search(name) is not None
+
+
 def hide_variables(variables: dict[str, str]) -> None:
-    """Hide the values of environment variables whose names say that they are secrets."""
+    """Hide the values of variables that are secrets, and credentials inside addresses."""
     for name, value in variables.items():
-        if _NAMES.search(name):
+        if is_secret(name):
             hide(value)
+        for userinfo in _USERINFO.findall(value):
+            hide(userinfo, shortest=4)
+            hide(userinfo.rpartition(":")[2], shortest=4)
+
+
+def without_credentials(address: str) -> str:
+    """`address`, or any other text, without what stands as `user:password@` in it."""
+    return _USERINFO.sub(MASK, address)
 
 
 @cache

@@ -25,6 +25,7 @@ from memconform.redaction import hide, redact
 from memconform.runs.plan import DEFAULT_FLOOR, Floor
 from memconform.runs.store import replacing
 
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -47,6 +48,13 @@ upstream = click.option(
     show_default=True,
     help="What answers the daemon's calls: its own fakes, an upstream of ours, or the real services"
     " that your shell's variables name.",
+)
+
+env = click.option(
+    "--env",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A variable for the daemon, before all others: JB_LLM_PROVIDER=anthropic.",
 )
 
 log_level = click.option(
@@ -78,6 +86,19 @@ def schema(model: type[BaseModel]) -> Callable[[_Command], _Command]:
 
 def _redacted(_: Any, __: str, event: structlog.types.EventDict) -> structlog.types.EventDict:  # noqa: ANN401 - structlog's signature
     return {key: redact(v) if isinstance(v, str) else v for key, v in event.items()}
+
+
+def daemon_variables(given: Sequence[str]) -> dict[str, str]:
+    """The variables of `--env NAME=VALUE`; raises UsageError for what is none."""
+    variables = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not _VARIABLE.fullmatch(name) or "\0" in value:
+            raise UsageError(
+                f"--env {name} is no variable", code="bad_env", hint="write --env NAME=VALUE"
+            )
+        variables[name] = value
+    return variables
 
 
 def request_headers(given: Sequence[str]) -> dict[str, str]:

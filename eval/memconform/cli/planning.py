@@ -2,10 +2,11 @@
 
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memconform.cli.options import read_floors, request_headers
+from memconform.cli.options import daemon_variables, read_floors, request_headers
 from memconform.client.timing import Timeouts
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.availability import Absence, build_all
@@ -50,6 +51,8 @@ class RunOptions:
     rerank_top_n: int
     seed_reference_brain: bool
     upstream: UpstreamKind
+    env: tuple[str, ...]
+    require_agreement: bool
     corpus: Path | None
     concurrency: int
     timeout: float
@@ -86,8 +89,11 @@ async def chosen(options: RunOptions, progress: Progress) -> Chosen:
     folder = working_folder()
     if ALL not in options.sdk:
         runners = [find_runner(reference, folder) for reference in options.sdk]
+        _refuse_one_name_twice(runners)
         return Chosen([(_plan(options, selected, r, n), r) for n, r in enumerate(runners)], [])
-    present, absences = await build_all(_every(options, folder), progress)
+    every = _every(options, folder)
+    _refuse_one_name_twice(every)
+    present, absences = await build_all(every, progress)
     runs: list[tuple[Plan, SdkRunner]] = []
     for runner in present:
         try:
@@ -99,6 +105,17 @@ async def chosen(options: RunOptions, progress: Progress) -> Chosen:
     if absences and (options.no_skip or not runs):
         raise absences[0].error
     return Chosen(runs, absences)
+
+
+def _refuse_one_name_twice(runners: Sequence[SdkRunner]) -> None:
+    names = [runner.name for runner in runners]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(
+                f"{name} is there twice, and would agree with itself",
+                code="one_name_twice",
+                hint="name each SDK once; `name` in its sdk.toml is what counts",
+            )
 
 
 def _every(options: RunOptions, folder: Path) -> list[SdkRunner]:
@@ -169,6 +186,7 @@ def _plan(options: RunOptions, selected: Selected, runner: SdkRunner, index: int
         )
     mode = Mode(options.mode)
     runner.use_upstream(options.upstream)
+    runner.use_variables(daemon_variables(options.env))
     _refuse_unclaimed(runner, mode, options)
     corpus = _corpus(options, selected)
     if options.seed_reference_brain or corpus:
@@ -189,6 +207,7 @@ def _plan(options: RunOptions, selected: Selected, runner: SdkRunner, index: int
         repeat=options.repeat,
         seeding="reference" if options.seed_reference_brain else _digest_name(corpus),
         upstream=options.upstream,
+        variables=runner.variables(),
         build_hash=runner.build_hash(),
     )
     return Plan(

@@ -10,6 +10,7 @@ from memconform.cli.options import (
     SECONDS,
     cancel_on_signals,
     configure_logs,
+    env,
     floors,
     json_file,
     json_target,
@@ -31,6 +32,8 @@ from memconform.runs.events import RunFinished
 from memconform.runs.plan import Plan
 from memconform.scenarios import SCENARIOS
 
+_OWN = "0: the daemon's own."
+
 
 @click.command("run", context_settings={"show_default": True})
 @click.option(
@@ -42,6 +45,12 @@ from memconform.scenarios import SCENARIOS
     " May be given several times; `all` is every known one that can run here.",
 )
 @click.option("--no-skip", is_flag=True, help="Fail where an SDK of `--sdk all` cannot run here.")
+@click.option(
+    "--require-agreement",
+    is_flag=True,
+    help="Fail where several SDKs were measured and do not rank and answer alike; without it that"
+    " is shown, and decides nothing.",
+)
 @click.option("--scenario", type=click.Choice(list(SCENARIOS)), default="ask-basic")
 @click.option(
     "--mode",
@@ -69,8 +78,12 @@ from memconform.scenarios import SCENARIOS
     help="Let seeding empty any brain of a url: daemon, not only mc-….",
 )
 @click.option("--top-k", type=click.IntRange(1, 1000), default=5)
-@click.option("--candidate-k", type=click.IntRange(min=0), default=0, help="0: the daemon's own.")
-@click.option("--rerank-top-n", type=click.IntRange(min=0), default=0, help="0: the daemon's own.")
+@click.option(
+    "--candidate-k", type=click.IntRange(0, 10_000), default=0, help="0: the daemon's own."
+)
+@click.option(
+    "--rerank-top-n", type=click.IntRange(0, 1_000), default=0, help="0: the daemon's own."
+)
 @click.option(
     "--seed-reference-brain",
     is_flag=True,
@@ -83,6 +96,7 @@ from memconform.scenarios import SCENARIOS
     help="Recreate the brain from the files of a folder; the dataset's own name is its corpus.",
 )
 @upstream
+@env
 @click.option("--concurrency", type=click.IntRange(1, 256), default=1, help="Questions in flight.")
 @click.option("--timeout", type=SECONDS, default=120.0, help="Seconds for a whole question.")
 @click.option("--timeout-connect", type=SECONDS, default=5.0, help="Seconds to connect.")
@@ -114,8 +128,8 @@ def command(**flags: object) -> ExitCode:
     """Start daemons, put a dataset to them, score the answers, hold the floor.
 
     \b
-    Exit codes: 0 ok, 1 below the floor, 2 usage, 3 a daemon failed,
-    4 nothing selected, 70 internal error, 130 interrupted.
+    Exit codes: 0 ok, 1 below the floor or no agreement, 2 usage, 3 a daemon failed,
+    4 nothing selected, 5 nothing to agree with, 70 internal error, 130 interrupted.
     """
     options = RunOptions(**flags)  # type: ignore[arg-type] # click has checked every flag
     configure_logs(options.log_level)
@@ -144,11 +158,17 @@ async def _run(options: RunOptions) -> ExitCode:
                 answers=SCENARIOS[options.scenario].text_kind == "answer",
             )
             click.echo(agreement_banner(agreement), err=to_stderr)
-        if not options.quiet or choice.absences:
+        if options.quiet:
+            show_matrix([], choice.absences, None)
+        else:
             show_matrix([end.summary for end in finished], choice.absences, agreement)
     finally:
         # Whatever stops a later run, the report holds those that ended before it.
-        code = gravest(ExitCode(end.summary.exit_code) for end in finished)
+        codes = [ExitCode(end.summary.exit_code) for end in finished]
+        codes += [absence.exit_code for absence in choice.absences]
+        if options.require_agreement:
+            codes.append(agreement.exit_code if agreement else ExitCode.INCONCLUSIVE)
+        code = gravest(codes)
         if options.json_file is not None and finished:
             with json_target(options.json_file) as target:
                 write_report(

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memconform.daemons.runner import Progress, SdkRunner
-from memconform.errors import DaemonError, MemconformError
+from memconform.errors import DaemonError, ExitCode, MemconformError
+
+_THIS_MACHINE = ("toolchain_missing", "build_unavailable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +16,12 @@ class Absence:
 
     sdk: str
     error: MemconformError
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Of what it comes to: a machine that lacks a tool is no failure, a broken build is one."""
+        broken = isinstance(self.error, DaemonError) and self.error.code not in _THIS_MACHINE
+        return self.error.exit_code if broken else ExitCode.OK
 
 
 async def build_all(

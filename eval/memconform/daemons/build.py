@@ -24,6 +24,8 @@ _log = structlog.get_logger()
 
 _DONE = ".complete"
 _UNUSED_SECONDS = 7 * 24 * 3600
+_UNAVAILABLE = 69
+"""EX_UNAVAILABLE of sysexits.h: by it a build says that this machine lacks what it needs."""
 _NEWS_SECONDS = 10
 _NEWS_WIDTH = 80
 
@@ -142,6 +144,13 @@ async def _run(name: str, build: Build, folder: Path, target: Path, progress: Pr
         raise _failed(name, f"no end after {build.timeout_s:g} s", log) from None
     finally:
         await process.stop()
+    if ended == f"exit status {_UNAVAILABLE}":
+        raise DaemonError(
+            f"{name} cannot be built on this machine",
+            code="build_unavailable",
+            hint=f"the whole log is in {log}",
+            excerpt=tail(log),
+        )
     if ended != "exit status 0":
         raise _failed(name, ended, log)
 

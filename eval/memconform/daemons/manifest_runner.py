@@ -5,7 +5,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from memconform.daemons.process import DaemonProcess, finish
 from memconform.daemons.resources import RUN_ID_VARIABLE, Resources, Sampler, end_strays
 from memconform.daemons.runner import Launch, Progress, SdkRunner, UpstreamKind
 from memconform.errors import DaemonError, UsageError
-from memconform.redaction import hide_variables
+from memconform.redaction import MASK, hide_variables, is_secret, without_credentials
 
 _BIND_ATTEMPTS = 3
 _POLL_SECONDS = 0.02
@@ -69,15 +69,35 @@ class ManifestRunner(SdkRunner):
         self.seed_via = manifest.seed.via
         self._build_dir: Path | None = None
         self._upstream: UpstreamKind = "own"
+        self._given: dict[str, str] = {}
+
+    def use_variables(self, given: Mapping[str, str]) -> None:
+        # At once: the command line, which holds them too, is written before a daemon starts.
+        self._given = dict(given)
+        hide_variables(self._given)
+
+    def variables(self) -> dict[str, str]:
+        return {
+            name: MASK if is_secret(name) else without_credentials(value)
+            for name, value in sorted(self._from_user().items())
+        }
+
+    def _from_user(self) -> dict[str, str]:
+        names = list(self.manifest.env.pass_)
+        if self._upstream == "real" and self.manifest.upstream is not None:
+            names += self.manifest.upstream.real
+        return self._shell(names) | self._given
 
     def use_upstream(self, kind: UpstreamKind) -> None:
         declared = self.manifest.upstream
+        claimed = tuple(self.manifest.capabilities.modes)
         if declared is None or kind == "own":
             super().use_upstream(kind)
         elif kind == "scripted":
-            self.modes = tuple(dict.fromkeys((*self.manifest.capabilities.modes, *declared.modes)))
+            self.modes = tuple(dict.fromkeys((*claimed, *declared.modes)))
         elif self._shell(declared.real):
-            self.optional_modes = tuple(declared.modes)
+            # What is served is up to the user's services: nothing is claimed, all may be asked.
+            self.modes, self.optional_modes = (), (*claimed, *declared.modes)
         else:
             raise UsageError(
                 f"--upstream real: none of {', '.join(declared.real)} is set",
@@ -88,7 +108,7 @@ class ManifestRunner(SdkRunner):
 
     @staticmethod
     def _shell(names: list[str]) -> dict[str, str]:
-        return {name: os.environ[name] for name in names if name in os.environ}
+        return {name: os.environ[name] for name in names if os.environ.get(name)}
 
     def build_hash(self) -> str:
         return build_hash(self.manifest, self.folder)
@@ -183,17 +203,16 @@ class ManifestRunner(SdkRunner):
     def _environment(self, launch: Launch, values: dict[str, str]) -> dict[str, str]:
         """An allow-list: keys of the user's shell reach a daemon only where the manifest says."""
         declared, upstream = self.manifest.env, self.manifest.upstream
-        settings, passed = dict(declared.set), self._shell(declared.pass_)
+        settings, given = dict(declared.set), self._from_user()
         if upstream is not None and self._upstream == "scripted":
             settings |= upstream.scripted
         if upstream is not None and self._upstream == "real":
             # A fake that stood in for what the user forgot to name would go unseen.
             settings = {n: v for n, v in settings.items() if n not in upstream.scripted}
-            passed |= self._shell(upstream.real)
         env = self._shell(list(_BASE_ENV))
         env |= {name: _filled(value, values) for name, value in settings.items()}
-        hide_variables(passed)
-        env |= passed
+        hide_variables(given)
+        env |= given
         return env | {"JB_HOME": values["state_dir"], RUN_ID_VARIABLE: launch.run_id}
 
     async def _await_ready(self, process: DaemonProcess, launch: Launch, port: int) -> int:

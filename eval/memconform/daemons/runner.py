@@ -1,7 +1,7 @@
 """The door through which every SDK is served, whatever stands behind it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +64,19 @@ class SdkRunner(ABC):
     seed_via: Literal["batch", "http"] = "http"
     owned: bool = True
     """Whether the daemon and its brains are the harness's own to start and to empty."""
+
+    def use_variables(self, given: Mapping[str, str]) -> None:
+        """Have later starts set these variables; raises UsageError where they cannot be."""
+        if given:
+            raise UsageError(
+                f"the environment of {self.name} is not the harness's to set",
+                code="foreign_environment",
+                hint="--env is for SDKs that an sdk.toml describes",
+            )
+
+    def variables(self) -> dict[str, str]:
+        """What the user's shell and command line give a daemon; secrets are not told."""
+        return {}
 
     def use_upstream(self, kind: UpstreamKind) -> None:
         """Have later starts call that upstream; raises UsageError where it cannot be."""

@@ -4,6 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pydantic import computed_field
+
+from memconform.errors import ExitCode
 from memconform.runs.results import QuestionResult, Record
 from memconform.runs.store import read_questions
 
@@ -39,11 +42,19 @@ class Agreement(Record):
     differences: list[Difference]
     """The first few."""
 
+    @computed_field  # type: ignore[prop-decorator] # pydantic's own way to write it
     @property
     def complete(self) -> bool:
         """Whether every question was compared, and all is equal."""
+        return self.exit_code is ExitCode.OK
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What it comes to where agreement is demanded."""
         answers = self.compared if self.answers_equal is None else self.answers_equal
-        return 0 < self.questions == self.compared == self.rankings_equal == answers
+        if self.rankings_equal < self.compared or answers < self.compared:
+            return ExitCode.FAILED
+        return ExitCode.OK if 0 < self.compared == self.questions else ExitCode.INCONCLUSIVE
 
 
 @dataclass(slots=True)
@@ -104,11 +115,19 @@ def _add(
             tally.note(first.id, name, difference)
     tally.rankings_equal += not any(rankings)
     if answers:
-        others = [result.answer != first.answer for result in row[1:]]
-        for name, result, differs in zip(names[1:], row[1:], others, strict=True):
-            if differs:
-                tally.note(first.id, name, f"answers {result.answer!r}, not {first.answer!r}")
+        others = [_answer_difference(first, result) for result in row[1:]]
+        for name, difference in zip(names[1:], others, strict=True):
+            if difference:
+                tally.note(first.id, name, difference)
         tally.answers_equal += not any(others)
+
+
+def _answer_difference(one: QuestionResult, other: QuestionResult) -> str:
+    """How two answers differ, their citations included; empty where they do not."""
+    if other.answer != one.answer:
+        return f"answers {other.answer!r}, not {one.answer!r}"
+    cited, others = ([c.chunk_id for c in result.citations] for result in (one, other))
+    return "" if cited == others else f"cites {others}, not {cited}"
 
 
 def _ranking_difference(tally: _Tally, one: QuestionResult, other: QuestionResult) -> str:
@@ -119,6 +138,8 @@ def _ranking_difference(tally: _Tally, one: QuestionResult, other: QuestionResul
     for rank, (a, b) in enumerate(pairs, 1):
         if a.path != b.path:
             return f"{b.path} at rank {rank}, not {a.path}"
+        if a.chunk_id != b.chunk_id:
+            return f"chunk {b.chunk_id} at rank {rank}, not {a.chunk_id}"
     gap, rank = max(
         ((abs(a.score - b.score), rank) for rank, (a, b) in enumerate(pairs, 1)), default=(0.0, 0)
     )

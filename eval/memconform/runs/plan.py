@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from memconform.client.timing import Timeouts
 from memconform.contract.wire import CONTRACT_VERSION, Mode
@@ -70,6 +70,8 @@ class Settings(BaseModel):
     seeding: str | None
     """Where the brain's documents come from: `reference`, a corpus's digest, or what was there."""
     upstream: UpstreamKind = "own"
+    variables: dict[str, str] = Field(default_factory=dict)
+    """What the user's shell and `--env` gave the daemon, secrets masked: they may choose models."""
     build_hash: str | None = None
     contract: str = CONTRACT_VERSION
 

@@ -75,9 +75,10 @@ async def fill_brain(plan: Plan, runner: SdkRunner, client: ContractClient) -> S
 
 async def prove_claims(client: ContractClient, plan: Plan, runner: SdkRunner, query: str) -> None:
     """Raises DaemonError where a mode that the SDK claims, or the run wants, is not served."""
-    claimed = runner.modes or ()
-    wanted = plan.settings.mode
-    for mode in (*claimed, *((wanted,) if claimed and wanted not in claimed else ())):
+    claimed = runner.modes
+    if claimed is None:
+        return
+    for mode in dict.fromkeys((*claimed, plan.settings.mode)):
         settings = Retrieval(brain=plan.settings.brain, mode=mode, top_k=1)
         try:
             answer, _ = await client.search(

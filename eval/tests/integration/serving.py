@@ -47,16 +47,17 @@ class Served:
 
 
 @asynccontextmanager
-async def served(sdk: str, folder: Path) -> AsyncIterator[Served]:
-    """The daemon, pointed at an upstream; it reads the settings of this process's environment."""
+async def served(sdk: str, folder: Path, **variables: str) -> AsyncIterator[Served]:
+    """The daemon, pointed at an upstream, with some of its variables set otherwise."""
     runner = find_runner(sdk, CHECKOUT)
     runner.use_upstream("scripted")
+    runner.use_variables({"JB_UPSTREAM_TIMEOUT": str(TIMEOUT_S), **variables})
     await runner.build(lambda _: None)
-    async with scripted_upstream(folder / "upstream", "upstream-test") as address:
-        launch = Launch(run_id=f"test-{sdk}", folder=folder, upstream=address)
+    async with scripted_upstream(folder / "upstream", "upstream-test") as called:
+        launch = Launch(run_id=f"test-{sdk}", folder=folder, upstream=called.base_url)
         async with (
             runner.serve(launch) as daemon,
             httpx.AsyncClient(base_url=daemon.base_url, trust_env=False, timeout=20) as http,
-            httpx.AsyncClient(base_url=address, trust_env=False) as upstream,
+            httpx.AsyncClient(base_url=called.base_url, trust_env=False) as upstream,
         ):
             yield Served(http, upstream)

@@ -251,7 +251,7 @@ def test_an_sdk_that_cannot_run_here_is_skipped_with_a_word(
     _known(
         workspace,
         absent='requires = ["no-such-tool"]',
-        broken='[build]\ncommand = ["false"]\ninputs = ["sdk.toml"]',
+        homeless='[build]\ncommand = ["sh", "-c", "exit 69"]\ninputs = ["sdk.toml"]',
     )
     ended = memconform(
         "run", "--sdk", "all", "--dataset", "smoke", "--scorer", "exact", "--mode", "bm25",
@@ -259,10 +259,53 @@ def test_an_sdk_that_cannot_run_here_is_skipped_with_a_word(
     )  # fmt: skip
     assert ended.code == 0, ended.err
     assert "absent skipped: toolchain_missing: absent needs 'no-such-tool'" in ended.err
-    assert "broken skipped: build_failed" in ended.err
+    assert "homeless skipped: build_unavailable" in ended.err
     report = json.loads((workspace / "report.json").read_text())
-    assert [skipped["sdk"] for skipped in report["skipped"]] == ["absent", "broken"]
+    assert [skipped["sdk"] for skipped in report["skipped"]] == ["absent", "homeless"]
     assert len(report["runs"]) == len(runnable())
+
+
+def test_an_sdk_that_does_not_build_is_a_failure_and_no_absence(
+    memconform: Callable[..., Ended], workspace: Path
+) -> None:
+    _known(workspace, broken='[build]\ncommand = ["false"]\ninputs = ["sdk.toml"]')
+    ended = memconform(
+        *("run", "--sdk", "all", "--dataset", "smoke", "--scorer", "exact", "--limit", "3"),
+        *("--mode", "bm25", "--seed-reference-brain", "--scenario", "search-retrieve-only"),
+        "--quiet",
+    )
+    assert ended.code == 3
+    assert "broken skipped: build_failed" in ended.err
+    assert "p50 ms" not in ended.err
+    assert len(ended.out.splitlines()) == len(runnable()) + (len(runnable()) > 1)
+
+
+def test_agreement_can_be_demanded(memconform: Callable[..., Ended], workspace: Path) -> None:
+    flags = (
+        *("run", "--dataset", "smoke", "--scorer", "exact", "--mode", "bm25", "--limit", "5"),
+        *("--seed-reference-brain", "--scenario", "search-retrieve-only", "--require-agreement"),
+    )
+    py, minimal = CHECKOUT / "sdks" / "py", CHECKOUT / "sdks" / "examples" / "minimal"
+    assert memconform(*flags, "--sdk", py, "--sdk", minimal).code == 0
+    assert memconform(*flags, "--sdk", py).code == 5
+    backwards = workspace / "backwards"
+    backwards.mkdir()
+    source = (minimal / "memory.py").read_text()
+    (backwards / "memory.py").write_text(source.replace("SELECT -bm25", "SELECT -2 * bm25"))
+    manifest = (minimal / "sdk.toml").read_text().replace("minimal", "backwards")
+    (backwards / "sdk.toml").write_text(manifest)
+    ended = memconform(*flags, "--sdk", py, "--sdk", backwards)
+    assert (ended.code, "backwards score" in ended.err) == (1, True)
+    assert memconform(*(f for f in flags if f != "--require-agreement"), "--sdk", py).code == 0
+
+
+def test_one_sdk_twice_is_refused(memconform: Callable[..., Ended], workspace: Path) -> None:
+    py = str(CHECKOUT / "sdks" / "py")
+    flags = ("--dataset", "smoke", "--scorer", "exact", "--seed-reference-brain")
+    ended = memconform("run", "--sdk", "py", "--sdk", py, *flags)
+    assert (ended.code, "one_name_twice" in ended.err) == (2, True)
+    (workspace / "memconform.toml").write_text(f'[sdks]\nmine = "{py}/sdk.toml"\n')
+    assert memconform("run", "--sdk", "all", *flags).code == 2
 
 
 def test_no_skip_makes_a_missing_sdk_a_failure(

@@ -17,13 +17,6 @@ _KILN = "The kiln holds forty bowls."
 _PROVIDERS = ("openai", "anthropic", "ollama")
 
 
-@pytest.fixture(autouse=True)
-def _settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("JB_LLM_PROVIDER", "JB_EMBED_PROVIDER", "JB_RERANK_PROVIDER"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("JB_UPSTREAM_TIMEOUT", str(TIMEOUT_S))
-
-
 def _document(path: str, text: str) -> dict[str, Any]:
     encoded = base64.b64encode(text.encode()).decode()
     return {"path": path, "contentType": "text/plain", "contentBase64": encoded}
@@ -44,13 +37,10 @@ def _chat(**reply: object) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("provider", _PROVIDERS)
-async def test_the_same_is_sent_by_every_sdk(
-    sdk: str, provider: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JB_LLM_PROVIDER", provider)
-    if provider == "ollama":
-        monkeypatch.setenv("JB_EMBED_PROVIDER", "ollama")
-    async with served(sdk, tmp_path) as server:
+async def test_the_same_is_sent_by_every_sdk(sdk: str, provider: str, tmp_path: Path) -> None:
+    embed = "ollama" if provider == "ollama" else "openai"
+    variables = {"JB_LLM_PROVIDER": provider, "JB_EMBED_PROVIDER": embed}
+    async with served(sdk, tmp_path, **variables) as server:
         await _fill(server)
         assert [r["body"] for r in await server.requests("embeddings")] == [
             {"model": "fh256-1", "input": [text], "encoding_format": "float"}
@@ -131,10 +121,8 @@ _FAULTS: dict[str, tuple[dict[str, Any], str, int]] = {
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 async def test_no_fault_of_the_upstream_becomes_an_answer(
-    sdk: str, provider: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sdk: str, provider: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("JB_LLM_PROVIDER", provider)
-
     async def put(server: Served, name: str, code: str, deltas: int) -> None:
         started = time.monotonic()
         events = await server.ask(f"Who lights the lamp? ({name})")
@@ -150,7 +138,7 @@ async def test_no_fault_of_the_upstream_becomes_an_answer(
         assert error["message"], name
         assert took < TIMEOUT_S + 1, name
 
-    async with served(sdk, tmp_path) as server:
+    async with served(sdk, tmp_path, JB_LLM_PROVIDER=provider) as server:
         await _fill(server)
         rules = ({**rule, "contains": f"({name})"} for name, (rule, _, _) in _FAULTS.items())
         await server.script(*rules)
@@ -277,11 +265,8 @@ async def test_sixty_four_chunks_are_one_call(sdk: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("provider", ["http", "llm"])
-async def test_a_reranker_reorders(
-    sdk: str, provider: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JB_RERANK_PROVIDER", provider)
-    async with served(sdk, tmp_path) as server:
+async def test_a_reranker_reorders(sdk: str, provider: str, tmp_path: Path) -> None:
+    async with served(sdk, tmp_path, JB_RERANK_PROVIDER=provider) as server:
         await _fill(server)
         search = {"query": "lamp", "mode": "hybrid", "topK": 2}
         before = (await server.daemon.post("/v1/brains/b/search", json=search)).json()
@@ -318,11 +303,8 @@ async def test_a_reranker_reorders(
             assert not body.get("stream")
 
 
-async def test_a_failing_model_reranker_is_no_ranking(
-    sdk: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JB_RERANK_PROVIDER", "llm")
-    async with served(sdk, tmp_path) as server:
+async def test_a_failing_model_reranker_is_no_ranking(sdk: str, tmp_path: Path) -> None:
+    async with served(sdk, tmp_path, JB_RERANK_PROVIDER="llm") as server:
         await _fill(server)
         for reply in ('{"scores": [1]}', "I cannot say.", ""):
             await server.script(_chat(text=reply))

@@ -3,6 +3,7 @@
 import json
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import anthropic
 import httpx
 import openai
+import psutil
 import pytest
 
 from tests.conftest import CHECKOUT, PROGRAM, Ended
@@ -75,10 +77,95 @@ def test_without_a_variable_of_theirs_there_are_no_real_services(
 
 
 def test_a_fake_does_not_stand_in_for_a_real_service(memconform: Call) -> None:
-    ended = memconform("run", *_PY, *_SMOKE, "--upstream", "real", "--mode", "bm25")
+    # The canary key is all that the shell has: no provider is chosen, and none is made up.
+    ended = memconform("run", *_PY, *_SMOKE, "--upstream", "real")
     assert ended.code == 3
-    assert "0 correct" not in ended.err
-    assert "is to serve mode hybrid" in ended.err or "is to serve mode auto" in ended.err
+    assert "no reader" in ended.err
+
+
+_ELSEWHERE = {
+    "JB_LLM_PROVIDER": "openai",
+    "JB_LLM_MODEL": "m",
+    "JB_RERANK_PROVIDER": "http",
+    "JB_RERANK_URL": "http://127.0.0.1:9/rerank",
+    "OPENAI_BASE_URL": "http://127.0.0.1:9/v1",
+    "JB_EMBED_PROVIDER": "none",
+}
+
+
+@pytest.mark.parametrize("kind", ["own", "scripted"])
+def test_services_of_the_shell_are_not_called_unless_they_are_asked_for(
+    memconform: Call, environment: dict[str, str], kind: str
+) -> None:
+    environment |= _ELSEWHERE
+    ended = memconform("run", *_PY, *_SMOKE, "--upstream", kind)
+    assert ended.code == 0, ended.err
+    assert ended.result["provenance"]["settings"]["variables"] == {}
+    assert ended.result["served_modes"] == {"hybrid": 4}
+
+
+def test_variables_of_the_command_line_go_first_and_are_put_down(memconform: Call) -> None:
+    ended = memconform(
+        *("run", *_PY, *_SMOKE, "--scenario", "search-retrieve-only", "--mode", "bm25"),
+        *("--env", "JB_EMBED_PROVIDER=none", "--env", f"MY_API_KEY={_KEY}", "--allow-fallback"),
+        *("--env", "JB_RERANK_URL=http://user:pass-word@host/"),
+    )
+    assert ended.code == 0, ended.err
+    assert ended.result["provenance"]["settings"]["variables"] == {
+        "JB_EMBED_PROVIDER": "none",
+        "JB_RERANK_URL": "http://(hidden)@host/",
+        "MY_API_KEY": "(hidden)",
+    }
+    assert ended.result["seeded"]["vectors"] == 0
+    for path in (ended.folder / "results").rglob("*"):
+        if path.is_file():
+            assert _KEY.encode() not in path.read_bytes(), path
+            assert b"pass-word" not in path.read_bytes(), path
+
+
+@pytest.mark.parametrize("text", ["X", "=x", "A B=x", "1=x"])
+def test_what_is_no_variable_is_refused(memconform: Call, text: str) -> None:
+    ended = memconform("run", *_PY, *_SMOKE, "--env", text)
+    assert (ended.code, "bad_env" in ended.err) == (2, True)
+
+
+def test_a_run_with_another_model_is_not_gone_on_with(memconform: Call, workspace: Path) -> None:
+    flags = ("run", *_PY, *_SMOKE, "--quiet")
+    assert memconform(*flags, "--env", "JB_LLM_MODEL=one").code == 0
+    [run] = (workspace / "results" / "runs").iterdir()
+    resumed = memconform(*flags, "--env", "JB_LLM_MODEL=two", "--resume", run.name)
+    assert (resumed.code, "resume_mismatch" in resumed.err) == (2, True)
+    assert memconform(*flags, "--env", "JB_LLM_MODEL=one", "--resume", run.name).code == 0
+
+
+def test_an_upstream_that_dies_ends_the_run_and_is_named(
+    environment: dict[str, str], workspace: Path
+) -> None:
+    with subprocess.Popen(
+        [PROGRAM, "run", *_PY, *_SMOKE[:-2], "--upstream", "scripted", "--repeat", "100"],
+        cwd=workspace,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            journal = None
+            while journal is None or '"judgement"' not in journal.read_text():
+                time.sleep(0.02)
+                journal = next(workspace.glob("results/runs/*/journal.jsonl"), None)
+            for child in psutil.Process(process.pid).children(recursive=True):
+                if "memconform.upstream" in child.cmdline() and "-S" not in child.cmdline():
+                    child.kill()
+            _, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 3
+    assert "its upstream ended, killed by SIGKILL" in err
+    [path] = workspace.glob("results/runs/*/result.json")
+    counts = json.loads(path.read_text())["counts"]
+    assert (counts["incorrect"], counts["abstained"]) == (0, 0)
+    assert counts["not_run"] > 0
 
 
 def test_a_daemon_of_the_user_s_own_has_no_upstream(memconform: Call) -> None:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from memconform.errors import ExitCode
 from memconform.parity.agreement import Agreement, compare
-from memconform.runs.results import QuestionResult, RankedChunk, Record
+from memconform.runs.results import CitedChunk, QuestionResult, RankedChunk, Record
 from memconform.runs.store import read_questions, write_result
 from memconform.scoring.verdicts import Verdict
 
@@ -16,10 +17,15 @@ class _Head(Record):
 
 
 def _question(
-    id_: str, *hits: tuple[str, float], answer: str = "yes", verdict: Verdict = Verdict.CORRECT
+    id_: str,
+    *hits: tuple[str, float],
+    answer: str = "yes",
+    verdict: Verdict = Verdict.CORRECT,
+    ordinal: int = 0,
+    cites: str = "a#0",
 ) -> QuestionResult:
     ranking = [
-        RankedChunk(chunk_id=f"{path}#0", document_id=path, path=path, score=score)
+        RankedChunk(chunk_id=f"{path}#{ordinal}", document_id=path, path=path, score=score)
         for path, score in hits
     ]
     return QuestionResult(
@@ -32,7 +38,7 @@ def _question(
         answer=answer,
         latency_ms=1.0,
         timings=None,
-        citations=[],
+        citations=[CitedChunk(chunk_id=cites, path="a", score=1.0)],
         ranking=ranking,
         trace=None,
         error=None,
@@ -95,10 +101,23 @@ def test_another_answer_is_named_where_answers_count(tmp_path: Path) -> None:
     assert found.differences[0].detail == "answers 'no', not 'yes'"
 
 
+def test_other_chunks_of_the_same_documents_are_no_agreement(tmp_path: Path) -> None:
+    found = _compare(tmp_path, [_question("q", *_AB)], [_question("q", *_AB, ordinal=1)])
+    assert (found.rankings_equal, found.exit_code) == (0, ExitCode.FAILED)
+    assert found.differences[0].detail == "chunk a#1 at rank 1, not a#0"
+
+
+def test_other_citations_are_no_agreement(tmp_path: Path) -> None:
+    runs = [_question("q", *_AB)], [_question("q", *_AB, cites="b#0")]
+    found = _compare(tmp_path, *runs, answers=True)
+    assert (found.answers_equal, found.exit_code) == (0, ExitCode.FAILED)
+
+
 def test_what_one_side_has_not_measured_is_no_agreement(tmp_path: Path) -> None:
     failed = _question("q", verdict=Verdict.TIMEOUT)
     found = _compare(tmp_path, [_question("q", *_AB)], [failed])
     assert (found.questions, found.compared, found.rankings_equal) == (1, 0, 0)
+    assert found.exit_code is ExitCode.INCONCLUSIVE
     assert not found.complete
     assert not _compare(tmp_path, [failed], [failed]).complete
 
