@@ -11,7 +11,9 @@ from memconform.contract.wire import Mode, Response
 class AskRequest(Retrieval):
     question: str = Field(min_length=1)
     top_k: int = Field(default=5, ge=1, le=1_000)
-    reader_mode: Literal["basic", "augmented"] | None = None
+    reader_mode: Literal["basic", "augmented"] | None = Field(
+        default=None, json_schema_extra={"default": "basic"}
+    )
     model: str | None = None
 
 
@@ -29,7 +31,8 @@ class AnswerDelta(Response):
 class Citation(Response):
     chunk_id: str
     path: str
-    title: str | None = None
+    title: str
+    """The chunk's, or else the path."""
     score: float
 
 

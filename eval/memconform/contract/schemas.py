@@ -11,6 +11,7 @@ from memconform.contract.core import (
     Brain,
     Brains,
     CreateBrain,
+    Filters,
     Health,
     IngestBatch,
     Ingested,
@@ -18,6 +19,7 @@ from memconform.contract.core import (
     IngestFile,
     SearchRequest,
     SearchResponse,
+    Tuning,
     Version,
 )
 from memconform.contract.problem import MEDIA_TYPE, Problem
@@ -88,6 +90,8 @@ def openapi() -> JsonObject:
         wanted += [(m, "validation") for m in (route.request, route.answer) if m is not None]
     wanted += [(model, "validation") for model in EVENTS.values()]
     _, definitions = models_json_schema(wanted, ref_template="#/components/schemas/{model}")
+    for model in _requests():
+        _let_be_null(definitions["$defs"][model.__name__])
     paths: JsonObject = {}
     for route in ROUTES:
         paths.setdefault(route.path, {})[route.method] = _operation(route)
@@ -103,6 +107,20 @@ def openapi() -> JsonObject:
         "paths": paths,
         "components": {"schemas": definitions["$defs"]},
     }
+
+
+def _requests() -> list[type[BaseModel]]:
+    """The request bodies, and what is part of them."""
+    return [*(r.request for r in ROUTES if r.request is not None), Filters, Tuning]
+
+
+def _let_be_null(schema: JsonObject) -> None:
+    """A key that may be left out may be null, which means the same (wire.types)."""
+    required = schema.get("required", [])
+    for name, value in schema["properties"].items():
+        if name not in required and {"type": "null"} not in value.get("anyOf", ()):
+            kept = {key: value.pop(key) for key in ("default", "title") if key in value}
+            schema["properties"][name] = {"anyOf": [value, {"type": "null"}], **kept}
 
 
 def _operation(route: Route) -> JsonObject:

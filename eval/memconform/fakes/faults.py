@@ -144,7 +144,7 @@ EVENT_FAULTS: dict[str, Callable[[list[Event]], list[Event]]] = {
     "answer_mismatch": lambda events: [*events[:-1], ("done", {"ok": True, "answer": "other"})],
     "foreign_citation": lambda events: [
         *events[:-1],
-        ("citation", {"chunkId": "elsewhere#0", "path": "elsewhere", "score": 1.0}),
+        ("citation", {"chunkId": "elsewhere#0", "path": "elsewhere", "title": "T", "score": 1.0}),
         events[-1],
     ],
 }

@@ -218,7 +218,7 @@ def _events(found: dict[str, Any], top_k: int) -> list[Event]:
     answer = chunks[0]["text"] if chunks else "No information available."
     deltas = [("answer_delta", {"text": word}) for word in re.findall(r"[^ ]+ *", answer)]
     cited = [
-        ("citation", {key: chunk[key] for key in ("chunkId", "path", "score")})
+        ("citation", {key: chunk[key] for key in ("chunkId", "path", "score")} | {"title": "T"})
         for chunk in chunks[:1]
     ]
     return [("retrieve", retrieve), *deltas, *cited, ("done", {"ok": True, "answer": answer})]

@@ -113,7 +113,12 @@ class OpenAI:
         }
 
     def problem(self, status: int, message: str) -> Body:
-        kind = "rate_limit_error" if status == 429 else "server_error"
+        kinds = {
+            400: "invalid_request_error",
+            401: "authentication_error",
+            429: "rate_limit_error",
+        }
+        kind = kinds.get(status, "server_error")
         return {"error": {"message": message, "type": kind, "param": None, "code": None}}
 
 

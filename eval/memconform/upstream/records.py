@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from memconform.upstream.script import Kind
 
-Outcome = Literal["open", "answered", "client_gone", "refused"]
+Outcome = Literal["open", "answered", "broken", "client_gone", "refused"]
+"""`broken` is what a script's fault has made of an answer."""
 
 _KEPT = 10_000
 _SECRET = ("authorization", "x-api-key", "api-key")

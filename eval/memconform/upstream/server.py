@@ -86,11 +86,11 @@ class Upstream:
     async def _taken(self, kind: Kind, request: Request) -> tuple[Recorded, Reply]:
         """The request on record, and the reply that the script has for it."""
         try:
-            body = json.loads(await request.body())
-        except ValueError as error:
+            body = json.loads(await request.body(), parse_constant=_refuse_constant)
+        except (ValueError, RecursionError) as error:
             raise BadRequestError(f"no JSON: {error}") from error
-        if not isinstance(body, dict):
-            raise BadRequestError("a JSON object is wanted")
+        if not isinstance(body, dict) or not isinstance(body.get("stream_options") or {}, dict):
+            raise BadRequestError("a JSON object is wanted, and stream_options be one too")
         recorded = self._records.add(kind, request.url.path, request.headers, body)
         reply = self._playing.reply(kind, json.dumps(body, ensure_ascii=False))
         return recorded, reply
@@ -167,6 +167,10 @@ class _Chat:
                 return
 
 
+def _refuse_constant(name: str) -> None:
+    raise BadRequestError(f"{name} is no JSON")
+
+
 def _refused(dialect: Dialect, error: BadRequestError, recorded: Recorded | None) -> Response:
     if recorded is not None:
         recorded.outcome = "refused"
@@ -192,7 +196,10 @@ async def _begun(
         except asyncio.CancelledError:
             recorded.outcome = "client_gone"
             raise
-        recorded.outcome = "answered"
+        except _CutError:
+            recorded.outcome = "broken"
+            raise
+        recorded.outcome = "broken" if reply.fault else "answered"
 
     return StreamingResponse(
         followed(), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
@@ -209,7 +216,7 @@ async def _whole(
     except _ClientGoneError:
         recorded.outcome = "client_gone"
         return Response(status_code=499)
-    recorded.outcome = "answered"
+    recorded.outcome = "broken" if reply.fault else "answered"
     status = 500 if reply.fault == "error" and reply.status == 200 else reply.status
     headers = {} if reply.retry_after is None else {"Retry-After": f"{reply.retry_after:g}"}
     if status != 200:

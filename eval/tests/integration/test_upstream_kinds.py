@@ -275,6 +275,10 @@ def test_the_control_takes_another_script_and_refuses_a_bad_one(
         assert http.post("/v1/chat/completions", json=body).status_code == 200
         assert http.put("/_control/script", json={"rules": 7}).status_code == 400
         assert http.post("/v1/chat/completions", content=b"{").status_code == 400
+        assert http.post("/v1/chat/completions", content=b"[" * 100_000).status_code == 400
+        assert http.post("/v1/chat/completions", content=b'{"x": NaN}').status_code == 400
+        odd = body | {"stream": True, "stream_options": 5}
+        assert http.post("/v1/chat/completions", json=odd).status_code == 400
         assert http.post("/v1/embeddings", json={"input": []}).status_code == 400
         assert http.post("/v1/messages", json=body).status_code == 400
         kept = http.get("/_control/requests").json()["requests"]
