@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.integration.serving import TIMEOUT_S, Served, served
@@ -193,6 +194,35 @@ async def test_a_client_that_leaves_ends_the_upstream_s_request(sdk: str, tmp_pa
                 break
             await asyncio.sleep(0.05)
     assert request["outcome"] == "client_gone"
+
+
+async def test_a_client_that_leaves_during_retrieval_ends_the_upstream_s_request(
+    sdk: str, tmp_path: Path
+) -> None:
+    async with served(sdk, tmp_path, JB_UPSTREAM_TIMEOUT="20") as server:
+        await _fill(server)
+        await server.script({"kind": "embeddings", "reply": {"fault": "hang"}})
+        with pytest.raises(httpx.ReadTimeout):
+            await server.daemon.post("/v1/brains/b/ask", json={"question": "lamp?"}, timeout=0.3)
+        for _ in range(40):
+            [request] = await server.requests("embeddings")
+            if request["outcome"] != "open":
+                break
+            await asyncio.sleep(0.05)
+    assert request["outcome"] == "client_gone"
+
+
+@pytest.mark.parametrize(("key", "sent"), [("", None), ("sk-rerank", "Bearer ***")])
+async def test_a_reranker_gets_the_key_that_is_its_own(
+    sdk: str, key: str, sent: str | None, tmp_path: Path
+) -> None:
+    async with served(sdk, tmp_path, JB_RERANK_API_KEY=key) as server:
+        await _fill(server)
+        await server.script()
+        search = {"query": "lamp", "mode": "hybrid-rerank"}
+        assert (await server.daemon.post("/v1/brains/b/search", json=search)).status_code == 200
+        [request] = await server.requests("rerank")
+        assert request["headers"].get("authorization") == sent
 
 
 def _plain_faults(kind: str) -> list[tuple[str, dict[str, Any], int]]:

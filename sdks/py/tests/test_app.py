@@ -61,6 +61,8 @@ def test_health_and_version(http: TestClient) -> None:
         ("POST", "/v1/brains/b/search", {"query": "x", "topK": True}, 400),
         ("POST", "/v1/brains/b/search", {"query": "x", "mode": "magic"}, 400),
         ("POST", "/v1/brains/b/search", {"query": "x", "questionDate": "yesterday"}, 400),
+        ("POST", "/v1/brains/b/search", {"query": "x", "filters": {"colour": None}}, 400),
+        ("POST", "/v1/brains/b/search", {"query": "x", "tuning": {"magic": None}}, 400),
         ("POST", "/v1/brains/b/search", {"query": "x", "questionDate": "2026-02-30"}, 400),
         ("POST", "/v1/brains/b/search", {"query": "x", "filters": {"colour": "red"}}, 400),
         ("POST", "/v1/brains/b/search", {"query": "x", "tuning": {"magic": 1}}, 400),
@@ -116,7 +118,14 @@ def test_what_is_no_json_is_refused_under_an_unknown_key_too(http: TestClient) -
 
 @pytest.mark.parametrize(
     ("date", "status"),
-    [("0000-02-29", 200), ("0000-02-30", 400), ("2026-02-28T23:59:59.5+14:00", 200)],
+    [
+        ("0000-02-29", 200),
+        ("0000-02-30", 400),
+        ("2026-02-28T23:59:59.5+14:00", 200),
+        ("2026-02-28T23:59:60Z", 400),
+        ("2026-02-28T23:59:59-00:60", 400),
+        ("2026-02-30T23:59:59Z", 400),
+    ],
 )
 def test_dates_are_those_of_rfc_3339(http: TestClient, date: str, status: int) -> None:
     body = {"query": "x", "questionDate": date}

@@ -1,24 +1,27 @@
 """Providers by environment: what is refused at the start, and how an upstream's failures end."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
+from memoryd import answering
 from memoryd.app import create_app
 from memoryd.brains import BrainStore, NewDocument
 from memoryd.chat import Prompt, Usage
 from memoryd.config import Config
-from memoryd.embedding import FeatureHash, Vector, unit
+from memoryd.embedding import FeatureHash, RemoteEmbedder, Vector, unit
 from memoryd.index import Index, IndexedDocument
 from memoryd.models import Ask, Retrieval
 from memoryd.providers import ConfigError, Providers, providers
 from memoryd.reader import Closing, ModelReader
-from memoryd.search import Retriever
+from memoryd.search import Found, Retriever
 from memoryd.upstream import Patience, UpstreamError
 
 
@@ -173,9 +176,88 @@ def test_a_brain_whose_embedder_is_away_opens_once_it_is_back(tmp_path: Path) ->
     embedder = Away()
     embedder.away = True
     store = BrainStore(tmp_path, embedder)
-    store.open_all()
     with pytest.raises(UpstreamError):
         store.get("b")
     embedder.away = False
     assert store.get("b").counts().vectors == 1
     store.close()
+
+
+class _Client:
+    """Stands for a vendor's client whose service has one vector for every text."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.embeddings = self
+
+    async def create(self, *, input: list[str], **_: object) -> object:  # noqa: A002 - the vendor's
+        self.calls += 1
+        item = SimpleNamespace(index=0, embedding=[3.0, 4.0])
+        return SimpleNamespace(data=[item] * len(input))
+
+
+def test_brains_whose_vectors_a_service_makes_are_opened_by_their_first_request(
+    tmp_path: Path,
+) -> None:
+    without = BrainStore(tmp_path, None)
+    without.create("b", None).ingest([NewDocument("a.md", b"zebra", {})])
+    without.close()
+    client = _Client()
+    embedder = RemoteEmbedder("openai/m@1", client, "m", Patience("openai", 1))
+    with TestClient(create_app(Config(tmp_path, Providers(embedder=embedder)))) as http:
+        assert http.get("/healthz").is_success
+        assert client.calls == 0
+        assert http.get("/v1/brains/b").json()["vectors"] == 1
+        assert client.calls == 1
+
+
+def test_a_brain_that_waits_for_a_service_keeps_no_other_waiting(tmp_path: Path) -> None:
+    release = threading.Event()
+
+    class Slow(FeatureHash):
+        def embed(self, texts: Sequence[str]) -> list[Vector]:
+            if "slow" in texts:
+                release.wait(10)
+            return super().embed(texts)
+
+    without = BrainStore(tmp_path, None)
+    for brain, text in (("a", b"slow"), ("b", b"zebra")):
+        without.create(brain, None).ingest([NewDocument("x.md", text, {})])
+    without.close()
+    store = BrainStore(tmp_path, Slow())
+    opening = threading.Thread(target=store.get, args=("a",))
+    opening.start()
+    assert store.get("b").counts().vectors == 1
+    assert opening.is_alive()
+    release.set()
+    opening.join(10)
+    store.close()
+
+
+def test_another_address_is_another_embedder() -> None:
+    base = {"JB_EMBED_PROVIDER": "ollama", "JB_EMBED_MODEL": "m"}
+    names = set()
+    for host in ("one:1", "two:1"):
+        embedder = providers(base | {"OLLAMA_HOST": host}).embedder
+        assert embedder is not None
+        names.add(embedder.name)
+    assert len(names) == 2
+
+
+async def test_what_a_reader_does_unforeseen_ends_the_stream_well() -> None:
+    class Broken:
+        async def read(
+            self, ask: Ask, chunks: Sequence[dict[str, Any]]
+        ) -> AsyncIterator[str | Closing]:
+            del ask, chunks
+            yield "a"
+            raise RecursionError
+
+    found = Found([], {"effectiveMode": "bm25"})
+    sent = [e async for e in answering.events(Broken(), Ask(question="x"), found)]
+    assert [event.split(b"\n")[0] for event in sent[1:]] == [
+        b"event: answer_delta",
+        b"event: error",
+        b"event: done",
+    ]
+    assert b'"ok": false' in sent[-1]

@@ -45,8 +45,14 @@ test("a key in the environment selects no provider", () => {
 
 test("the embedder's name is what its index is known by", () => {
   const model = { JB_EMBED_MODEL: "m", OPENAI_API_KEY: "k" };
-  const names = ["fake", "openai", "ollama"].map(
-    (provider) => settingsFrom({ ...model, JB_EMBED_PROVIDER: provider }).embedder?.name,
-  );
-  assert.deepEqual(names, ["fh256-1", "openai/m", "ollama/m"]);
+  const names = [
+    { JB_EMBED_PROVIDER: "openai" },
+    { JB_EMBED_PROVIDER: "openai", OPENAI_BASE_URL: "http://other/v1" },
+    { JB_EMBED_PROVIDER: "openai", JB_EMBED_MODEL: "n" },
+    { JB_EMBED_PROVIDER: "ollama" },
+    { JB_EMBED_PROVIDER: "fake" },
+  ].map((variables) => settingsFrom({ ...model, ...variables }).embedder?.name);
+  assert.match(names[0] ?? "", /^openai\/m@[0-9a-f]{12}$/);
+  assert.equal(names.at(-1), "fh256-1");
+  assert.equal(new Set(names).size, names.length);
 });

@@ -2,6 +2,7 @@ package embed
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
@@ -20,23 +21,24 @@ const callLimit = 64
 // OpenAI embeds by the embeddings API, which Ollama serves too.
 type OpenAI struct {
 	service    upstream.Service
-	provider   string
+	name       string
 	model      string
 	embeddings openai.EmbeddingService
 }
 
-// NewOpenAI takes the client's own address where baseURL is empty; provider is the first half of
-// the embedder's name.
+// NewOpenAI takes the client's own address where baseURL is empty. The embedder's name is made of
+// all that its vectors depend on; of the address a digest, for it may hold a password.
 func NewOpenAI(service upstream.Service, baseURL, provider, model string) *OpenAI {
+	address := sha256.Sum256([]byte(baseURL))
 	return &OpenAI{
 		service:    service,
-		provider:   provider,
+		name:       fmt.Sprintf("%s/%s@%x", provider, model, address[:6]),
 		model:      model,
 		embeddings: openai.NewEmbeddingService(upstream.OpenAIOptions(service.Key, baseURL)...),
 	}
 }
 
-func (o *OpenAI) Name() string { return o.provider + "/" + o.model }
+func (o *OpenAI) Name() string { return o.name }
 
 func (o *OpenAI) Embed(ctx context.Context, texts []string) ([]Vector, error) {
 	vectors := make([]Vector, 0, len(texts))

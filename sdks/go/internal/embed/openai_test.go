@@ -55,8 +55,21 @@ func TestOneCallEmbedsUpTo64Texts(t *testing.T) {
 	if !slices.Equal(vectors[0], Vector{1, 0}) {
 		t.Errorf("vectors are scaled to length 1: %v", vectors[0])
 	}
-	if embedder.Name() != "openai/some-model" {
-		t.Errorf("Name() = %s", embedder.Name())
+}
+
+func TestTheNameHoldsAllThatVectorsDependOn(t *testing.T) {
+	base := NewOpenAI(upstream.Service{}, "http://one/v1", "openai", "m").Name()
+	if !strings.HasPrefix(base, "openai/m@") {
+		t.Errorf("Name() = %s", base)
+	}
+	for _, other := range []*OpenAI{
+		NewOpenAI(upstream.Service{}, "http://two/v1", "openai", "m"),
+		NewOpenAI(upstream.Service{}, "http://one/v1", "openai", "n"),
+		NewOpenAI(upstream.Service{}, "http://one/v1", "ollama", "m"),
+	} {
+		if other.Name() == base {
+			t.Errorf("%s is the name of two embedders", base)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 """The `ask` stream: retrieval, the reader's answer, its citations, the end."""
 
 import json
+import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -9,6 +10,8 @@ from memoryd.models import Ask
 from memoryd.reader import Closing, Reader
 from memoryd.search import Found
 from memoryd.upstream import UpstreamError
+
+_log = logging.getLogger("memoryd")
 
 
 def event(name: str, data: dict[str, Any]) -> bytes:
@@ -39,6 +42,12 @@ async def events(reader: Reader, request: Ask, found: Found) -> AsyncIterator[by
                 yield event("answer_delta", {"text": piece})
     except UpstreamError as error:
         yield event("error", {"code": error.code, "message": error.detail})
+        yield event("done", {"ok": False})
+        return
+    except Exception as error:  # noqa: BLE001 - see below
+        # Whatever it is, the stream must not look cut.
+        _log.exception("an answer failed")
+        yield event("error", {"code": "internal_error", "message": type(error).__name__})
         yield event("done", {"ok": False})
         return
     for index in closing.cited:

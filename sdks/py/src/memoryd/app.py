@@ -1,12 +1,13 @@
 """The HTTP surface: routes of the core and ask profiles, errors as problem+json."""
 
+import asyncio
 import base64
 import binascii
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from anyio import to_thread
 from pydantic import ValidationError
@@ -38,6 +39,8 @@ _DRAIN_LIMIT = 4 * _BODY_LIMIT
 
 
 _THREADS = 256
+
+T = TypeVar("T")
 
 
 def create_app(config: Config) -> Starlette:
@@ -179,7 +182,7 @@ async def ingest_file(request: Request) -> Response:
         _refuse_over_limit([document])
         return brain.ingest([document])
 
-    [stored] = await to_thread.run_sync(ingest)
+    [stored] = await _unless_gone(request, ingest)
     return _json(_stored(stored))
 
 
@@ -195,7 +198,7 @@ async def ingest_batch(request: Request) -> Response:
         _refuse_over_limit(documents)
         return brain.ingest(documents)
 
-    stored = await to_thread.run_sync(ingest)
+    stored = await _unless_gone(request, ingest)
     took = (time.perf_counter() - started) * 1e3
     return _json({"items": [_stored(item) for item in stored], "tookMs": round(took, 3)})
 
@@ -267,7 +270,26 @@ async def ask(request: Request) -> Response:
 
 async def _found(request: Request, brain: Brain, query: str, body: Search | Ask) -> Found:
     retriever: Retriever = request.app.state.retriever
-    return await to_thread.run_sync(retriever.retrieve, brain, query, body.top_k, body)
+    return await _unless_gone(request, lambda: retriever.retrieve(brain, query, body.top_k, body))
+
+
+async def _unless_gone(request: Request, work: Callable[[], T]) -> T:
+    """What `work` gives, in a thread; a client that leaves ends the calls that it makes."""
+
+    async def left() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    working = asyncio.ensure_future(to_thread.run_sync(work, abandon_on_cancel=True))
+    leaving = asyncio.ensure_future(left())
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise Problem("internal_error", "the client has gone")
+        return working.result()
+    finally:
+        working.cancel()
+        leaving.cancel()
 
 
 def _store(request: Request) -> BrainStore:

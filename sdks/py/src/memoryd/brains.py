@@ -2,7 +2,6 @@
 
 import fcntl
 import json
-import logging
 import os
 import re
 import shutil
@@ -18,12 +17,9 @@ from typing import Any, TypeVar
 
 from memoryd import files, frontmatter
 from memoryd.chunking import chunk
-from memoryd.embedding import Embedder
+from memoryd.embedding import Embedder, RemoteEmbedder
 from memoryd.index import Counts, Index, IndexedDocument
 from memoryd.problems import Problem, invalid
-from memoryd.upstream import UpstreamError
-
-_log = logging.getLogger("memoryd")
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _RECONCILE_BATCH = 256
@@ -229,24 +225,24 @@ class BrainStore:
         self._home = home
         self._embedder = embedder
         self._open: dict[str, Brain] = {}
+        self._gates: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
+        """Of `_gates`."""
         for folder in ("brains", "meta", "descriptions", "staging", "index/py"):
             (home / folder).mkdir(parents=True, exist_ok=True)
         files.sweep(home / "staging")
 
     def open_all(self) -> None:
+        """Open what needs no service for it; the others are opened by their first request."""
+        if isinstance(self._embedder, RemoteEmbedder):
+            return
         for brain_id in self.ids():
-            try:
-                self.get(brain_id)
-            except UpstreamError as error:
-                # The brain's next request tries again, and is told the same if it must be.
-                _log.warning("brain %s is not open: %s", brain_id, error.detail)
+            self.get(brain_id)
 
     def close(self) -> None:
-        with self._lock:
-            for brain in self._open.values():
-                brain.close()
-            self._open.clear()
+        for brain in list(self._open.values()):
+            brain.close()
+        self._open.clear()
 
     def ids(self) -> list[str]:
         folders = (self._home / "brains").iterdir()
@@ -255,7 +251,14 @@ class BrainStore:
     def get(self, brain_id: str) -> Brain:
         """Raises Problem: validation_error for a malformed id, not_found for an unknown one."""
         check_id(brain_id)
+        brain = self._open.get(brain_id)
+        return brain or self._opened(brain_id)
+
+    def _opened(self, brain_id: str) -> Brain:
+        # A gate a brain: opening one may wait for a service, and others must not wait with it.
         with self._lock:
+            gate = self._gates.setdefault(brain_id, threading.Lock())
+        with gate:
             brain = self._open.get(brain_id)
             if brain is None:
                 if not (self._home / "brains" / brain_id).is_dir():
@@ -277,9 +280,9 @@ class BrainStore:
 
     def delete(self, brain_id: str) -> None:
         brain = self.get(brain_id)
-        with self._lock:
+        with self._gates[brain_id]:
             brain.delete()
-            del self._open[brain_id]
+            self._open.pop(brain_id, None)
 
 
 def check_id(brain_id: str) -> None:

@@ -38,7 +38,8 @@ class Embedder(Protocol):
 def unit(values: Sequence[float]) -> Vector:
     """`values` scaled to length 1, in float64, then kept as float32."""
     vector = np.array(values, dtype=np.float64)
-    norm = math.sqrt(float(np.sum(vector * vector)))
+    # In the order of the dimensions, as the contract asks; `np.sum` adds in pairs.
+    norm = math.sqrt(float(np.cumsum(vector * vector)[-1]))
     return (vector / norm if norm else vector).astype(np.float32)
 
 

@@ -1,7 +1,7 @@
 """The request bodies of the contract's core and ask profiles."""
 
 import re
-from datetime import date, datetime
+from datetime import date
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -23,7 +23,10 @@ Mode = Literal["auto", "bm25", "semantic", "hybrid", "hybrid-rerank"]
 ReaderMode = Literal["basic", "augmented"]
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_INSTANT = re.compile(_DAY.pattern + r"[Tt][0-9:]{8}(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})")
+_CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]"
+_INSTANT = re.compile(_DAY.pattern + rf"[Tt]{_CLOCK}:[0-5][0-9](\.[0-9]+)?([Zz]|[+-]{_CLOCK})")
+_BLANK = re.compile(r"[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*")
+"""White_Space of Unicode; `str.strip` takes U+001C to U+001F too."""
 
 
 def _rfc3339(given: str) -> str:
@@ -32,14 +35,14 @@ def _rfc3339(given: str) -> str:
     if _DAY.fullmatch(value):
         date.fromisoformat(value)
     elif _INSTANT.fullmatch(value):
-        datetime.fromisoformat(value.upper())
+        date.fromisoformat(value[:10])
     else:
         raise ValueError("neither YYYY-MM-DD nor an RFC 3339 date-time")
     return given
 
 
 def _not_blank(value: str) -> str:
-    if not value.strip():
+    if _BLANK.fullmatch(value):
         raise ValueError("must not be empty")
     return value
 
@@ -63,10 +66,11 @@ class Body(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _without_nulls(cls, given: object) -> object:
-        """An optional key that is null is one that is left out."""
-        if isinstance(given, dict):
-            return {key: value for key, value in given.items() if value is not None}
-        return given
+        """An optional key that is null is one that is left out; an unknown one stays unknown."""
+        if not isinstance(given, dict):
+            return given
+        known = {field.alias for field in cls.model_fields.values()}
+        return {k: v for k, v in given.items() if v is not None or k not in known}
 
 
 class CreateBrain(Body):

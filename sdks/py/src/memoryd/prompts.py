@@ -52,8 +52,10 @@ def _aside(chunk: dict[str, Any]) -> str:
 
 def cited(answer: str, notes: int) -> list[int]:
     """Which of so many notes an answer names, counted from 0, in the order of first naming."""
-    numbers = (int(n) for named in _NAMED.findall(answer) for n in named.split(","))
-    return list(dict.fromkeys(n - 1 for n in numbers if 1 <= n <= notes))
+    digits = (n.strip().lstrip("0") for named in _NAMED.findall(answer) for n in named.split(","))
+    # What is longer than any number of notes is not read: Python refuses to, from 4,300 digits on.
+    numbers = (int(n) for n in digits if 0 < len(n) < 10)
+    return list(dict.fromkeys(n - 1 for n in numbers if n <= notes))
 
 
 def read_scores(reply: str, documents: int) -> list[float] | None:
@@ -61,10 +63,16 @@ def read_scores(reply: str, documents: int) -> list[float] | None:
     start, end = reply.find("{"), reply.rfind("}")
     try:
         scores = json.loads(reply[start : end + 1])["scores"]
-    except (ValueError, KeyError, TypeError):
+        if not isinstance(scores, list) or len(scores) != documents:
+            return None
+        read = [finite(score) for score in scores]
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
-    if not isinstance(scores, list) or len(scores) != documents:
-        return None
-    if not all(type(score) in (int, float) and math.isfinite(score) for score in scores):
-        return None
-    return [float(score) for score in scores]
+    return read
+
+
+def finite(number: object) -> float:
+    """A number of JSON as a float64; raises ValueError or OverflowError for anything else."""
+    if type(number) not in (int, float) or not math.isfinite(number):  # type: ignore[arg-type] # seen first
+        raise ValueError(f"{number!r} is no finite number")
+    return float(number)  # type: ignore[arg-type] # as above

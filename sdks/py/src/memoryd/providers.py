@@ -3,6 +3,7 @@
 A vendor's client is imported only where it is asked for: OpenAI's alone takes 0.3 s.
 """
 
+import hashlib
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -90,13 +91,17 @@ class _Factory:
                 return FeatureHash()
         model = self._required("JB_EMBED_MODEL", f"JB_EMBED_PROVIDER={provider}")
         client, patience = self._openai(provider)
-        return RemoteEmbedder(f"{provider}/{model}", client, model, patience)
+        where = self._env.get("OLLAMA_HOST" if provider == "ollama" else "OPENAI_BASE_URL") or ""
+        # A digest, for an address may hold a password, and the name is stored.
+        address = hashlib.sha256(where.encode()).hexdigest()[:12]
+        return RemoteEmbedder(f"{provider}/{model}@{address}", client, model, patience)
 
     def _reranker(self, provider: str, llm: str) -> Reranker | None:
         if provider == "http":
             url = self._required("JB_RERANK_URL", "JB_RERANK_PROVIDER=http")
-            patience = self._patience("the reranker", self._env.get("JB_RERANK_API_KEY"))
-            client = self._openai_client(url, self._env.get("JB_RERANK_API_KEY") or "none")
+            key = self._env.get("JB_RERANK_API_KEY") or None
+            patience = self._patience("the reranker", key)
+            client = self._openai_client(url, key)
             return HttpReranker(client, url, self._env.get("JB_RERANK_MODEL") or None, patience)
         if provider == "llm":
             if llm in ("none", "fake"):
@@ -131,9 +136,17 @@ class _Factory:
         client = self._openai_client(self._env.get("OPENAI_BASE_URL") or None, key)
         return client, self._patience(provider, key)
 
-    def _openai_client(self, base_url: str | None, key: str) -> Any:  # noqa: ANN401 - imported below
-        from openai import AsyncOpenAI  # noqa: PLC0415 - see the module's docstring
+    def _openai_client(self, base_url: str | None, key: str | None) -> Any:  # noqa: ANN401 - imported below
+        from openai import AsyncOpenAI, Omit  # noqa: PLC0415 - see the module's docstring
 
-        client = AsyncOpenAI(api_key=key, base_url=base_url, max_retries=RETRIES)
+        without: Any = {"Authorization": Omit()}
+
+        client = AsyncOpenAI(
+            # Without one the client asks the environment, and would send what it finds there.
+            api_key=key or "none",
+            base_url=base_url,
+            max_retries=RETRIES,
+            default_headers=None if key else without,
+        )
         self._closing.append(client.close)
         return client

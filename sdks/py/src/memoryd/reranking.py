@@ -1,11 +1,10 @@
 """Rerankers: how well each of a few documents answers a query."""
 
-import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 from memoryd.chat import Chat, Prompt
-from memoryd.prompts import RERANK_SYSTEM, read_scores, user_message
+from memoryd.prompts import RERANK_SYSTEM, finite, read_scores, user_message
 from memoryd.upstream import Patience, UpstreamError
 
 
@@ -36,27 +35,16 @@ class HttpReranker:
         }
         if self._model is not None:
             body["model"] = self._model
+        return await self._patience.wait(self._answer(body, len(chunks)))
+
+    async def _answer(self, body: dict[str, Any], documents: int) -> list[float]:
         # The documented way to an address that the vendor's API does not have.
-        found = _scores(
-            await self._patience.wait(self._client.post(self._url, cast_to=object, body=body))
-        )
-        if sorted(found) != list(range(len(chunks))):
+        answer = await self._client.post(self._url, cast_to=object, body=body)
+        found = [(r["index"], finite(r["relevance_score"])) for r in answer["results"]]
+        scores = dict(found)
+        if len(found) != documents or scores.keys() != set(range(documents)):
             raise self._patience.failed("the answer has not one score for each document")
-        return [found[index] for index in range(len(chunks))]
-
-
-def _scores(answer: object) -> dict[int, float]:
-    """Scores by index; empty where the answer has another shape."""
-    try:
-        pairs = [(r["index"], r["relevance_score"]) for r in answer["results"]]  # type: ignore[index] # whatever it is
-    except (TypeError, KeyError):
-        return {}
-    good = all(
-        type(index) is int and type(score) in (int, float) and math.isfinite(score)
-        for index, score in pairs
-    )
-    scores = {index: float(score) for index, score in pairs} if good else {}
-    return scores if len(scores) == len(pairs) else {}
+        return [scores[index] for index in range(documents)]
 
 
 class ModelReranker:

@@ -1,5 +1,7 @@
 /** Services that speak the OpenAI interface: OpenAI's own, and Ollama's. */
 
+import { createHash } from "node:crypto";
+
 import OpenAI from "openai";
 import { z } from "zod";
 
@@ -110,7 +112,11 @@ export class OpenAIEmbedder implements Embedder {
   readonly #model: string;
 
   constructor(connection: Connection, model: string) {
-    this.name = `${connection.name}/${model}`;
+    // All that its vectors depend on; of the address a digest, for it may hold a password.
+    const address = createHash("sha256")
+      .update(connection.baseURL ?? "")
+      .digest("hex");
+    this.name = `${connection.name}/${model}@${address.slice(0, 12)}`;
     this.#model = model;
     [this.#client, this.#upstream] = connect(connection);
   }
