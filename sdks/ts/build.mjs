@@ -4,6 +4,9 @@ import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 
+/** Of sysexits.h: not the sources are at fault, this machine lacks what they need. */
+const EX_UNAVAILABLE = 69;
+
 const here = import.meta.dirname;
 const target = resolve(process.argv[2] ?? "build");
 const prefix = dirname(dirname(process.execPath));
@@ -28,7 +31,12 @@ for (const name of [
 }
 
 process.stdout.write("better-sqlite3 is compiled where no binary can be fetched: about a minute\n");
-run("npm", "ci", "--no-audit", "--no-fund");
+try {
+  run("npm", "ci", "--no-audit", "--no-fund");
+} catch {
+  process.stderr.write("npm ci failed: is there a network, and a C++ compiler for better-sqlite3?\n");
+  process.exit(EX_UNAVAILABLE);
+}
 run("npm", "run", "build");
 // Nothing is compiled again: what stays is as it was.
 run("npm", "prune", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund");
