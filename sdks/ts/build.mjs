@@ -34,7 +34,9 @@ process.stdout.write("better-sqlite3 is compiled where no binary can be fetched:
 try {
   run("npm", "ci", "--no-audit", "--no-fund");
 } catch {
-  process.stderr.write("npm ci failed: is there a network, and a C++ compiler for better-sqlite3?\n");
+  process.stderr.write(
+    "npm ci failed: is there a network, and a C++ compiler for better-sqlite3?\n",
+  );
   process.exit(EX_UNAVAILABLE);
 }
 run("npm", "run", "build");
