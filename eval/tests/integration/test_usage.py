@@ -28,6 +28,11 @@ _EXACT = ("--scorer", "exact", "--scenario", "search-retrieve-only")
         (("--sdk", _PY, "--scorer", "judge"), 2, "use --scorer exact"),
         (("--sdk", _PY, "--mode", "hybrid-rerank"), 2, "does not claim mode hybrid-rerank"),
         (("--sdk", _PY, "--mode", "magic"), 2, "Invalid value for '--mode'"),
+        (("--sdk", _PY, "--candidate-k", "10001"), 2, "Invalid value for '--candidate-k'"),
+        (("--sdk", _PY, "--rerank-top-n", "1001"), 2, "Invalid value for '--rerank-top-n'"),
+        (("--sdk", "all", "--sdk", _PY), 2, "all_and_more"),
+        (("--sdk", "all", "--resume", "x"), 2, "resume_many"),
+        (("--sdk", _PY, "--upstream", "magic"), 2, "Invalid value for '--upstream'"),
         (("--sdk", _PY, "--floor", "1.5"), 2, "--floor 1.5 is no floor"),
         (("--sdk", _PY, "--ids", "smoke-99"), 2, "no question 'smoke-99'"),
         (("--sdk", _PY, "--tag", "geografy"), 4, "did you mean 'geography'?"),
@@ -122,6 +127,8 @@ def test_a_build_that_fails_shows_the_tail_of_its_log(
         ('build = { command = ["x"], inputs = ["/etc/*"] }', 2, "'/etc/*' matches no file"),
         ('env = { set = { "A B" = "1" } }', 2, "env.set"),
         ('ready = { path = "//elsewhere" }', 2, "ready"),
+        ('upstream = { skripted = { A = "1" } }', 2, "did you mean 'scripted'"),
+        ('upstream = { real = ["A B"] }', 2, "upstream.real"),
     ],
 )
 def test_a_manifest_that_cannot_be_served(
