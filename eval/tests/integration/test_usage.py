@@ -15,6 +15,7 @@ Call = Callable[..., Ended]
 Scripted = Callable[..., Path]
 
 _PY = str(CHECKOUT / "sdks" / "py" / "sdk.toml")
+_MINIMAL = str(CHECKOUT / "sdks" / "examples" / "minimal")
 _EXACT = ("--scorer", "exact", "--scenario", "search-retrieve-only")
 
 
@@ -49,7 +50,7 @@ _EXACT = ("--scorer", "exact", "--scenario", "search-retrieve-only")
         (("--sdk", _PY, "--timeout", "nan"), 2, "no number of seconds"),
         (("--sdk", _PY, "--ids", ","), 2, "--ids names no question"),
         (("--sdk", _PY, "--brain", ".."), 2, "'..' is no brain id"),
-        (("--sdk", _PY, "--sdk", _PY, "--port", "65535"), 2, "leaves no port"),
+        (("--sdk", _PY, "--sdk", _MINIMAL, "--port", "65535"), 2, "leaves no port"),
     ],
 )
 def test_bad_input(memconform: Call, args: tuple[str, ...], code: int, says: str) -> None:
