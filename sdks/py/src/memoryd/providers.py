@@ -101,8 +101,10 @@ class _Factory:
             url = self._required("JB_RERANK_URL", "JB_RERANK_PROVIDER=http")
             key = self._env.get("JB_RERANK_API_KEY") or None
             patience = self._patience("the reranker", key)
-            client = self._openai_client(url, key)
-            return HttpReranker(client, url, self._env.get("JB_RERANK_MODEL") or None, patience)
+            # Left out, the client would send the key that it finds in the environment.
+            client = self._openai_client(url, key or "none")
+            model = self._env.get("JB_RERANK_MODEL") or None
+            return HttpReranker(client, url, model, patience, _headers(with_key=key is not None))
         if provider == "llm":
             if llm in ("none", "fake"):
                 raise ConfigError(f"JB_RERANK_PROVIDER=llm: JB_LLM_PROVIDER={llm} is no model")
@@ -136,17 +138,20 @@ class _Factory:
         client = self._openai_client(self._env.get("OPENAI_BASE_URL") or None, key)
         return client, self._patience(provider, key)
 
-    def _openai_client(self, base_url: str | None, key: str | None) -> Any:  # noqa: ANN401 - imported below
-        from openai import AsyncOpenAI, Omit  # noqa: PLC0415 - see the module's docstring
-
-        without: Any = {"Authorization": Omit()}
+    def _openai_client(self, base_url: str | None, key: str) -> Any:  # noqa: ANN401 - imported below
+        from openai import AsyncOpenAI  # noqa: PLC0415 - see the module's docstring
 
         client = AsyncOpenAI(
-            # Without one the client asks the environment, and would send what it finds there.
-            api_key=key or "none",
+            api_key=key,
             base_url=base_url,
             max_retries=RETRIES,
-            default_headers=None if key else without,
         )
         self._closing.append(client.close)
         return client
+
+
+def _headers(*, with_key: bool) -> dict[str, Any]:
+    """What a reranker's requests are sent with, beside what the client sends."""
+    from openai import Omit  # noqa: PLC0415 - see the module's docstring
+
+    return {} if with_key else {"Authorization": Omit()}

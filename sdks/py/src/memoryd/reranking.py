@@ -21,11 +21,19 @@ class HttpReranker:
 
     name = "http"
 
-    def __init__(self, client: Any, url: str, model: str | None, patience: Patience) -> None:  # noqa: ANN401 - its module is imported only where it is used
+    def __init__(
+        self,
+        client: Any,  # noqa: ANN401 - its module is imported only where it is used
+        url: str,
+        model: str | None,
+        patience: Patience,
+        headers: dict[str, Any],
+    ) -> None:
         self._client = client
         self._url = url
         self._model = model
         self._patience = patience
+        self._options = {"headers": headers}
 
     async def scores(self, query: str, chunks: Sequence[dict[str, Any]]) -> list[float]:
         body = {
@@ -39,7 +47,9 @@ class HttpReranker:
 
     async def _answer(self, body: dict[str, Any], documents: int) -> list[float]:
         # The documented way to an address that the vendor's API does not have.
-        answer = await self._client.post(self._url, cast_to=object, body=body)
+        answer = await self._client.post(
+            self._url, cast_to=object, body=body, options=self._options
+        )
         found = [(r["index"], finite(r["relevance_score"])) for r in answer["results"]]
         scores = dict(found)
         if len(found) != documents or scores.keys() != set(range(documents)):
