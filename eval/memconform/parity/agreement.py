@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import computed_field
-
 from memconform.errors import ExitCode
 from memconform.runs.results import QuestionResult, Record
 from memconform.runs.store import read_questions
@@ -42,7 +40,6 @@ class Agreement(Record):
     differences: list[Difference]
     """The first few."""
 
-    @computed_field  # type: ignore[prop-decorator] # pydantic's own way to write it
     @property
     def complete(self) -> bool:
         """Whether every question was compared, and all is equal."""

@@ -1,6 +1,5 @@
 """The HTTP surface: routes of the core and ask profiles, errors as problem+json."""
 
-import asyncio
 import base64
 import binascii
 import json
@@ -9,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from anyio import to_thread
+from anyio import CancelScope, create_task_group, to_thread
 from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.endpoints import HTTPEndpoint
@@ -276,20 +275,26 @@ async def _found(request: Request, brain: Brain, query: str, body: Search | Ask)
 async def _unless_gone(request: Request, work: Callable[[], T]) -> T:
     """What `work` gives, in a thread; a client that leaves ends the calls that it makes."""
 
-    async def left() -> None:
+    async def watch(scope: CancelScope) -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
+        scope.cancel()
 
-    working = asyncio.ensure_future(to_thread.run_sync(work, abandon_on_cancel=True))
-    leaving = asyncio.ensure_future(left())
-    try:
-        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise Problem("internal_error", "the client has gone")
-        return working.result()
-    finally:
-        working.cancel()
-        leaving.cancel()
+    done: list[T] = []
+    failure: Exception | None = None
+    # A scope of anyio's, for only its cancellation reaches what the thread has the event loop do.
+    async with create_task_group() as group:
+        group.start_soon(watch, group.cancel_scope)
+        try:
+            done.append(await to_thread.run_sync(work, abandon_on_cancel=True))
+        except Exception as error:  # noqa: BLE001 - raised below, out of the group's wrapping
+            failure = error
+        group.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    if not done:
+        raise Problem("internal_error", "the client has gone")
+    return done[0]
 
 
 def _store(request: Request) -> BrainStore:
