@@ -216,3 +216,20 @@ func TestAFailedEmbeddingStoresNothing(t *testing.T) {
 		t.Errorf("stored: %q", got)
 	}
 }
+
+func TestBatchesAreSmallInDocumentsAndInBytes(t *testing.T) {
+	var changed []stamped
+	for range 300 {
+		changed = append(changed, stamped{size: 1})
+	}
+	for range 3 {
+		changed = append(changed, stamped{size: reconcileBytes})
+	}
+	var sizes []int
+	for batch := range batches(changed) {
+		sizes = append(sizes, len(batch))
+	}
+	if !slices.Equal(sizes, []int{256, 44, 1, 1, 1}) {
+		t.Errorf("batches of %v", sizes)
+	}
+}

@@ -2,7 +2,9 @@ package brain
 
 import (
 	"context"
+	"errors"
 	"io/fs"
+	"iter"
 	"maps"
 	"os"
 	"slices"
@@ -11,10 +13,34 @@ import (
 	"memoryd/internal/index"
 )
 
-// reconcileBatch is how many documents are read, embedded and indexed at once.
-const reconcileBatch = 256
+// So many documents, or bytes of them, are read, embedded and indexed at once: a daemon that is to
+// stop waits for one batch.
+const (
+	reconcileDocuments = 256
+	reconcileBytes     = 1 << 20
+)
 
-type stamped struct{ path, stamp string }
+type stamped struct {
+	path, stamp string
+	size        int64
+}
+
+// batches cuts the documents into runs that are small enough; one that is too large is its own.
+func batches(changed []stamped) iter.Seq[[]stamped] {
+	return func(yield func([]stamped) bool) {
+		for start := 0; start < len(changed); {
+			end, size := start+1, changed[start].size
+			for end < len(changed) && end-start < reconcileDocuments && size+changed[end].size <= reconcileBytes {
+				size += changed[end].size
+				end++
+			}
+			if !yield(changed[start:end]) {
+				return
+			}
+			start = end
+		}
+	}
+}
 
 // reconcile brings the index to what the files say. What was done before a failure stays.
 func (b *Brain) reconcile(ctx context.Context) error {
@@ -28,7 +54,10 @@ func (b *Brain) reconcile(ctx context.Context) error {
 				return err
 			}
 		}
-		for batch := range slices.Chunk(changed, reconcileBatch) {
+		for batch := range batches(changed) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			if err := b.reindex(ctx, ix, batch); err != nil {
 				return err
 			}
@@ -52,7 +81,7 @@ func (b *Brain) differences(ctx context.Context, ix *index.Index) (changed []sta
 			return err
 		}
 		if known[path] != stamp {
-			changed = append(changed, stamped{path, stamp})
+			changed = append(changed, stamped{path, stamp, info.Size()})
 		}
 		delete(known, path)
 		return nil
@@ -61,9 +90,12 @@ func (b *Brain) differences(ctx context.Context, ix *index.Index) (changed []sta
 }
 
 func (b *Brain) reindex(ctx context.Context, ix *index.Index, batch []stamped) error {
-	documents := make([]index.Document, len(batch))
-	for i, found := range batch {
+	documents := make([]index.Document, 0, len(batch))
+	for _, found := range batch {
 		content, err := os.ReadFile(b.layout.document(found.path))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // deleted since the folders were walked
+		}
 		if err != nil {
 			return err
 		}
@@ -71,10 +103,12 @@ func (b *Brain) reindex(ctx context.Context, ix *index.Index, batch []stamped) e
 		if err != nil {
 			return err
 		}
-		if documents[i], err = understand(found.path, content, sidecar); err != nil {
+		document, err := understand(found.path, content, sidecar)
+		if err != nil {
 			return err
 		}
-		documents[i].Stamp = found.stamp
+		document.Stamp = found.stamp
+		documents = append(documents, document)
 	}
 	if err := b.embed(ctx, documents); err != nil {
 		return err

@@ -58,6 +58,8 @@ type Counts struct {
 // Open opens the index in file, or one in memory where file is empty, for vectors of the embedder
 // of this name.
 func Open(ctx context.Context, file, embedder string) (*Index, error) {
+	// A caller that goes away must not look like damage.
+	ctx = steady(ctx)
 	ix, err := open(ctx, file, embedder)
 	if file != "" && (errors.Is(err, errUnusable) || isDamage(err)) {
 		if err := Remove(file); err != nil {
@@ -119,12 +121,18 @@ func prepareSchema(ctx context.Context, db *sql.DB, madeBy string) error {
 	}
 	var found, health string
 	err := db.QueryRowContext(ctx, "SELECT value FROM settings WHERE key = 'made_by'").Scan(&found)
-	if err != nil || found != madeBy {
-		return errors.Join(errUnusable, err)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	if found != madeBy {
+		return errUnusable
 	}
 	// This covers chunk_terms too, whose damage would show in a search only.
-	if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&health); err != nil || health != "ok" {
-		return errors.Join(errUnusable, err)
+	if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&health); err != nil {
+		return err
+	}
+	if health != "ok" {
+		return errUnusable
 	}
 	return nil
 }
@@ -144,8 +152,11 @@ func isDamage(err error) bool {
 	if !errors.As(err, &refused) {
 		return false
 	}
-	primary := refused.Code() & 0xFF
-	return primary == sqlite3.SQLITE_CORRUPT || primary == sqlite3.SQLITE_NOTADB
+	switch refused.Code() & 0xFF {
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR: // the last: no such table
+		return true
+	}
+	return false
 }
 
 // steady lets a statement end by itself. The driver closes a connection whose statement was

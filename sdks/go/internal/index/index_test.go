@@ -282,3 +282,27 @@ func TestAChangeThatFailsMidwayChangesNothing(t *testing.T) {
 		t.Errorf("%+v", ix.Counts())
 	}
 }
+
+func TestACallerThatLeavesIsNoDamage(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "b.sqlite")
+	ix, err := Open(t.Context(), file, "none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ix.Apply(t.Context(), []Document{{Path: "a.md", Chunks: []string{"zebra"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := ix.Close(); err != nil {
+		t.Fatal(err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	again, err := Open(gone, file, "none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = again.Close() }()
+	if counts := again.Counts(); counts.Documents != 1 {
+		t.Errorf("%d documents are left", counts.Documents)
+	}
+}

@@ -3,6 +3,7 @@ package index
 import (
 	"context"
 	"database/sql"
+	"errors"
 
 	"memoryd/internal/wire"
 )
@@ -32,7 +33,7 @@ func (ix *Index) loadDocuments(ctx context.Context) error {
 			return err
 		}
 		if err := wire.Unmarshal(tags, &doc.tags); err != nil {
-			return err
+			return errors.Join(errUnusable, err)
 		}
 		ix.documents[doc.path] = &doc
 	}

@@ -37,6 +37,23 @@ func NewAnthropic(service upstream.Service, baseURL string) *Anthropic {
 	return &Anthropic{service: service, messages: anthropic.NewMessageService(options...)}
 }
 
+type tokens struct {
+	Input  int64 `json:"input_tokens"`
+	Output int64 `json:"output_tokens"`
+}
+
+// messageEvent is what is read of an event, strictly, as of OpenAI's pieces.
+type messageEvent struct {
+	Type    string `json:"type"`
+	Message struct {
+		Usage *tokens `json:"usage"`
+	} `json:"message"`
+	Delta struct {
+		Text string `json:"text"`
+	} `json:"delta"`
+	Usage *tokens `json:"usage"`
+}
+
 func (a *Anthropic) Stream(ctx context.Context, prompt Prompt, emit func(string) error) (*Usage, error) {
 	var usage *Usage
 	err := a.service.Call(ctx, func(ctx context.Context) (err error) {
@@ -49,11 +66,15 @@ func (a *Anthropic) Stream(ctx context.Context, prompt Prompt, emit func(string)
 func (a *Anthropic) stream(ctx context.Context, prompt Prompt, emit func(string) error) (*Usage, error) {
 	stream := a.messages.NewStreaming(ctx, anthropicParams(prompt))
 	defer func() { _ = stream.Close() }()
-	var usage Usage
+	var started, ended *tokens
 	for stream.Next() {
-		switch event := stream.Current(); event.Type {
+		var event messageEvent
+		if err := readPiece(stream.Current().RawJSON(), &event); err != nil {
+			return nil, err
+		}
+		switch event.Type {
 		case "message_start":
-			usage.InputTokens = event.Message.Usage.InputTokens
+			started = event.Message.Usage
 		case "content_block_delta":
 			if event.Delta.Text == "" {
 				continue
@@ -62,9 +83,12 @@ func (a *Anthropic) stream(ctx context.Context, prompt Prompt, emit func(string)
 				return nil, err
 			}
 		case "message_delta":
-			usage.OutputTokens = event.Usage.OutputTokens
+			ended = event.Usage
 		case "message_stop":
-			return &usage, nil
+			if started == nil || ended == nil {
+				return nil, nil
+			}
+			return &Usage{InputTokens: started.Input, OutputTokens: ended.Output}, nil
 		}
 	}
 	if err := stream.Err(); err != nil {

@@ -4,9 +4,24 @@ package llm
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
+
+	"memoryd/internal/wire"
 )
 
 var errUnfinished = errors.New("the answer ended before its end")
+
+// readPiece reads one piece of a stream; errors come for what is no object, or of other types.
+func readPiece(raw string, into any) error {
+	if !strings.HasPrefix(strings.TrimSpace(raw), "{") {
+		return errors.New("a piece of the answer is no object")
+	}
+	if err := wire.Unmarshal([]byte(raw), into); err != nil {
+		return fmt.Errorf("a piece of the answer cannot be read: %w", err)
+	}
+	return nil
+}
 
 // Prompt is one question to a model.
 type Prompt struct {

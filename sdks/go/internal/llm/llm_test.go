@@ -17,10 +17,10 @@ import (
 
 // dialect is one of the two APIs, in frames.
 type dialect struct {
-	name                     string
-	model                    func(url string) Model
-	path                     string
-	begin, delta, end, fault string
+	name                          string
+	model                         func(url string) Model
+	path                          string
+	begin, delta, end, fault, odd string
 }
 
 var service = upstream.Service{Name: "reader", Key: "sk-secret", Timeout: 150 * time.Millisecond}
@@ -35,6 +35,7 @@ var dialects = []dialect{
 		end: "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n" +
 			"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":3}}\n\ndata: [DONE]\n\n",
 		fault: "data: {\"error\":{\"message\":\"overloaded\"}}\n\n",
+		odd:   "data: {\"choices\":7}\n\n",
 	},
 	{
 		name:  "anthropic",
@@ -47,6 +48,8 @@ var dialects = []dialect{
 		end: "event: message_delta\ndata: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":3}}\n\n" +
 			"event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
 		fault: "event: error\ndata: {\"type\":\"error\",\"error\":{\"message\":\"overloaded\"}}\n\n",
+		odd: "event: content_block_delta\n" +
+			"data: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":7}}\n\n",
 	},
 }
 
@@ -129,6 +132,8 @@ func TestFaultsOfAStream(t *testing.T) {
 			{"is cut", func(w http.ResponseWriter) { stream(w, d.begin, first); panic(http.ErrAbortHandler) }, "some ", problem.BadGateway, "EOF"},
 			{"an error", func(w http.ResponseWriter) { stream(w, d.begin, first, d.fault) }, "some ", problem.BadGateway, "overloaded"},
 			{"no JSON", func(w http.ResponseWriter) { stream(w, d.begin, strings.ReplaceAll(first, "}", "")) }, "", problem.BadGateway, ""},
+			{"another shape", func(w http.ResponseWriter) { stream(w, d.begin, first, d.odd) }, "some ", problem.BadGateway, "cannot be read"},
+			{"no object", func(w http.ResponseWriter) { stream(w, d.begin, first, "data: 7\n\n") }, "some ", problem.BadGateway, ""},
 			{"silence", func(w http.ResponseWriter) { hang() }, "", problem.Timeout, "silent"},
 			{"silence within", func(w http.ResponseWriter) { stream(w, d.begin, first); hang() }, "some ", problem.Timeout, "silent"},
 			{"a long wait to retry", func(w http.ResponseWriter) {

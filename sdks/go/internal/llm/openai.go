@@ -22,6 +22,21 @@ func NewOpenAI(service upstream.Service, baseURL string) *OpenAI {
 	return &OpenAI{service: service, chat: openai.NewChatCompletionService(options...)}
 }
 
+// chatPiece is what is read of a piece. The client's own decoding makes text of numbers, and
+// nothing of what is no object.
+type chatPiece struct {
+	Choices []struct {
+		Delta struct {
+			Content string `json:"content"`
+		} `json:"delta"`
+		FinishReason string `json:"finish_reason"`
+	} `json:"choices"`
+	Usage *struct {
+		PromptTokens     int64 `json:"prompt_tokens"`
+		CompletionTokens int64 `json:"completion_tokens"`
+	} `json:"usage"`
+}
+
 func (o *OpenAI) Stream(ctx context.Context, prompt Prompt, emit func(string) error) (*Usage, error) {
 	var usage *Usage
 	err := o.service.Call(ctx, func(ctx context.Context) (err error) {
@@ -40,13 +55,16 @@ func (o *OpenAI) stream(ctx context.Context, prompt Prompt, emit func(string) er
 	finished := false
 	// The usage comes in a piece of its own, behind the one that finishes the answer.
 	for (!finished || usage == nil) && stream.Next() {
-		piece := stream.Current()
-		if piece.JSON.Usage.Valid() {
+		var piece chatPiece
+		if err := readPiece(stream.Current().RawJSON(), &piece); err != nil {
+			return nil, err
+		}
+		if piece.Usage != nil {
 			usage = &Usage{piece.Usage.PromptTokens, piece.Usage.CompletionTokens}
 		}
 		for _, choice := range piece.Choices {
-			if delta := choice.Delta.Content; delta != "" {
-				if err := emit(delta); err != nil {
+			if choice.Delta.Content != "" {
+				if err := emit(choice.Delta.Content); err != nil {
 					return nil, err
 				}
 			}
