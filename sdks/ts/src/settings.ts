@@ -81,9 +81,12 @@ function chat(provider: "openai" | "anthropic" | "ollama", variables: Variables)
 /** The environment, where an empty variable is none. */
 class Variables {
   readonly #env: Environment;
+  /** The longest silence of an upstream. */
+  readonly seconds: number;
 
   constructor(env: Environment) {
     this.#env = env;
+    this.seconds = this.#seconds();
   }
 
   get(name: string): string | undefined {
@@ -107,11 +110,11 @@ class Variables {
 
   address(name: string): string {
     const value = this.required(name);
-    if (!isHttp(value)) throw new SettingsError(`${name}: no http address`);
+    if (!isHttp(value)) throw new SettingsError(`${name}: no http address, or one with a password`);
     return value;
   }
 
-  get seconds(): number {
+  #seconds(): number {
     const value = this.get("JB_UPSTREAM_TIMEOUT") ?? "30";
     const seconds = Number(value);
     // Beyond it, Node's timers fire at once.
@@ -139,13 +142,16 @@ class Variables {
     const given = this.get("OLLAMA_HOST") ?? "127.0.0.1:11434";
     const bare = !given.includes("://");
     const address = bare ? `http://${given}` : given;
-    if (!isHttp(address)) throw new SettingsError(`OLLAMA_HOST=${given}: no address`);
+    if (!isHttp(address)) throw new SettingsError("OLLAMA_HOST: no address");
     const url = new URL(address);
     if (bare && !/:\d+\/*$/.test(given)) url.port = "11434";
     return `${url.href.replace(/\/+$/, "")}/v1`;
   }
 }
 
+/** Whether it is an address without a password, which errors would repeat. */
 function isHttp(value: string): boolean {
-  return URL.canParse(value) && /^https?:$/.test(new URL(value).protocol);
+  if (!URL.canParse(value)) return false;
+  const { protocol, username, password } = new URL(value);
+  return /^https?:$/.test(protocol) && username === "" && password === "";
 }

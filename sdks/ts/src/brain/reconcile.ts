@@ -6,15 +6,21 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { IndexedDocument, SearchIndex } from "../index/searchIndex.js";
 import { indexed, readSidecar } from "./document.js";
 import type { Places } from "./home.js";
-import { isHidden } from "./paths.js";
+import { isHidden, pathFault } from "./paths.js";
 import { contentOf, stampOf, walk } from "./walk.js";
 
-/** Documents between which other requests get their turn: 256 short ones take some 40 ms. */
+/**
+ * So many documents, or bytes of them, are taken in before other requests get their turn: some 40 ms
+ * for 256 short ones.
+ */
 const BATCH = 256;
+const BATCH_BYTES = 2 ** 20;
 
 type Embed = (
   documents: Omit<IndexedDocument, "stamp" | "vectors">[],
 ) => Promise<Omit<IndexedDocument, "stamp">[]>;
+
+type Stamped = Omit<IndexedDocument, "vectors">;
 
 interface Changed {
   path: string;
@@ -33,21 +39,30 @@ export async function reconcile(
   let seen = 0;
   for (const path of walk(places.documents)) {
     if (++seen % BATCH === 0) await nextTurn(undefined, { signal });
-    if (isHidden(path)) continue;
+    // What somebody put there under a name that no request could give has no sidecar's name either.
+    if (isHidden(path) || pathFault(path) !== undefined) continue;
     const stamp = stampOf(join(places.documents, path), sidecar(path));
     if (vanished.get(path) !== stamp) changed.push({ path, stamp });
     vanished.delete(path);
   }
   if (vanished.size > 0) index.apply([], vanished.keys());
-  for (let start = 0; start < changed.length; start += BATCH) {
-    await nextTurn(undefined, { signal });
-    const batch = changed.slice(start, start + BATCH).flatMap(({ path, stamp }) => {
-      const content = contentOf(join(places.documents, path));
-      if (content === undefined) return [];
-      const given = readSidecar(contentOf(sidecar(path))?.toString() ?? "{}");
-      return [{ stamp, ...indexed(path, content, given) }];
-    });
+  let batch: Stamped[] = [];
+  let bytes = 0;
+  const flush = async (): Promise<void> => {
+    const stamps = batch.map(({ stamp }) => stamp);
     const embedded = await embed(batch);
-    index.apply(embedded.map((document, i) => ({ ...document, stamp: batch[i]?.stamp ?? "" })));
+    index.apply(embedded.map((document, i) => ({ ...document, stamp: stamps[i] ?? "" })));
+    batch = [];
+    bytes = 0;
+    await nextTurn(undefined, { signal });
+  };
+  for (const { path, stamp } of changed) {
+    const content = contentOf(join(places.documents, path));
+    if (content === undefined) continue;
+    const given = readSidecar(contentOf(sidecar(path))?.toString() ?? "{}");
+    batch.push({ stamp, ...indexed(path, content, given) });
+    bytes += content.length;
+    if (batch.length >= BATCH || bytes >= BATCH_BYTES) await flush();
   }
+  if (batch.length > 0) await flush();
 }

@@ -50,7 +50,7 @@ export function refuseTheRest(
   served: ReadonlyMap<string, Set<string>>,
 ): void {
   app.setNotFoundHandler((request, reply) => {
-    const url = new URL(request.url, "http://daemon").pathname;
+    const [url = ""] = request.url.split("?");
     return sendProblem(reply, new Problem("not_found", `${request.method} ${url}: no such route`));
   });
   for (const [url, methods] of served) {

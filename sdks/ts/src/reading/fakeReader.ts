@@ -2,6 +2,7 @@
 
 import type { Chunk } from "../ranking/chunk.js";
 import { terms } from "../text/terms.js";
+import { trimmed } from "../text/trim.js";
 import type { Question, Reader, ReaderEvent } from "./reader.js";
 import { STOP_WORDS } from "./stopWords.js";
 
@@ -9,7 +10,7 @@ const NO_ANSWER = "No information available.";
 
 const SENTENCE = /[^.!?\n]*[.!?\n]|[^.!?\n]+/g;
 const WORD = /[^ ]+ */g;
-const MARGINS = /^[ \t\r\n\f\v]+|[ \t\r\n\f\v]+$/g;
+const BLANKS = " \t\r\n\f\v";
 
 export class FakeReader implements Reader {
   // eslint-disable-next-line @typescript-eslint/require-await -- the readers behind services do wait
@@ -41,5 +42,5 @@ function bestSentence(
 }
 
 function sentences(text: string): string[] {
-  return (text.match(SENTENCE) ?? []).map((cut) => cut.replace(MARGINS, "")).filter(Boolean);
+  return (text.match(SENTENCE) ?? []).map((cut) => trimmed(cut, BLANKS)).filter(Boolean);
 }

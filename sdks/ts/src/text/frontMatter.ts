@@ -1,5 +1,7 @@
 /** Front matter: `key: value` lines between two `---` lines, strings and lists of strings only. */
 
+import { trimmed } from "./trim.js";
+
 export type FrontMatterValue = string | string[];
 
 export interface Parsed {
@@ -9,7 +11,7 @@ export interface Parsed {
 }
 
 const LINE = /^([A-Za-z0-9_.-]+):([^]*)$/;
-const MARGINS = /^[ \t]+|[ \t]+$/g;
+const BLANKS = " \t";
 
 /** Splits off the front matter; where it is malformed, all of `content` is ordinary text. */
 export function parseFrontMatter(content: string): Parsed {
@@ -28,21 +30,17 @@ export function parseFrontMatter(content: string): Parsed {
     }
     const [, key, raw] = LINE.exec(line) ?? [];
     if (key === undefined || raw === undefined) return plain;
-    entries.push([key, value(trimmed(raw))]);
+    entries.push([key, value(trimmed(raw, BLANKS))]);
   }
   return plain;
 }
 
 function value(raw: string): FrontMatterValue {
   if (!raw.startsWith("[") || !raw.endsWith("]")) return scalar(raw);
-  const inner = trimmed(raw.slice(1, -1));
-  return inner === "" ? [] : inner.split(",").map((item) => scalar(trimmed(item)));
+  const inner = trimmed(raw.slice(1, -1), BLANKS);
+  return inner === "" ? [] : inner.split(",").map((item) => scalar(trimmed(item, BLANKS)));
 }
 
 function scalar(raw: string): string {
   return /^(["'])[^]*\1$/.test(raw) ? raw.slice(1, -1) : raw;
-}
-
-function trimmed(text: string): string {
-  return text.replace(MARGINS, "");
 }

@@ -56,7 +56,6 @@ export class AnthropicChat implements ChatModel {
   }
 
   async *stream(model: string, prompt: Prompt, signal: AbortSignal): AsyncGenerator<ChatPiece> {
-    let whole = false;
     let inputTokens: number | undefined;
     const events = this.#upstream.stream(signal, (watched) =>
       this.#client.messages.create({ ...body(model, prompt), stream: true }, { signal: watched }),
@@ -77,10 +76,10 @@ export class AnthropicChat implements ChatModel {
           yield { type: "usage", usage: { inputTokens, outputTokens } };
         }
       } else if (event.type === "message_stop") {
-        whole = true;
+        return;
       }
     }
-    if (!whole) throw this.#upstream.failure("the answer ended before its end");
+    throw this.#upstream.failure("the answer ended before its end");
   }
 
   async complete(model: string, prompt: Prompt, signal: AbortSignal): Promise<string> {

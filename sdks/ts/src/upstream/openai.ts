@@ -87,6 +87,8 @@ export class OpenAIChat implements ChatModel {
       if (usage) {
         const { prompt_tokens: inputTokens, completion_tokens: outputTokens } = usage;
         yield { type: "usage", usage: { inputTokens, outputTokens } };
+        // Some services keep the connection open behind the end.
+        if (whole) return;
       }
     }
     if (!whole) throw this.#upstream.failure("the answer ended before its end");
