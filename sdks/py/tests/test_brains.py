@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from memoryd import brains
 from memoryd.brains import BrainStore, NewDocument
 from memoryd.embedding import FeatureHash, Vector
 from memoryd.models import Mode, Retrieval
@@ -230,6 +231,22 @@ def test_the_index_follows_the_files(tmp_path: Path) -> None:
     assert found["metadata"] == {"kind": "note"}
     assert found["text"] == "elephant"
     again.close()
+
+
+def test_a_file_of_a_name_that_no_request_could_give_is_let_be(tmp_path: Path) -> None:
+    store = BrainStore(tmp_path, None)
+    store.create("b", None).ingest([_new("a.md", "zebra")])
+    store.close()
+    for name in ("x" * 252, "back\\slash"):
+        (tmp_path / "brains" / "b" / name).write_text("zebra")
+    again = BrainStore(tmp_path, None)
+    assert _paths(again, "zebra") == ["a.md"]
+    again.close()
+
+
+def test_batches_are_small_in_documents_and_in_bytes() -> None:
+    changed = [("a", "", 1)] * 300 + [("b", "", 2**20)] * 3
+    assert [len(batch) for batch in brains._batches(changed)] == [256, 44, 1, 1, 1]
 
 
 def test_an_index_of_another_embedder_is_rebuilt(tmp_path: Path) -> None:

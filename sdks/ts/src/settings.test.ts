@@ -56,3 +56,21 @@ test("the embedder's name is what its index is known by", () => {
   assert.equal(names.at(-1), "fh256-1");
   assert.equal(new Set(names).size, names.length);
 });
+
+test("what cannot be served is refused whatever provider is chosen", () => {
+  assert.throws(() => settingsFrom({ JB_UPSTREAM_TIMEOUT: "soon" }), /JB_UPSTREAM_TIMEOUT=soon/);
+});
+
+test("an address with a password is refused, and not repeated", () => {
+  const url = "http://me:pa55word@127.0.0.1:1/v1";
+  for (const variables of [
+    { JB_RERANK_PROVIDER: "http", JB_RERANK_URL: url },
+    { JB_EMBED_PROVIDER: "openai", JB_EMBED_MODEL: "m", OPENAI_API_KEY: "k", OPENAI_BASE_URL: url },
+    { JB_EMBED_PROVIDER: "ollama", JB_EMBED_MODEL: "m", OLLAMA_HOST: url },
+  ]) {
+    assert.throws(
+      () => settingsFrom(variables),
+      (error: unknown) => error instanceof Error && !error.message.includes("pa55word"),
+    );
+  }
+});

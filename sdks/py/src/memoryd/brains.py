@@ -22,7 +22,9 @@ from memoryd.index import Counts, Index, IndexedDocument
 from memoryd.problems import Problem, invalid
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
-_RECONCILE_BATCH = 256
+_RECONCILE_DOCUMENTS = 256
+_RECONCILE_BYTES = 2**20
+"""So many are read, embedded and indexed at once: who waits for the brain waits for one batch."""
 
 T = TypeVar("T")
 
@@ -171,24 +173,23 @@ class Brain:
             known = index.stamps()
             changed = []
             for path, state in files.walk(self._documents):
-                if files.is_hidden(path):
+                if files.is_hidden(path) or not files.is_canonical(path):
                     continue
                 stamp = files.stamp(state, files.status(self._sidecar(path)))
                 if known.pop(path, None) != stamp:
-                    changed.append((path, stamp))
+                    changed.append((path, stamp, state.st_size))
             if known:
                 index.apply(removed=known)
-            for start in range(0, len(changed), _RECONCILE_BATCH):
-                batch = changed[start : start + _RECONCILE_BATCH]
+            for batch in _batches(changed):
                 documents = self._prepare(
                     (
                         path,
                         (self._documents / path).read_bytes(),
                         files.read_json(self._sidecar(path)),
                     )
-                    for path, _ in batch
+                    for path, _, _ in batch
                 )
-                stamps = (stamp for _, stamp in batch)
+                stamps = (stamp for _, stamp, _ in batch)
                 index.apply([replace(d, stamp=s) for d, s in zip(documents, stamps, strict=True)])
 
     def _sidecar(self, path: str) -> Path:
@@ -283,6 +284,22 @@ class BrainStore:
         with self._gates[brain_id]:
             brain.delete()
             self._open.pop(brain_id, None)
+
+
+def _batches(
+    changed: Sequence[tuple[str, str, int]],
+) -> Iterator[Sequence[tuple[str, str, int]]]:
+    """Paths with their stamps and sizes, in runs that are small enough."""
+    batch: list[tuple[str, str, int]] = []
+    size = 0
+    for item in changed:
+        if batch and (len(batch) == _RECONCILE_DOCUMENTS or size + item[2] > _RECONCILE_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(item)
+        size += item[2]
+    if batch:
+        yield batch
 
 
 def check_id(brain_id: str) -> None:

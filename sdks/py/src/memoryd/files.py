@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from memoryd.problems import invalid
+from memoryd.problems import Problem, invalid
 
 _SEGMENT_BYTES = 250
 """File systems allow 255 bytes a name; the sidecar adds `.json`."""
@@ -37,6 +37,15 @@ def canonical(path: str) -> str:
         if len(segment.encode()) > _SEGMENT_BYTES:
             raise invalid(f"path: a segment has more than {_SEGMENT_BYTES} bytes")
     return path
+
+
+def is_canonical(path: str) -> bool:
+    """Whether a request could name it; what somebody put on disk under another name is let be."""
+    try:
+        canonical(path)
+    except Problem:
+        return False
+    return True
 
 
 def is_hidden(path: str) -> bool:
