@@ -1,6 +1,7 @@
 """`memconform doctor`."""
 
 import asyncio
+import shutil
 import tempfile
 from contextlib import aclosing
 from pathlib import Path
@@ -47,12 +48,17 @@ async def _examine(sdk: str, upstream: UpstreamKind, headers: dict[str, str]) ->
     runner = find_runner(sdk, working_folder())
     runner.use_upstream(upstream)
     failures: list[ExitCode] = []
-    with tempfile.TemporaryDirectory(prefix="memconform-") as folder:
+    folder = tempfile.mkdtemp(prefix="memconform-")
+    try:
         async with aclosing(examine(runner, Path(folder), headers, upstream)) as steps:
             async for step in steps:
                 _show(step)
                 if step.error is not None:
                     failures.append(step.error.exit_code)
+    finally:
+        # What went wrong may be told by the log alone.
+        if not failures:
+            shutil.rmtree(folder, ignore_errors=True)
     click.echo(f"{runner.name}: {'well' if not failures else f'{len(failures)} steps failed'}")
     return gravest(failures)
 

@@ -43,10 +43,18 @@ def banner(summary: RunSummary) -> str:
 
 
 def agreement_banner(agreement: Agreement) -> str:
-    """`<sdk>, <sdk>: rankings equal <n>/<questions>[, answers equal <n>/<questions>]`."""
-    counts = [f"rankings equal {agreement.rankings_equal}/{agreement.questions}"]
+    """`<sdk>, <sdk>: rankings equal <n>/<compared>[, answers equal <n>/<compared>]`.
+
+    What was not measured on every SDK is no difference, and named apart.
+    """
+    compared = agreement.compared
+    counts = [f"rankings equal {agreement.rankings_equal}/{compared}"]
     if agreement.answers_equal is not None:
-        counts.append(f"answers equal {agreement.answers_equal}/{agreement.questions}")
+        counts.append(f"answers equal {agreement.answers_equal}/{compared}")
+    if compared == 0:
+        counts = ["nothing to compare"]
+    if compared < agreement.questions:
+        counts.append(f"{agreement.questions - compared} of {agreement.questions} not measured")
     return f"{', '.join(agreement.sdks)}: {', '.join(counts)}"
 
 

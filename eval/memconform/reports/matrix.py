@@ -60,7 +60,7 @@ def _whole(value: float | None, unit: int) -> str:
 
 
 def _verdicts(agreement: Agreement) -> list[tuple[str, bool]]:
-    sdks, total = ", ".join(agreement.sdks), agreement.questions
+    sdks, total = ", ".join(agreement.sdks), agreement.compared
     equal, gap = agreement.rankings_equal, agreement.largest_score_difference
     ranked = f"rankings: {sdks} equal on {equal} of {total} questions"
     if equal == total:
@@ -69,8 +69,8 @@ def _verdicts(agreement: Agreement) -> list[tuple[str, bool]]:
     if agreement.answers_equal is not None:
         equal = agreement.answers_equal
         lines.append((f"answers: equal on {equal} of {total} questions", equal == total > 0))
-    if agreement.compared < total:
-        missing = total - agreement.compared
+    if total < agreement.questions:
+        missing = agreement.questions - total
         lines.append((f"{missing} questions were not measured on every SDK", False))
     lines += [(f"  {d.question}: {d.sdk} {d.detail}", False) for d in agreement.differences]
     return lines

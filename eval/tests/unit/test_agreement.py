@@ -7,6 +7,7 @@ import pytest
 
 from memconform.errors import ExitCode
 from memconform.parity.agreement import Agreement, compare
+from memconform.reports.machine import agreement_banner
 from memconform.runs.results import CitedChunk, QuestionResult, RankedChunk, Record
 from memconform.runs.store import read_questions, write_result
 from memconform.scoring.verdicts import Verdict
@@ -120,6 +121,14 @@ def test_what_one_side_has_not_measured_is_no_agreement(tmp_path: Path) -> None:
     assert found.exit_code is ExitCode.INCONCLUSIVE
     assert not found.complete
     assert not _compare(tmp_path, [failed], [failed]).complete
+
+
+def test_what_was_not_measured_is_not_told_as_a_difference(tmp_path: Path) -> None:
+    failed, good = _question("q", verdict=Verdict.TIMEOUT), _question("r", *_AB)
+    one = _compare(tmp_path, [_question("q", *_AB), good], [failed, good])
+    assert agreement_banner(one) == "sdk0, sdk1: rankings equal 1/1, 1 of 2 not measured"
+    none = _compare(tmp_path, [failed], [failed])
+    assert agreement_banner(none) == "sdk0, sdk1: nothing to compare, 1 of 1 not measured"
 
 
 def test_questions_that_do_not_apply_are_left_out(tmp_path: Path) -> None:

@@ -35,6 +35,21 @@ from memoryd.upstream import Patience, UpstreamError
         ({"JB_EMBED_PROVIDER": "ollama"}, "JB_EMBED_MODEL"),
         ({"JB_EMBED_PROVIDER": "anthropic"}, "JB_EMBED_PROVIDER=anthropic"),
         ({"JB_RERANK_PROVIDER": "http"}, "JB_RERANK_URL"),
+        ({"JB_RERANK_PROVIDER": "http", "JB_RERANK_URL": "nonsense"}, "JB_RERANK_URL"),
+        ({"JB_UPSTREAM_TIMEOUT": "abc"}, "JB_UPSTREAM_TIMEOUT=abc"),
+        (
+            {"JB_EMBED_PROVIDER": "ollama", "JB_EMBED_MODEL": "m", "OLLAMA_HOST": "::bad"},
+            "OLLAMA_HOST",
+        ),
+        (
+            {
+                "JB_EMBED_PROVIDER": "openai",
+                "JB_EMBED_MODEL": "m",
+                "OPENAI_API_KEY": "k",
+                "OPENAI_BASE_URL": "nonsense",
+            },
+            "OPENAI_BASE_URL",
+        ),
         ({"JB_RERANK_PROVIDER": "llm", "JB_LLM_PROVIDER": "fake"}, "JB_LLM_PROVIDER=fake"),
         (
             {"JB_LLM_PROVIDER": "ollama", "JB_LLM_MODEL": "m", "JB_UPSTREAM_TIMEOUT": "soon"},

@@ -8,6 +8,7 @@ import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from memoryd.chat import AnthropicChat, Chat, OpenAIChat
 from memoryd.embedding import Embedder, FeatureHash, RemoteEmbedder
@@ -43,6 +44,7 @@ class _Factory:
         self._closing: list[Callable[[], Awaitable[None]]] = []
 
     def make(self) -> Providers:
+        self._patience("every upstream")
         llm = self._choice("JB_LLM_PROVIDER", "fake", "openai", "anthropic", "ollama")
         embed = self._choice("JB_EMBED_PROVIDER", "fake", "openai", "ollama")
         rerank = self._choice("JB_RERANK_PROVIDER", "http", "llm")
@@ -64,6 +66,17 @@ class _Factory:
         if not value:
             raise ConfigError(f"{name} is not set, and {needed_by} needs it")
         return value
+
+    @staticmethod
+    def _refuse_no_address(name: str, address: str) -> None:
+        try:
+            parts = urlsplit(address)
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable:
+            # Not repeated: it may hold a password.
+            raise ConfigError(f"{name} is no http address")
 
     def _patience(self, name: str, secret: str | None = None) -> Patience:
         given = self._env.get("JB_UPSTREAM_TIMEOUT") or str(_DEFAULT_TIMEOUT_S)
@@ -99,6 +112,7 @@ class _Factory:
     def _reranker(self, provider: str, llm: str) -> Reranker | None:
         if provider == "http":
             url = self._required("JB_RERANK_URL", "JB_RERANK_PROVIDER=http")
+            self._refuse_no_address("JB_RERANK_URL", url)
             key = self._env.get("JB_RERANK_API_KEY") or None
             patience = self._patience("the reranker", key)
             # Left out, the client would send the key that it finds in the environment.
@@ -132,9 +146,12 @@ class _Factory:
         if provider == "ollama":
             host = self._env.get("OLLAMA_HOST") or _OLLAMA
             address = host if "://" in host else f"http://{host}"
+            self._refuse_no_address("OLLAMA_HOST", address)
             client = self._openai_client(f"{address.rstrip('/')}/v1", "ollama")
             return client, self._patience(provider)
         key = self._required("OPENAI_API_KEY", provider)
+        if base := self._env.get("OPENAI_BASE_URL"):
+            self._refuse_no_address("OPENAI_BASE_URL", base)
         client = self._openai_client(self._env.get("OPENAI_BASE_URL") or None, key)
         return client, self._patience(provider, key)
 
