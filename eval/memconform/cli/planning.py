@@ -249,7 +249,7 @@ def _resumed(options: RunOptions, settings: Settings, sdk: str) -> Path | None:
             f"{journal.parent} was run with other settings",
             code="resume_mismatch",
             hint="its manifest.json shows them: SDK, dataset, selection, scenario, mode, k's,"
-            " seeding, the daemon's build and the contract must be the same",
+            " seeding, upstream, variables, the daemon's build and the contract must be the same",
         )
     return journal
 

@@ -57,7 +57,8 @@ class Upstream(_Table):
     real: list[Variable] = Field(default_factory=list)
     """Variables of the user's shell that reach the daemon with `--upstream real`."""
     modes: list[Mode] = Field(default_factory=list)
-    """Claimed, beside those of [capabilities], where there is the scripted upstream."""
+    """Claimed, beside those of [capabilities], with `--upstream scripted`; with `real` all of them
+    may be asked for, and none is claimed."""
 
 
 class Capabilities(_Table):
