@@ -189,7 +189,7 @@ def json_target(file: str) -> Iterator[IO[str] | codecs.StreamWriter]:
             yield codecs.getwriter("utf-8")(raw)
 
 
-def _writable(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+def writable(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
     """Refuse a target that cannot be written before anything runs for it."""
     if value is None or value == "-":
         return value
@@ -203,7 +203,7 @@ json_file = click.option(
     "--json",
     "json_file",
     metavar="FILE",
-    callback=_writable,
+    callback=writable,
     help="Write it to FILE as JSON too; - is stdout.",
 )
 

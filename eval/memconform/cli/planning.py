@@ -89,10 +89,10 @@ async def chosen(options: RunOptions, progress: Progress) -> Chosen:
     folder = working_folder()
     if ALL not in options.sdk:
         runners = [find_runner(reference, folder) for reference in options.sdk]
-        _refuse_one_name_twice(runners)
+        refuse_one_name_twice(runners)
         return Chosen([(_plan(options, selected, r, n), r) for n, r in enumerate(runners)], [])
-    every = _every(options, folder)
-    _refuse_one_name_twice(every)
+    every = [find_runner(name, folder) for name in every_sdk(options.sdk, folder)]
+    refuse_one_name_twice(every)
     present, absences = await build_all(every, progress)
     runs: list[tuple[Plan, SdkRunner]] = []
     for runner in present:
@@ -107,7 +107,8 @@ async def chosen(options: RunOptions, progress: Progress) -> Chosen:
     return Chosen(runs, absences)
 
 
-def _refuse_one_name_twice(runners: Sequence[SdkRunner]) -> None:
+def refuse_one_name_twice(runners: Sequence[SdkRunner]) -> None:
+    """Raise UsageError where two SDKs have one name."""
     names = [runner.name for runner in runners]
     for name in names:
         if names.count(name) > 1:
@@ -118,14 +119,19 @@ def _refuse_one_name_twice(runners: Sequence[SdkRunner]) -> None:
             )
 
 
-def _every(options: RunOptions, folder: Path) -> list[SdkRunner]:
-    if len(options.sdk) > 1:
+def every_sdk(references: Sequence[str], folder: Path) -> list[str]:
+    """The names of all SDKs that are known, for `--sdk all`.
+
+    Raises:
+        UsageError: where there is none, or more than `all` was asked for.
+    """
+    if len(references) > 1:
         raise UsageError(
             "--sdk all is every SDK there is",
             code="all_and_more",
             hint="give all alone, or name the SDKs",
         )
-    every = [find_runner(name, folder) for name in known_sdks(folder)]
+    every = list(known_sdks(folder))
     if not every:
         raise UsageError(
             "there is no SDK: the reference SDKs need a checkout of the project",

@@ -40,7 +40,8 @@ class Exchange:
     def curl(self) -> str:
         """A command that repeats the request; a token is named by its variable, never shown."""
         request = self.request
-        parts = ["curl", "-sS", "-N", "-i", "-X", request.method, shlex.quote(str(request.url))]
+        method = ["-I"] if request.method == "HEAD" else ["-X", request.method]
+        parts = ["curl", "-sS", "-N", "-i", *method, *self._address()]
         for name, value in request.headers.items():
             if name in _OWN_HEADERS:
                 parts += ["-H", shlex.quote(f"{name}: {value}")]
@@ -51,6 +52,14 @@ class Exchange:
         if request.content:
             parts += ["--data-raw", shlex.quote(request.content.decode("utf-8", "replace"))]
         return " ".join(parts)
+
+    def _address(self) -> list[str]:
+        target = self.request.extensions.get("target")
+        if target is None:
+            return [shlex.quote(str(self.request.url))]
+        # Sent byte by byte: curl too must not tidy dots, nor read brackets as a pattern.
+        base = str(self.request.url.copy_with(raw_path=b"/")).rstrip("/")
+        return ["--path-as-is", "-g", shlex.quote(base + target.decode("latin-1"))]
 
     def transcript(self) -> bytes:
         """The exchange as bytes: what was sent behind `>`, what came as it came."""

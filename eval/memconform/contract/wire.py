@@ -38,6 +38,11 @@ class Request(BaseModel):
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
+def nothing_renamed(name: str) -> str:
+    """The alias of a key that is on the wire what it is here."""
+    return name
+
+
 class Closed(Request):
     """A part of a body in which unknown keys are refused."""
 

@@ -61,6 +61,11 @@ class Upstream(_Table):
     may be asked for, and none is claimed."""
 
 
+class KnownFailures(_Table):
+    file: Argument
+    """Below the manifest's folder: conformance checks that are known to fail."""
+
+
 class Capabilities(_Table):
     profiles: list[Profile] = Field(min_length=1)
     modes: list[Mode] = Field(min_length=1)
@@ -80,6 +85,7 @@ class Manifest(_Table):
     ready: Ready = Ready()
     seed: Seed = Seed()
     upstream: Upstream | None = None
+    known: KnownFailures | None = None
     capabilities: Capabilities
 
 

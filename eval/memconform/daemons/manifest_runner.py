@@ -38,6 +38,7 @@ class _ManagedDaemon:
     def __init__(self, base_url: str, process: DaemonProcess, ready_ms: float) -> None:
         self.base_url = base_url
         self.ready_ms: float | None = ready_ms
+        self.process: DaemonProcess | None = process
         self._process = process
         self._sampler = Sampler(process.pid)
         self._sampling = asyncio.create_task(self._sampler.run())
@@ -59,6 +60,8 @@ class _ManagedDaemon:
 
 
 class ManifestRunner(SdkRunner):
+    configurable = True
+
     def __init__(self, manifest: Manifest, folder: Path) -> None:
         self.manifest = manifest
         self.folder = folder
@@ -66,6 +69,8 @@ class ManifestRunner(SdkRunner):
         self.language = manifest.language
         self.profiles = tuple(manifest.capabilities.profiles)
         self.modes: tuple[Mode, ...] | None = tuple(manifest.capabilities.modes)
+        self.scripted_modes = tuple(manifest.upstream.modes) if manifest.upstream else ()
+        self.known_failures = folder / manifest.known.file if manifest.known else None
         self.seed_via = manifest.seed.via
         self._build_dir: Path | None = None
         self._upstream: UpstreamKind = "own"
@@ -181,7 +186,7 @@ class ManifestRunner(SdkRunner):
         raise AssertionError("unreachable")
 
     async def _spawn(self, launch: Launch, port: int) -> DaemonProcess:
-        state = launch.folder / "state"
+        state = launch.state
         state.mkdir(parents=True, exist_ok=True)
         values = {
             "host": launch.host,
@@ -193,6 +198,7 @@ class ManifestRunner(SdkRunner):
             "upstream": launch.upstream or "",
         }
         argv = [_filled(part, values) for part in self.manifest.serve.argv]
+        argv += launch.arguments
         return await DaemonProcess.start(
             argv,
             env=self._environment(launch, values),
@@ -212,7 +218,7 @@ class ManifestRunner(SdkRunner):
         env = self._shell(list(_BASE_ENV))
         env |= {name: _filled(value, values) for name, value in settings.items()}
         hide_variables(given)
-        env |= given
+        env |= given | {name: _filled(v, values) for name, v in launch.variables.items()}
         return env | {"JB_HOME": values["state_dir"], RUN_ID_VARIABLE: launch.run_id}
 
     async def _await_ready(self, process: DaemonProcess, launch: Launch, port: int) -> int:

@@ -102,19 +102,20 @@ class DaemonProcess:
     async def stop(self) -> str:
         """End the whole group: SIGTERM, after `TERM_GRACE_SECONDS` SIGKILL."""
         _log.info("process is stopped", pid=self.pid)
-        self._signal(signal.SIGTERM)
+        self.signal(signal.SIGTERM)
         try:
             return await asyncio.wait_for(self.wait(), TERM_GRACE_SECONDS)
         except TimeoutError:
             _log.warning("process ignores SIGTERM", pid=self.pid, seconds=TERM_GRACE_SECONDS)
-            self._signal(signal.SIGKILL)
+            self.signal(signal.SIGKILL)
             return await self.wait()
         finally:
             # The guard ends the group when its input ends, whatever interrupted us here.
             if self._guard.stdin is not None:
                 self._guard.stdin.close()
 
-    def _signal(self, number: signal.Signals) -> None:
+    def signal(self, number: signal.Signals) -> None:
+        """Send `number` to the whole group; nothing once the command has ended."""
         # While the guard has not reported the end it has not reaped the leader, so that the
         # group's id still is the group's.
         if self.alive:

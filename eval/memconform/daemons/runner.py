@@ -1,13 +1,14 @@
 """The door through which every SDK is served, whatever stands behind it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
 from memconform.contract.wire import Mode, Profile
+from memconform.daemons.process import DaemonProcess
 from memconform.daemons.resources import Resources
 from memconform.errors import UsageError
 
@@ -27,6 +28,15 @@ class Launch:
     host: str = "127.0.0.1"
     upstream: str | None = None
     """Address of the scripted upstream, where there is one."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """For this start only, before all others."""
+    arguments: Sequence[str] = ()
+    """Behind those of the manifest."""
+
+    @property
+    def state(self) -> Path:
+        """What the daemon keeps."""
+        return self.folder / "state"
 
 
 class Daemon(Protocol):
@@ -35,6 +45,8 @@ class Daemon(Protocol):
     base_url: str
     ready_ms: float | None
     """From launch to ready; None for a daemon that was running before."""
+    process: DaemonProcess | None
+    """None where it is not ours to signal."""
 
     async def wait_exit(self) -> str:
         """Return how the daemon ended, once it has."""
@@ -62,6 +74,12 @@ class SdkRunner(ABC):
     optional_modes: tuple[Mode, ...] = ()
     """Modes that it has or has not, as the user has set it up."""
     seed_via: Literal["batch", "http"] = "http"
+    scripted_modes: tuple[Mode, ...] = ()
+    """Modes that it claims besides where our upstream answers its calls."""
+    configurable: bool = False
+    """Whether it heeds a launch's variables, arguments and folder, and ends when it is told."""
+    known_failures: Path | None = None
+    """A list of conformance checks that are known to fail."""
     owned: bool = True
     """Whether the daemon and its brains are the harness's own to start and to empty."""
 

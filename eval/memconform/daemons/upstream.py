@@ -43,6 +43,7 @@ class _WithUpstream:
     def __init__(self, daemon: Daemon, upstream: Daemon) -> None:
         self.base_url = daemon.base_url
         self.ready_ms = daemon.ready_ms
+        self.process = daemon.process
         self._daemon = daemon
         self._upstream = upstream
         self._ended: Daemon = daemon

@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 import httpx
 
+from memconform.daemons.process import DaemonProcess
 from memconform.daemons.resources import Resources
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.errors import DaemonError, UsageError
@@ -17,6 +18,7 @@ from memconform.redaction import hide
 
 class _RunningDaemon:
     ready_ms: float | None = None
+    process: DaemonProcess | None = None
 
     def __init__(self, base_url: str) -> None:
         self.base_url = base_url

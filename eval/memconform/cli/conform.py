@@ -1,0 +1,254 @@
+"""`memconform conform`."""
+
+import asyncio
+import sys
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import click
+
+from memconform import __version__
+from memconform.cli.conform_tools import explain, lint, list_cases, replay
+from memconform.cli.options import (
+    cancel_on_signals,
+    configure_logs,
+    json_file,
+    json_target,
+    log_level,
+    output,
+    schema,
+    writable,
+)
+from memconform.cli.planning import ALL, every_sdk, refuse_one_name_twice
+from memconform.conformance.catalog import Entry, catalog
+from memconform.conformance.known import Known, load_known, refuse_stale
+from memconform.conformance.results import ConformReport, SdkResult, Skipped, verdict
+from memconform.conformance.running import check_ids
+from memconform.conformance.session import Target, run_session, write_report
+from memconform.conformance.suite import SdkFinished
+from memconform.contract.wire import CONTRACT_VERSION, Profile
+from memconform.daemons.availability import Absence, build_all
+from memconform.daemons.discovery import find_runner, working_folder
+from memconform.daemons.runner import SdkRunner
+from memconform.errors import ExitCode, NothingSelectedError, UsageError, nearest
+from memconform.redaction import redact
+from memconform.reports.conformance import ConformanceConsole, conform_banner, show_findings
+from memconform.reports.junit import write_junit
+from memconform.reports.markdown import conformance_markdown
+from memconform.runs.store import RunFolder, new_run_id, replacing
+
+_ROBUSTNESS = "robustness"
+
+
+@dataclass(frozen=True, slots=True)
+class ConformOptions:
+    """The command line, typed; names are those of the flags."""
+
+    sdk: tuple[str, ...]
+    no_skip: bool
+    profile: tuple[str, ...]
+    case: tuple[str, ...]
+    known: tuple[Path, ...]
+    junit: str | None
+    json_file: str | None
+    markdown: str | None
+    daemons: int
+    trace: bool
+    stop_at_first: bool
+    output: Path
+    verbose: bool
+    log_level: str
+
+
+@click.group("conform", invoke_without_command=True, context_settings={"show_default": True})
+@click.option(
+    "--sdk",
+    multiple=True,
+    metavar="SDK",
+    help="A known name, a path to sdk.toml, package.module:Class, or url:http://127.0.0.1:PORT."
+    " May be given several times; `all` is every known one that can run here.",
+)
+@click.option("--no-skip", is_flag=True, help="Fail where an SDK of `--sdk all` cannot run here.")
+@click.option(
+    "--profile",
+    multiple=True,
+    type=click.Choice([*(p.value for p in Profile), _ROBUSTNESS]),
+    help="Only cases of these; robustness is what belongs to no profile.",
+)
+@click.option(
+    "--case", multiple=True, metavar="GLOB", help="Only cases whose id, or id#slot, fits."
+)
+@click.option(
+    "--known",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Checks that are known to fail: sdks/README.md says how. Beside those of each sdk.toml.",
+)
+@click.option("--junit", callback=writable, metavar="FILE", help="Write JUnit XML.")
+@json_file
+@click.option("--markdown", callback=writable, metavar="FILE", help="Write Markdown; for CI.")
+@click.option(
+    "-j", "daemons", type=click.IntRange(1, 64), default=4, help="So many daemons at once."
+)
+@click.option("--trace", is_flag=True, help="Keep the wire of all cases, not of red ones only.")
+@click.option("-x", "stop_at_first", is_flag=True, help="Begin nothing after the first red check.")
+@click.option("-v", "--verbose", is_flag=True, help="Tell every check, passed ones too.")
+@output
+@schema(ConformReport)
+@log_level
+@click.pass_context
+def command(ctx: click.Context, /, **flags: object) -> ExitCode | None:
+    """Hold daemons to sdks/CONTRACT.md, case by case.
+
+    \b
+    Exit codes: 0 conformant, 1 not, 2 usage, 3 a daemon did not start, or a case could not be
+    tested, 4 nothing selected, 70 internal error, 130 interrupted.
+    """
+    if ctx.invoked_subcommand is not None:
+        return None
+    options = ConformOptions(**flags)  # type: ignore[arg-type] # click has checked every flag
+    if not options.sdk:
+        raise click.UsageError("--sdk says which daemons to hold to the contract", ctx)
+    configure_logs(options.log_level)
+    return asyncio.run(_conform(options))
+
+
+command.add_command(list_cases)
+command.add_command(explain)
+command.add_command(lint)
+command.add_command(replay)
+
+
+async def _conform(options: ConformOptions) -> ExitCode:
+    cancel_on_signals()
+    entries = selected(options.profile, options.case)
+    targets, absences = await _targets(options)
+    known = [entry for path in options.known for entry in load_known(path)]
+    for target in targets:
+        known += _of_manifest(target)
+    started = datetime.now(UTC)
+    every_check = [(t.name, check) for t in targets for e in catalog() for check in check_ids(e)]
+    refuse_stale(known, every_check, started.date())
+    run = RunFolder(
+        options.output, new_run_id(started, "-".join(t.name for t in targets), "conform")
+    )
+    results: dict[str, SdkResult] = {}
+    console = ConformanceConsole(len(entries), [target.name for target in targets])
+    with console:
+        events = run_session(
+            targets,
+            entries,
+            known,
+            run,
+            daemons=options.daemons,
+            stop_at_first=options.stop_at_first,
+            trace=options.trace,
+        )
+        async with aclosing(events):
+            async for event in events:
+                console.handle(event)
+                if isinstance(event, SdkFinished):
+                    results[event.result.sdk] = event.result
+    sdks = [results[target.name] for target in targets]
+    code = verdict(sdks, (absence.exit_code for absence in absences))
+    report = ConformReport(
+        run=run.path.name,
+        started_at=started,
+        finished_at=datetime.now(UTC),
+        harness_version=__version__,
+        contract=CONTRACT_VERSION,
+        command=[redact(part) for part in sys.argv],
+        sdk_references={target.name: target.reference for target in targets},
+        exit_code=int(code),
+        skipped=[Skipped(sdk=a.sdk, reason=f"{a.error.code}: {a.error.message}") for a in absences],
+        sdks=sdks,
+    )
+    _write(options, run, report)
+    for sdk in sdks:
+        show_findings(sdk, verbose=options.verbose)
+    for absence in absences:
+        click.echo(redact(f"{absence.sdk} skipped: {absence.error.render()}"), err=True)
+    for sdk in sdks:
+        click.echo(redact(conform_banner(sdk)), err=options.json_file == "-")
+    click.echo(f"-> {run.path}", err=True)
+    return code
+
+
+def selected(profiles: tuple[str, ...], globs: tuple[str, ...]) -> list[Entry]:
+    """The cases of these profiles whose ids fit; all where nothing is asked.
+
+    Raises:
+        NothingSelectedError: where that is none, or one of the globs fits nothing.
+    """
+    entries = [e for e in catalog() if not profiles or _profile_name(e) in profiles]
+    if globs:
+        for glob in globs:
+            if not any(_fits(entry, glob) for entry in entries):
+                raise NothingSelectedError(
+                    f"--case {glob}: no case fits",
+                    code="no_such_case",
+                    hint=nearest(glob, [e.base for e in entries]) or "see memconform conform list",
+                )
+        entries = [e for e in entries if any(_fits(e, glob) for glob in globs)]
+    if not entries:
+        raise NothingSelectedError(
+            "no case is selected", code="nothing_selected", hint="see memconform conform list"
+        )
+    return entries
+
+
+def _profile_name(entry: Entry) -> str:
+    return entry.profile.value if entry.profile is not None else _ROBUSTNESS
+
+
+def _fits(entry: Entry, glob: str) -> bool:
+    pattern = glob.partition("#")[0].replace("[", "[[]")
+    return fnmatchcase(entry.id, pattern) or fnmatchcase(entry.base, pattern)
+
+
+async def _targets(options: ConformOptions) -> tuple[list[Target], list[Absence]]:
+    """The SDKs to run, built; what `all` leaves out."""
+    folder = working_folder()
+    references = list(options.sdk)
+    if ALL in references:
+        references = every_sdk(references, folder)
+    runners = [find_runner(reference, folder) for reference in references]
+    refuse_one_name_twice(runners)
+    named = dict(zip((r.name for r in runners), references, strict=True))
+    present, absences = await build_all(runners, lambda line: click.echo(f"  {line}", err=True))
+    if absences and (ALL not in options.sdk or options.no_skip or not present):
+        raise absences[0].error
+    return [_target(runner, named[runner.name], folder) for runner in present], absences
+
+
+def _target(built: SdkRunner, reference: str, folder: Path) -> Target:
+    del built
+    name = find_runner(reference, folder).name
+    return Target(name, reference, lambda: find_runner(reference, folder))
+
+
+def _of_manifest(target: Target) -> list[Known]:
+    """The known failures that the SDK's own sdk.toml names, as its own and nobody else's."""
+    path = target.make_runner().known_failures
+    if path is None:
+        return []
+    if not path.is_file():
+        raise UsageError(f"{path} is not there", code="known_missing", hint="see [known] file")
+    return [entry.model_copy(update={"sdk": target.name}) for entry in load_known(path)]
+
+
+def _write(options: ConformOptions, run: RunFolder, report: ConformReport) -> None:
+    """The run's record first; a report that cannot be written must not lose it."""
+    write_report(run, report)
+    if options.json_file is not None:
+        with json_target(options.json_file) as target:
+            target.write(report.model_dump_json(indent=1) + "\n")
+    if options.junit is not None:
+        write_junit(Path(options.junit), report)
+    if options.markdown is not None:
+        with replacing(Path(options.markdown).resolve()) as file:
+            file.write(conformance_markdown(report).encode())

@@ -1,0 +1,172 @@
+"""`memconform conform list | explain | lint | replay`: what cases are, and one of them again."""
+
+import asyncio
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+from memconform.cli.options import cancel_on_signals, json_file, json_target, output
+from memconform.conformance.case import Case
+from memconform.conformance.catalog import CASES, Entry, catalog
+from memconform.conformance.coverage import uncovered
+from memconform.conformance.explaining import explained
+from memconform.conformance.fixture import Fixture, UntestableError
+from memconform.conformance.results import RED
+from memconform.conformance.running import Ran, check_ids, left_out, run_case
+from memconform.conformance.session import read_report, transcript
+from memconform.conformance.suite import brain_id
+from memconform.daemons.discovery import find_runner, working_folder
+from memconform.daemons.runner import SdkRunner
+from memconform.errors import ExitCode, UsageError, nearest
+from memconform.redaction import redact, redact_bytes
+from memconform.reports.conformance import show_case
+
+
+@click.command("list")
+@json_file
+def list_cases(json_file: str | None) -> ExitCode:
+    """All cases, their rules and their checks."""
+    entries = catalog()
+    if json_file is not None:
+        with json_target(json_file) as target:
+            listed = json.dumps({"cases": [_listed(entry) for entry in entries]}, indent=1)
+            target.write(f"{listed}\n")
+        return ExitCode.OK
+    for entry in entries:
+        click.echo(f"{entry.id:<58} {entry.case.level:<7} {', '.join(entry.case.rules)}")
+    cases = len({entry.base for entry in entries})
+    checks = sum(len(check_ids(entry)) for entry in entries)
+    click.echo(f"{cases} cases, {len(entries)} with their variants, {checks} checks", err=True)
+    return ExitCode.OK
+
+
+def _listed(entry: Entry) -> dict[str, object]:
+    case = entry.case
+    return {
+        "id": entry.id,
+        "title": case.title,
+        "level": case.level,
+        "profile": entry.profile.value if entry.profile else "robustness",
+        "rules": case.rules,
+        "modes": [mode.value for mode in case.modes],
+        "tags": case.tags,
+        "file": entry.file,
+        "checks": check_ids(entry),
+    }
+
+
+@click.command("explain")
+@click.argument("case")
+def explain(case: str) -> ExitCode:
+    """Say what CASE is about: its rules, what it sends, what passes and what fails."""
+    for entry in _named(case):
+        click.echo(explained(entry))
+    return ExitCode.OK
+
+
+def _named(name: str) -> list[Entry]:
+    """The case of that id, or one of its variants, or the case of a check."""
+    wanted = name.partition("#")[0]
+    exact = [entry for entry in catalog() if entry.id == wanted]
+    found = exact or [entry for entry in catalog() if entry.base == wanted][:1]
+    if not found:
+        raise UsageError(
+            f"no case {wanted!r}",
+            code="no_such_case",
+            hint=nearest(wanted, {e.base for e in catalog()}) or "memconform conform list",
+        )
+    return found
+
+
+@click.command("lint")
+@click.option(
+    "--cases",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    default=CASES,
+    metavar="DIR",
+    help="Files of cases; by default those that ship.",
+)
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of a file of cases and exit.")
+def lint(cases: Path, *, schema: bool) -> ExitCode:
+    """Check the cases themselves: YAML, schema, variables, matchers, and that no rule lacks one."""
+    if schema:
+        click.echo(json.dumps(case_schema(), indent=2))
+        return ExitCode.OK
+    entries = catalog(cases)
+    bare = uncovered(entries) if cases == CASES else []
+    for rule in bare:
+        click.echo(f"{rule}: no case cites it")
+    count = len({entry.base for entry in entries})
+    click.echo(f"{count} cases, {len(entries)} with their variants, {len(bare)} rules without one")
+    return ExitCode.FAILED if bare else ExitCode.OK
+
+
+def case_schema() -> dict[str, object]:
+    """The JSON Schema of a file of cases."""
+    schema = Case.model_json_schema(by_alias=True)
+    definitions = schema.pop("$defs")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A file of memconform's conformance cases",
+        "type": "array",
+        "items": schema,
+        "$defs": definitions,
+    }
+
+
+@click.command("replay")
+@click.argument("run")
+@click.argument("check")
+@output
+def replay(run: str, check: str, output: Path) -> ExitCode:
+    """Put the case of CHECK (`sdk:case#slot`, or `case#slot`) to its SDK again.
+
+    RUN is the id of a conform run, or its folder. All requests and answers are shown.
+    """
+    report = read_report(output, run)
+    sdk, colon, name = check.partition(":")
+    if not colon:
+        sdk, name = "", check
+    [entry] = _named(name)
+    references = [ref for known, ref in report.sdk_references.items() if sdk in ("", known)]
+    if not references:
+        raise UsageError(
+            f"run {report.run} is not of {sdk}",
+            code="no_such_sdk",
+            hint=f"it is of {', '.join(report.sdk_references)}",
+        )
+    return asyncio.run(_replayed(entry, references))
+
+
+async def _replayed(entry: Entry, references: list[str]) -> ExitCode:
+    cancel_on_signals()
+    code = ExitCode.OK
+    for reference in references:
+        runner = find_runner(reference, working_folder())
+        why = left_out(entry, runner)
+        if why is not None:
+            raise UsageError(f"{runner.name}: {why}", code="not_applicable", hint="see sdk.toml")
+        await runner.build(lambda line: click.echo(f"  {line}", err=True))
+        ran = await _once(entry, runner)
+        for outcome in ran.exchanges:
+            sys.stdout.buffer.write(redact_bytes(transcript(outcome)) + b"\n")
+            sys.stdout.buffer.flush()
+        show_case(runner.name, ran.result)
+        if ran.result.result in RED:
+            code = ExitCode.FAILED
+    return code
+
+
+async def _once(entry: Entry, runner: SdkRunner) -> Ran:
+    with tempfile.TemporaryDirectory(prefix="memconform-", ignore_cleanup_errors=True) as folder:
+        async with Fixture(
+            runner, entry.case.daemon, Path(folder), f"replay-{runner.name}"
+        ) as held:
+            try:
+                await held.prepare()
+            except UntestableError as error:
+                raise UsageError(redact(str(error)), code="untestable") from error
+            return await run_case(entry, held, brain_id(entry))

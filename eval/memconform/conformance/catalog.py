@@ -1,0 +1,173 @@
+"""All cases: read from their files, matrices filled in, held to the contract's rules."""
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from memconform.conformance import strict_yaml
+from memconform.conformance.case import Case, ProcessStep, _Step
+from memconform.conformance.rules import rules
+from memconform.conformance.variables import UnknownVariableError, filled, references
+from memconform.contract.wire import Profile
+from memconform.errors import UsageError, nearest
+
+CASES = Path(__file__).with_name("cases")
+
+BUILT_IN = frozenset(
+    {"brain", "brain_url", "host", "address", "outside", "run_id", "state", "index", "other_brain"}
+)
+"""What every case may refer to: see `execution.Scene`."""
+
+_NAMES = ("capture", "matrix")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A case with one combination of its matrix."""
+
+    id: str
+    """`case`, or `case[name,name]`."""
+    base: str
+    case: Case
+    variables: dict[str, Any]
+    file: str
+
+    @property
+    def profile(self) -> Profile | None:
+        return rules()[self.case.rules[0]].profile
+
+    @property
+    def needs_own_daemon(self) -> bool:
+        disruptive = {"stop", "kill", "start", "restart", "second"}
+        return self.case.daemon.alone or any(
+            isinstance(step, ProcessStep) and step.process in disruptive
+            for step in walk_steps(self.case)
+        )
+
+    def slots(self) -> list[str]:
+        """The slots of all its checks, in order."""
+        return [slot for step in walk_steps(self.case) for slot in step.expect]
+
+
+def walk_steps(case: Case) -> Iterator[_Step]:
+    """Every step of a case, those inside others included."""
+
+    def walk(steps: list[Any]) -> Iterator[_Step]:
+        for step in steps:
+            yield step
+            for name in ("until", "repeat"):
+                yield from walk(getattr(step, name, []))
+            for branch in getattr(step, "parallel", []):
+                yield from walk(branch)
+
+    for steps in (case.setup, case.steps, case.teardown):
+        yield from walk(steps)
+
+
+@cache
+def catalog(folder: Path = CASES) -> tuple[Entry, ...]:
+    """Every case there is, in the order of files and of their content.
+
+    Raises:
+        UsageError: naming file and case, for what is wrong in one.
+    """
+    entries = [e for path in sorted(folder.glob("*.yaml")) for e in _read(path)]
+    first: dict[str, Entry] = {}
+    for entry in entries:
+        known = first.setdefault(entry.base, entry)
+        if known.file != entry.file or known.case.title != entry.case.title:
+            raise _fault(entry.file, entry.base, f"{known.file} has a case of that id too")
+    return tuple(entries)
+
+
+def _read(path: Path) -> Iterator[Entry]:
+    loaded = strict_yaml.load(path)
+    if not isinstance(loaded, list):
+        raise _fault(path.name, "?", "a file of cases is a list")
+    seen: set[str] = set()
+    for raw in loaded:
+        name = str(raw.get("id", "?")) if isinstance(raw, dict) else "?"
+        if not isinstance(raw, dict):
+            raise _fault(path.name, name, "a case is a mapping")
+        if name in seen:
+            raise _fault(path.name, name, "stands here twice")
+        seen.add(name)
+        yield from _expanded(path.name, name, raw)
+
+
+def _expanded(file: str, name: str, raw: dict[str, Any]) -> Iterator[Entry]:
+    matrix = raw.get("matrix") or {}
+    if not isinstance(matrix, dict):
+        raise _fault(file, name, "matrix: a mapping is wanted")
+    dimensions = []
+    for dimension, values in matrix.items():
+        if isinstance(values, list) and values:
+            dimensions.append([(dimension, str(value), value) for value in values])
+        elif isinstance(values, dict) and values:
+            dimensions.append([(dimension, label, value) for label, value in values.items()])
+        else:
+            raise _fault(file, name, f"matrix: {dimension} has no values")
+    for combination in itertools.product(*dimensions):
+        variables = {dimension: value for dimension, _, value in combination}
+        label = ",".join(label for _, label, _ in combination)
+        yield _entry(file, name, f"{name}[{label}]" if label else name, raw, variables)
+
+
+def _entry(
+    file: str, base: str, full: str, raw: dict[str, Any], variables: dict[str, Any]
+) -> Entry:
+    kept = {key: value for key, value in raw.items() if key != "matrix"}
+    try:
+        case = Case.model_validate(filled(kept, variables, partly=True))
+        _check_variables(case)
+    except ValidationError as error:
+        raise _fault(file, full, "\n".join(_described(error))) from error
+    except UnknownVariableError as error:
+        raise _fault(file, full, str(error)) from error
+    for rule in case.rules:
+        if rule not in rules():
+            raise _fault(file, full, f"no rule {rule!r} in CONTRACT.md; {nearest(rule, rules())}")
+    entry = Entry(full, base, case, variables, file)
+    slots = entry.slots()
+    if not slots:
+        raise _fault(file, full, "it expects nothing, and so could not fail")
+    twice = sorted({slot for slot in slots if slots.count(slot) > 1})
+    if twice:
+        raise _fault(file, full, f"the slot {twice[0]!r} stands in two steps")
+    return entry
+
+
+def _check_variables(case: Case) -> None:
+    """Raise UnknownVariableError for a reference that nothing before it defines."""
+    known = set(BUILT_IN)
+    for value in (case.documents, case.daemon.env):
+        _refuse_unknown(value, known)
+    for step in walk_steps(case):
+        own = step.model_dump(by_alias=True, exclude={"until", "repeat", "parallel", "expect"})
+        _refuse_unknown(own, known)
+        known |= set(step.capture)
+        _refuse_unknown([e.model_dump(by_alias=True) for e in step.expect.values()], known)
+
+
+def _refuse_unknown(value: Any, known: set[str]) -> None:  # noqa: ANN401 - any YAML value
+    for name in references(value):
+        if name.partition(".")[0] not in known:
+            raise UnknownVariableError(f"${{{name}}} is not known here; {nearest(name, known)}")
+
+
+def _described(error: ValidationError) -> Iterator[str]:
+    for fault in error.errors(include_url=False, include_context=False, include_input=False):
+        where = ".".join(str(part) for part in fault["loc"])
+        yield re.sub(r"^: ", "", f"{where}: {fault['msg']}")
+
+
+def _fault(file: str, name: str, why: str) -> UsageError:
+    return UsageError(
+        f"{file}: case {name}: {why}", code="case_invalid", hint="memconform conform lint --schema"
+    )

@@ -1,0 +1,65 @@
+"""Files of a daemon's state folder, as a `disk` step wants them."""
+
+import shutil
+from pathlib import Path
+
+from memconform.conformance.outcome import Outcome
+
+
+class NoSuchFileError(Exception):
+    pass
+
+
+def read(state: Path, path: str) -> Outcome:
+    """The bytes of a file; nothing at all where there is none."""
+    outcome = Outcome(f"disk: read {path}")
+    try:
+        outcome.body = (state / path).read_bytes()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+        outcome.failure = f"{path}: {error.strerror}"
+    return outcome
+
+
+def listed(state: Path, pattern: str) -> Outcome:
+    """All files that a glob finds, as paths below the state folder, sorted."""
+    found = sorted(str(p.relative_to(state)) for p in state.glob(pattern) if p.is_file())
+    return Outcome(f"disk: list {pattern}", value=found)
+
+
+def write(state: Path, path: str, content: bytes) -> Outcome:
+    target = state / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(content)
+    return Outcome(f"disk: write {path}")
+
+
+def remove(state: Path, pattern: str) -> Outcome:
+    """Remove what a glob finds; raises NoSuchFileError where that is nothing."""
+    for path in _found(state, pattern):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    return Outcome(f"disk: remove {pattern}")
+
+
+def damage(state: Path, pattern: str) -> Outcome:
+    """Overwrite the beginning of each file that a glob finds."""
+    for path in _found(state, pattern):
+        with path.open("r+b") as file:
+            file.write(b"\xde\xad\xbe\xef" * 1024)
+    return Outcome(f"disk: damage {pattern}")
+
+
+def link(state: Path, path: str, target: str) -> Outcome:
+    place = state / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(target)
+    return Outcome(f"disk: link {path} -> {target}")
+
+
+def _found(state: Path, pattern: str) -> list[Path]:
+    found = list(state.glob(pattern))
+    if not found:
+        raise NoSuchFileError(f"nothing at {pattern} in the state folder")
+    return found

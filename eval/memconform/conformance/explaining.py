@@ -1,0 +1,64 @@
+"""A case in words: the rules, the requests, what passes and what fails. Pure."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from memconform.conformance.case import Case, _Step
+from memconform.conformance.catalog import Entry
+from memconform.conformance.expecting import describe
+from memconform.conformance.rules import rules
+
+_SHOWN = 400
+
+
+def explained(entry: Entry) -> str:
+    case = entry.case
+    lines = [f"{entry.id} ({case.level}): {case.title}"]
+    lines += [f"  why: {case.why}"] if case.why else []
+    lines += [f"  rule {rule}: {rules()[rule].text}" for rule in case.rules]
+    lines += [f"  needs {need}" for need in _needs(case)]
+    lines += [f"  with {name} = {json.dumps(value)}" for name, value in entry.variables.items()]
+    for path, document in case.documents.items():
+        lines.append(f"  stored first: {path} {_shown(document)}")
+    for title, steps in (("first", case.setup), ("then", case.steps), ("last", case.teardown)):
+        for step in steps:
+            lines += [f"  {title}: {line}" for line in _step(step)]
+    lines.append("  A check passes where what is written behind it holds, and fails otherwise;")
+    lines.append("  besides, every answer has the contract's shape (#wire), and the daemon lives.")
+    return "\n".join(lines)
+
+
+def _needs(case: Case) -> Iterator[str]:
+    yield from (f"profile {profile.value}" for profile in case.profiles)
+    yield from (f"mode {mode.value}" for mode in case.modes)
+    if case.daemon.upstream == "scripted":
+        script = case.upstream.model_dump_json(exclude_defaults=True) if case.upstream else "none"
+        yield f"a scripted upstream, script {script}"
+    for name, value in case.daemon.env.items():
+        yield f"{name}={value}"
+
+
+def _step(step: _Step) -> Iterator[str]:
+    given = step.model_dump(
+        mode="json",
+        by_alias=True,
+        exclude_defaults=True,
+        exclude={"expect", "capture", "until", "repeat", "parallel"},
+    )
+    nested: list[Any] = [*getattr(step, "until", []), *getattr(step, "repeat", [])]
+    branches: list[list[Any]] = getattr(step, "parallel", [])
+    kind = type(step).__name__.removesuffix("Step").lower()
+    yield f"{kind} {' '.join(f'{key}: {_shown(value)}' for key, value in given.items())}".rstrip()
+    for inner in nested:
+        yield from (f"    {line}" for line in _step(inner))
+    for branch in branches:
+        yield "    at once:"
+        for inner in branch:
+            yield from (f"      {line}" for line in _step(inner))
+    yield from (f"  #{slot}: {describe(expected)}" for slot, expected in step.expect.items())
+
+
+def _shown(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

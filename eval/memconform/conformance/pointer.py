@@ -1,0 +1,36 @@
+"""JSON pointers (RFC 6901), and `*` for every item of an array. Pure."""
+
+from typing import Any
+
+
+class Missing:
+    """Stands for what a pointer does not find."""
+
+    def __repr__(self) -> str:
+        return "(nothing there)"
+
+
+MISSING = Missing()
+
+
+def resolve(value: Any, pointer: str) -> Any:  # noqa: ANN401 - any JSON value
+    """What `pointer` names in `value`; MISSING where there is nothing, or no array for a `*`."""
+    if not pointer:
+        return value
+    return _resolve(value, pointer.split("/")[1:])
+
+
+def _resolve(value: Any, parts: list[str]) -> Any:  # noqa: ANN401 - any JSON value
+    if not parts:
+        return value
+    part, rest = parts[0], parts[1:]
+    if part == "*":
+        if not isinstance(value, list):
+            return MISSING
+        return [_resolve(item, rest) for item in value]
+    key = part.replace("~1", "/").replace("~0", "~")
+    if isinstance(value, dict) and key in value:
+        return _resolve(value[key], rest)
+    if isinstance(value, list) and key.isascii() and key.isdigit() and int(key) < len(value):
+        return _resolve(value[int(key)], rest)
+    return MISSING

@@ -1,0 +1,118 @@
+"""Bytes over a connection of their own, for what an HTTP library refuses to send."""
+
+import asyncio
+import socket
+import struct
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Literal
+from urllib.parse import urlsplit
+
+import h11
+
+from memconform.conformance.outcome import Outcome
+
+_READ = 65_536
+_LINGER_NONE = struct.pack("ii", 1, 0)
+"""Closing then resets the connection (SO_LINGER with no time)."""
+
+
+class _Answers:
+    """Reads answers off one connection, one after another."""
+
+    def __init__(self, reader: asyncio.StreamReader, outcome: Outcome) -> None:
+        self._reader = reader
+        self._outcome = outcome
+        self._parser = h11.Connection(h11.CLIENT)
+
+    async def next(self, piece: bytes) -> None:
+        """The answer to `piece`; its status, or None where none came, joins the outcome's."""
+        outcome = self._outcome
+        outcome.status, outcome.headers, outcome.body = None, [], b""
+        try:
+            self._expect(piece)
+            await self._read()
+        except (h11.RemoteProtocolError, h11.LocalProtocolError) as error:
+            outcome.failure = f"what came is no HTTP: {error}"
+            outcome.ended = "cut"
+        except ConnectionError as error:
+            outcome.failure = f"{type(error).__name__}: {error}"
+            outcome.ended = "cut"
+        finally:
+            outcome.statuses.append(outcome.status)
+
+    def _expect(self, piece: bytes) -> None:
+        # The parser must know of a request before it reads an answer; of a HEAD it has no body.
+        method = "HEAD" if piece.startswith(b"HEAD ") else "GET"
+        if self._parser.our_state is h11.DONE:
+            self._parser.start_next_cycle()
+        self._parser.send(h11.Request(method=method, target="/", headers=[("Host", "x")]))
+        self._parser.send(h11.EndOfMessage())
+
+    async def _read(self) -> None:
+        outcome = self._outcome
+        while True:
+            event = self._parser.next_event()
+            if event is h11.NEED_DATA:
+                self._parser.receive_data(await self._reader.read(_READ))
+            elif isinstance(event, h11.Response):
+                outcome.status = event.status_code
+                outcome.headers = [
+                    (n.decode("latin-1"), v.decode("latin-1")) for n, v in event.headers
+                ]
+            elif isinstance(event, h11.Data):
+                outcome.body += bytes(event.data)
+            elif isinstance(event, h11.EndOfMessage):
+                return
+            elif isinstance(event, h11.ConnectionClosed):
+                outcome.ended = "end"
+                return
+
+
+async def converse(
+    base_url: str,
+    pieces: Sequence[bytes],
+    *,
+    answers: Literal["each", "last", "none"],
+    end: Literal["keep", "half", "abort"],
+    pause: float,
+    seconds: float,
+) -> Outcome:
+    """Send `pieces`, with `pause` seconds between them, and read the answers.
+
+    The outcome has the last answer, and the statuses of all.
+    """
+    address = urlsplit(base_url)
+    first_line = pieces[0].partition(b"\r\n")[0].decode("latin-1")[:100]
+    outcome = Outcome(f"raw: {first_line}", ended="open")
+    started = time.perf_counter()
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    try:
+        async with asyncio.timeout(seconds):
+            read = _Answers(reader, outcome)
+            for number, piece in enumerate(pieces):
+                last = number == len(pieces) - 1
+                with suppress(ConnectionError):
+                    # A daemon may answer and close before it has read all.
+                    writer.write(piece)
+                    await writer.drain()
+                if last and end == "half":
+                    writer.write_eof()
+                if answers == "each" or (last and answers == "last"):
+                    await read.next(piece)
+                if not last:
+                    await asyncio.sleep(pause)
+    except TimeoutError:
+        outcome.failure = f"no answer within {seconds:g} s"
+        outcome.statuses.append(None)
+    finally:
+        outcome.took_ms = round((time.perf_counter() - started) * 1e3, 3)
+        if end == "abort":
+            raw: socket.socket = writer.get_extra_info("socket")
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NONE)
+            writer.transport.abort()
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+    return outcome

@@ -1,0 +1,200 @@
+"""Runs one case on one daemon, and says what became of each of its checks."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from memconform.conformance.bodies import as_json
+from memconform.conformance.case import StoreStep
+from memconform.conformance.catalog import Entry
+from memconform.conformance.expecting import describe
+from memconform.conformance.fixture import Fixture, UntestableError, script_body
+from memconform.conformance.outcome import Outcome
+from memconform.conformance.results import CaseResult, Check, Result
+from memconform.conformance.scene import Findings, Scene, Seen
+from memconform.conformance.stepping import Stepping, StoppedError
+from memconform.conformance.variables import UnknownVariableError
+from memconform.daemons.runner import SdkRunner
+from memconform.errors import DaemonError
+
+CASE_SECONDS = 60.0
+"""For a whole case; the longest, which waits for a ping, needs 26."""
+
+IMPLICIT = ("wire", "alive")
+"""Checks that every case has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A case's result, and every exchange that it made."""
+
+    result: CaseResult
+    exchanges: list[Outcome]
+
+
+def check_ids(entry: Entry) -> list[str]:
+    """The ids of all checks of a case."""
+    return [f"{entry.id}#{slot}" for slot in (*dict.fromkeys(entry.slots()), *IMPLICIT)]
+
+
+def left_out(entry: Entry, runner: SdkRunner) -> str | None:
+    """Why a case is not for this SDK; None where it is."""
+    claimed = set(runner.profiles)
+    own = [entry.profile] if entry.profile is not None else []
+    for profile in (*own, *entry.case.profiles):
+        if profile not in claimed:
+            return f"profile {profile.value} is not claimed"
+    modes = runner.modes
+    scripted = entry.case.daemon.upstream == "scripted"
+    if modes is not None and scripted:
+        modes = (*modes, *runner.scripted_modes)
+    for mode in entry.case.modes:
+        if modes is not None and mode not in modes:
+            return f"mode {mode.value} is not claimed"
+    return None
+
+
+def unrun(entry: Entry, result: Result, why: str) -> CaseResult:
+    """A case none of whose checks was made."""
+    checks = [
+        Check(
+            id=check,
+            result=result,
+            level=entry.case.level,
+            rules=list(entry.case.rules),
+            got=[why],
+        )
+        for check in check_ids(entry)
+    ]
+    return CaseResult(case=entry.id, title=entry.case.title, checks=checks)
+
+
+async def run_case(entry: Entry, fixture: Fixture, brain: str) -> Ran:
+    """Run it in a brain of its own; never raises for what the daemon does."""
+    scene = Scene(entry, fixture, brain)
+    findings, stopped, harness_fault = Findings(), "", ""
+    started = time.perf_counter()
+    try:
+        async with asyncio.timeout(CASE_SECONDS):
+            await _carried_out(entry, scene, findings)
+    except TimeoutError:
+        stopped = f"the case took longer than {CASE_SECONDS:g} s"
+    except (StoppedError, UntestableError) as error:
+        stopped = str(error)
+    except DaemonError as error:
+        stopped = error.render()
+    except UnknownVariableError as error:
+        harness_fault = str(error)
+    finally:
+        await _tidied(entry, scene)
+        await scene.close()
+    checks = list(_checks(entry, findings, stopped, harness_fault))
+    checks.append(_wire_check(entry, findings))
+    checks.append(_alive_check(entry, fixture))
+    took = round((time.perf_counter() - started) * 1e3, 3)
+    result = CaseResult(case=entry.id, title=entry.case.title, took_ms=took, checks=checks)
+    return Ran(result, scene.exchanges)
+
+
+async def _carried_out(entry: Entry, scene: Scene, findings: Findings) -> None:
+    case, stepping = entry.case, Stepping(scene)
+    if scene.fixture.has_upstream:
+        await _demand(scene, "upstream", "PUT /_control/script", 204, script_body(case.upstream))
+    if case.brain:
+        body = as_json({"brainId": scene.variables()["brain"]})
+        await _demand(scene, "daemon", "POST /v1/brains", 201, body)
+    if case.documents:
+        await stepping.run([StoreStep(store=case.documents)], findings)
+    await stepping.run(case.setup, findings)
+    await stepping.run(case.steps, findings)
+
+
+async def _demand(scene: Scene, server: str, line: str, status: int, body: bytes) -> None:
+    """A request without which the case means nothing; raises StoppedError where it fails."""
+    sender = scene.sender("upstream" if server == "upstream" else "daemon")
+    request, exchange = sender.request(line, {}, body)
+    outcome = await sender.send(request, exchange, 10)
+    scene.exchanges.append(outcome)
+    if outcome.status != status:
+        why = outcome.failure or f"{outcome.status} {outcome.body[:200]!r}"
+        raise StoppedError(f"{line}: {why}")
+
+
+async def _tidied(entry: Entry, scene: Scene) -> None:
+    """Teardown, and the brain's end; what fails there is not what the case is about."""
+    try:
+        async with asyncio.timeout(10):
+            await Stepping(scene).run(entry.case.teardown, Findings())
+            if entry.case.brain and not entry.needs_own_daemon:
+                sender = scene.sender("daemon")
+                line = f"DELETE {scene.variables()['brain_url']}"
+                request, exchange = sender.request(line, {"X-Confirm-Delete": "yes"}, None)
+                await sender.send(request, exchange, 10)
+    except (TimeoutError, StoppedError, UntestableError, UnknownVariableError, DaemonError):
+        return
+
+
+def _checks(entry: Entry, findings: Findings, stopped: str, fault: str) -> Iterator[Check]:
+    rules, level = list(entry.case.rules), entry.case.level
+    for slot in dict.fromkeys(entry.slots()):
+        check = f"{entry.id}#{slot}"
+        seen = findings.seen.get(slot)
+        if seen is not None:
+            yield _seen_check(check, entry, seen)
+        elif fault or not stopped:
+            why = fault or "its step was never reached"
+            yield Check(id=check, result=Result.ERROR, level=level, rules=rules, got=[why])
+        else:
+            yield Check(id=check, result=Result.UNTESTABLE, level=level, rules=rules, got=[stopped])
+
+
+def _seen_check(check: str, entry: Entry, seen: Seen) -> Check:
+    case = entry.case
+    result = Result.PASS
+    if seen.faults:
+        result = Result.FAIL if case.level == "must" else Result.WARN
+    elif seen.second_best:
+        result = Result.WARN
+    outcome = seen.outcome
+    return Check(
+        id=check,
+        result=result,
+        level=case.level,
+        rules=list(case.rules),
+        expected=describe(seen.expectation),
+        got=[*seen.faults] or ([seen.second_best] if seen.second_best else []),
+        step=outcome.what if outcome is not None else "",
+        curl=outcome.curl() if outcome is not None else "",
+    )
+
+
+def _wire_check(entry: Entry, findings: Findings) -> Check:
+    """The shapes of all that went over the wire, whatever the case is about."""
+    check = f"{entry.id}#wire"
+    blamed = [(fault, outcome) for fault, outcome in findings.wire if fault.blame == "case"]
+    found = blamed or findings.wire
+    result = Result.ERROR if blamed else Result.FAIL if found else Result.PASS
+    first = found[0][1] if found else None
+    return Check(
+        id=check,
+        result=result,
+        level="must",
+        rules=["wire.json", "wire.problem"],
+        expected="every answer in the shape that openapi.yaml and events.schema.json have",
+        got=list(dict.fromkeys(f"{outcome.what}: {fault.what}" for fault, outcome in found))[:5],
+        step=first.what if first is not None else "",
+        curl=first.curl() if first is not None else "",
+    )
+
+
+def _alive_check(entry: Entry, fixture: Fixture) -> Check:
+    died = fixture.died()
+    return Check(
+        id=f"{entry.id}#alive",
+        result=Result.PASS if died is None else Result.FAIL,
+        level="must",
+        rules=["robust.alive"],
+        expected="the daemon lives",
+        got=[] if died is None else ["the daemon has ended:", *died.splitlines()[-5:]],
+    )

@@ -1,0 +1,202 @@
+"""Puts all cases to one SDK: which daemons they need, in which order, side by side or not."""
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from memconform.conformance.case import Serving
+from memconform.conformance.catalog import Entry
+from memconform.conformance.fixture import Fixture, UntestableError
+from memconform.conformance.known import Known, excused
+from memconform.conformance.results import RED, CaseResult, Result, SdkResult
+from memconform.conformance.running import Ran, left_out, run_case, unrun
+from memconform.daemons.runner import SdkRunner
+from memconform.errors import DaemonError, ExitCode
+
+MakeRunner = Callable[[], SdkRunner]
+"""A runner of one's own for each daemon: where it points is its own state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Cases that one daemon serves, in order."""
+
+    serving: Serving
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFinished:
+    sdk: str
+    ran: Ran
+
+
+@dataclass(frozen=True, slots=True)
+class SdkFinished:
+    result: SdkResult
+
+
+Event = CaseFinished | SdkFinished
+
+
+def jobs(entries: Sequence[Entry]) -> list[Job]:
+    """Cases that want the same daemon share one; those that end or start one have their own."""
+    shared: dict[str, list[Entry]] = {}
+    alone: list[Job] = []
+    for entry in entries:
+        serving = entry.case.daemon
+        if entry.needs_own_daemon:
+            alone.append(Job(serving, (entry,)))
+        else:
+            shared.setdefault(serving.model_dump_json(), []).append(entry)
+    together = [Job(group[0].case.daemon, tuple(group)) for group in shared.values()]
+    # What takes longest first, so that the last one to end is a short one.
+    return sorted(together, key=lambda job: -len(job.entries)) + alone
+
+
+async def conform(
+    name: str,
+    make_runner: MakeRunner,
+    entries: Sequence[Entry],
+    *,
+    known: Sequence[Known],
+    folder: Path,
+    run_id: str,
+    slots: asyncio.Semaphore,
+    stop_at_first: bool = False,
+) -> AsyncGenerator[Event, None]:
+    """Run `entries` on an SDK; `slots` bounds how many daemons run at once.
+
+    With `stop_at_first` nothing new begins once a check is red. Results are in the order of
+    `entries`, whatever ended first.
+    """
+    started = time.perf_counter()
+    runner = make_runner()
+    results: dict[str, CaseResult] = {}
+    queue: asyncio.Queue[Ran | None] = asyncio.Queue()
+    wanted: list[Entry] = []
+    for entry in entries:
+        why = left_out(entry, runner)
+        if why is None:
+            wanted.append(entry)
+        else:
+            results[entry.id] = unrun(entry, Result.NOT_APPLICABLE, why)
+    stopping = asyncio.Event()
+    crew = _Crew(
+        name=name,
+        make_runner=make_runner,
+        folder=folder,
+        run_id=run_id,
+        slots=slots,
+        queue=queue,
+        stopping=stopping,
+    )
+    working = asyncio.create_task(crew.work(jobs(wanted)))
+    try:
+        while (ran := await queue.get()) is not None:
+            case = excused(ran.result, name, known)
+            results[case.case] = case
+            if stop_at_first and case.result in RED:
+                stopping.set()
+            yield CaseFinished(name, Ran(case, ran.exchanges))
+        problems = await working
+    finally:
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+    for entry in entries:
+        if entry.id not in results:
+            results[entry.id] = unrun(entry, Result.NOT_APPLICABLE, "left out after a failure (-x)")
+    yield SdkFinished(
+        SdkResult(
+            sdk=name,
+            profiles=[profile.value for profile in runner.profiles],
+            modes=[mode.value for mode in runner.modes or ()],
+            cases=[results[entry.id] for entry in entries],
+            problems=problems,
+            problem_exit=int(ExitCode.DAEMON if problems else ExitCode.OK),
+            took_s=round(time.perf_counter() - started, 3),
+        )
+    )
+
+
+class _Crew:
+    """Carries out the jobs of one SDK; what cases come to goes into `queue`, None at the end."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        make_runner: MakeRunner,
+        folder: Path,
+        run_id: str,
+        slots: asyncio.Semaphore,
+        queue: "asyncio.Queue[Ran | None]",
+        stopping: asyncio.Event,
+    ) -> None:
+        self._name = name
+        self._make_runner = make_runner
+        self._folder = folder
+        self._run_id = run_id
+        self._slots = slots
+        self._queue = queue
+        self._stopping = stopping
+
+    async def work(self, all_jobs: Sequence[Job]) -> list[str]:
+        """Every job; what went wrong with daemons, and not with cases."""
+        try:
+            found = await asyncio.gather(*(self._job(n, job) for n, job in enumerate(all_jobs)))
+            return [problem for problems in found for problem in problems]
+        finally:
+            self._queue.put_nowait(None)
+
+    async def _job(self, number: int, job: Job) -> list[str]:
+        async with self._slots:
+            if self._stopping.is_set():
+                return []
+            label = f"{self._name}-{number:03}"
+            run_id = f"{self._run_id}-{label}"
+            fixture = Fixture(self._make_runner(), job.serving, self._folder / label, run_id)
+            try:
+                async with fixture:
+                    return await self._served(fixture, job)
+            except DaemonError as error:
+                # At its start all cases were told; what is left of it at its end is told here.
+                return [error.render()]
+
+    async def _served(self, fixture: Fixture, job: Job) -> list[str]:
+        try:
+            await fixture.prepare()
+        except (UntestableError, DaemonError) as error:
+            why = error.render() if isinstance(error, DaemonError) else str(error)
+            for entry in job.entries:
+                self._queue.put_nowait(Ran(unrun(entry, Result.UNTESTABLE, why), []))
+            return []
+        beside = [entry for entry in job.entries if entry.case.concurrent]
+        serial = [entry for entry in job.entries if not entry.case.concurrent]
+        waiting = [asyncio.create_task(self._case(entry, fixture)) for entry in beside]
+        try:
+            for entry in serial:
+                if self._stopping.is_set():
+                    break
+                await self._case(entry, fixture)
+                if fixture.died() is not None:
+                    await fixture.stop()
+                    await fixture.start()
+            await asyncio.gather(*waiting)
+        finally:
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+        return []
+
+    async def _case(self, entry: Entry, fixture: Fixture) -> None:
+        ran = await run_case(entry, fixture, brain_id(entry))
+        self._queue.put_nowait(ran)
+
+
+def brain_id(entry: Entry) -> str:
+    """The same for the same case, and no other's: what is in a report can be typed again."""
+    return "mc-" + re.sub(r"[^A-Za-z0-9-]+", "-", entry.id).strip("-").lower()[:100]

@@ -1,0 +1,74 @@
+"""`${name}` in cases: which stand where, and what they become."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+_REFERENCE = re.compile(r"\$\{([a-z][a-z0-9_]*(?:\.[a-z0-9_]+)*)\}")
+_DOLLAR_BRACE = re.compile(r"\$\{")
+
+
+class UnknownVariableError(Exception):
+    pass
+
+
+def references(value: Any) -> Iterator[str]:  # noqa: ANN401 - any YAML value
+    """The names of the variables in all texts of `value`, keys included.
+
+    Raises:
+        UnknownVariableError: for a `${` that begins none.
+    """
+    if isinstance(value, str):
+        names = _REFERENCE.findall(value)
+        if len(names) != len(_DOLLAR_BRACE.findall(value)):
+            raise UnknownVariableError(f"{value!r}: a variable is written ${{name}}")
+        yield from names
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield from references(key)
+            yield from references(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from references(each)
+
+
+def filled(value: Any, values: Mapping[str, Any], *, partly: bool = False) -> Any:  # noqa: ANN401 - any YAML value
+    """`value` with its variables filled in; one that is the whole text keeps its type.
+
+    `partly` leaves those that `values` does not hold.
+
+    Raises:
+        UnknownVariableError: for a variable that `values` does not hold.
+    """
+
+    def look_up(name: str) -> Any:  # noqa: ANN401 - any JSON value
+        found: Any = values
+        for part in name.split("."):
+            if not isinstance(found, Mapping) or part not in found:
+                raise UnknownVariableError(f"${{{name}}} is not known here")
+            found = found[part]
+        return found
+
+    return _walk(value, look_up, partly=partly)
+
+
+def _walk(value: Any, look_up: Callable[[str], Any], *, partly: bool) -> Any:  # noqa: ANN401 - any YAML value
+    def known(match: re.Match[str]) -> Any:  # noqa: ANN401 - any JSON value
+        try:
+            return look_up(match[1])
+        except UnknownVariableError:
+            if partly:
+                return match[0]
+            raise
+
+    def walk(each: Any) -> Any:  # noqa: ANN401 - any YAML value
+        if isinstance(each, str):
+            whole = _REFERENCE.fullmatch(each)
+            return known(whole) if whole else _REFERENCE.sub(lambda m: str(known(m)), each)
+        if isinstance(each, dict):
+            return {walk(key): walk(item) for key, item in each.items()}
+        if isinstance(each, list | tuple):
+            return [walk(item) for item in each]
+        return each
+
+    return walk(value)

@@ -1,0 +1,198 @@
+"""The shapes of what went over the wire, held to the contract's models in every case. Pure."""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, ValidationError
+
+from memconform.client.failures import ContractViolatedError, DaemonFailedError
+from memconform.client.stream import AskStream
+from memconform.conformance.matchers import is_rfc3339
+from memconform.conformance.outcome import Event, Outcome
+from memconform.conformance.pointer import MISSING
+from memconform.contract.ask import AskRequest
+from memconform.contract.core import (
+    SearchRequest,
+    SearchResponse,
+    ranking_fault,
+    trace_fault,
+)
+from memconform.contract.events import PLAIN_EVENTS, Change
+from memconform.contract.problem import MEDIA_TYPE, STATUS, Problem
+from memconform.contract.schemas import BYTES, ROUTES, Route
+from memconform.contract.wire import describe_mismatch
+
+_PATTERNS = [
+    (route, re.compile(route.path.replace("{brainId}", r"[^/?]+") + r"(?:\?.*)?"))
+    for route in ROUTES
+]
+
+
+@dataclass(frozen=True, slots=True)
+class WireFault:
+    """`blame`: the daemon, or the case, which sends what the schemas refuse and wants it taken."""
+
+    what: str
+    blame: Literal["daemon", "case"] = "daemon"
+
+
+def route_of(method: str, target: str) -> Route | None:
+    """The route that a request is for, by its method and its target as sent."""
+    return next(
+        (r for r, pattern in _PATTERNS if r.method.upper() == method and pattern.fullmatch(target)),
+        None,
+    )
+
+
+def wire_faults(outcome: Outcome, sent: bytes, *, wanted: bool) -> list[WireFault]:
+    """What is wrong with an answer's shape; `wanted`: the case expects a success.
+
+    What did not come is not judged here: an expectation of the case is what says so.
+    """
+    method, _, target = outcome.what.partition(" ")
+    status = outcome.status
+    if status is None or (outcome.failure is not None and not outcome.events):
+        return []
+    route = route_of(method, target)
+    if status >= 400:
+        return [WireFault(fault) for fault in _problem_faults(outcome, method)]
+    if status >= 300 or route is None:
+        return []
+    if not 200 <= status < 300:
+        return [WireFault(f"status {status} is none of the contract's")]
+    faults = [WireFault(fault) for fault in _success_faults(route, outcome, sent)]
+    refused = _refused_by_schema(route, sent)
+    if refused is not None:
+        blame: Literal["daemon", "case"] = "case" if wanted else "daemon"
+        faults.append(WireFault(f"a request that the schemas refuse was taken: {refused}", blame))
+    return faults
+
+
+def _problem_faults(outcome: Outcome, method: str) -> list[str]:
+    faults = []
+    if outcome.status == 405 and outcome.header("allow") is MISSING:
+        faults.append("405 without Allow")
+    if outcome.status == 500:
+        faults.append("500: whatever a client sends, this is the daemon's own failure")
+    if method == "HEAD":
+        return faults + (["a HEAD was answered with a body"] if outcome.body else [])
+    media = outcome.header("content-type")
+    if str(media).partition(";")[0].strip().lower() != MEDIA_TYPE:
+        return [*faults, f"status {outcome.status} with Content-Type {media}, not {MEDIA_TYPE}"]
+    try:
+        problem = Problem.model_validate_json(outcome.body)
+    except ValidationError as error:
+        return [*faults, f"the problem's body: {describe_mismatch(error)}"]
+    if problem.status != outcome.status:
+        faults.append(f"the problem says status {problem.status}, the answer {outcome.status}")
+    if STATUS.get(problem.code) != problem.status:
+        faults.append(f"code {problem.code!r} does not go with status {problem.status}")
+    return faults
+
+
+def _success_faults(route: Route, outcome: Outcome, sent: bytes) -> list[str]:
+    if outcome.status != route.status:
+        return [f"status {outcome.status}; the contract says {route.status}"]
+    wanted = _media_type(route)
+    media = str(outcome.header("content-type")).partition(";")[0].strip().lower()
+    if wanted is None:
+        return ["a body where there is none"] if outcome.body else []
+    if media != wanted:
+        return [f"Content-Type {media}, not {wanted}"]
+    if route.stream:
+        return _event_faults(route, outcome, sent)
+    return _body_faults(route.answer, outcome.body, sent) if route.answer is not None else []
+
+
+def _media_type(route: Route) -> str | None:
+    """What a success is; None where it has no body."""
+    if route.stream:
+        return "text/event-stream"
+    if route.answers == "bytes":
+        return BYTES
+    return None if route.answer is None else "application/json"
+
+
+def _body_faults(model: type[BaseModel], body: bytes, sent: bytes) -> list[str]:
+    try:
+        answer = model.model_validate_json(body)
+    except ValidationError as error:
+        return [f"the answer's body: {describe_mismatch(error)}"]
+    if not isinstance(answer, SearchResponse):
+        return []
+    request = _parsed(SearchRequest, sent)
+    if request is None:
+        return []
+    faults = (
+        trace_fault(answer.trace, request.mode),
+        ranking_fault(answer.chunks, request.top_k, ranks_all=False),
+    )
+    return [fault for fault in faults if fault is not None]
+
+
+def _parsed(model: type[BaseModel], sent: bytes) -> Any:  # noqa: ANN401 - one of two models
+    try:
+        return model.model_validate_json(_without_nulls(sent))
+    except (ValidationError, ValueError, RecursionError):
+        return None
+
+
+def _without_nulls(sent: bytes) -> bytes:
+    """A body without the keys that are null, which is the same to a daemon."""
+    given = json.loads(sent)
+    if not isinstance(given, dict):
+        return sent
+    return json.dumps({key: value for key, value in given.items() if value is not None}).encode()
+
+
+def _event_faults(route: Route, outcome: Outcome, sent: bytes) -> list[str]:
+    if "retrieve" in route.stream:
+        return _ask_faults(outcome, sent)
+    return [fault for event in outcome.events for fault in _change_faults(event)]
+
+
+def _change_faults(event: Event) -> list[str]:
+    if event.name in PLAIN_EVENTS:
+        return [] if event.data == "ok" else [f"{event.name} with the data {event.data!r}"]
+    if event.name != "change":
+        return []
+    try:
+        change = Change.model_validate_json(event.data)
+    except ValidationError as error:
+        return [f"change: {describe_mismatch(error)}"]
+    faults = [] if is_rfc3339(change.when) else [f"change: when is {change.when!r}"]
+    if (change.old_path is not None) != (change.kind == "renamed"):
+        faults.append(f"change: {change.kind} with old_path {change.old_path!r}")
+    return faults
+
+
+def _ask_faults(outcome: Outcome, sent: bytes) -> list[str]:
+    request = _parsed(AskRequest, sent)
+    if request is None:
+        return []
+    stream = AskStream(request)
+    try:
+        for event in outcome.events:
+            stream.feed(event.name, event.data)
+        if outcome.ended == "end":
+            stream.finish()
+    except ContractViolatedError as error:
+        return [f"{error.code}: {error.message}"]
+    except DaemonFailedError:
+        # An error that is told as the contract has it.
+        return []
+    return []
+
+
+def _refused_by_schema(route: Route, sent: bytes) -> str | None:
+    if route.request is None:
+        return None
+    try:
+        route.request.model_validate_json(_without_nulls(sent))
+    except ValidationError as error:
+        return describe_mismatch(error)
+    except (ValueError, RecursionError) as error:
+        return str(error)
+    return None

@@ -1,0 +1,135 @@
+"""Conformance on the terminal: progress on standard error, the verdict on standard output."""
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from memconform.conformance.results import RED, CaseResult, Check, Result, SdkResult
+from memconform.conformance.rules import rules
+from memconform.conformance.suite import CaseFinished, Event
+from memconform.redaction import redact
+from memconform.reports.console import StandardError
+
+STYLE = {
+    Result.PASS: "green",
+    Result.FAIL: "bold red",
+    Result.WARN: "yellow",
+    Result.XFAIL: "yellow",
+    Result.XPASS: "bold red",
+    Result.UNTESTABLE: "red",
+    Result.NOT_APPLICABLE: "dim",
+    Result.ERROR: "bold magenta",
+}
+_TOLD = (*RED, Result.WARN, Result.XFAIL)
+
+
+def conform_banner(sdk: SdkResult) -> str:
+    """`<sdk>: <passed> of <checks> checks pass in <cases> cases[, <n> <result>]…`."""
+    counts = sdk.counts()
+    applicable = sum(counts.values()) - counts[Result.NOT_APPLICABLE]
+    ran = sum(case.result is not Result.NOT_APPLICABLE for case in sdk.cases)
+    line = f"{sdk.sdk}: {counts[Result.PASS]} of {applicable} checks pass in {ran} cases"
+    others = [f"{n} {r.value}" for r, n in counts.items() if n and r is not Result.PASS]
+    verdict = "conformant" if sdk.exit_code == 0 else "NOT conformant"
+    if sdk.exit_code not in (0, 1):
+        verdict = "no verdict"
+    return ", ".join([line, *others]) + f": {verdict}"
+
+
+class ConformanceConsole:
+    """Listens to a session's events; a finding is told when its SDK is through, in order."""
+
+    def __init__(self, cases: int, sdks: Sequence[str], *, quiet: bool = False) -> None:
+        self._console: Console = StandardError(stderr=True, highlight=False, soft_wrap=True)
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=self._console,
+            transient=True,
+            disable=quiet or not self._console.is_terminal,
+        )
+        self._tasks = {sdk: self._progress.add_task(sdk, total=cases) for sdk in sdks}
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def handle(self, event: Event) -> None:
+        if isinstance(event, CaseFinished):
+            self._progress.advance(self._tasks[event.sdk])
+
+
+def show_findings(sdk: SdkResult, *, verbose: bool = False) -> None:
+    """Everything about an SDK that is not a plain pass, to standard error."""
+    console = StandardError(stderr=True, highlight=False, soft_wrap=True)
+    for problem in sdk.problems:
+        console.print(Text(redact(f"{sdk.sdk}: {problem}"), STYLE[Result.FAIL]))
+    for case in sdk.cases:
+        told = [c for c in case.checks if c.result in _TOLD or verbose]
+        if _all_alike(told) and not verbose:
+            told = told[:1]
+        for check in told:
+            _show(console, sdk.sdk, case, check)
+
+
+def _all_alike(checks: Sequence[Check]) -> bool:
+    """Whether a case came to nothing as a whole, which is told once."""
+    reasons = {(check.result, tuple(check.got)) for check in checks}
+    return len(reasons) == 1 and checks[0].result in (Result.UNTESTABLE, Result.ERROR)
+
+
+def show_case(sdk: str, case: CaseResult) -> None:
+    """Every check of a case, to standard error."""
+    console = StandardError(stderr=True, highlight=False, soft_wrap=True)
+    for check in case.checks:
+        _show(console, sdk, case, check)
+
+
+def _show(console: Console, sdk: str, case: CaseResult, check: Check) -> None:
+    line = Text()
+    line.append(f"{check.result.value.upper():<10} ", STYLE[check.result])
+    line.append(f"{sdk} {check.id}", "bold")
+    line.append(f"  {case.title}")
+    console.print(_redacted(line))
+    if check.result is Result.PASS or check.result is Result.NOT_APPLICABLE:
+        return
+    for rule in check.rules:
+        known = rules().get(rule)
+        if known is not None:
+            console.print(Text(f"    rule      {rule}: {known.text}"))
+    for name, value in (("expected", check.expected), ("at", check.step), ("known", check.known)):
+        if value:
+            console.print(Text(redact(f"    {name:<9} {value}")))
+    for number, got in enumerate(check.got):
+        console.print(Text(redact(f"    {'got' if number == 0 else '':<9} {got}")))
+    if check.curl:
+        console.print(Text(redact(f"    try       {shortened(check.curl)}")))
+
+
+_CURL_SHOWN = 2_000
+
+
+def shortened(curl: str) -> str:
+    """A command that fits a terminal; the wire's file has the whole of it."""
+    if len(curl) <= _CURL_SHOWN:
+        return curl
+    return f"{curl[:_CURL_SHOWN]}… ({len(curl)} characters; see wire/ in the run's folder)"
+
+
+def _redacted(text: Text) -> Text:
+    clean = redact(text.plain)
+    return text if clean == text.plain else Text(clean)

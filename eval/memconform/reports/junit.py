@@ -1,0 +1,78 @@
+"""Conformance as JUnit XML, in the shape that CI servers read: a suite an SDK, a case a check."""
+
+import re
+from datetime import UTC
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from memconform.conformance.results import Check, ConformReport, Result, SdkResult
+from memconform.redaction import redact
+from memconform.runs.store import replacing
+
+_NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""XML 1.0 has no way to write these."""
+
+_FAILURES = (Result.FAIL, Result.XPASS)
+_ERRORS = (Result.ERROR, Result.UNTESTABLE)
+
+
+def write_junit(path: Path, report: ConformReport) -> None:
+    root = ET.Element("testsuites", name="memconform conform")
+    for sdk in report.sdks:
+        root.append(_suite(sdk, report))
+    ET.indent(root)
+    with replacing(path.resolve()) as file:
+        ET.ElementTree(root).write(file, encoding="utf-8", xml_declaration=True)
+
+
+def _suite(sdk: SdkResult, report: ConformReport) -> ET.Element:
+    checks = [(case, check) for case in sdk.cases for check in case.checks]
+    counts = sdk.counts()
+    suite = ET.Element(
+        "testsuite",
+        name=sdk.sdk,
+        tests=str(len(checks) + len(sdk.problems)),
+        failures=str(sum(counts[r] for r in _FAILURES)),
+        errors=str(sum(counts[r] for r in _ERRORS) + len(sdk.problems)),
+        skipped=str(counts[Result.NOT_APPLICABLE] + counts[Result.XFAIL]),
+        time=f"{sdk.took_s:.3f}",
+        timestamp=report.started_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),
+        hostname="localhost",
+    )
+    for case, check in checks:
+        # A case's time is told once, with its first check.
+        took = case.took_ms / 1e3 if check is case.checks[0] else 0
+        suite.append(_case(sdk.sdk, check, took))
+    for number, problem in enumerate(sdk.problems):
+        element = ET.SubElement(
+            suite, "testcase", name=f"daemon {number}", classname=sdk.sdk, time="0"
+        )
+        _add(element, "error", problem.partition("\n")[0], problem)
+    return suite
+
+
+def _case(sdk: str, check: Check, took_s: float) -> ET.Element:
+    case, _, slot = check.id.partition("#")
+    element = ET.Element("testcase", name=slot, classname=f"{sdk}.{case}", time=f"{took_s:.3f}")
+    text = "\n".join([*check.got, check.curl, f"rules: {', '.join(check.rules)}"])
+    first = check.got[0] if check.got else check.result.value
+    if check.result in _FAILURES:
+        message = f"passes, and is known to fail: {check.known}"
+        _add(element, "failure", first if check.result is Result.FAIL else message, text)
+    elif check.result in _ERRORS:
+        _add(element, "error", f"{check.result.value}: {first}", text)
+    elif check.result is Result.NOT_APPLICABLE:
+        ET.SubElement(element, "skipped", message=_clean(first))
+    elif check.result is Result.XFAIL:
+        ET.SubElement(element, "skipped", message=_clean(f"known to fail: {check.known}"))
+    elif check.result is Result.WARN:
+        ET.SubElement(element, "system-out").text = _clean(f"warning: {text}")
+    return element
+
+
+def _add(element: ET.Element, kind: str, message: str, text: str) -> None:
+    ET.SubElement(element, kind, message=_clean(message), type=kind).text = _clean(text)
+
+
+def _clean(text: str) -> str:
+    return _NOT_XML.sub("\ufffd", redact(text))
