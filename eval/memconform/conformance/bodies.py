@@ -65,7 +65,7 @@ def content(given: Any) -> bytes:  # noqa: ANN401 - a YAML value
     return Content.model_validate(given).encoded()
 
 
-GENERATORS = ("$base64", "$repeat", "$list", "$nested")
+GENERATORS = ("$base64", "$repeat", "$list", "$nested", "$merge", "$concat")
 
 
 def built(value: Any, variables: dict[str, Any]) -> Any:  # noqa: ANN401 - any YAML value
@@ -73,7 +73,7 @@ def built(value: Any, variables: dict[str, Any]) -> Any:  # noqa: ANN401 - any Y
 
     `{$base64: content}` is content in base64; `{$repeat: {text, times}}` a text over and over;
     `{$list: {times, item}}` an array whose items see `${index}`; `{$nested: {levels}}` arrays in
-    one another.
+    one another; `{$merge: [objects]}` one object, later keys winning; `{$concat: [arrays]}` one array.
     """
     if isinstance(value, dict) and len(value) == 1:
         ((key, argument),) = value.items()
@@ -82,8 +82,13 @@ def built(value: Any, variables: dict[str, Any]) -> Any:  # noqa: ANN401 - any Y
                 built(argument["item"], {**variables, "index": n})
                 for n in range(filled(argument["times"], variables))
             ]
+        if key == "$merge":
+            parts = built(argument, variables)
+            return {name: each for part in parts for name, each in part.items()}
+        if key == "$concat":
+            return [each for part in built(argument, variables) for each in part]
         if key in GENERATORS:
-            return _generated(key, filled(argument, variables))
+            return _generated(key, built(argument, variables))
     if isinstance(value, dict):
         return {filled(key, variables): built(each, variables) for key, each in value.items()}
     if isinstance(value, list):
@@ -95,7 +100,7 @@ def _generated(key: str, argument: Any) -> Any:  # noqa: ANN401 - any JSON value
     if key == "$base64":
         return base64.b64encode(content(argument)).decode()
     if key == "$repeat":
-        return argument["text"] * argument["times"]
+        return argument["text"] * argument["times"] + argument.get("end", "")
     nested: Any = argument.get("inside", [])
     for _ in range(argument["levels"]):
         nested = [nested]

@@ -93,7 +93,9 @@ class Scene:
     def sender(self, server: Server) -> Sender:
         """The client of a server; a daemon that was started anew gets a new one."""
         address = self.fixture.address(server)
-        return self._senders.setdefault(address, Sender(address))
+        if address not in self._senders:
+            self._senders[address] = Sender(address)
+        return self._senders[address]
 
     def expect(
         self,

@@ -1,9 +1,11 @@
 """Requests of cases over HTTP, byte by byte as the case has their target; streams in background."""
 
 import asyncio
+import ssl
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 import httpx
@@ -19,6 +21,12 @@ RESPONSE_LIMIT = 64 * 2**20
 _CONNECTIONS = 512
 
 
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Loaded once: it takes 25 ms, which every case would pay for its client."""
+    return httpx.create_ssl_context()
+
+
 class Sender:
     """Sends to one server over one pool, as a client that lives as long as the case."""
 
@@ -28,6 +36,7 @@ class Sender:
             base_url=base_url,
             timeout=None,  # noqa: S113 - each step has its own
             limits=httpx.Limits(max_connections=_CONNECTIONS),
+            verify=_certificates(),
             trust_env=False,
         )
 

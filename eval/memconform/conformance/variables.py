@@ -44,9 +44,12 @@ def filled(value: Any, values: Mapping[str, Any], *, partly: bool = False) -> An
     def look_up(name: str) -> Any:  # noqa: ANN401 - any JSON value
         found: Any = values
         for part in name.split("."):
-            if not isinstance(found, Mapping) or part not in found:
+            if isinstance(found, list) and part.isdigit() and int(part) < len(found):
+                found = found[int(part)]
+            elif isinstance(found, Mapping) and part in found:
+                found = found[part]
+            else:
                 raise UnknownVariableError(f"${{{name}}} is not known here")
-            found = found[part]
         return found
 
     return _walk(value, look_up, partly=partly)

@@ -134,7 +134,7 @@ def _body_faults(model: type[BaseModel], body: bytes, sent: bytes) -> list[str]:
 
 def _parsed(model: type[BaseModel], sent: bytes) -> Any:  # noqa: ANN401 - one of two models
     try:
-        return model.model_validate_json(_without_nulls(sent))
+        return model.model_validate_json(_without_nulls(sent), by_alias=True, by_name=False)
     except (ValidationError, ValueError, RecursionError):
         return None
 
@@ -190,7 +190,7 @@ def _refused_by_schema(route: Route, sent: bytes) -> str | None:
     if route.request is None:
         return None
     try:
-        route.request.model_validate_json(_without_nulls(sent))
+        route.request.model_validate_json(_without_nulls(sent), by_alias=True, by_name=False)
     except ValidationError as error:
         return describe_mismatch(error)
     except (ValueError, RecursionError) as error:
