@@ -49,6 +49,8 @@ class AskStream:
     """
 
     request: AskRequest
+    whole_brain: bool = True
+    """Whether there is something to find: then a mode that ranks all of it finds something."""
     _stage: _Stage = _Stage.START
     _retrieve: Retrieve | None = None
     _deltas: list[str] = field(default_factory=list)
@@ -116,7 +118,7 @@ class AskStream:
             )
         if (fault := trace_fault(event.trace, self.request.mode)) is not None:
             raise _violation("bad_trace", f"retrieve: {fault}")
-        everything = ranks_all(event.mode, self.request.question)
+        everything = self.whole_brain and ranks_all(event.mode, self.request.question)
         fault = ranking_fault(event.chunks, self.request.top_k, ranks_all=everything)
         if fault is not None:
             raise _violation("bad_ranking", f"retrieve: {fault}")

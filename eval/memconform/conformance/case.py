@@ -169,7 +169,7 @@ class RawStep(_Step):
     raw: list[Any] = Field(min_length=1)
     """Texts, or mappings with one of text, base64 and size; `Host: ${host}` is not added."""
     pause_ms: float = Field(default=0, ge=0, le=10_000)
-    """Between pieces."""
+    """Behind each piece, before the next or the end."""
     answers: Literal["each", "last", "none"] = "each"
     """Read an answer behind each piece, behind the last one, or none."""
     end: Literal["keep", "half", "abort"] = "keep"
@@ -319,4 +319,6 @@ class Case(Strict):
     def _scripted_where_it_says(self) -> Self:
         if self.upstream is not None and self.daemon.upstream != "scripted":
             raise ValueError("an upstream script wants `daemon: {upstream: scripted}`")
+        if self.concurrent and self.daemon.upstream == "scripted":
+            raise ValueError("the upstream has one script at a time: no case beside others has one")
         return self

@@ -133,7 +133,7 @@ def _problem_faults(
 def _order_faults(expected: Expectation, outcome: Outcome, _: Mapping[str, Any]) -> list[str]:
     pattern = expected.events or ""
     names = " ".join(event.name for event in outcome.events)
-    tokens = re.sub(r"\s+", "", _NAME.sub(lambda m: f"(?:{m[0]} )", pattern))
+    tokens = "".join(_NAME.sub(lambda m: f"(?:{m[0]} )", part) for part in pattern.split())
     if re.fullmatch(tokens, f"{names} " if names else ""):
         return []
     return [f"expected the events {pattern}, got {shown(names)}"]

@@ -79,7 +79,7 @@ async def converse(
     pause: float,
     seconds: float,
 ) -> Outcome:
-    """Send `pieces`, with `pause` seconds between them, and read the answers.
+    """Send `pieces`, with `pause` seconds behind each, and read the answers.
 
     The outcome has the last answer, and the statuses of all.
     """
@@ -98,11 +98,11 @@ async def converse(
                     writer.write(piece)
                     await writer.drain()
                 if last and end == "half":
+                    await asyncio.sleep(pause)
                     writer.write_eof()
                 if answers == "each" or (last and answers == "last"):
                     await read.next(piece)
-                if not last:
-                    await asyncio.sleep(pause)
+                await asyncio.sleep(pause)
     except TimeoutError:
         outcome.failure = f"no answer within {seconds:g} s"
         outcome.statuses.append(None)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-_REFERENCE = re.compile(r"\$\{([a-z][a-z0-9_]*(?:\.[a-z0-9_]+)*)\}")
+_REFERENCE = re.compile(r"\$\{([a-z][a-z0-9_]*(?:\.[A-Za-z0-9_]+)*)\}")
 _DOLLAR_BRACE = re.compile(r"\$\{")
 
 

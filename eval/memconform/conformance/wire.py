@@ -172,7 +172,7 @@ def _ask_faults(outcome: Outcome, sent: bytes) -> list[str]:
     request = _parsed(AskRequest, sent)
     if request is None:
         return []
-    stream = AskStream(request)
+    stream = AskStream(request, whole_brain=False)
     try:
         for event in outcome.events:
             stream.feed(event.name, event.data)
