@@ -65,7 +65,7 @@ def content(given: Any) -> bytes:  # noqa: ANN401 - a YAML value
     return Content.model_validate(given).encoded()
 
 
-GENERATORS = ("$base64", "$repeat", "$list", "$nested", "$merge", "$concat")
+GENERATORS = ("$base64", "$repeat", "$list", "$nested", "$merge", "$concat", "$text")
 
 
 def built(value: Any, variables: dict[str, Any]) -> Any:  # noqa: ANN401 - any YAML value
@@ -73,7 +73,8 @@ def built(value: Any, variables: dict[str, Any]) -> Any:  # noqa: ANN401 - any Y
 
     `{$base64: content}` is content in base64; `{$repeat: {text, times}}` a text over and over;
     `{$list: {times, item}}` an array whose items see `${index}`; `{$nested: {levels}}` arrays in
-    one another; `{$merge: [objects]}` one object, later keys winning; `{$concat: [arrays]}` one array.
+    one another; `{$merge: [objects]}` one object, later keys winning; `{$concat: [arrays]}` one array;
+    `{$text: [texts]}` one text.
     """
     if isinstance(value, dict) and len(value) == 1:
         ((key, argument),) = value.items()
@@ -87,6 +88,8 @@ def built(value: Any, variables: dict[str, Any]) -> Any:  # noqa: ANN401 - any Y
             return {name: each for part in parts for name, each in part.items()}
         if key == "$concat":
             return [each for part in built(argument, variables) for each in part]
+        if key == "$text":
+            return "".join(str(part) for part in built(argument, variables))
         if key in GENERATORS:
             return _generated(key, built(argument, variables))
     if isinstance(value, dict):

@@ -51,9 +51,12 @@ class Outcome:
         return ", ".join(found) if found else MISSING
 
     def json(self) -> Any:  # noqa: ANN401 - any JSON value
-        """The body as JSON; MISSING where it is none."""
+        """The body as JSON, of a stream its events; MISSING where it is none."""
         if self.value is not MISSING:
             return self.value
+        if self.events:
+            told = [{"event": e.name, "id": e.id, "data": e.value()} for e in self.events]
+            return {"events": told}
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from memoryd.app import DECODED_LIMIT, create_app
+from memoryd.app import create_app
 from memoryd.config import Config
 from memoryd.providers import ConfigError
+from memoryd.requests import DECODED_LIMIT
 
 _ENV = {"JB_EMBED_PROVIDER": "fake", "JB_LLM_PROVIDER": "fake", "MEMCONFORM_RUN_ID": "run-7"}
 
@@ -194,6 +195,43 @@ def test_metadata_that_no_json_can_carry_is_refused(http: TestClient, value: str
     answer = http.post("/v1/brains/b/ingest/file", content=document)
     assert answer.status_code == 400
     assert http.get("/v1/brains/b").json()["documents"] == 0
+
+
+def _nested(levels: int) -> str:
+    return "[" * levels + "]" * levels
+
+
+@pytest.mark.parametrize("levels", [201, 1001, 2**20])
+def test_what_is_nested_too_deep_is_refused(http: TestClient, levels: int) -> None:
+    document = json.dumps(_document())[:-1]
+    for raw in (
+        _nested(levels),
+        "[" * levels,
+        document + f', "metadata": {{"x": {_nested(levels)}}}}}',
+        document + f', "unknown": {_nested(levels)}}}',
+    ):
+        assert http.post("/v1/brains/b/ingest/file", content=raw).status_code == 400
+    assert http.get("/v1/brains/b").json()["documents"] == 0
+
+
+def test_metadata_of_64_levels_comes_back(http: TestClient) -> None:
+    metadata = {"x": json.loads(_nested(63))}
+    document = _document() | {"metadata": metadata}
+    assert http.post("/v1/brains/b/ingest/file", json=document).is_success
+    assert http.put("/v1/brains/b/documents?path=a.md", content=b"giraffe").is_success
+    [found] = http.post("/v1/brains/b/search", json={"query": "giraffe"}).json()["chunks"]
+    assert found["metadata"] == metadata
+
+
+def test_a_sidecar_nested_too_deep_is_none_and_is_kept(http: TestClient, tmp_path: Path) -> None:
+    """Another daemon on the same folder may read deeper."""
+    assert http.post("/v1/brains/b/ingest/file", json=_document()).is_success
+    sidecar = tmp_path / "meta" / "b" / "a.md.json"
+    sidecar.write_text('{"metadata": {"x": ' + _nested(990) + "}}")
+    assert http.put("/v1/brains/b/documents?path=a.md", content=b"zebra").is_success
+    [found] = http.post("/v1/brains/b/search", json={"query": "zebra"}).json()["chunks"]
+    assert "metadata" not in found
+    assert _nested(990) in sidecar.read_text()
 
 
 def test_an_unknown_provider_is_refused(tmp_path: Path) -> None:

@@ -5,12 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from memoryd import brains
-from memoryd.brains import BrainStore, NewDocument
+from memoryd.brain import NewDocument
+from memoryd.brains import BrainStore
 from memoryd.embedding import FeatureHash, Vector
+from memoryd.index import Index
 from memoryd.models import Mode, Retrieval
 from memoryd.problems import Problem
+from memoryd.reconcile import Stale, batches
 from memoryd.search import Retriever
+from memoryd.staged import Staged
 
 _MODES: tuple[Mode, ...] = ("bm25", "semantic", "hybrid")
 
@@ -186,11 +189,11 @@ def test_a_write_that_fails_midway_changes_nothing(
     brain = store.create("b", None)
     brain.ingest([_new("a.md", "zebra", title="old")])
 
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as broken:
-        broken.setattr(brain._index, "apply", refuse)
+        broken.setattr(Index, "apply", refuse)
         with pytest.raises(OSError, match="No space"):
             brain.ingest([_new("new/b.md", "giraffe"), _new("a.md", "giraffe", title="new")])
     folder = tmp_path / "brains" / "b"
@@ -200,6 +203,41 @@ def test_a_write_that_fails_midway_changes_nothing(
     assert '"old"' in (tmp_path / "meta" / "b" / "a.md.json").read_text()
     assert not list((tmp_path / "staging").iterdir())
     assert _paths(store, "zebra giraffe") == ["a.md"]
+
+
+def test_a_batch_that_fails_midway_is_undone(
+    store: BrainStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brain = store.create("b", None)
+    brain.ingest([_new("a", "zebra", title="A"), _new("d/b", "giraffe"), _new("d/c", "lion")])
+
+    def state() -> dict[str, bytes | None]:
+        return {
+            str(path.relative_to(tmp_path)): path.read_bytes() if path.is_file() else None
+            for folder in ("brains", "meta", "staging")
+            for path in (tmp_path / folder).rglob("*")
+        }
+
+    def stage(staged: Staged) -> None:
+        staged.rename("a", "a/b")
+        staged.delete("d/b")
+        staged.write("d/c", b"changed")
+        staged.rename("d/c", "d/new/c")
+        staged.write("d/b/new", b"elephant")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    before = state()
+    with monkeypatch.context() as broken:
+        broken.setattr(Index, "apply", refuse)
+        with pytest.raises(OSError, match="No space"):
+            brain.change(stage)
+    assert state() == before
+    assert _paths(store, "zebra giraffe lion elephant") == ["a", "d/b", "d/c"]
+    brain.change(stage)
+    assert _paths(store, "zebra changed elephant") == ["a/b", "d/b/new", "d/new/c"]
+    assert not [path for path in state() if path.startswith("staging/")]
 
 
 def test_a_damaged_index_is_rebuilt_from_the_files(tmp_path: Path) -> None:
@@ -245,8 +283,8 @@ def test_a_file_of_a_name_that_no_request_could_give_is_let_be(tmp_path: Path) -
 
 
 def test_batches_are_small_in_documents_and_in_bytes() -> None:
-    changed = [("a", "", 1)] * 300 + [("b", "", 2**20)] * 3
-    assert [len(batch) for batch in brains._batches(changed)] == [256, 44, 1, 1, 1]
+    stale = [Stale("a", "", 1)] * 300 + [Stale("b", "", 2**20)] * 3
+    assert [len(batch) for batch in batches(stale)] == [256, 44, 1, 1, 1]
 
 
 def test_an_index_of_another_embedder_is_rebuilt(tmp_path: Path) -> None:

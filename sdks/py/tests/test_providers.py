@@ -13,7 +13,8 @@ from starlette.testclient import TestClient
 
 from memoryd import answering
 from memoryd.app import create_app
-from memoryd.brains import BrainStore, NewDocument
+from memoryd.brain import NewDocument
+from memoryd.brains import BrainStore
 from memoryd.chat import Prompt, Usage
 from memoryd.config import Config
 from memoryd.embedding import FeatureHash, RemoteEmbedder, Vector, unit
@@ -192,7 +193,7 @@ def test_a_brain_whose_embedder_is_away_opens_once_it_is_back(tmp_path: Path) ->
     embedder.away = True
     store = BrainStore(tmp_path, embedder)
     with pytest.raises(UpstreamError):
-        store.get("b")
+        store.get("b").counts()
     embedder.away = False
     assert store.get("b").counts().vectors == 1
     store.close()
@@ -240,7 +241,7 @@ def test_a_brain_that_waits_for_a_service_keeps_no_other_waiting(tmp_path: Path)
         without.create(brain, None).ingest([NewDocument("x.md", text, {})])
     without.close()
     store = BrainStore(tmp_path, Slow())
-    opening = threading.Thread(target=store.get, args=("a",))
+    opening = threading.Thread(target=store.get("a").open)
     opening.start()
     assert store.get("b").counts().vectors == 1
     assert opening.is_alive()

@@ -16,7 +16,7 @@ import (
 	"memoryd/internal/daemon"
 )
 
-const usage = "usage: memory serve [--addr HOST:PORT] [--root DIR]"
+const usage = "usage: memory serve [--addr HOST:PORT] [--root DIR] [--auth-token TOKEN]"
 
 const (
 	exitFailed = 1
@@ -27,16 +27,19 @@ func main() {
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
+	os.Exit(run(ctx, os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
 }
 
-type options struct {
-	address, root string
-	config        config.Config
+// environment is os.LookupEnv: a token that is set to nothing is another thing than none.
+type environment func(variable string) (value string, set bool)
+
+func (e environment) get(variable string) string {
+	value, _ := e(variable)
+	return value
 }
 
-func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) int {
-	given, err := parse(args, getenv)
+func run(ctx context.Context, args []string, env environment, stdout, stderr io.Writer) int {
+	given, err := parse(args, env)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintln(stdout, usage)
@@ -45,38 +48,50 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		fmt.Fprintf(stderr, "memory: %v\n", err)
 		return exitUsage
 	}
-	if err := daemon.Run(ctx, given.address, given.root, given.config, stdout); err != nil {
+	if err := daemon.Run(ctx, given, stdout); err != nil {
 		fmt.Fprintf(stderr, "memory: %v\n", err)
 		return exitFailed
 	}
 	return 0
 }
 
-func parse(args []string, getenv func(string) string) (options, error) {
+func parse(args []string, env environment) (daemon.Options, error) {
+	var given daemon.Options
 	if len(args) > 0 && (args[0] == "-h" || args[0] == "--help") {
-		return options{}, flag.ErrHelp
+		return given, flag.ErrHelp
 	}
 	if len(args) == 0 || args[0] != "serve" {
-		return options{}, errors.New(usage)
+		return given, errors.New(usage)
 	}
-	var given options
 	flags := flag.NewFlagSet("memory serve", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.StringVar(&given.address, "addr", "127.0.0.1:18850", "")
-	flags.StringVar(&given.root, "root", getenv("JB_HOME"), "")
+	flags.StringVar(&given.Address, "addr", "127.0.0.1:18850", "")
+	flags.StringVar(&given.Home, "root", env.get("JB_HOME"), "")
+	token, tokenSet := env("JB_AUTH_TOKEN")
+	flags.Func("auth-token", "", func(value string) error {
+		token, tokenSet = value, true
+		return nil
+	})
 	if err := flags.Parse(args[1:]); err != nil {
 		return given, err
 	}
 	if flags.NArg() > 0 {
-		return given, fmt.Errorf("%q is one argument too many", flags.Arg(0))
+		// Not repeated: it may be the rest of a token that was not quoted.
+		return given, errors.New("an argument too many: " + usage)
 	}
-	if err := config.CheckAddress(given.address); err != nil {
+	if err := config.CheckAddress(given.Address); err != nil {
 		return given, fmt.Errorf("--addr: %w", err)
 	}
-	if given.root == "" {
+	if given.Home == "" {
 		return given, errors.New("where is the state folder? give --root or JB_HOME")
 	}
+	if tokenSet {
+		if err := config.CheckToken(token); err != nil {
+			return given, fmt.Errorf("--auth-token or JB_AUTH_TOKEN: %w", err)
+		}
+		given.Token = token
+	}
 	var err error
-	given.config, err = config.FromEnv(getenv)
+	given.Config, err = config.FromEnv(env.get)
 	return given, err
 }

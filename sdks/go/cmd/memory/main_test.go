@@ -12,6 +12,13 @@ import (
 	"time"
 )
 
+func lookup(variables map[string]string) environment {
+	return func(name string) (string, bool) {
+		value, set := variables[name]
+		return value, set
+	}
+}
+
 func TestExitCodes(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -21,31 +28,34 @@ func TestExitCodes(t *testing.T) {
 	root := t.TempDir()
 	for _, test := range []struct {
 		args   []string
-		env    string
+		env    map[string]string
 		exit   int
 		stderr string
 	}{
-		{nil, "", 2, "usage"},
-		{[]string{"walk"}, "", 2, "usage"},
-		{[]string{"serve"}, "", 2, "state folder"},
-		{[]string{"serve", "--root", root, "more"}, "", 2, "more"},
-		{[]string{"serve", "--root", root, "--colour", "red"}, "", 2, "colour"},
-		{[]string{"serve", "--root", root, "--addr", "8080"}, "", 2, "HOST:PORT"},
-		{[]string{"serve", "--root", root}, "gpt", 2, "JB_LLM_PROVIDER=gpt"},
-		{[]string{"serve", "--root", root, "--addr", taken.Addr().String()}, "", 1,
+		{nil, nil, 2, "usage"},
+		{[]string{"walk"}, nil, 2, "usage"},
+		{[]string{"serve"}, nil, 2, "state folder"},
+		{[]string{"serve", "--root", root, "more"}, nil, 2, "too many"},
+		{[]string{"serve", "--root", root, "--colour", "red"}, nil, 2, "colour"},
+		{[]string{"serve", "--root", root, "--addr", "8080"}, nil, 2, "HOST:PORT"},
+		{[]string{"serve", "--root", root}, map[string]string{"JB_LLM_PROVIDER": "gpt"}, 2, "JB_LLM_PROVIDER=gpt"},
+		{[]string{"serve", "--root", root, "--addr", taken.Addr().String()}, nil, 1,
 			"memory: cannot listen on " + taken.Addr().String() + ": address already in use"},
-		{[]string{"serve", "--root", "/dev/null/x", "--addr", "127.0.0.1:0"}, "", 1, "state folder"},
-		{[]string{"--help"}, "", 0, ""},
+		{[]string{"serve", "--root", "/dev/null/x", "--addr", "127.0.0.1:0"}, nil, 1, "state folder"},
+		{[]string{"serve", "--root", root, "--auth-token", ""}, nil, 2, "--auth-token or"},
+		{[]string{"serve", "--root", root, "--auth-token", "hush hush"}, nil, 2, "visible ASCII"},
+		{[]string{"serve", "--root", root, "--auth-token", "a", "hush"}, nil, 2, "too many"},
+		{[]string{"serve", "--root", root}, map[string]string{"JB_AUTH_TOKEN": ""}, 2, "JB_AUTH_TOKEN"},
+		{[]string{"serve", "--root", root}, map[string]string{"JB_AUTH_TOKEN": "hush\n"}, 2, "visible ASCII"},
+		{[]string{"serve", "--root", root}, map[string]string{"JB_AUTH_TOKEN": "hushé"}, 2, "visible ASCII"},
+		// The flag goes before the variable, so that it is the address that is wrong here.
+		{[]string{"serve", "--root", root, "--auth-token", "hush", "--addr", taken.Addr().String()},
+			map[string]string{"JB_AUTH_TOKEN": ""}, 1, "cannot listen"},
+		{[]string{"--help"}, nil, 0, ""},
 	} {
 		var stdout, stderr bytes.Buffer
-		getenv := func(name string) string {
-			if name == "JB_LLM_PROVIDER" {
-				return test.env
-			}
-			return ""
-		}
-		exit := run(t.Context(), test.args, getenv, &stdout, &stderr)
-		if exit != test.exit || !strings.Contains(stderr.String(), test.stderr) {
+		exit := run(t.Context(), test.args, lookup(test.env), &stdout, &stderr)
+		if exit != test.exit || !strings.Contains(stderr.String(), test.stderr) || strings.Contains(stderr.String(), "hush") {
 			t.Errorf("%q: %d, %q", test.args, exit, stderr.String())
 		}
 		if exit != 0 && stdout.Len() > 0 {
@@ -61,8 +71,7 @@ func TestItServesUntilItIsToldToStop(t *testing.T) {
 	env := map[string]string{"JB_HOME": t.TempDir(), "JB_LLM_PROVIDER": "fake", "MEMCONFORM_RUN_ID": "run-7"}
 	ended := make(chan int, 1)
 	go func() {
-		getenv := func(name string) string { return env[name] }
-		ended <- run(ctx, []string{"serve", "--addr", "127.0.0.1:0"}, getenv, writing, io.Discard)
+		ended <- run(ctx, []string{"serve", "--addr", "127.0.0.1:0"}, lookup(env), writing, io.Discard)
 		_ = writing.Close()
 	}()
 	lines := bufio.NewScanner(reading)

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"memoryd/internal/embed"
+	"memoryd/internal/feed"
 	"memoryd/internal/files"
 	"memoryd/internal/index"
 	"memoryd/internal/problem"
@@ -20,6 +21,7 @@ type Brain struct {
 	ID       string
 	embedder embed.Embedder // nil without one
 	layout   layout
+	feed     *feed.Feed
 
 	mu      sync.RWMutex
 	index   *index.Index
@@ -32,7 +34,7 @@ type Brain struct {
 
 // open does not read the documents yet; reconcile does.
 func open(ctx context.Context, home Home, id string, embedder embed.Embedder) (*Brain, error) {
-	b := &Brain{ID: id, embedder: embedder, layout: home.layout(id)}
+	b := &Brain{ID: id, embedder: embedder, layout: home.layout(id), feed: feed.New()}
 	owner, err := lock(b.layout.lock)
 	if err != nil {
 		return nil, err
@@ -88,6 +90,16 @@ func (b *Brain) Counts() (counts index.Counts, err error) {
 	return counts, err
 }
 
+// Subscribe tells of every change that is committed from now on.
+func (b *Brain) Subscribe() (*feed.Subscription, error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if b.deleted {
+		return nil, b.gone()
+	}
+	return b.feed.Subscribe(), nil
+}
+
 // write is Read for one that is alone.
 func (b *Brain) write(write func(*index.Index) error) error {
 	b.mu.Lock()
@@ -133,6 +145,7 @@ func (b *Brain) delete() error {
 		return errors.Join(err, os.Remove(grave))
 	}
 	b.deleted = true
+	b.feed.Close()
 	failures := []error{}
 	if b.owner != nil {
 		failures = append(failures, index.Remove(b.layout.index))

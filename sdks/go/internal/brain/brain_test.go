@@ -100,7 +100,7 @@ func expectCode(t *testing.T, err error, code problem.Code) {
 func storedFiles(t *testing.T, folder string) []string {
 	t.Helper()
 	found := []string{}
-	err := files.Walk(t.Context(), folder, func(path string, _ fs.FileInfo) error {
+	err := files.Walk(t.Context(), folder, "", func(path string, _ fs.FileInfo) error {
 		found = append(found, path)
 		return nil
 	})

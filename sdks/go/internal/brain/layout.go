@@ -37,7 +37,3 @@ func (h Home) prepare() error {
 	}
 	return errors.Join(append(failures, files.Sweep(h.staging()))...)
 }
-
-func (l layout) document(path string) string { return files.Join(l.documents, path) }
-
-func (l layout) sidecar(path string) string { return files.Join(l.sidecars, path) + ".json" }

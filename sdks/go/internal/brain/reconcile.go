@@ -72,11 +72,12 @@ func (b *Brain) differences(ctx context.Context, ix *index.Index) (changed []sta
 	if err != nil {
 		return nil, nil, err
 	}
-	err = files.Walk(ctx, b.layout.documents, func(path string, info fs.FileInfo) error {
+	sidecars := files.NewTree(b.layout.sidecars)
+	err = files.Walk(ctx, b.layout.documents, "", func(path string, info fs.FileInfo) error {
 		if files.IsHidden(path) {
 			return nil
 		}
-		stamp, err := files.Stamp(info, b.layout.sidecar(path))
+		stamp, err := stampBeside(sidecars, path, info)
 		if err != nil {
 			return err
 		}
@@ -90,28 +91,45 @@ func (b *Brain) differences(ctx context.Context, ix *index.Index) (changed []sta
 }
 
 func (b *Brain) reindex(ctx context.Context, ix *index.Index, batch []stamped) error {
+	sidecars := files.NewTree(b.layout.sidecars)
 	documents := make([]index.Document, 0, len(batch))
 	for _, found := range batch {
-		content, err := os.ReadFile(b.layout.document(found.path))
+		content, err := os.ReadFile(files.Join(b.layout.documents, found.path))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // deleted since the folders were walked
 		}
 		if err != nil {
 			return err
 		}
-		sidecar, err := readSidecar(b.layout.sidecar(found.path))
+		sidecar, err := sidecars.Read(sidecarOf(found.path))
 		if err != nil {
 			return err
 		}
-		document, err := understand(found.path, content, sidecar)
+		document, err := understand(found.path, content, parseSidecar(sidecar))
 		if err != nil {
 			return err
 		}
 		document.Stamp = found.stamp
 		documents = append(documents, document)
 	}
-	if err := b.embed(ctx, documents); err != nil {
-		return err
+	if b.embedder != nil {
+		known := vectors{}
+		if err := known.learn(ctx, b.embedder, known.lacking(documents)); err != nil {
+			return err
+		}
+		known.give(documents)
 	}
 	return ix.Apply(ctx, documents)
+}
+
+// stampBeside is the stamp of a document with what lies beside it now.
+func stampBeside(sidecars *files.Tree, path string, document fs.FileInfo) (string, error) {
+	kind, sidecar, err := sidecars.Find(sidecarOf(path))
+	if err != nil {
+		return "", err
+	}
+	if kind != files.Regular {
+		sidecar = nil
+	}
+	return files.Stamp(document, sidecar), nil
 }

@@ -2,44 +2,16 @@ package brain
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"maps"
-	"os"
 	"unicode/utf8"
 
 	"memoryd/internal/chunk"
+	"memoryd/internal/embed"
 	"memoryd/internal/files"
 	"memoryd/internal/frontmatter"
 	"memoryd/internal/index"
 	"memoryd/internal/wire"
 )
-
-// Sidecar is what an ingest gives beside a document, kept as JSON. Values that were not given are
-// nil; an empty list is one.
-type Sidecar struct {
-	ContentType string      `json:"contentType"`
-	Title       *string     `json:"title,omitzero"`
-	Tags        []string    `json:"tags,omitzero"`
-	Metadata    wire.Object `json:"metadata,omitzero"`
-}
-
-// readSidecar takes a missing or unreadable file for one that says nothing: somebody may have put
-// the document there by hand.
-func readSidecar(file string) (Sidecar, error) {
-	var sidecar Sidecar
-	encoded, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return sidecar, nil
-	}
-	if err != nil {
-		return sidecar, err
-	}
-	if wire.Unmarshal(encoded, &sidecar) != nil {
-		return Sidecar{}, nil
-	}
-	return sidecar, nil
-}
 
 // understand makes of a document what is indexed. Hidden documents, and bytes that are
 // no UTF-8, have no chunks.
@@ -72,25 +44,44 @@ func understand(path string, content []byte, sidecar Sidecar) (index.Document, e
 	return doc, nil
 }
 
-// embed gives documents the vectors of their chunks, all in one go.
-func (b *Brain) embed(ctx context.Context, documents []index.Document) error {
-	if b.embedder == nil {
-		return nil
-	}
+// vectors are those of texts that were embedded already. They spare a change that must be drafted
+// again from being embedded again.
+type vectors map[string]embed.Vector
+
+// lacking lists the chunks without a vector, in order.
+func (v vectors) lacking(documents []index.Document) []string {
 	var texts []string
 	for _, doc := range documents {
-		texts = append(texts, doc.Chunks...)
+		for _, text := range doc.Chunks {
+			if _, known := v[text]; !known {
+				texts = append(texts, text)
+			}
+		}
 	}
+	return texts
+}
+
+// learn embeds texts, all in one go.
+func (v vectors) learn(ctx context.Context, embedder embed.Embedder, texts []string) error {
 	if len(texts) == 0 {
 		return nil
 	}
-	vectors, err := b.embedder.Embed(ctx, texts)
+	embedded, err := embedder.Embed(ctx, texts)
 	if err != nil {
 		return err
 	}
-	for i := range documents {
-		count := len(documents[i].Chunks)
-		documents[i].Vectors, vectors = vectors[:count], vectors[count:]
+	for i, text := range texts {
+		v[text] = embedded[i]
 	}
 	return nil
+}
+
+func (v vectors) give(documents []index.Document) {
+	for i := range documents {
+		doc := &documents[i]
+		doc.Vectors = make([]embed.Vector, len(doc.Chunks))
+		for n, text := range doc.Chunks {
+			doc.Vectors[n] = v[text]
+		}
+	}
 }

@@ -2,6 +2,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -188,6 +189,14 @@ func (e *environment) timeout() time.Duration {
 		return defaultTimeout
 	}
 	return time.Duration(seconds * float64(time.Second))
+}
+
+// CheckToken wants 1 or more visible ASCII characters, and does not repeat what it got.
+func CheckToken(token string) error {
+	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return errors.New("a token is 1 or more visible ASCII characters")
+	}
+	return nil
 }
 
 // CheckAddress wants host:port.

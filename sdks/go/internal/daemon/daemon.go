@@ -26,6 +26,9 @@ const (
 	grace = 2 * time.Second
 
 	headerTimeout = 30 * time.Second
+
+	// pingAfter is well within the 25 s that the contract allows.
+	pingAfter = 15 * time.Second
 )
 
 // ListenError is that there is no listening on an address.
@@ -46,18 +49,27 @@ func (e *ListenError) Error() string {
 
 func (e *ListenError) Unwrap() error { return e.Err }
 
+// Options are what the command line and the environment ask for.
+type Options struct {
+	Address string
+	Home    string // the state folder
+	Token   string // empty: none is wanted
+	Config  config.Config
+}
+
 // Run serves until ctx ends, and tells announce where it listens.
-func Run(ctx context.Context, address, home string, c config.Config, announce io.Writer) error {
+func Run(ctx context.Context, o Options, announce io.Writer) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
+	c := o.Config
 	p := newProviders(c)
-	store, err := brain.NewStore(brain.Home(home), p.embedder)
+	store, err := brain.NewStore(brain.Home(o.Home), p.embedder)
 	if err != nil {
 		return fmt.Errorf("preparing the state folder: %w", err)
 	}
-	listener, err := net.Listen("tcp", address)
+	listener, err := net.Listen("tcp", o.Address)
 	if err != nil {
-		return &ListenError{Address: address, Err: err}
+		return &ListenError{Address: o.Address, Err: err}
 	}
 	var warming sync.WaitGroup
 	warming.Add(1)
@@ -72,7 +84,9 @@ func Run(ctx context.Context, address, home string, c config.Config, announce io
 		Store:     store,
 		Retriever: p.retriever(c),
 		Reader:    p.reader,
+		Token:     o.Token,
 		Streams:   ctx,
+		PingAfter: pingAfter,
 	}
 	slog.Info("starting", "embedder", c.Embed.Name, "reader", c.LLM.Name, "reranker", c.Rerank.Name)
 	err = serve(ctx, listener, api.Handler(), announce)
@@ -86,13 +100,17 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler, ann
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
 	server := &http.Server{
-		Handler:           handler,
+		Handler:           understood(handler),
 		ReadHeaderTimeout: headerTimeout,
 		BaseContext:       func(net.Listener) context.Context { return requests },
+		ConnContext:       withConnection,
+		ConnState:         listenAnew,
 		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn),
+		// `OPTIONS *` is an unknown route like any, and wants the token.
+		DisableGeneralOptionsHandler: true,
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
+	go func() { failed <- server.Serve(problemListener{listener}) }()
 	if _, err := fmt.Fprintf(announce, "listening on http://%s\n", listener.Addr()); err != nil {
 		return errors.Join(err, server.Close())
 	}

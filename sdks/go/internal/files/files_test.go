@@ -46,71 +46,6 @@ func TestIsHidden(t *testing.T) {
 	}
 }
 
-func tree(t *testing.T, root string) map[string]string {
-	files := map[string]string{}
-	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		path, _ := filepath.Rel(root, name)
-		if entry.IsDir() {
-			files[path] = "folder"
-			return nil
-		}
-		content, err := os.ReadFile(name)
-		files[path] = string(content)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
-}
-
-func TestAPlacementCanBeUndone(t *testing.T) {
-	root, staging := t.TempDir(), t.TempDir()
-	old := filepath.Join(root, "old.md")
-	if err := os.WriteFile(old, []byte("old"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	before := tree(t, root)
-	placed, err := Place(staging, []Content{
-		{old, []byte("new")},
-		{filepath.Join(root, "a/b/c.md"), []byte("c")},
-		{filepath.Join(root, "a/d/e.md"), []byte("e")},
-		{filepath.Join(root, "a/d/e.md"), []byte("e again")},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if after := tree(t, root); after["old.md"] != "new" || after["a/d/e.md"] != "e again" {
-		t.Errorf("placed: %v", after)
-	}
-	if err := placed.Undo(); err != nil {
-		t.Fatal(err)
-	}
-	if after := tree(t, root); len(after) != len(before) || after["old.md"] != "old" {
-		t.Errorf("undone: %v", after)
-	}
-	if left := tree(t, staging); len(left) != 1 {
-		t.Errorf("left in staging: %v", left)
-	}
-}
-
-func TestAPlacementThatFailsLeavesNothing(t *testing.T) {
-	root, staging := t.TempDir(), t.TempDir()
-	_, err := Place(staging, []Content{
-		{filepath.Join(root, "x/a"), []byte("a")},
-		{filepath.Join(root, "x/a/b"), []byte("b")},
-	})
-	if err == nil {
-		t.Error("a file was placed below a file")
-	}
-	if left := tree(t, root); len(left) != 1 {
-		t.Errorf("left: %v", left)
-	}
-}
-
 func TestWalk(t *testing.T) {
 	root := t.TempDir()
 	for _, path := range []string{"a.md", "x/y/b.md", "x/bad\\name", "x/\xff"} {
@@ -125,7 +60,7 @@ func TestWalk(t *testing.T) {
 		t.Fatal(err)
 	}
 	var found []string
-	err := Walk(t.Context(), root, func(path string, _ fs.FileInfo) error {
+	err := Walk(t.Context(), root, "", func(path string, _ fs.FileInfo) error {
 		found = append(found, path)
 		return nil
 	})
@@ -136,35 +71,26 @@ func TestWalk(t *testing.T) {
 
 func TestAStampTellsTwoWritesApart(t *testing.T) {
 	root := t.TempDir()
-	document, sidecar := Join(root, "a.md"), Join(root, "a.md.json")
 	stamp := func() string {
-		info, err := os.Stat(document)
+		look := NewTree(root)
+		_, document, err := look.Find("a.md")
 		if err != nil {
 			t.Fatal(err)
 		}
-		stamp, err := Stamp(info, sidecar)
+		_, sidecar, err := look.Find("a.md.json")
 		if err != nil {
 			t.Fatal(err)
 		}
-		return stamp
+		return Stamp(document, sidecar)
 	}
-	place := func(target, content string) {
-		placed, err := Place(root, []Content{{target, []byte(content)}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := placed.Keep(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	place(document, "one")
+	write(t, root, "a.md", "one")
 	first := stamp()
-	place(sidecar, "{}")
+	write(t, root, "a.md.json", "{}")
 	second := stamp()
 	if first == second {
 		t.Error("a new sidecar changes nothing")
 	}
-	place(document, "two")
+	write(t, root, "a.md", "two")
 	if stamp() == second {
 		t.Error("a new document of the same length changes nothing")
 	}
@@ -186,6 +112,6 @@ func TestSweepSparesYoungWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	if Exists(Join(staging, "old")) || !Exists(Join(staging, "young")) {
-		t.Errorf("left: %v", tree(t, staging))
+		t.Errorf("left: %v", contents(t, staging))
 	}
 }

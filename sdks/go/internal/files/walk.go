@@ -1,8 +1,8 @@
 package files
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -10,11 +10,14 @@ import (
 	"syscall"
 )
 
-// Walk calls visit with the path of every regular file below root that a document could have; links
-// are not followed.
-func Walk(ctx context.Context, root string, visit func(path string, info fs.FileInfo) error) error {
-	return filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
-		if err := cmp.Or(err, ctx.Err()); err != nil {
+// Walk calls visit with the path of every regular file below a folder of root that a document could
+// have; links are not followed. The folder is a canonical path, or empty for root itself.
+func Walk(ctx context.Context, root, folder string, visit func(path string, info fs.FileInfo) error) error {
+	return filepath.WalkDir(Join(root, folder), func(name string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // removed by hand since its folder was read
+		}
+		if err := errors.Join(err, ctx.Err()); err != nil {
 			return err
 		}
 		if !entry.Type().IsRegular() {
@@ -29,6 +32,9 @@ func Walk(ctx context.Context, root string, visit func(path string, info fs.File
 			return nil
 		}
 		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -36,16 +42,12 @@ func Walk(ctx context.Context, root string, visit func(path string, info fs.File
 	})
 }
 
-// Stamp changes when the document or its sidecar does.
-func Stamp(document fs.FileInfo, sidecar string) (string, error) {
-	beside, err := os.Stat(sidecar)
-	if os.IsNotExist(err) {
-		return stampOf(document), nil
+// Stamp changes when the document or its sidecar does; the sidecar is nil where there is none.
+func Stamp(document, sidecar fs.FileInfo) string {
+	if sidecar == nil {
+		return stampOf(document)
 	}
-	if err != nil {
-		return "", err
-	}
-	return stampOf(document) + " " + stampOf(beside), nil
+	return stampOf(document) + " " + stampOf(sidecar)
 }
 
 // stampOf holds the inode, which tells two writes in one tick of the clock.
@@ -57,9 +59,9 @@ func stampOf(info fs.FileInfo) string {
 	return fmt.Sprintf("%d:%d:%d", info.Size(), info.ModTime().UnixNano(), inode)
 }
 
-// Exists tells whether there is a folder of this name.
+// Exists tells whether there is a folder of this name; a link to one is none.
 func Exists(folder string) bool {
-	info, err := os.Stat(folder)
+	info, err := os.Lstat(folder)
 	return err == nil && info.IsDir()
 }
 

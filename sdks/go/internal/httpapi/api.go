@@ -1,9 +1,10 @@
-// Package httpapi is the HTTP surface: the routes of the core and ask profiles.
+// Package httpapi is the HTTP surface: the routes, and what guards them.
 package httpapi
 
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"memoryd/internal/brain"
 	"memoryd/internal/reader"
@@ -18,8 +19,12 @@ type API struct {
 	Retriever retrieve.Retriever
 	Reader    reader.Reader // nil: ask cannot be served
 
+	Token string // wanted of every request but for health; empty: none is
+
 	// Streams ends when open streams shall.
 	Streams context.Context
+	// PingAfter is the longest silence of an events stream.
+	PingAfter time.Duration
 }
 
 // Handler serves the API.
@@ -33,8 +38,18 @@ func (a *API) Handler() http.Handler {
 	mux.Handle("/v1/brains/{brain}/ingest/batch", methods{http.MethodPost: a.ingestBatch})
 	mux.Handle("/v1/brains/{brain}/search", methods{http.MethodPost: a.search})
 	mux.Handle("/v1/brains/{brain}/ask", methods{http.MethodPost: a.ask})
+	mux.Handle("/v1/brains/{brain}/documents", methods{
+		http.MethodGet: a.listDocuments, http.MethodHead: a.probeDocument,
+		http.MethodPut: a.writeDocument, http.MethodDelete: a.deleteDocument,
+	})
+	mux.Handle("/v1/brains/{brain}/documents/read", methods{http.MethodGet: a.readDocument})
+	mux.Handle("/v1/brains/{brain}/documents/stat", methods{http.MethodGet: a.statDocument})
+	mux.Handle("/v1/brains/{brain}/documents/append", methods{http.MethodPost: a.appendDocument})
+	mux.Handle("/v1/brains/{brain}/documents/rename", methods{http.MethodPost: a.renameDocument})
+	mux.Handle("/v1/brains/{brain}/documents/batch-ops", methods{http.MethodPost: a.batchDocuments})
+	mux.Handle("/v1/brains/{brain}/events", methods{http.MethodGet: a.events})
 	mux.Handle("/", methods{})
-	return survive(refuseStrangePaths(limitBody(mux)))
+	return survive(a.authenticate(refuseStrangePaths(limitBody(mux))))
 }
 
 func (a *API) health(w http.ResponseWriter, _ *http.Request) error {

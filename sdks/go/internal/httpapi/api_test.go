@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"memoryd/internal/brain"
 	"memoryd/internal/embed"
@@ -17,8 +18,8 @@ import (
 	"memoryd/internal/retrieve"
 )
 
-// newTestServer serves a brain `b` that is empty.
-func newTestServer(t *testing.T, answers reader.Reader) *httptest.Server {
+// newTestServer serves a brain `b` that is empty, by an API that may be set otherwise.
+func newTestServer(t *testing.T, answers reader.Reader, set ...func(*API)) *httptest.Server {
 	t.Helper()
 	store, err := brain.NewStore(brain.Home(t.TempDir()), embed.FeatureHash{})
 	if err != nil {
@@ -31,13 +32,19 @@ func newTestServer(t *testing.T, answers reader.Reader) *httptest.Server {
 		Retriever: retrieve.Retriever{Embedder: embed.FeatureHash{}},
 		Reader:    answers,
 		Streams:   context.Background(),
+		PingAfter: time.Minute,
+	}
+	if _, err := store.Create(t.Context(), "b", nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, apply := range set {
+		apply(&api)
 	}
 	server := httptest.NewServer(api.Handler())
 	t.Cleanup(func() {
 		server.Close()
 		_ = store.Close()
 	})
-	ask(t, server, http.MethodPost, "/v1/brains", `{"brainId":"b"}`)
 	return server
 }
 

@@ -50,7 +50,9 @@ func (a *API) ask(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	question.Notes = retrieve.Notes(found.Chunks)
-	a.answer(ctx, newStream(w), request, found, question)
+	s := newStream(w)
+	defer s.end()
+	a.answer(ctx, s, request, found, question)
 	return nil
 }
 
@@ -81,7 +83,7 @@ type (
 	}
 )
 
-// answer writes the whole stream. Who does not take it has gone, which ends ctx.
+// answer writes the whole stream. Who does not take it has gone.
 func (a *API) answer(
 	ctx context.Context, s *stream, request retrieve.Request, found retrieve.Found, question reader.Question,
 ) {
@@ -89,8 +91,14 @@ func (a *API) answer(
 	if err != nil {
 		return
 	}
+	ctx, leave := context.WithCancel(ctx)
+	defer leave()
 	answer, err := a.Reader.Read(ctx, question, func(delta string) error {
-		return s.send("answer_delta", deltaEvent{delta})
+		err := s.send("answer_delta", deltaEvent{delta})
+		if err != nil {
+			leave() // it is not the reader that failed
+		}
+		return err
 	})
 	if err != nil {
 		p := problem.Of(err)

@@ -35,6 +35,15 @@ func (c *checker) filled(key string, value *string) string {
 	return given
 }
 
+// path is a canonical path that must be given.
+func (c *checker) path(key string, value *string) string {
+	given := c.required(key, value)
+	if err := checkPath(key, given); err != nil {
+		c.refuse("%s", problem.Of(err).Detail)
+	}
+	return given
+}
+
 // within is an integer of a range, or the fallback where it is not given.
 func (c *checker) within(key string, value *integer, fallback, low, high int) int {
 	if value == nil {

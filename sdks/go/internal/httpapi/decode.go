@@ -24,6 +24,9 @@ func decode(r *http.Request, into any) error {
 	if kind := jsontext.Value(body).Kind(); kind != '{' {
 		return problem.Invalid("the body must be a JSON object")
 	}
+	if err := wire.CheckDepth(body); err != nil {
+		return problem.Invalid("the body %v", err)
+	}
 	if err := wire.Unmarshal(body, into); err != nil {
 		return problem.Invalid("%s", describe(err))
 	}
@@ -73,27 +76,6 @@ func (i *integer) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
 	return nil
 }
 
-// texts is a list of strings; nil where it is null.
-type texts []string
-
-func (t *texts) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
-	var given []*string // a plain string would take null for ""
-	if err := json.UnmarshalDecode(decoder, &given); err != nil {
-		return err
-	}
-	*t = nil
-	if given != nil {
-		*t = make(texts, 0, len(given))
-	}
-	for _, text := range given {
-		if text == nil {
-			return errors.New("must hold strings only")
-		}
-		*t = append(*t, *text)
-	}
-	return nil
-}
-
 // metadata is an object that is kept as it was given; nil where it is null.
 type metadata wire.Object
 
@@ -102,7 +84,7 @@ func (m *metadata) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
 	if err != nil {
 		return err
 	}
-	if err := refuseInfinite(raw); err != nil {
+	if err := wire.CheckNumbers(raw); err != nil {
 		return err
 	}
 	var object wire.Object
@@ -114,24 +96,4 @@ func (m *metadata) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
 	}
 	*m = metadata(object)
 	return nil
-}
-
-// refuseInfinite refuses numbers, however deep, that a float64 cannot hold.
-func refuseInfinite(raw jsontext.Value) error {
-	decoder := jsontext.NewDecoder(strings.NewReader(string(raw)), jsontext.AllowDuplicateNames(true))
-	for {
-		token, err := decoder.ReadToken()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if token.Kind() != '0' {
-			continue
-		}
-		if _, err := strconv.ParseFloat(token.String(), 64); err != nil {
-			return errors.New("holds a number that is no finite float64")
-		}
-	}
 }

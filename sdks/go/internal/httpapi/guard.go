@@ -42,10 +42,11 @@ func survive(next http.Handler) http.Handler {
 }
 
 // refuseStrangePaths answers 404 to paths that, decoded or cleaned, would name another route than
-// the one sent; http.ServeMux would redirect some of them.
+// the one sent, and to `*`; http.ServeMux would redirect some of them.
 func refuseStrangePaths(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.Contains(strings.ToLower(r.URL.EscapedPath()), "%2f") || path.Clean(r.URL.Path) != r.URL.Path {
+		if strings.Contains(strings.ToLower(r.URL.EscapedPath()), "%2f") ||
+			!strings.HasPrefix(r.URL.Path, "/") || path.Clean(r.URL.Path) != r.URL.Path {
 			fail(w, r, problem.New(problem.NotFound, "no route %s", r.URL.Path))
 			return
 		}

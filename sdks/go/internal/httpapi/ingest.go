@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -19,12 +20,12 @@ const (
 )
 
 type documentBody struct {
-	Path          *string  `json:"path"`
-	ContentType   *string  `json:"contentType"`
-	ContentBase64 []byte   `json:"contentBase64"`
-	Title         *string  `json:"title"`
-	Tags          texts    `json:"tags"`
-	Metadata      metadata `json:"metadata"`
+	Path          *string    `json:"path"`
+	ContentType   *string    `json:"contentType"`
+	ContentBase64 []byte     `json:"contentBase64"`
+	Title         *string    `json:"title"`
+	Tags          wire.Texts `json:"tags"`
+	Metadata      metadata   `json:"metadata"`
 }
 
 func (d documentBody) document() (brain.NewDocument, error) {
@@ -99,12 +100,21 @@ func (a *API) ingestBatch(w http.ResponseWriter, r *http.Request) error {
 	}
 	stored, err := ingest(r.Context(), b, documents)
 	if err != nil {
-		return err
+		return named(err, "documents")
 	}
 	return reply(w, http.StatusOK, struct {
 		Items  []documentStored `json:"items"`
 		TookMs float64          `json:"tookMs"`
 	}{stored, retrieve.Milliseconds(time.Since(started))})
+}
+
+// named tells in which item of a list an operation was refused.
+func named(err error, list string) error {
+	var refused *brain.Refusal
+	if !errors.As(err, &refused) || problem.Of(err).Code == problem.Internal {
+		return err
+	}
+	return problem.New(problem.Of(err).Code, "%s[%d]: %s", list, refused.Index, problem.Of(err).Detail)
 }
 
 func ingest(ctx context.Context, b *brain.Brain, documents []brain.NewDocument) ([]documentStored, error) {

@@ -66,12 +66,7 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 		slog.Log(r.Context(), level, "request failed",
 			"method", r.Method, "path", r.URL.Path, "code", string(p.Code), "error", err)
 	}
-	err = write(w, status, "application/problem+json", struct {
-		Status int          `json:"status"`
-		Title  string       `json:"title"`
-		Detail string       `json:"detail"`
-		Code   problem.Code `json:"code"`
-	}{status, http.StatusText(status), p.Detail, p.Code})
+	err = write(w, status, problem.MediaType, p.Body())
 	if err != nil {
 		slog.ErrorContext(r.Context(), "writing a problem", "error", err)
 	}

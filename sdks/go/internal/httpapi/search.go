@@ -9,6 +9,7 @@ import (
 
 	"memoryd/internal/index"
 	"memoryd/internal/retrieve"
+	"memoryd/internal/wire"
 )
 
 // Retrieval is what the bodies of search and ask have in common.
@@ -38,12 +39,12 @@ func (b Retrieval) request(c *checker, query string, topK int) retrieve.Request 
 }
 
 type filterBody struct {
-	PathPrefix *string `json:"pathPrefix"`
-	Paths      texts   `json:"paths"`
-	Tags       texts   `json:"tags"`
-	SessionIDs texts   `json:"sessionIds"`
-	Scope      *string `json:"scope"`
-	Project    *string `json:"project"`
+	PathPrefix *string    `json:"pathPrefix"`
+	Paths      wire.Texts `json:"paths"`
+	Tags       wire.Texts `json:"tags"`
+	SessionIDs wire.Texts `json:"sessionIds"`
+	Scope      *string    `json:"scope"`
+	Project    *string    `json:"project"`
 }
 
 func (b *filterBody) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {

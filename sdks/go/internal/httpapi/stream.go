@@ -3,9 +3,13 @@ package httpapi
 import (
 	"fmt"
 	"net/http"
+	"time"
 
 	"memoryd/internal/wire"
 )
+
+// stalledAfter is how long a client may leave an event untaken before it counts as gone.
+const stalledAfter = 2 * time.Minute
 
 // stream is an answer of server-sent events.
 type stream struct {
@@ -25,8 +29,18 @@ func (s *stream) send(event string, data any) error {
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", event, encoded); err != nil {
+	return s.write("event: %s\ndata: %s\n\n", event, encoded)
+}
+
+func (s *stream) write(format string, args ...any) error {
+	if err := s.controller.SetWriteDeadline(time.Now().Add(stalledAfter)); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(s.w, format, args...); err != nil {
 		return err
 	}
 	return s.controller.Flush()
 }
+
+// end leaves the connection to its next request, without the deadline.
+func (s *stream) end() { _ = s.controller.SetWriteDeadline(time.Time{}) }

@@ -17,7 +17,7 @@ import (
 )
 
 // format changes when an index of an older daemon could not be used any more.
-const format = "1"
+const format = "2"
 
 //go:embed schema.sql
 var schema string

@@ -57,7 +57,7 @@ type messageEvent struct {
 func (a *Anthropic) Stream(ctx context.Context, prompt Prompt, emit func(string) error) (*Usage, error) {
 	var usage *Usage
 	err := a.service.Call(ctx, func(ctx context.Context) (err error) {
-		usage, err = a.stream(ctx, prompt, emit)
+		usage, err = a.stream(ctx, prompt, upstream.Passing(ctx, emit))
 		return anthropicError(err)
 	})
 	return usage, err

@@ -40,7 +40,7 @@ type chatPiece struct {
 func (o *OpenAI) Stream(ctx context.Context, prompt Prompt, emit func(string) error) (*Usage, error) {
 	var usage *Usage
 	err := o.service.Call(ctx, func(ctx context.Context) (err error) {
-		usage, err = o.stream(ctx, prompt, emit)
+		usage, err = o.stream(ctx, prompt, upstream.Passing(ctx, emit))
 		return upstream.OpenAIError(err)
 	})
 	return usage, err

@@ -12,6 +12,8 @@ type Code string
 
 const (
 	Validation           Code = "validation_error"
+	Unauthorized         Code = "unauthorized"
+	Forbidden            Code = "forbidden"
 	NotFound             Code = "not_found"
 	MethodNotAllowed     Code = "method_not_allowed"
 	Conflict             Code = "conflict"
@@ -24,6 +26,8 @@ const (
 
 var statuses = map[Code]int{
 	Validation:           http.StatusBadRequest,
+	Unauthorized:         http.StatusUnauthorized,
+	Forbidden:            http.StatusForbidden,
 	NotFound:             http.StatusNotFound,
 	MethodNotAllowed:     http.StatusMethodNotAllowed,
 	Conflict:             http.StatusConflict,
@@ -37,6 +41,17 @@ var statuses = map[Code]int{
 // Status is the HTTP status that goes with the code.
 func (c Code) Status() int { return statuses[c] }
 
+// MediaType is that of an answer whose body is a Body.
+const MediaType = "application/problem+json"
+
+// Body is what answers tell of an Error.
+type Body struct {
+	Status int    `json:"status"`
+	Title  string `json:"title"`
+	Detail string `json:"detail"`
+	Code   Code   `json:"code"`
+}
+
 // Error is a failure that the client is told of as it stands.
 type Error struct {
 	Code   Code
@@ -44,6 +59,12 @@ type Error struct {
 }
 
 func (e *Error) Error() string { return e.Detail }
+
+// Body is the answer to the request that failed.
+func (e *Error) Body() Body {
+	status := e.Code.Status()
+	return Body{status, http.StatusText(status), e.Detail, e.Code}
+}
 
 // New builds an Error of any code.
 func New(code Code, format string, args ...any) *Error {

@@ -56,3 +56,18 @@ func (h *heard) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// Passing is emit on time that is not the service's: a client that reads slowly is no silence.
+func Passing(ctx context.Context, emit func(string) error) func(string) error {
+	dog, watched := ctx.Value(watchdogKey{}).(*watchdog)
+	if !watched {
+		return emit
+	}
+	return func(delta string) error {
+		if !dog.timer.Stop() {
+			return context.Cause(ctx)
+		}
+		defer dog.timer.Reset(dog.limit)
+		return emit(delta)
+	}
+}

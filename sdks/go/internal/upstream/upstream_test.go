@@ -74,3 +74,27 @@ func TestARefusalDoesNotRearmTheWatchdog(t *testing.T) {
 		t.Errorf("%v after %s", err, time.Since(started))
 	}
 }
+
+func TestAClientThatReadsSlowlyIsNoSilence(t *testing.T) {
+	service := Service{Name: "reader", Timeout: 50 * time.Millisecond}
+	err := service.Call(t.Context(), func(ctx context.Context) error {
+		emit := Passing(ctx, func(string) error {
+			time.Sleep(150 * time.Millisecond)
+			return ctx.Err()
+		})
+		return errors.Join(emit("one"), emit("two"))
+	})
+	if err != nil {
+		t.Errorf("Call = %v", err)
+	}
+	// Silence behind it still counts.
+	err = service.Call(t.Context(), func(ctx context.Context) error {
+		_ = Passing(ctx, func(string) error { return nil })("one")
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	var failure *problem.Error
+	if !errors.As(err, &failure) || failure.Code != problem.Timeout {
+		t.Errorf("Call = %v", err)
+	}
+}

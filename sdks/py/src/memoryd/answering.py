@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from memoryd.chat import Usage
@@ -21,7 +21,15 @@ def event(name: str, data: dict[str, Any]) -> bytes:
     return f"event: {name}\ndata: {text}\n\n".encode("utf-8", "replace")
 
 
-async def events(reader: Reader, request: Ask, found: Found) -> AsyncIterator[bytes]:
+def _failure(code: str, message: str) -> tuple[bytes, bytes]:
+    return event("error", {"code": code, "message": message}), event("done", {"ok": False})
+
+
+STOPPED = b"".join(_failure("internal_error", "the daemon is stopping"))
+"""What an answer ends with that the daemon's own end cuts short."""
+
+
+async def events(reader: Reader, request: Ask, found: Found) -> AsyncGenerator[bytes, None]:
     yield event(
         "retrieve",
         {
@@ -41,14 +49,14 @@ async def events(reader: Reader, request: Ask, found: Found) -> AsyncIterator[by
                 said.append(piece)
                 yield event("answer_delta", {"text": piece})
     except UpstreamError as error:
-        yield event("error", {"code": error.code, "message": error.detail})
-        yield event("done", {"ok": False})
+        for ending in _failure(error.code, error.detail):
+            yield ending
         return
     except Exception as error:  # noqa: BLE001 - see below
         # Whatever it is, the stream must not look cut.
         _log.exception("an answer failed")
-        yield event("error", {"code": "internal_error", "message": type(error).__name__})
-        yield event("done", {"ok": False})
+        for ending in _failure("internal_error", type(error).__name__):
+            yield ending
         return
     for index in closing.cited:
         yield event("citation", _citation(found.chunks[index]))

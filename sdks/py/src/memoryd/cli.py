@@ -2,22 +2,30 @@
 
 import argparse
 import os
+import signal
 import socket
 import sys
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
 import uvicorn
 
 from memoryd.app import create_app
 from memoryd.config import Config
 from memoryd.providers import ConfigError
+from memoryd.streams import Streams
 
-_GRACE_SECONDS = 3
-"""Given to open requests at shutdown; with what follows it stays inside the contract's 5 s."""
+_GRACE_SECONDS = 2
+"""Given to open requests at shutdown; with what follows the daemon is gone within 3 s."""
 
 
 class _Server(uvicorn.Server):
-    """Says where it listens, once it does."""
+    """Says where it listens, once it does; ends open streams, once it is to stop."""
+
+    def __init__(self, config: uvicorn.Config, streams: Streams) -> None:
+        super().__init__(config)
+        self._streams = streams
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -27,6 +35,10 @@ class _Server(uvicorn.Server):
             sys.stdout.write(f"listening on http://{where}:{port}\n")
             sys.stdout.flush()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._streams.end()
+        await super().shutdown(sockets)
+
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="memory")
@@ -35,12 +47,15 @@ def main(argv: list[str] | None = None) -> int:
     )
     serve.add_argument("--addr", default="127.0.0.1:18850", metavar="HOST:PORT", type=_address)
     serve.add_argument("--root", type=Path, help="state folder; default $JB_HOME")
+    serve.add_argument(
+        "--auth-token", metavar="TOKEN", help="wanted of every request; default $JB_AUTH_TOKEN"
+    )
     options = parser.parse_args(argv)
     home = options.root or os.environ.get("JB_HOME")
     if not home:
         parser.error("where is the state folder? give --root or JB_HOME")
     try:
-        config = Config.from_env(Path(home), os.environ)
+        config = Config.from_env(Path(home), os.environ, options.auth_token)
     except ConfigError as error:
         parser.error(str(error))
     host, port = options.addr
@@ -49,17 +64,26 @@ def main(argv: list[str] | None = None) -> int:
     except OSError as error:
         sys.stderr.write(f"memory: cannot listen on {host}:{port}: {error.strerror}\n")
         return 1
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _leave)
+    streams = Streams()
     settings = uvicorn.Config(
-        create_app(config),
+        create_app(config, streams),
         http="httptools",
+        ws="none",
         loop="uvloop",
         log_level="warning",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
-    _Server(settings).run(sockets=[listener])
+    _Server(settings, streams).run(sockets=[listener])
     return 0
+
+
+def _leave(_signal: int, _frame: FrameType | None) -> NoReturn:
+    """A stop that was asked for is no failure; the server raises its signal again at its end."""
+    raise SystemExit(0)
 
 
 def _address(value: str) -> tuple[str, int]:

@@ -1,5 +1,6 @@
-"""The request bodies of the contract's core and ask profiles."""
+"""The request bodies of the contract."""
 
+import base64
 import re
 from datetime import date
 from typing import Annotated, Any, Literal, TypeVar
@@ -91,6 +92,33 @@ class IngestBatch(Body):
     documents: list[dict[str, Any]] = Field(min_length=1, max_length=1024)
 
 
+class StoreBody(Body):
+    """Of the documents profile, whose keys are snake_case."""
+
+    model_config = ConfigDict(alias_generator=str)
+
+
+class Rename(StoreBody):
+    from_: str = Field(alias="from")
+    to: str
+
+
+class Op(StoreBody):
+    type: Literal["write", "append", "delete", "rename"]
+    path: str
+    # Read only by the types that want them; elsewhere they may be anything.
+    to: Any = None
+    content_base64: Any = None
+
+
+class BatchOps(StoreBody):
+    ops: list[dict[str, Any]] = Field(min_length=1)
+    reason: str | None = None
+    message: str | None = None
+    author: str | None = None
+    email: str | None = None
+
+
 class FilterBody(Body):
     model_config = ConfigDict(extra="forbid")
 
@@ -143,12 +171,28 @@ def parse(model: type[T], raw: bytes) -> T:
         # Read first: of a key that is ignored the validator would skip what is no JSON.
         return model.model_validate(from_json(raw, allow_inf_nan=False))
     except ValidationError as error:
-        raise invalid(describe(error)) from None
+        raise invalid(_describe(error)) from None
     except ValueError as error:
         raise invalid(f"no JSON: {error}") from None
 
 
-def describe(error: ValidationError) -> str:
+def validated(model: type[T], raw: dict[str, Any]) -> T:
+    """As `parse`, of what has been read already."""
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        raise invalid(_describe(error)) from None
+
+
+def decoded(content: str, key: str) -> bytes:
+    """The bytes of base64; a validation_error on `key` where it is none."""
+    try:
+        return base64.b64decode(content, validate=True)
+    except ValueError:
+        raise invalid(f"{key}: not base64") from None
+
+
+def _describe(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_context=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}" if where else first["msg"]
+    where = "".join(f"[{at}]" if isinstance(at, int) else f".{at}" for at in first["loc"])
+    return f"{where.removeprefix('.')}: {first['msg']}" if where else first["msg"]

@@ -1,9 +1,13 @@
 """What a request can fail with, as `application/problem+json`."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 STATUS = {
     "validation_error": 400,
+    "unauthorized": 401,
+    "forbidden": 403,
     "not_found": 404,
     "method_not_allowed": 405,
     "conflict": 409,
@@ -33,3 +37,12 @@ class Problem(Exception):  # noqa: N818 - the name that problem+json gives it
 
 def invalid(detail: str) -> Problem:
     return Problem("validation_error", detail)
+
+
+@contextmanager
+def named(where: str) -> Iterator[None]:
+    """Puts before a problem's detail in which part of the request it is."""
+    try:
+        yield
+    except Problem as problem:
+        raise Problem(problem.code, f"{where}: {problem.detail}") from None

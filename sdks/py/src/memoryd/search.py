@@ -6,7 +6,7 @@ from typing import Any
 
 from anyio import from_thread
 
-from memoryd.brains import Brain
+from memoryd.brain import Brain
 from memoryd.chunking import document_id
 from memoryd.embedding import Embedder, Vector
 from memoryd.index import Filters, Index

@@ -1,0 +1,131 @@
+package brain
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"slices"
+
+	"memoryd/internal/files"
+	"memoryd/internal/index"
+)
+
+// Change does all operations, in their order, or none; its error may be a *Refusal. The reason may
+// be nil.
+func (b *Brain) Change(ctx context.Context, operations []Operation, reason *string) error {
+	_, err := b.change(ctx, operations, reason)
+	return err
+}
+
+// change embeds while nobody waits for it: what the operations come to is drafted, embedded, and
+// drafted again to be committed. Where others have changed it meanwhile, a text may lack its vector
+// still; then it begins anew, and one of the others has got ahead.
+func (b *Brain) change(ctx context.Context, operations []Operation, reason *string) ([]index.Document, error) {
+	known := vectors{}
+	for {
+		var documents []index.Document
+		var missing []string
+		err := b.write(func(ix *index.Index) error {
+			d, err := b.draft(ctx, operations)
+			if err != nil {
+				return err
+			}
+			if documents, err = d.understood(); err != nil {
+				return err
+			}
+			if b.embedder != nil {
+				if missing = known.lacking(documents); len(missing) > 0 {
+					return nil
+				}
+				known.give(documents)
+			}
+			return b.commit(ctx, ix, d, documents, reason)
+		})
+		if err != nil || len(missing) == 0 {
+			return documents, err
+		}
+		if err := known.learn(ctx, b.embedder, missing); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// understood are the documents that the draft makes or changes.
+func (d *draft) understood() ([]index.Document, error) {
+	var documents []index.Document
+	for _, name := range slices.Sorted(maps.Keys(d.entries)) {
+		e := d.entries[name]
+		if !e.there || !e.content.changed && !e.sidecar.changed {
+			continue
+		}
+		content, err := e.content.get()
+		if err != nil {
+			return nil, err
+		}
+		sidecar, err := e.sidecar.get()
+		if err != nil {
+			return nil, err
+		}
+		document, err := understand(name, content, parseSidecar(sidecar))
+		if err != nil {
+			return nil, err
+		}
+		documents = append(documents, document)
+	}
+	return documents, nil
+}
+
+func (b *Brain) commit(
+	ctx context.Context, ix *index.Index, d *draft, documents []index.Document, reason *string,
+) error {
+	contents, removed, err := b.effect(d)
+	if err != nil {
+		return err
+	}
+	placed, err := files.Place(b.layout.staging, contents, removed)
+	if err != nil {
+		return err
+	}
+	if err := b.take(ctx, ix, d, documents); err != nil {
+		return errors.Join(err, placed.Undo())
+	}
+	for i := range d.changes {
+		d.changes[i].Reason = reason
+	}
+	b.feed.Publish(d.changes)
+	if err := placed.Keep(); err != nil {
+		slog.WarnContext(ctx, "clearing the staging folder", "error", err)
+	}
+	return nil
+}
+
+// take brings the index to the files, which are in their places.
+func (b *Brain) take(ctx context.Context, ix *index.Index, d *draft, documents []index.Document) error {
+	stored, sidecars := files.NewTree(b.layout.documents), files.NewTree(b.layout.sidecars)
+	var visible []index.Document
+	for _, document := range documents {
+		if files.IsHidden(document.Path) {
+			continue
+		}
+		kind, info, err := stored.Find(document.Path)
+		if err == nil && kind != files.Regular {
+			err = fs.ErrNotExist // removed by hand since it was placed
+		}
+		if err != nil {
+			return err
+		}
+		if document.Stamp, err = stampBeside(sidecars, document.Path, info); err != nil {
+			return err
+		}
+		visible = append(visible, document)
+	}
+	var removed []string
+	for name, e := range d.entries {
+		if e.stored && !e.there {
+			removed = append(removed, name)
+		}
+	}
+	return ix.Apply(ctx, visible, removed...)
+}

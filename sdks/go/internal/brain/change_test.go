@@ -1,0 +1,306 @@
+package brain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"memoryd/internal/embed"
+	"memoryd/internal/feed"
+	"memoryd/internal/index"
+	"memoryd/internal/problem"
+)
+
+func put(path, content string) Operation {
+	return Operation{Kind: Write, Path: path, Content: []byte(content)}
+}
+
+func add(path, content string) Operation {
+	return Operation{Kind: Append, Path: path, Content: []byte(content)}
+}
+
+func gone(path string) Operation { return Operation{Kind: Delete, Path: path} }
+
+func moved(from, to string) Operation { return Operation{Kind: Rename, Path: from, To: to} }
+
+func change(t *testing.T, b *Brain, operations ...Operation) {
+	t.Helper()
+	if err := b.Change(t.Context(), operations, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// contents are all files of a folder, by path.
+func contents(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, path := range storedFiles(t, folder) {
+		content, err := os.ReadFile(filepath.Join(folder, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[path] = string(content)
+	}
+	return found
+}
+
+func told(s *feed.Subscription) []string {
+	var lines []string
+	for {
+		select {
+		case c := <-s.Changes:
+			line := string(c.Kind) + " " + c.Path
+			if c.OldPath != "" {
+				line += " from " + c.OldPath
+			}
+			if c.Reason != nil {
+				line += " because " + *c.Reason
+			}
+			lines = append(lines, line)
+		default:
+			return lines
+		}
+	}
+}
+
+func TestOperationsBuildOnEachOther(t *testing.T) {
+	for name, test := range map[string]struct {
+		operations []Operation
+		want       map[string]string
+		told       []string
+	}{
+		"write and append": {
+			[]Operation{put("a", "new"), add("a", " more"), add("c/d", "made"), put("c/e", "")},
+			map[string]string{"a": "new more", "b": "old b", "c/d": "made", "c/e": ""},
+			[]string{"updated a", "updated a", "created c/d", "created c/e"},
+		},
+		"delete and write": {
+			[]Operation{gone("a"), put("a", "new"), put("t", ""), gone("t")},
+			map[string]string{"a": "new", "b": "old b"},
+			[]string{"deleted a", "created a", "created t", "deleted t"},
+		},
+		"a chain of renames": {
+			[]Operation{moved("a", "t"), moved("b", "a"), moved("t", "b"), moved("b", "b")},
+			map[string]string{"a": "old b", "b": "old a"},
+			[]string{"renamed t from a", "renamed a from b", "renamed b from t"},
+		},
+		"over another":              {[]Operation{moved("a", "b")}, map[string]string{"b": "old a"}, []string{"renamed b from a"}},
+		"below its old self":        {[]Operation{moved("a", "a/b/c")}, map[string]string{"a/b/c": "old a", "b": "old b"}, []string{"renamed a/b/c from a"}},
+		"below its own sidecar":     {[]Operation{moved("a", "a.json/b")}, map[string]string{"a.json/b": "old a", "b": "old b"}, []string{"renamed a.json/b from a"}},
+		"a folder becomes its file": {[]Operation{put("f/g/h", "h"), moved("f/g/h", "f")}, map[string]string{"a": "old a", "b": "old b", "f": "h"}, []string{"created f/g/h", "renamed f from f/g/h"}},
+		"nothing":                   {[]Operation{moved("a", "a")}, map[string]string{"a": "old a", "b": "old b"}, nil},
+	} {
+		home := t.TempDir()
+		b := create(t, newTestStore(t, home, embed.FeatureHash{}), "b")
+		ingest(t, b, text("a", "old a"), text("b", "old b"))
+		s, err := b.Subscribe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(t, b, test.operations...)
+		if got := contents(t, filepath.Join(home, "brains/b")); !maps.Equal(got, test.want) {
+			t.Errorf("%s: %q", name, got)
+		}
+		if got := told(s); !slices.Equal(got, test.told) {
+			t.Errorf("%s: told %q", name, got)
+		}
+		if counts, _ := b.Counts(); counts.Documents != len(test.want) || counts.Chunks != counts.Vectors {
+			t.Errorf("%s: %+v", name, counts)
+		}
+		if left, _ := os.ReadDir(filepath.Join(home, "staging")); len(left) != 0 {
+			t.Errorf("%s: left in staging: %v", name, left)
+		}
+	}
+}
+
+func TestARefusedOperationUndoesThoseBeforeIt(t *testing.T) {
+	home := t.TempDir()
+	b := create(t, newTestStore(t, home, nil), "b")
+	// Neither of these has a sidecar; the rules are of documents.
+	change(t, b, put("a", "zebra"), put("folder/x", "zebra"), put("s.json/x", "zebra"), put("deep/x.json/y/z", "zebra"))
+	s, err := b.Subscribe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := contents(t, filepath.Join(home, "brains/b"))
+	for _, test := range []struct {
+		last Operation
+		code problem.Code
+	}{
+		{put("a/b", "lion"), problem.Conflict},
+		{add("a/b/c", "lion"), problem.Conflict},
+		{put("folder", "lion"), problem.Conflict},
+		{put("a.json/b", "lion"), problem.Conflict},
+		{put("s", "lion"), problem.Conflict},
+		{put("deep/x", "lion"), problem.Conflict},
+		{put("new/x/y", "lion"), problem.Conflict},
+		{put("new", "lion"), problem.Conflict},
+		{put("new/x.json/y", "lion"), problem.Conflict},
+		{moved("folder/x", "a/x"), problem.Conflict},
+		{moved("a", "folder"), problem.Conflict},
+		{moved("no", "yes"), problem.NotFound},
+		{moved("no", "no"), problem.NotFound},
+		{moved("folder", "elsewhere"), problem.NotFound},
+		{gone("folder"), problem.NotFound},
+		{gone("no"), problem.NotFound},
+	} {
+		err := b.Change(t.Context(), []Operation{put("new/x", "lion"), put("a", "lion"), test.last}, nil)
+		expectCode(t, err, test.code)
+		var refused *Refusal
+		if !errors.As(err, &refused) || refused.Index != 2 {
+			t.Errorf("%+v: %v", test.last, err)
+		}
+	}
+	if got := contents(t, filepath.Join(home, "brains/b")); !maps.Equal(got, before) || told(s) != nil {
+		t.Errorf("%q", got)
+	}
+	expect(t, b, "lion")
+}
+
+func TestNothingIsWrittenBehindALink(t *testing.T) {
+	home, outside := t.TempDir(), t.TempDir()
+	b := create(t, newTestStore(t, home, nil), "b")
+	ingest(t, b, text("a.md", "zebra"))
+	if err := os.WriteFile(filepath.Join(outside, "x.md"), []byte("secret"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range []string{"brains/b/link", "meta/b/meta"} {
+		if err := os.Symlink(outside, filepath.Join(home, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, doc := range []NewDocument{text("link/new.md", "x"), text("link/x.md", "x"), text("meta/new.md", "x")} {
+		_, err := b.Ingest(t.Context(), []NewDocument{doc})
+		expectCode(t, err, problem.Conflict)
+	}
+	expectCode(t, b.Change(t.Context(), []Operation{gone("link/x.md")}, nil), problem.NotFound)
+	_, err := b.Open("link/x.md")
+	expectCode(t, err, problem.NotFound)
+	if got := contents(t, outside); !maps.Equal(got, map[string]string{"x.md": "secret"}) {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestAnIndexThatFailsPutsTheFilesBack(t *testing.T) {
+	home := t.TempDir()
+	b := create(t, newTestStore(t, home, nil), "b")
+	ingest(t, b, text("a/b", "zebra"), text("c", "zebra"))
+	s, err := b.Subscribe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, beside := contents(t, filepath.Join(home, "brains/b")), contents(t, filepath.Join(home, "meta/b"))
+	if err := b.index.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Change(t.Context(), []Operation{moved("a/b", "a"), gone("c"), put("c/d", "new")}, nil); err == nil {
+		t.Fatal("changed")
+	}
+	if got := contents(t, filepath.Join(home, "brains/b")); !maps.Equal(got, before) {
+		t.Errorf("%q", got)
+	}
+	if got := contents(t, filepath.Join(home, "meta/b")); !maps.Equal(got, beside) || told(s) != nil {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestAnIngestTellsOfEachPathOnce(t *testing.T) {
+	b := create(t, newTestStore(t, t.TempDir(), nil), "b")
+	ingest(t, b, text("a", "zebra"))
+	s, err := b.Subscribe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ingest(t, b, text("c", "first"), text("_h", "x"), text("a", "lion"), text("c", "last"))
+	if got := told(s); !slices.Equal(got, []string{"created _h", "updated a", "created c"}) {
+		t.Errorf("%q", got)
+	}
+	_, err = b.Ingest(t.Context(), []NewDocument{text("d", "x"), text("d", "x"), text("a/b", "x")})
+	var refused *Refusal
+	if !errors.As(err, &refused) || refused.Index != 2 || told(s) != nil {
+		t.Errorf("%v", err)
+	}
+}
+
+// gated is an embedder that waits for texts with `slow` in them.
+type gated struct {
+	embed.FeatureHash
+	asked, open chan struct{}
+}
+
+func (e gated) Embed(ctx context.Context, texts []string) ([]embed.Vector, error) {
+	if strings.Contains(texts[0], "slow") {
+		e.asked <- struct{}{}
+		select {
+		case <-e.open:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return e.FeatureHash.Embed(ctx, texts)
+}
+
+func TestNobodyWaitsForAnothersEmbedding(t *testing.T) {
+	embedder := gated{asked: make(chan struct{}, 9), open: make(chan struct{})}
+	b := create(t, newTestStore(t, t.TempDir(), embedder), "b")
+	change(t, b, put("a", "zebra"))
+	slow := make(chan error, 1)
+	go func() { slow <- b.Change(context.Background(), []Operation{add("a", " slow")}, nil) }()
+	<-embedder.asked
+	expect(t, b, "zebra", "a")
+	change(t, b, add("a", " quick"))
+	close(embedder.open)
+	if err := <-slow; err != nil {
+		t.Fatal(err)
+	}
+	expect(t, b, "slow", "a")
+	expect(t, b, "quick", "a")
+}
+
+func TestNoAppendIsLost(t *testing.T) {
+	home := t.TempDir()
+	b := create(t, newTestStore(t, home, embed.FeatureHash{}), "b")
+	var writers sync.WaitGroup
+	for n := range 20 {
+		writers.Add(1)
+		go func() {
+			defer writers.Done()
+			if err := b.Change(context.Background(), []Operation{add("a", fmt.Sprintf("<%d>", n))}, nil); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	writers.Wait()
+	content := contents(t, filepath.Join(home, "brains/b"))["a"]
+	for n := range 20 {
+		if !strings.Contains(content, fmt.Sprintf("<%d>", n)) {
+			t.Errorf("%d is not in %s", n, content)
+		}
+	}
+}
+
+func TestAnEmbedderThatFailsChangesNothing(t *testing.T) {
+	home := t.TempDir()
+	embedder := &broken{mended: true}
+	b := create(t, newTestStore(t, home, embedder), "b")
+	change(t, b, put("a", "zebra"))
+	embedder.mended = false
+	for _, operation := range []Operation{put("b", "lion"), add("a", " lion"), moved("a", "b"), put("a", "lion")} {
+		expectCode(t, b.Change(t.Context(), []Operation{operation}, nil), problem.BadGateway)
+	}
+	// What has no text wants no embedder.
+	change(t, b, put("_hidden", "lion"), gone("_hidden"))
+	if got := contents(t, filepath.Join(home, "brains/b")); !maps.Equal(got, map[string]string{"a": "zebra"}) {
+		t.Errorf("%q", got)
+	}
+	if counts, _ := b.Counts(); counts != (index.Counts{Documents: 1, Chunks: 1, Vectors: 1}) {
+		t.Errorf("%+v", counts)
+	}
+}

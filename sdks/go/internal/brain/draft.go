@@ -1,0 +1,205 @@
+package brain
+
+import (
+	"context"
+	"path"
+	"slices"
+
+	"memoryd/internal/feed"
+	"memoryd/internal/files"
+	"memoryd/internal/problem"
+)
+
+// draft is what operations make of the documents, while no file is touched yet.
+type draft struct {
+	documents, sidecars *files.Tree
+
+	entries map[string]*entry
+	folders map[string]int // how many entries that are there lie below each folder
+	changes []feed.Change
+}
+
+// entry is a document that an operation was about.
+type entry struct {
+	stored bool // it was there before the first operation
+	there  bool
+
+	content, sidecar part
+}
+
+// part is a file of a document. Nil bytes are no such file.
+type part struct {
+	tree    *files.Tree
+	path    string
+	bytes   []byte
+	read    bool
+	changed bool
+}
+
+func (p *part) get() (_ []byte, err error) {
+	if !p.read {
+		p.bytes, err = p.tree.Read(p.path)
+		p.read = err == nil
+	}
+	return p.bytes, err
+}
+
+func (p *part) set(bytes []byte) { p.bytes, p.read, p.changed = bytes, true, true }
+
+func (b *Brain) draft(ctx context.Context, operations []Operation) (*draft, error) {
+	d := &draft{
+		documents: files.NewTree(b.layout.documents),
+		sidecars:  files.NewTree(b.layout.sidecars),
+		entries:   make(map[string]*entry, len(operations)),
+		folders:   map[string]int{},
+	}
+	for i, operation := range operations {
+		if err := d.apply(ctx, operation); err != nil {
+			return nil, &Refusal{Index: i, Err: err}
+		}
+	}
+	return d, nil
+}
+
+func (d *draft) apply(ctx context.Context, o Operation) error {
+	switch o.Kind {
+	case Delete:
+		return d.delete(o.Path)
+	case Rename:
+		return d.rename(ctx, o.Path, o.To)
+	case Append:
+		return d.append(ctx, o.Path, o.Content)
+	default:
+		return d.write(ctx, o)
+	}
+}
+
+func (d *draft) write(ctx context.Context, o Operation) error {
+	e, kind, err := d.open(ctx, o.Path)
+	if err != nil {
+		return err
+	}
+	e.content.set(slices.Clip(o.Content)) // an append must not write behind it
+	if o.Sidecar != nil {
+		sidecar, err := o.Sidecar.encode()
+		if err != nil {
+			return err
+		}
+		e.sidecar.set(sidecar)
+	}
+	d.tell(kind, o.Path)
+	return nil
+}
+
+func (d *draft) append(ctx context.Context, name string, content []byte) error {
+	e, kind, err := d.open(ctx, name)
+	if err != nil {
+		return err
+	}
+	before, err := e.content.get()
+	if err != nil {
+		return err
+	}
+	e.content.set(append(before, content...))
+	d.tell(kind, name)
+	return nil
+}
+
+func (d *draft) delete(name string) error {
+	e, err := d.existing(name)
+	if err != nil {
+		return err
+	}
+	d.remove(name, e)
+	d.tell(feed.Deleted, name)
+	return nil
+}
+
+func (d *draft) rename(ctx context.Context, from, to string) error {
+	e, err := d.existing(from)
+	if err != nil || from == to {
+		return err
+	}
+	content, err := e.content.get()
+	if err != nil {
+		return err
+	}
+	sidecar, err := e.sidecar.get()
+	if err != nil {
+		return err
+	}
+	d.remove(from, e)
+	target, _, err := d.open(ctx, to)
+	if err != nil {
+		return err
+	}
+	target.content.set(content)
+	target.sidecar.set(sidecar)
+	d.changes = append(d.changes, feed.Change{Kind: feed.Renamed, Path: to, OldPath: from})
+	return nil
+}
+
+func (d *draft) tell(kind feed.Kind, name string) {
+	d.changes = append(d.changes, feed.Change{Kind: kind, Path: name})
+}
+
+func (d *draft) entry(name string) (*entry, error) {
+	if e := d.entries[name]; e != nil {
+		return e, nil
+	}
+	kind, _, err := d.documents.Find(name)
+	if err != nil {
+		return nil, err
+	}
+	e := &entry{
+		stored:  kind == files.Regular,
+		content: part{tree: d.documents, path: name},
+		sidecar: part{tree: d.sidecars, path: sidecarOf(name)},
+	}
+	d.entries[name] = e
+	if e.stored {
+		d.place(name, e, true)
+	}
+	return e, nil
+}
+
+// existing is a document that must be there.
+func (d *draft) existing(name string) (*entry, error) {
+	e, err := d.entry(name)
+	if err == nil && !e.there {
+		err = problem.New(problem.NotFound, "no document %q", name)
+	}
+	return e, err
+}
+
+// open is a document that is to be written; where it is not there, it is made.
+func (d *draft) open(ctx context.Context, name string) (*entry, feed.Kind, error) {
+	e, err := d.entry(name)
+	if err != nil || e.there {
+		return e, feed.Updated, err
+	}
+	if err := d.refuseConflict(ctx, name); err != nil {
+		return nil, "", err
+	}
+	d.place(name, e, true)
+	e.content.set(nil)
+	e.sidecar.set(nil) // a file there would be that of a document which was removed by hand
+	return e, feed.Created, nil
+}
+
+func (d *draft) remove(name string, e *entry) {
+	d.place(name, e, false)
+	e.content.set(nil)
+	e.sidecar.set(nil)
+}
+
+func (d *draft) place(name string, e *entry, there bool) {
+	e.there = there
+	step := 1
+	if !there {
+		step = -1
+	}
+	for folder := path.Dir(name); folder != "."; folder = path.Dir(folder) {
+		d.folders[folder] += step
+	}
+}

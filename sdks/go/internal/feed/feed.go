@@ -1,0 +1,108 @@
+// Package feed tells subscribers what was committed to a brain.
+package feed
+
+import (
+	"sync"
+	"time"
+)
+
+// queueLimit is how many changes may wait for one subscriber; a batch of 1,024 fits.
+const queueLimit = 1024
+
+// Kind is what has become of a document.
+type Kind string
+
+const (
+	Created Kind = "created"
+	Updated Kind = "updated"
+	Deleted Kind = "deleted"
+	Renamed Kind = "renamed"
+)
+
+// Change is one committed mutation as the contract tells it.
+type Change struct {
+	ID      int64     `json:"-"`
+	Kind    Kind      `json:"kind"`
+	Path    string    `json:"path"`
+	OldPath string    `json:"old_path,omitzero"`
+	Reason  *string   `json:"reason,omitzero"`
+	When    time.Time `json:"when"`
+}
+
+// Feed hands changes to its subscribers and waits for none of them.
+type Feed struct {
+	mu          sync.Mutex
+	last        int64
+	subscribers map[*Subscription]struct{}
+	closed      bool
+}
+
+// New begins its numbers at the present microsecond, so that they rise over restarts too.
+func New() *Feed {
+	return &Feed{last: time.Now().UnixMicro(), subscribers: map[*Subscription]struct{}{}}
+}
+
+// Subscription is one subscriber's end of a feed.
+type Subscription struct {
+	// Changes is closed with the feed, or where its subscriber let more wait than the queue holds.
+	Changes <-chan Change
+
+	feed  *Feed
+	queue chan Change
+}
+
+// Subscribe tells of what is published from now on, until it is cancelled.
+func (f *Feed) Subscribe() *Subscription {
+	queue := make(chan Change, queueLimit)
+	s := &Subscription{Changes: queue, feed: f, queue: queue}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		close(queue)
+		return s
+	}
+	f.subscribers[s] = struct{}{}
+	return s
+}
+
+// Publish gives changes their numbers, in their order, and the time.
+func (f *Feed) Publish(changes []Change) {
+	now := time.Now().UTC()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, change := range changes {
+		f.last++
+		change.ID, change.When = f.last, now
+		for s := range f.subscribers {
+			select {
+			case s.queue <- change:
+			default:
+				f.end(s)
+			}
+		}
+	}
+}
+
+// Close ends all subscriptions, behind what they have not taken yet.
+func (f *Feed) Close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	for s := range f.subscribers {
+		f.end(s)
+	}
+}
+
+// Cancel ends the subscription.
+func (s *Subscription) Cancel() {
+	s.feed.mu.Lock()
+	defer s.feed.mu.Unlock()
+	if _, open := s.feed.subscribers[s]; open {
+		s.feed.end(s)
+	}
+}
+
+func (f *Feed) end(s *Subscription) {
+	delete(f.subscribers, s)
+	close(s.queue)
+}

@@ -1,0 +1,101 @@
+package files
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Entry is a document, or a folder that documents lie below.
+type Entry struct {
+	Path     string
+	Size     int64 // 0 of a folder
+	Modified time.Time
+	IsFolder bool
+}
+
+// NewEntry describes what lies under a path.
+func NewEntry(name string, info fs.FileInfo) Entry {
+	if info.IsDir() {
+		return Entry{Path: name, Modified: info.ModTime(), IsFolder: true}
+	}
+	return Entry{Path: name, Size: info.Size(), Modified: info.ModTime()}
+}
+
+// Selection is what a listing has.
+type Selection struct {
+	Folder    string  // a canonical path, or empty
+	Recursive bool    // all documents below, instead of what lies directly in the folder
+	Hidden    bool    // hidden documents and folders too
+	Glob      *string // nil fits every base name
+}
+
+func (s Selection) has(name string) bool {
+	return (s.Hidden || !IsHidden(name)) && (s.Glob == nil || Match(*s.Glob, path.Base(name)))
+}
+
+// List lists by the order of the paths' bytes.
+func (t *Tree) List(ctx context.Context, s Selection) ([]Entry, error) {
+	entries := []Entry{}
+	if s.Folder != "" {
+		if kind, _, err := t.Find(s.Folder); err != nil || kind != Folder {
+			return entries, err
+		}
+	}
+	list := t.listFolder
+	if s.Recursive {
+		list = t.listBelow
+	}
+	err := list(ctx, s, func(entry Entry) { entries = append(entries, entry) })
+	slices.SortFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Path, b.Path) })
+	return entries, err
+}
+
+func (t *Tree) listBelow(ctx context.Context, s Selection, add func(Entry)) error {
+	return Walk(ctx, t.root, s.Folder, func(name string, info fs.FileInfo) error {
+		if s.has(name) {
+			add(NewEntry(name, info))
+		}
+		return nil
+	})
+}
+
+func (t *Tree) listFolder(ctx context.Context, s Selection, add func(Entry)) error {
+	found, err := os.ReadDir(Join(t.root, s.Folder))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, entry := range found {
+		name := strings.TrimPrefix(s.Folder+"/"+entry.Name(), "/")
+		if !(entry.IsDir() || entry.Type().IsRegular()) || CheckPath(name) != nil || !s.has(name) {
+			continue
+		}
+		if entry.IsDir() {
+			there, err := t.HoldsDocument(ctx, name, nil)
+			if err != nil {
+				return err
+			}
+			if !there {
+				continue
+			}
+		}
+		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // removed by hand since the folder was read
+		}
+		if err != nil {
+			return err
+		}
+		add(NewEntry(name, info))
+	}
+	return nil
+}

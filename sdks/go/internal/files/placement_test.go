@@ -1,0 +1,152 @@
+package files
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"memoryd/internal/problem"
+)
+
+// contents are the files below root, and `folder` for folders.
+func contents(t *testing.T, root string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		path, _ := filepath.Rel(root, name)
+		if entry.IsDir() {
+			files[path] = "folder"
+			return nil
+		}
+		content, err := os.ReadFile(name)
+		files[path] = string(content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func write(t *testing.T, root, path, content string) {
+	t.Helper()
+	placed, err := Place(t.TempDir(), []Content{{Location{root, path}, []byte(content)}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := placed.Keep(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAPlacement makes and unmakes changes of a root with `old.md`, `x/y/z.md` and the folder
+// `empty/folder`.
+func TestAPlacement(t *testing.T) {
+	for name, test := range map[string]struct {
+		placed  map[string]string
+		removed []string
+		want    map[string]string // files only
+	}{
+		"new and over": {
+			placed: map[string]string{"old.md": "new", "a/b/c.md": "c", "a/d/e.md": "e"},
+			want:   map[string]string{"old.md": "new", "a/b/c.md": "c", "a/d/e.md": "e", "x/y/z.md": "z"},
+		},
+		"removed":            {removed: []string{"x/y/z.md"}, want: map[string]string{"old.md": "old"}},
+		"removed for nought": {removed: []string{"no", "old.md/no"}, want: map[string]string{"old.md": "old", "x/y/z.md": "z"}},
+		"a file becomes a folder": {
+			placed:  map[string]string{"old.md/a.md": "a"},
+			removed: []string{"old.md"},
+			want:    map[string]string{"old.md/a.md": "a", "x/y/z.md": "z"},
+		},
+		"a folder becomes a file": {
+			placed:  map[string]string{"x": "x"},
+			removed: []string{"x/y/z.md"},
+			want:    map[string]string{"old.md": "old", "x": "x"},
+		},
+		"a folder of folders": {
+			placed: map[string]string{"empty": "x"},
+			want:   map[string]string{"old.md": "old", "empty": "x", "x/y/z.md": "z"},
+		},
+		"a whole folder goes": {removed: []string{"x"}, want: map[string]string{"old.md": "old"}},
+	} {
+		root, staging := t.TempDir(), t.TempDir()
+		write(t, root, "old.md", "old")
+		write(t, root, "x/y/z.md", "z")
+		if err := os.MkdirAll(Join(root, "empty/folder"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		before := contents(t, root)
+		var placed []Content
+		for path, content := range test.placed {
+			placed = append(placed, Content{Location{root, path}, []byte(content)})
+		}
+		var removed []Location
+		for _, path := range test.removed {
+			removed = append(removed, Location{root, path})
+		}
+		p, err := Place(staging, placed, removed)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		after := contents(t, root)
+		maps.DeleteFunc(after, func(_, content string) bool { return content == "folder" })
+		if !maps.Equal(after, test.want) {
+			t.Errorf("%s: %v", name, after)
+		}
+		if err := p.Undo(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if undone := contents(t, root); !maps.Equal(undone, before) {
+			t.Errorf("%s: undone: %v", name, undone)
+		}
+		if left := contents(t, staging); len(left) != 1 {
+			t.Errorf("%s: left in staging: %v", name, left)
+		}
+	}
+}
+
+func TestFoldersThatAreLeftEmptyGoToo(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, "x/a.md", "a")
+	write(t, root, "x/y/z/b.md", "b")
+	p, err := Place(t.TempDir(), nil, []Location{{root, "x/y/z/b.md"}})
+	if err != nil || p.Keep() != nil {
+		t.Fatal(err)
+	}
+	if got := contents(t, root); !maps.Equal(got, map[string]string{".": "folder", "x": "folder", "x/a.md": "a"}) {
+		t.Errorf("%v", got)
+	}
+	if _, err := Place(t.TempDir(), nil, []Location{{root, "x/a.md"}}); err != nil || !Exists(root) {
+		t.Errorf("the root is gone: %v", err)
+	}
+}
+
+func TestAPlacementThatFailsLeavesNothing(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, "f/bad\\name", "f")
+	before := contents(t, root)
+	for _, paths := range [][]string{{"x/a", "x/a/b"}, {"x/a", "f"}} {
+		var placed []Content
+		for _, path := range paths {
+			placed = append(placed, Content{Location{root, path}, []byte("a")})
+		}
+		if _, err := Place(t.TempDir(), placed, nil); err == nil {
+			t.Errorf("%v: placed", paths)
+		}
+		if left := contents(t, root); !maps.Equal(left, before) {
+			t.Errorf("%v: left: %v", paths, left)
+		}
+	}
+	_, err := Place(t.TempDir(), []Content{{Location{root, "f"}, nil}}, nil)
+	var refused *problem.Error
+	if !errors.As(err, &refused) || refused.Code != problem.Conflict {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,123 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"syscall"
+)
+
+// Kind is what lies under a path.
+type Kind int
+
+const (
+	Absent  Kind = iota
+	Regular      // a file of our own
+	Folder
+	Foreign // a link, a device, or what lies behind a link
+)
+
+// Tree looks at what lies below a root and follows no link. It remembers what it saw on the way, so
+// it is good for as long as nobody changes that.
+type Tree struct {
+	root string
+	seen map[string]Kind
+}
+
+// NewTree looks below root, which may be missing.
+func NewTree(root string) *Tree { return &Tree{root: root, seen: map[string]Kind{}} }
+
+// Find tells what lies under a canonical path now; the info is nil where nothing does.
+func (t *Tree) Find(name string) (Kind, fs.FileInfo, error) {
+	kind, info, err := t.look(name)
+	if err == nil {
+		t.seen[name] = kind
+	}
+	return kind, info, err
+}
+
+func (t *Tree) look(name string) (Kind, fs.FileInfo, error) {
+	parent, err := t.Kind(path.Dir(name))
+	if err != nil || parent == Foreign {
+		return Foreign, nil, err
+	}
+	if parent != Folder {
+		return Absent, nil, nil
+	}
+	info, err := os.Lstat(Join(t.root, name))
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return Absent, nil, nil
+	case err != nil:
+		return Absent, nil, err
+	case info.Mode().IsRegular():
+		return Regular, info, nil
+	case info.IsDir():
+		return Folder, info, nil
+	}
+	return Foreign, info, nil
+}
+
+// Kind is what lies under a path, or what lay there when it was first asked for.
+func (t *Tree) Kind(name string) (Kind, error) {
+	if name == "." {
+		return Folder, nil
+	}
+	if kind, known := t.seen[name]; known {
+		return kind, nil
+	}
+	kind, _, err := t.Find(name)
+	return kind, err
+}
+
+// lookAhead is how many names of a folder are read at once: mostly the first is a document.
+const lookAhead = 64
+
+// HoldsDocument tells whether a document lies below a folder, other than those that are passed over.
+func (t *Tree) HoldsDocument(ctx context.Context, folder string, passOver func(name string) bool) (bool, error) {
+	handle, err := os.Open(Join(t.root, folder))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil // removed by hand since it was seen
+	}
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = handle.Close() }()
+	for ctx.Err() == nil {
+		entries, err := handle.ReadDir(lookAhead)
+		if errors.Is(err, io.EOF) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		for _, entry := range entries {
+			name := path.Join(folder, entry.Name())
+			switch {
+			case CheckPath(name) != nil:
+			case entry.IsDir():
+				if found, err := t.HoldsDocument(ctx, name, passOver); err != nil || found {
+					return found, err
+				}
+			case entry.Type().IsRegular() && (passOver == nil || !passOver(name)):
+				return true, nil
+			}
+		}
+	}
+	return false, ctx.Err()
+}
+
+// Read is the content of a file, and nil where there is none.
+func (t *Tree) Read(name string) ([]byte, error) {
+	if kind, _, err := t.Find(name); err != nil || kind != Regular {
+		return nil, err
+	}
+	content, err := os.ReadFile(Join(t.root, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return content, err
+}

@@ -1,0 +1,50 @@
+"""Documents made ready for the index: their front matter, chunks and vectors."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from pydantic_core import from_json
+
+from memoryd import frontmatter
+from memoryd.chunking import chunk
+from memoryd.embedding import Embedder
+from memoryd.index import IndexedDocument
+from memoryd.staged import Document
+
+
+def prepare(documents: Mapping[str, Document], embedder: Embedder | None) -> list[IndexedDocument]:
+    """Chunk and embed; all chunks go to the embedder in one call. Raises UpstreamError."""
+    indexed = [_read(path, document) for path, document in documents.items()]
+    if embedder is None:
+        return indexed
+    vectors = iter(embedder.embed([text for document in indexed for text in document.chunks]))
+    return [replace(d, vectors=[next(vectors) for _ in d.chunks]) for d in indexed]
+
+
+def _read(path: str, document: Document) -> IndexedDocument:
+    sidecar = _object(document.sidecar)
+    try:
+        source = frontmatter.parse(document.content.decode())
+    except UnicodeDecodeError:
+        source = frontmatter.Document("")
+    title = sidecar.get("title", source.metadata.get("title"))
+    tags = sidecar.get("tags", source.metadata.get("tags"))
+    return IndexedDocument(
+        path=path,
+        stamp="",
+        title=title if isinstance(title, str) else None,
+        tags=tags if isinstance(tags, list) else [],
+        metadata={**source.metadata, **(sidecar.get("metadata") or {})},
+        chunks=chunk(source.text),
+        vectors=None,
+    )
+
+
+def _object(sidecar: bytes | None) -> dict[str, Any]:
+    """Nothing of what is no object, or nested deeper than a request could nest it."""
+    try:
+        loaded = from_json(sidecar or b"", allow_inf_nan=False)
+    except ValueError:
+        return {}
+    return loaded if isinstance(loaded, dict) else {}

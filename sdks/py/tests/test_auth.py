@@ -1,0 +1,103 @@
+"""The token: who is let in, what a refusal says, and which tokens there can be."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from memoryd.app import create_app
+from memoryd.cli import main
+from memoryd.config import Config
+
+_TOKEN = "t0ken-of-the-test"  # noqa: S105 - of this test alone
+
+
+@pytest.fixture
+def http(tmp_path: Path) -> Iterator[TestClient]:
+    with TestClient(create_app(Config.from_env(tmp_path, {}, _TOKEN))) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [
+        ([], 401),
+        (["Basic " + _TOKEN], 401),
+        (["Bearer"], 401),
+        (["Bearer  "], 401),
+        ([_TOKEN], 401),
+        ([""], 401),
+        (["Bearer " + _TOKEN] * 2, 401),
+        (["Bearer " + _TOKEN + "x"], 403),
+        (["Bearer x"], 403),
+        (["Bearer " + _TOKEN + " x"], 403),
+        (["Bearer \xe9"], 403),
+        (["Bearer " + _TOKEN], 201),
+        (["bEARER " + _TOKEN], 201),
+    ],
+)
+def test_a_request_wants_the_token(http: TestClient, given: list[str], status: int) -> None:
+    headers = [(b"Authorization", value.encode("latin-1")) for value in given]
+    answer = http.post("/v1/brains", json={"brainId": "b"}, headers=headers)
+    assert answer.status_code == status
+    assert (answer.headers.get("www-authenticate") == "Bearer") == (status == 401)
+    if status != 201:
+        assert answer.json()["code"] == {401: "unauthorized", 403: "forbidden"}[status]
+        assert _TOKEN not in answer.text
+    allowed = {"Authorization": f"Bearer {_TOKEN}"}
+    brains = http.get("/v1/brains", headers=allowed).json()["items"]
+    assert bool(brains) == (status == 201)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/version"),
+        ("GET", "/nowhere"),
+        ("PATCH", "/v1/brains"),
+        ("GET", "/v1/brains/b%2Fc"),
+        ("GET", "/healthz/"),
+        ("GET", "/%68ealthz"),
+        ("POST", "/v1/brains/b/search"),
+        ("GET", "/v1/brains/b/events"),
+    ],
+)
+def test_every_route_wants_it_known_or_not(http: TestClient, method: str, path: str) -> None:
+    assert http.request(method, path).status_code == 401
+
+
+def test_health_wants_none(http: TestClient) -> None:
+    assert http.get("/healthz").json() == {"ok": True}
+
+
+def test_without_a_token_all_are_let_in(tmp_path: Path) -> None:
+    with TestClient(create_app(Config.from_env(tmp_path, {}))) as http:
+        assert http.get("/version", headers={"Authorization": "Bearer x"}).is_success
+
+
+@pytest.mark.parametrize("token", ["", " ", "canary 7", "canary\t7", "canary\x7f", "canary\xe9"])
+@pytest.mark.parametrize("by_flag", [True, False])
+def test_what_is_no_token_ends_the_start(
+    tmp_path: Path,
+    token: str,
+    *,
+    by_flag: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    flag = [f"--auth-token={token}"] if by_flag else []
+    monkeypatch.setenv("JB_AUTH_TOKEN", "good" if by_flag else token)
+    with pytest.raises(SystemExit) as left:
+        main(["serve", "--addr", "127.0.0.1:0", "--root", str(tmp_path), *flag])
+    assert left.value.code == 2
+    told = capsys.readouterr()
+    assert "JB_AUTH_TOKEN" in told.err
+    assert "canary" not in told.err + told.out
+
+
+def test_the_flag_goes_before_the_variable(tmp_path: Path) -> None:
+    config = Config.from_env(tmp_path, {"JB_AUTH_TOKEN": "no token"}, _TOKEN)
+    assert config.auth_token == _TOKEN
+    assert Config.from_env(tmp_path, {"JB_AUTH_TOKEN": _TOKEN}).auth_token == _TOKEN
+    assert _TOKEN not in repr(config)

@@ -1,0 +1,200 @@
+"""The daemon as a process: its token in the environment, streams over a socket, its end."""
+
+import http.server
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+_SOURCES = Path(__file__).parents[1] / "src"
+
+
+class _Daemon:
+    def __init__(self, process: subprocess.Popen[str], address: str) -> None:
+        self.process = process
+        self.address = address
+        self.http = httpx.Client(base_url=f"http://{address}", timeout=10)
+
+    def stop(self) -> float:
+        """The seconds that it took to end."""
+        started = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(10)
+        return time.monotonic() - started
+
+    @contextmanager
+    def listening(self, target: str, body: bytes | None = None) -> Iterator[socket.socket]:
+        """A stream whose first bytes have come."""
+        host, port = self.address.split(":")
+        with socket.create_connection((host, int(port)), timeout=10) as connection:
+            method = "GET" if body is None else "POST"
+            head = f"{method} {target} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body or b'')}"
+            connection.sendall(f"{head}\r\n\r\n".encode() + (body or b""))
+            assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+            yield connection
+
+
+@contextmanager
+def _daemon(home: Path, **env: str) -> Iterator[_Daemon]:
+    """One with a brain `b`."""
+    command = [sys.executable, "-m", "memoryd", "serve", "--addr", "127.0.0.1:0"]
+    with (
+        (home / "log").open("w") as log,
+        subprocess.Popen(
+            [*command, "--root", str(home / "state")],
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(_SOURCES), **env},
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        ) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().strip().removeprefix("listening on http://")
+            daemon = _Daemon(process, address)
+            with closing(daemon.http):
+                daemon.http.headers["Authorization"] = f"Bearer {env.get('JB_AUTH_TOKEN', 'x')}"
+                daemon.http.post("/v1/brains", json={"brainId": "b"}).raise_for_status()
+                yield daemon
+        finally:
+            process.kill()
+
+
+class _Hanging(http.server.BaseHTTPRequestHandler):
+    """A language model that says one word and no more; an embedder that never answers."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path.endswith("/chat/completions"):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.end_headers()
+            delta = {"choices": [{"index": 0, "delta": {"content": "Well"}}]}
+            self.wfile.write(f"data: {json.dumps(delta)}\n\n".encode())
+        self.connection.settimeout(20)
+        self.rfile.read(1)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def upstream() -> Iterator[str]:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Hanging) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+        server.shutdown()
+        thread.join()
+
+
+def _rest(connection: socket.socket) -> bytes:
+    read = b""
+    while piece := connection.recv(65536):
+        read += piece
+    return read
+
+
+def test_a_stop_ends_idle_connections_and_the_process_well(tmp_path: Path) -> None:
+    with _daemon(tmp_path) as daemon:
+        assert daemon.stop() < 3
+        assert daemon.process.returncode == 0
+    assert (tmp_path / "log").read_text() == ""
+
+
+def test_a_stop_ends_streams_of_events_promptly(tmp_path: Path) -> None:
+    with (
+        _daemon(tmp_path) as daemon,
+        daemon.listening("/v1/brains/b/events") as one,
+        daemon.listening("/v1/brains/b/events") as two,
+    ):
+        daemon.http.put("/v1/brains/b/documents?path=a", content=b"zebra").raise_for_status()
+        assert daemon.stop() < 2
+        assert daemon.process.returncode == 0
+        for connection in (one, two):
+            rest = _rest(connection)
+            assert b'"kind": "created"' in rest
+            assert rest.endswith(b"0\r\n\r\n")
+
+
+def test_a_stop_ends_an_answer_with_an_error(tmp_path: Path, upstream: str) -> None:
+    env = {
+        "JB_LLM_PROVIDER": "openai",
+        "JB_LLM_MODEL": "m",
+        "OPENAI_API_KEY": "k",
+        "OPENAI_BASE_URL": upstream,
+    }
+    ask = b'{"question": "Who?"}'
+    with _daemon(tmp_path, **env) as daemon, daemon.listening("/v1/brains/b/ask", ask) as answer:
+        while b"Well" not in answer.recv(65536):
+            pass
+        assert daemon.stop() < 2
+        assert daemon.process.returncode == 0
+        rest = _rest(answer)
+    assert b"event: error" in rest
+    assert b'event: done\ndata: {"ok": false}' in rest
+
+
+def test_a_stop_waits_for_no_reader_and_no_embedder(tmp_path: Path, upstream: str) -> None:
+    env = {
+        "JB_EMBED_PROVIDER": "openai",
+        "JB_EMBED_MODEL": "m",
+        "OPENAI_API_KEY": "k",
+        "OPENAI_BASE_URL": upstream,
+    }
+
+    def write() -> None:
+        with pytest.raises(httpx.HTTPError):
+            httpx.put(
+                f"http://{daemon.address}/v1/brains/b/documents?path=a", content=b"x", timeout=20
+            ).raise_for_status()
+
+    with _daemon(tmp_path, **env) as daemon, daemon.listening("/v1/brains/b/events"):
+        writing = threading.Thread(target=write)
+        writing.start()
+        ops = [{"type": "write", "path": "_" + "x" * 200, "content_base64": ""}] * 1024
+        for _ in range(40):
+            body = {"ops": ops, "reason": "x" * 500}
+            daemon.http.post("/v1/brains/b/documents/batch-ops", json=body).raise_for_status()
+        assert daemon.stop() < 3
+        assert daemon.process.returncode == 0
+        writing.join(10)
+    assert not (tmp_path / "state" / "brains" / "b" / "a").exists()
+
+
+def test_a_body_that_was_cut_stores_nothing(tmp_path: Path) -> None:
+    with _daemon(tmp_path) as daemon:
+        host, port = daemon.address.split(":")
+        for method, target in (("PUT", "?path=a"), ("POST", "/append?path=a")):
+            with socket.create_connection((host, int(port))) as connection:
+                head = f"{method} /v1/brains/b/documents{target} HTTP/1.1\r\nHost: x\r\n"
+                connection.sendall(f"{head}Content-Length: 9\r\n\r\nzeb".encode())
+        time.sleep(0.2)
+        assert daemon.http.get("/v1/brains/b/documents").json() == {"items": []}
+
+
+def test_the_token_is_in_no_line_that_the_daemon_writes(tmp_path: Path) -> None:
+    token = "canary-7"  # noqa: S105 - of this test alone
+    with _daemon(tmp_path, JB_AUTH_TOKEN=token) as daemon:
+        assert daemon.http.get("/version").is_success
+        # Refused before its body is read, and the connection is usable afterwards.
+        refused = daemon.http.put(
+            "/v1/brains/b/documents?path=a", content=b"zebra", headers={"Authorization": "Bearer x"}
+        )
+        assert refused.status_code == 403
+        assert daemon.http.get("/v1/brains/b/documents").json() == {"items": []}
+        daemon.stop()
+        assert daemon.process.stdout is not None
+        assert token not in daemon.process.stdout.read()
+    assert token not in (tmp_path / "log").read_text()

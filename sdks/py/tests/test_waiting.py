@@ -1,0 +1,174 @@
+"""Who waits for whom: an embedder that is slow keeps up its own request, and no other."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from memoryd.brain import Brain, NewDocument
+from memoryd.brains import BrainStore
+from memoryd.embedding import FeatureHash, Vector
+from memoryd.locks import SharedLock
+from memoryd.models import Retrieval
+from memoryd.problems import Problem
+from memoryd.search import Retriever
+
+
+class _Slow(FeatureHash):
+    """Waits, before it embeds what holds the word `slow`, until it is let go."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        self.go = threading.Event()
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        if any("slow" in text for text in texts):
+            self.asked.set()
+            assert self.go.wait(10)
+        return super().embed(texts)
+
+
+@pytest.fixture
+def embedder() -> _Slow:
+    return _Slow()
+
+
+@pytest.fixture
+def store(tmp_path: Path, embedder: _Slow) -> Iterator[BrainStore]:
+    store = BrainStore(tmp_path, embedder)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def brain(store: BrainStore) -> Brain:
+    return store.create("b", None)
+
+
+def _write(brain: Brain, path: str, content: bytes) -> None:
+    brain.change(lambda staged: staged.write(path, content))
+
+
+def _append(brain: Brain, path: str, content: bytes) -> None:
+    brain.change(lambda staged: staged.append(path, content))
+
+
+def _read(brain: Brain, path: str) -> bytes | None:
+    return brain.look(lambda tree: tree.documents.read(path))
+
+
+def test_nobody_waits_for_somebody_else_s_embeddings(brain: Brain, embedder: _Slow) -> None:
+    _write(brain, "a", b"zebra")
+    writing = threading.Thread(target=_write, args=(brain, "b", b"slow"))
+    writing.start()
+    assert embedder.asked.wait(10)
+    assert (_read(brain, "a"), _read(brain, "b")) == (b"zebra", None)
+    found = Retriever().retrieve(brain, "zebra", 5, Retrieval(mode="hybrid"))
+    assert len(found.chunks) == 1
+    _write(brain, "c", b"giraffe")
+    assert writing.is_alive()
+    embedder.go.set()
+    writing.join(10)
+    assert _read(brain, "b") == b"slow"
+
+
+def test_what_came_between_is_appended_to(brain: Brain, embedder: _Slow) -> None:
+    writing = threading.Thread(target=_append, args=(brain, "a", b"slow"))
+    writing.start()
+    assert embedder.asked.wait(10)
+    _write(brain, "a", b"zebra ")
+    embedder.go.set()
+    writing.join(10)
+    assert _read(brain, "a") == b"zebra slow"
+    found = Retriever().retrieve(brain, "zebra slow", 5, Retrieval(mode="bm25"))
+    assert [chunk["text"] for chunk in found.chunks] == ["zebra slow"]
+
+
+def test_appends_at_once_lose_nothing(brain: Brain) -> None:
+    threads = [
+        threading.Thread(target=_append, args=(brain, "a", f"word{number} ".encode()))
+        for number in range(16)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert sorted((_read(brain, "a") or b"").split()) == sorted(
+        f"word{number}".encode() for number in range(16)
+    )
+    assert brain.counts().documents == 1
+
+
+def test_files_are_read_before_the_index_is_brought_to_them(
+    tmp_path: Path, embedder: _Slow
+) -> None:
+    without = BrainStore(tmp_path, None)
+    without.create("b", None).ingest([NewDocument("a", b"slow", {})])
+    without.close()
+    store = BrainStore(tmp_path, embedder)
+    brain = store.get("b")
+    opening = threading.Thread(target=brain.open)
+    opening.start()
+    assert embedder.asked.wait(10)
+    assert _read(brain, "a") == b"slow"
+    assert opening.is_alive()
+    embedder.go.set()
+    opening.join(10)
+    assert brain.counts().vectors == 1
+    store.close()
+
+
+def test_a_brain_is_deleted_while_an_embedder_is_waited_for(
+    store: BrainStore, brain: Brain, embedder: _Slow
+) -> None:
+    refused: list[str] = []
+
+    def write() -> None:
+        try:
+            _write(brain, "a", b"slow")
+        except Problem as problem:
+            refused.append(problem.code)
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    assert embedder.asked.wait(10)
+    store.delete("b")
+    anew = store.create("b", None)
+    embedder.go.set()
+    writing.join(10)
+    assert refused == ["not_found"]
+    assert _read(anew, "a") is None
+
+
+def test_readers_share_and_a_writer_goes_before_later_ones() -> None:
+    lock, order = SharedLock(), []
+    reading, release = threading.Event(), threading.Event()
+
+    def first() -> None:
+        with lock.shared():
+            reading.set()
+            release.wait(10)
+
+    def write() -> None:
+        with lock.exclusive():
+            order.append("writer")
+
+    def late() -> None:
+        with lock.shared():
+            order.append("reader")
+
+    threads = [threading.Thread(target=first)]
+    threads[0].start()
+    assert reading.wait(10)
+    with lock.shared():
+        order.append("beside")
+    for target in (write, late):
+        threads.append(threading.Thread(target=target))
+        threads[-1].start()
+        while target is write and not lock._writers_waiting:
+            pass
+    release.set()
+    for thread in threads:
+        thread.join(10)
+    assert order == ["beside", "writer", "reader"]
