@@ -281,8 +281,9 @@ class Serving(Strict):
     upstream: Literal["own", "scripted"] = "own"
     """What answers its calls: its own fakes, or an upstream that goes by a script."""
     env: dict[str, str] = Field(default_factory=dict)
+    """Variables for the daemon, before all others."""
     alone: bool = False
-    """A process of its own. So are all daemons of cases that stop, kill or start one."""
+    """No other case has it before, meanwhile or after."""
 
 
 class Case(Strict):

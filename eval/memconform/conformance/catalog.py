@@ -43,10 +43,10 @@ class Entry:
         return rules()[self.case.rules[0]].profile
 
     @property
-    def needs_own_daemon(self) -> bool:
-        disruptive = {"stop", "kill", "start", "restart", "second"}
-        return self.case.daemon.alone or any(
-            isinstance(step, ProcessStep) and step.process in disruptive
+    def is_disruptive(self) -> bool:
+        """Whether it ends or starts daemons, so that no other case can run meanwhile."""
+        return any(
+            isinstance(step, ProcessStep) and step.process != "inspect"
             for step in walk_steps(self.case)
         )
 

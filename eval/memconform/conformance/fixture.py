@@ -59,6 +59,8 @@ class Fixture:
         self._stack = AsyncExitStack()
         self._upstream: Daemon | None = None
         self._daemons: dict[Server, tuple[AsyncExitStack, Daemon]] = {}
+        self._as_served = True
+        """Whether the daemon runs with the variables and arguments of `serving` alone."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -143,6 +145,15 @@ class Fixture:
         stack = AsyncExitStack()
         daemon = await stack.enter_async_context(self.runner.serve(launch))
         self._daemons[server] = stack, daemon
+        if server == "daemon":
+            self._as_served = not env and not arguments
+
+    async def restore(self) -> None:
+        """Have the daemon run as it did at first, whatever a case has made of it."""
+        await self.stop("second")
+        if not self._as_served or "daemon" not in self._daemons or self.died() is not None:
+            await self.stop()
+            await self.start()
 
     async def stop(self, server: Server = "daemon") -> None:
         """End it by SIGTERM, after 5 s by SIGKILL."""

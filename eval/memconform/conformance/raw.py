@@ -99,7 +99,9 @@ async def converse(
                     await writer.drain()
                 if last and end == "half":
                     await asyncio.sleep(pause)
-                    writer.write_eof()
+                    with suppress(OSError):
+                        # The daemon may have hung up by now.
+                        writer.write_eof()
                 if answers == "each" or (last and answers == "last"):
                     await read.next(piece)
                 await asyncio.sleep(pause)

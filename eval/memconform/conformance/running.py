@@ -86,6 +86,8 @@ async def run_case(entry: Entry, fixture: Fixture, brain: str) -> Ran:
         stopped = error.render()
     except UnknownVariableError as error:
         harness_fault = str(error)
+    except Exception as error:  # noqa: BLE001 - a fault of ours must not lose the other cases
+        harness_fault = f"{type(error).__name__}: {error}"
     finally:
         await _tidied(entry, scene)
         await scene.close()
@@ -126,7 +128,7 @@ async def _tidied(entry: Entry, scene: Scene) -> None:
     try:
         async with asyncio.timeout(10):
             await Stepping(scene).run(entry.case.teardown, Findings())
-            if entry.case.brain and not entry.needs_own_daemon:
+            if entry.case.brain:
                 sender = scene.sender("daemon")
                 line = f"DELETE {scene.variables()['brain_url']}"
                 request, exchange = sender.request(line, {"X-Confirm-Delete": "yes"}, None)

@@ -43,18 +43,23 @@ Event = CaseFinished | SdkFinished
 
 
 def jobs(entries: Sequence[Entry]) -> list[Job]:
-    """Cases that want the same daemon share one; those that end or start one have their own."""
-    shared: dict[str, list[Entry]] = {}
-    alone: list[Job] = []
+    """Cases that want the same daemon share one; those that end or start it, another of that kind.
+
+    What takes longest comes first, so that the last one to end is a short one.
+    """
+    shared: dict[tuple[str, bool, str], list[Entry]] = {}
     for entry in entries:
         serving = entry.case.daemon
-        if entry.needs_own_daemon:
-            alone.append(Job(serving, (entry,)))
-        else:
-            shared.setdefault(serving.model_dump_json(), []).append(entry)
-    together = [Job(group[0].case.daemon, tuple(group)) for group in shared.values()]
-    # What takes longest first, so that the last one to end is a short one.
-    return sorted(together, key=lambda job: -len(job.entries)) + alone
+        alone = entry.id if serving.alone else ""
+        key = (serving.model_dump_json(), entry.is_disruptive, alone)
+        shared.setdefault(key, []).append(entry)
+    found = [Job(group[0].case.daemon, tuple(group)) for group in shared.values()]
+    return sorted(found, key=lambda job: -sum(_weight(entry) for entry in job.entries))
+
+
+def _weight(entry: Entry) -> int:
+    """Roughly how long a case takes, in tenths of a second: starting a daemon takes half a one."""
+    return 250 if entry.case.concurrent else 10 if entry.is_disruptive else 1
 
 
 async def conform(
@@ -181,10 +186,8 @@ class _Crew:
             for entry in serial:
                 if self._stopping.is_set():
                     break
+                await fixture.restore()
                 await self._case(entry, fixture)
-                if fixture.died() is not None:
-                    await fixture.stop()
-                    await fixture.start()
             await asyncio.gather(*waiting)
         finally:
             for task in waiting:

@@ -4,12 +4,13 @@ import { test } from "node:test";
 import { parseCommand, UsageError } from "./cli.js";
 
 test("a command is read", () => {
-  const argv = ["serve", "--addr", "[::1]:0", "--root", "state"];
-  assert.deepEqual(parseCommand(argv, "home"), { host: "::1", port: 0, root: "state" });
+  const argv = ["serve", "--addr", "[::1]:0", "--root", "state", "--auth-token", "t"];
+  const expected = { host: "::1", port: 0, root: "state", authToken: "t" };
+  assert.deepEqual(parseCommand(argv, "home"), expected);
 });
 
 test("defaults: the loopback interface, and JB_HOME", () => {
-  const expected = { host: "127.0.0.1", port: 18850, root: "home" };
+  const expected = { host: "127.0.0.1", port: 18850, root: "home", authToken: undefined };
   assert.deepEqual(parseCommand(["serve"], "home"), expected);
 });
 

@@ -1,11 +1,12 @@
-/** The command line: `memory serve --addr HOST:PORT --root DIR`. */
+/** The command line: `memory serve` and its options. */
 
 import { parseArgs } from "node:util";
 
-export const USAGE = `usage: memory serve [--addr HOST:PORT] [--root DIR]
+export const USAGE = `usage: memory serve [--addr HOST:PORT] [--root DIR] [--auth-token TOKEN]
 
-  --addr   where to listen; default 127.0.0.1:18850, with port 0 any free port
-  --root   the state folder; default $JB_HOME
+  --addr         where to listen; default 127.0.0.1:18850, with port 0 any free port
+  --root         the state folder; default $JB_HOME
+  --auth-token   asked of every request but /healthz; default $JB_AUTH_TOKEN, else none is
 `;
 
 export class UsageError extends Error {}
@@ -14,6 +15,7 @@ export interface Options {
   host: string;
   port: number;
   root: string;
+  authToken: string | undefined;
 }
 
 /**
@@ -29,7 +31,7 @@ export function parseCommand(argv: string[], home: string | undefined): Options 
   }
   const root = values.root ?? home;
   if (!root) throw new UsageError("where is the state folder? give --root or JB_HOME");
-  return { ...parseAddress(values.addr), root };
+  return { ...parseAddress(values.addr), root, authToken: values["auth-token"] };
 }
 
 function parsed(argv: string[]) {
@@ -40,6 +42,7 @@ function parsed(argv: string[]) {
       options: {
         addr: { type: "string", default: "127.0.0.1:18850" },
         root: { type: "string" },
+        "auth-token": { type: "string" },
         help: { type: "boolean", short: "h", default: false },
       },
     });

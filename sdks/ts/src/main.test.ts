@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { writeFileSync } from "node:fs";
 import { createServer } from "node:net";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
@@ -39,6 +41,8 @@ async function post(url: string, body: object): Promise<Response> {
 const wrong: [args: string[], env: Record<string, string>, message: RegExp][] = [
   [[], {}, /usage: memory serve/],
   [["serve"], {}, /--root or JB_HOME/],
+  [["serve", "--root", "x", "--auth-token", ""], { JB_AUTH_TOKEN: "t" }, /^memory: the token.*\n$/],
+  [["serve", "--root", "x"], { JB_AUTH_TOKEN: "" }, /^memory: the token.*\n$/],
   [["serve", "--root", "x"], { JB_LLM_PROVIDER: "gpt" }, /^memory: JB_LLM_PROVIDER=gpt/],
 ];
 
@@ -55,6 +59,33 @@ for (const [args, env, message] of wrong) {
     assert.match(errors, message);
   });
 }
+
+test("a state folder that can be none ends the start with one line and status 1", async () => {
+  const file = join(temporaryFolder(), "file");
+  writeFileSync(file, "");
+  for (const bad of [file, join(file, "below"), "/proc/nowhere"]) {
+    const child = memory(["serve", "--addr", "127.0.0.1:0", "--root", bad]);
+    const [code, errors] = await Promise.all([ended(child), text(child.stderr)]);
+    assert.equal(code, 1);
+    assert.match(errors, /^memory: cannot keep state in \S+: [A-Z]+\n$/);
+  }
+});
+
+test("a token goes before the variable, and stands in no line", async () => {
+  const env = { ...FAKES, JB_AUTH_TOKEN: "of-the-variable" };
+  const args = ["serve", "--addr", "127.0.0.1:0", "--root", temporaryFolder()];
+  const child = memory([...args, "--auth-token", "of-the-option"], env);
+  const [line] = (await once(createInterface(child.stdout), "line")) as [string];
+  const lines = text(child.stderr);
+  const statuses = ["of-the-variable", "of-the-option"].map(async (token) => {
+    const headers = { Authorization: `Bearer ${token}` };
+    return (await fetch(`${line.replace("listening on ", "")}/v1/brains`, { headers })).status;
+  });
+  assert.deepEqual(await Promise.all(statuses), [403, 200]);
+  child.kill("SIGTERM");
+  assert.equal(await ended(child), 0);
+  assert.ok(!(await lines).includes("of-the"));
+});
 
 test("a port that is taken ends the start with status 1", async () => {
   const other = createServer().listen(0, "127.0.0.1");
@@ -95,6 +126,7 @@ test("SIGTERM ends open streams and the daemon, also where an upstream is silent
     OLLAMA_HOST: `127.0.0.1:${address.port}`,
   });
   await post(`${daemon}/v1/brains`, { brainId: "b" });
+  const changes = await fetch(`${daemon}/v1/brains/b/events`);
   const stream = await post(`${daemon}/v1/brains/b/ask`, { question: "zebra" });
   const started = performance.now();
   child.kill("SIGTERM");
@@ -102,5 +134,6 @@ test("SIGTERM ends open streams and the daemon, also where an upstream is silent
   upstream.close();
   assert.equal(code, 0);
   assert.ok(performance.now() - started < 3000);
+  assert.equal(await changes.text(), "event: ready\ndata: ok\n\n");
   assert.match(events, /event: error\ndata: .*stopping[^]*event: done\ndata: \{"ok":false\}\n\n$/);
 });

@@ -2,7 +2,7 @@
 import { destination, pino } from "pino";
 
 import { parseCommand, USAGE, UsageError } from "./cli.js";
-import { ListenError, serve } from "./serve.js";
+import { serve, StartError } from "./serve.js";
 import { SettingsError, settingsFrom } from "./settings.js";
 
 async function main(): Promise<number> {
@@ -11,7 +11,10 @@ async function main(): Promise<number> {
     process.stdout.write(USAGE);
     return 0;
   }
-  const settings = settingsFrom(process.env);
+  const settings = settingsFrom({
+    ...process.env,
+    ...(options.authToken !== undefined && { JB_AUTH_TOKEN: options.authToken }),
+  });
   const log = pino({ name: "memory" }, destination(process.stderr.fd));
   const daemon = await serve(options, settings, log);
   process.stdout.write(`listening on ${daemon.address}\n`);
@@ -29,7 +32,7 @@ function explained(error: unknown): number {
     process.stderr.write(`memory: ${error.message}\n${error instanceof UsageError ? USAGE : ""}`);
     return 2;
   }
-  if (error instanceof ListenError) {
+  if (error instanceof StartError) {
     process.stderr.write(`memory: ${error.message}\n`);
     return 1;
   }

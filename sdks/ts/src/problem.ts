@@ -2,6 +2,8 @@
 
 export const STATUS = {
   validation_error: 400,
+  unauthorized: 401,
+  forbidden: 403,
   not_found: 404,
   method_not_allowed: 405,
   conflict: 409,

@@ -15,7 +15,8 @@ import type { Settings } from "./settings.js";
 /** Given to open requests at the end; then their connections are cut. */
 const GRACE_MS = 2000;
 
-export class ListenError extends Error {}
+/** What the one who starts it can mend; the message is for them. */
+export class StartError extends Error {}
 
 export interface Daemon {
   /** `http://host:port` */
@@ -23,9 +24,11 @@ export interface Daemon {
   stop(): Promise<void>;
 }
 
-/** @throws ListenError */
-export async function serve(options: Options, settings: Settings, log: Logger): Promise<Daemon> {
-  const store = new BrainStore(options.root, settings.embedder, log);
+type Place = Pick<Options, "host" | "port" | "root">;
+
+/** @throws StartError */
+export async function serve(options: Place, settings: Settings, log: Logger): Promise<Daemon> {
+  const store = openStore(options.root, settings, log);
   const pending = new PendingRequests();
   const app = createApp(
     {
@@ -33,6 +36,7 @@ export async function serve(options: Options, settings: Settings, log: Logger): 
       retriever: new Retriever(settings.reranker, settings.queryPrefix),
       reader: settings.reader,
       pending,
+      authToken: settings.authToken,
       version: { name: "memoryd-ts", version: "0.1.0", contract: "1", runId: settings.runId },
     },
     log,
@@ -55,13 +59,24 @@ export async function serve(options: Options, settings: Settings, log: Logger): 
   };
 }
 
-async function listen(app: FastifyInstance, { host, port }: Options): Promise<void> {
+function openStore(root: string, { embedder }: Settings, log: Logger): BrainStore {
+  try {
+    return new BrainStore(root, embedder, log);
+  } catch (error) {
+    throw new StartError(`cannot keep state in ${root}: ${reasonOf(error)}`);
+  }
+}
+
+async function listen(app: FastifyInstance, { host, port }: Place): Promise<void> {
   try {
     await app.listen({ host, port });
   } catch (error) {
-    const reason = error instanceof Error && "code" in error ? error.code : error;
-    throw new ListenError(`cannot listen on ${host}:${port}: ${String(reason)}`);
+    throw new StartError(`cannot listen on ${host}:${port}: ${reasonOf(error)}`);
   }
+}
+
+function reasonOf(error: unknown): string {
+  return String(error instanceof Error && "code" in error ? error.code : error);
 }
 
 function addressOf(app: FastifyInstance): string {

@@ -74,3 +74,18 @@ test("an address with a password is refused, and not repeated", () => {
     );
   }
 });
+
+for (const token of ["", " ", "a b", "a\n", "\x00", "\x7f", "gehe\u00efm"]) {
+  test(`a token that is no visible ASCII is refused, and not repeated: ${JSON.stringify(token)}`, () => {
+    assert.throws(
+      () => settingsFrom({ JB_AUTH_TOKEN: token }),
+      (error: unknown) =>
+        error instanceof SettingsError && (token.length < 3 || !error.message.includes(token)),
+    );
+  });
+}
+
+test("a token is kept as it is", () => {
+  assert.equal(settingsFrom({ JB_AUTH_TOKEN: "!~=/+" }).authToken, "!~=/+");
+  assert.equal(settingsFrom({}).authToken, undefined);
+});

@@ -23,6 +23,8 @@ export interface Settings {
   reader: Reader | undefined;
   reranker: Reranker | undefined;
   runId: string | undefined;
+  /** What every request must bring. */
+  authToken: string | undefined;
 }
 
 /** @throws SettingsError */
@@ -34,6 +36,7 @@ export function settingsFrom(env: Environment): Settings {
     reader: reader(variables),
     reranker: reranker(variables),
     runId: variables.get("MEMCONFORM_RUN_ID"),
+    authToken: authToken(env),
   };
 }
 
@@ -76,6 +79,14 @@ function reranker(variables: Variables): Reranker | undefined {
 function chat(provider: "openai" | "anthropic" | "ollama", variables: Variables): ChatModel {
   const connection = variables.connection(provider);
   return provider === "anthropic" ? new AnthropicChat(connection) : new OpenAIChat(connection);
+}
+
+/** An empty token is a mistake, and not none: it would leave open what is thought to be shut. */
+function authToken({ JB_AUTH_TOKEN: token }: Environment): string | undefined {
+  if (token !== undefined && !/^[!-~]+$/.test(token)) {
+    throw new SettingsError("the token, of --auth-token or JB_AUTH_TOKEN, is no visible ASCII");
+  }
+  return token;
 }
 
 /** The environment, where an empty variable is none. */

@@ -1,33 +1,31 @@
 /** A brain: an isolated corpus, a folder of documents with an index beside it. */
 
-import { existsSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
-
 import type { Embedder } from "../embedding/embedder.js";
-import { removeDatabase } from "../index/database.js";
 import { type Counts, type IndexedDocument, SearchIndex } from "../index/searchIndex.js";
 import { Problem } from "../problem.js";
-import { indexed, type NewDocument, writeSidecar } from "./document.js";
+import { Changes } from "./changes.js";
+import { indexed, readSidecar } from "./document.js";
+import { Draft } from "./draft.js";
+import type { Edit } from "./edits.js";
 import type { Places } from "./home.js";
 import { acquire, type Lock } from "./lock.js";
-import { isHidden, parents } from "./paths.js";
-import { type NewFile, place } from "./placing.js";
+import { isHidden, sidecarOf } from "./paths.js";
+import { place } from "./placing.js";
 import { reconcile } from "./reconcile.js";
-import { contentOf, stampOf } from "./walk.js";
-
-export interface Stored {
-  path: string;
-  chunks: number;
-  bytes: number;
-}
+import { contentOf, stampOf, Tree } from "./tree.js";
+import { Vectors } from "./vectors.js";
 
 /** A document but for its stamp, which only the files that lie in place can give. */
-type Prepared = Omit<IndexedDocument, "stamp">;
+type Unstamped = Omit<IndexedDocument, "stamp" | "vectors">;
 
 export class Brain {
   readonly #places: Places;
+  readonly #documents: Tree;
+  readonly #sidecars: Tree;
   readonly #lock: Lock | undefined;
   readonly #index: SearchIndex;
+  readonly #changes = new Changes();
+  #commits = 0;
   #gone = false;
 
   /** Opens the brain and brings its index to what the files say. */
@@ -39,7 +37,7 @@ export class Brain {
   ): Promise<Brain> {
     const brain = new Brain(id, places, embedder);
     try {
-      await reconcile(brain.#index, places, (documents) => brain.#embed(documents, signal), signal);
+      await reconcile(brain.#index, brain.#documents, brain.#sidecars, embedder, signal);
       return brain;
     } catch (error) {
       brain.close();
@@ -53,11 +51,13 @@ export class Brain {
     readonly embedder: Embedder | undefined,
   ) {
     this.#places = places;
+    this.#documents = new Tree(places.documents);
+    this.#sidecars = new Tree(places.sidecars);
     this.#lock = acquire(places.lock);
     try {
       // Where another daemon of this kind holds the index, one of our own is built, in memory.
       const file = this.#lock === undefined ? ":memory:" : places.index;
-      this.#index = new SearchIndex(file, embedder?.name ?? "none");
+      this.#index = SearchIndex.open(file, embedder?.name ?? "none");
     } catch (error) {
       this.#lock?.release();
       throw error;
@@ -66,8 +66,20 @@ export class Brain {
 
   /** @throws Problem `not_found` once the brain was deleted or closed. */
   get index(): SearchIndex {
-    if (this.#gone) throw new Problem("not_found", `no brain ${this.id}`);
+    this.#refuseGone();
     return this.#index;
+  }
+
+  /** For reading; throws as `index` does. */
+  get documents(): Tree {
+    this.#refuseGone();
+    return this.#documents;
+  }
+
+  /** Throws as `index` does. */
+  get changes(): Pick<Changes, "listen"> {
+    this.#refuseGone();
+    return this.#changes;
   }
 
   get description(): string | undefined {
@@ -79,101 +91,69 @@ export class Brain {
   }
 
   /**
-   * Stores and indexes all of `documents`, or none of them.
+   * Makes all of an edit's changes, or none of them, and tells of them. While the embedder works others
+   * may commit; then the edit is made anew to what they left, and what is known is not embedded again.
    *
-   * @throws Problem `conflict` where a path would be file and folder at once, `bad_gateway` or
-   *   `timeout` where the embedder fails.
+   * @returns The number of chunks by path, of what was written and is not hidden.
+   * @throws Problem What the edit throws; `bad_gateway` or `timeout` where the embedder fails.
    */
-  async ingest(documents: readonly NewDocument[], signal: AbortSignal): Promise<Stored[]> {
-    const visible = documents.filter(({ path }) => !isHidden(path));
-    const prepared = await this.#embed(
-      visible.map((document) => indexed(document.path, document.content, document)),
-      signal,
-    );
-    const index = this.index;
-    this.#refuseConflicts(documents.map(({ path }) => path));
-    place(this.#places.staging, this.#files(documents), () => {
-      index.apply(prepared.map((document) => ({ ...document, stamp: this.#stamp(document.path) })));
-    });
-    const chunks = new Map(visible.map((document, i) => [document, prepared[i]?.chunks.length]));
-    return documents.map((document) => ({
-      path: document.path,
-      chunks: chunks.get(document) ?? 0,
-      bytes: document.content.length,
-    }));
+  async edit(
+    edit: Edit,
+    signal: AbortSignal,
+    reason?: string,
+  ): Promise<ReadonlyMap<string, number>> {
+    const vectors = new Vectors(this.embedder);
+    for (;;) {
+      const seen = this.#commits;
+      const draft = new Draft(this.documents, this.#sidecars);
+      edit(draft);
+      const documents = visible(draft);
+      await vectors.learn(documents, signal);
+      if (seen !== this.#commits) continue;
+      this.#commit(draft, documents, vectors, reason);
+      return new Map(documents.map(({ path, chunks }) => [path, chunks.length]));
+    }
   }
 
   close(): void {
     if (this.#gone) return;
     this.#gone = true;
+    this.#changes.end();
     this.#index.close();
     this.#lock?.release();
   }
 
-  /** Ends the brain; what is left of it lies in the folder that is returned. */
-  bury(): string {
-    if (this.#gone) throw new Problem("not_found", `no brain ${this.id}`);
-    const { documents, sidecars, description, index, staging } = this.#places;
-    const grave = mkdtempSync(join(staging, "deleted-"));
-    renameSync(documents, join(grave, "documents"));
-    if (existsSync(sidecars)) renameSync(sidecars, join(grave, "sidecars"));
-    rmSync(description, { force: true });
-    this.#gone = true;
-    this.#index.close();
-    if (this.#lock !== undefined) removeDatabase(index);
-    this.#lock?.release();
-    return grave;
-  }
-
-  /** All chunks go to the embedder in one call. */
-  async #embed(documents: Omit<Prepared, "vectors">[], signal: AbortSignal): Promise<Prepared[]> {
-    const texts = documents.flatMap(({ chunks }) => chunks);
-    const vectors =
-      this.embedder === undefined || texts.length === 0
-        ? []
-        : await this.embedder.embed(texts, signal);
-    let next = 0;
-    return documents.map((document) => {
-      const start = next;
-      next += document.chunks.length;
-      return { ...document, vectors: vectors.slice(start, next) };
+  #commit(
+    draft: Draft,
+    documents: readonly Unstamped[],
+    vectors: Vectors,
+    reason: string | undefined,
+  ): void {
+    const { index } = this;
+    if (draft.changes.length === 0) return;
+    place(this.#places.staging, draft.files, () => {
+      const stamped = documents.map((document) => ({
+        ...document,
+        stamp: stampOf(
+          this.#documents.at(document.path),
+          this.#sidecars.at(sidecarOf(document.path)),
+        ),
+        vectors: vectors.of(document),
+      }));
+      index.apply(stamped, draft.removed);
     });
+    this.#commits++;
+    this.#changes.publish(draft.changes, reason);
   }
 
-  #refuseConflicts(paths: readonly string[]): void {
-    // The sidecar of `a` is `a.json`, where `a.json/b` would need a folder.
-    const taken = new Set(paths.flatMap((path) => [path, `${path}.json`]));
-    for (const path of new Set(paths)) {
-      for (const parent of parents(path)) {
-        if (taken.has(parent)) {
-          throw new Problem("conflict", `${path}: another document of the batch is its folder`);
-        }
-      }
-      for (const target of [join(this.#places.documents, path), this.#sidecar(path)]) {
-        let folder = dirname(target);
-        while (!existsSync(folder)) folder = dirname(folder);
-        if (!isFolder(folder)) throw new Problem("conflict", `a folder of ${path} is a document`);
-        if (isFolder(target)) throw new Problem("conflict", `${path} is a folder`);
-      }
-    }
-  }
-
-  *#files(documents: readonly NewDocument[]): Generator<NewFile> {
-    for (const document of documents) {
-      yield { target: this.#sidecar(document.path), content: writeSidecar(document) };
-      yield { target: join(this.#places.documents, document.path), content: document.content };
-    }
-  }
-
-  #sidecar(path: string): string {
-    return join(this.#places.sidecars, `${path}.json`);
-  }
-
-  #stamp(path: string): string {
-    return stampOf(join(this.#places.documents, path), this.#sidecar(path));
+  #refuseGone(): void {
+    if (this.#gone) throw new Problem("not_found", `no brain ${this.id}`);
   }
 }
 
-function isFolder(file: string): boolean {
-  return statSync(file, { throwIfNoEntry: false })?.isDirectory() ?? false;
+/** What of a draft is to be indexed. */
+function visible(draft: Draft): Unstamped[] {
+  return draft.written
+    .filter(([path]) => !isHidden(path))
+    .map(([path, { content, sidecar }]) => indexed(path, content, readSidecar(sidecar)));
 }

@@ -5,6 +5,7 @@ import { z } from "zod";
 import type { IndexedDocument } from "../index/searchIndex.js";
 import { chunk } from "../text/chunking.js";
 import { parseFrontMatter } from "../text/frontMatter.js";
+import { DEPTH_LIMIT, isNestedOver } from "../text/nesting.js";
 
 /** What an ingest gives beside the content. */
 export interface Sidecar {
@@ -26,7 +27,11 @@ const STORED_SIDECAR = z
     tags: z.array(z.string()).optional().catch(undefined),
     metadata: z
       .custom<Record<string, unknown>>(
-        (value) => typeof value === "object" && value !== null && !Array.isArray(value),
+        (value) =>
+          typeof value === "object" &&
+          value !== null &&
+          !Array.isArray(value) &&
+          !isNestedOver(DEPTH_LIMIT, value),
       )
       .optional()
       .catch(undefined),
@@ -36,14 +41,15 @@ const STORED_SIDECAR = z
 // A byte order mark is text like any other: chunks joined are the text.
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-export function writeSidecar(document: Sidecar): string {
+export function writeSidecar(document: Sidecar): Buffer {
   const { contentType, title, tags, metadata } = document;
-  return JSON.stringify({ contentType, title, tags, metadata });
+  return Buffer.from(JSON.stringify({ contentType, title, tags, metadata }));
 }
 
-export function readSidecar(json: string): Omit<Sidecar, "contentType"> {
+/** What stands in a document's sidecar; nothing where it has none. */
+export function readSidecar(bytes: Buffer | undefined): Omit<Sidecar, "contentType"> {
   try {
-    return STORED_SIDECAR.parse(JSON.parse(json));
+    return STORED_SIDECAR.parse(JSON.parse(bytes?.toString() ?? "{}"));
   } catch (error) {
     if (error instanceof SyntaxError) return {};
     throw error;

@@ -1,7 +1,7 @@
 /** Where things lie in the state folder. */
 
-import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { accessSync, constants, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
 
 /** Older than any request: what a daemon that was killed has left, and no second daemon's work. */
 const STALE_MS = 3_600_000;
@@ -29,7 +29,9 @@ export class Home {
 
   prepare(): void {
     for (const folder of ["brains", "meta", "descriptions", "staging", "index/ts"]) {
-      mkdirSync(join(this.#root, folder), { recursive: true });
+      const path = join(this.#root, folder);
+      makeFolder(path);
+      accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
     }
     for (const name of readdirSync(this.#staging)) {
       const left = join(this.#staging, name);
@@ -50,4 +52,20 @@ export class Home {
       staging: this.#staging,
     };
   }
+}
+
+/** Node's own recursive one never comes back where mkdir says ENOENT for ever, as below /proc. */
+function makeFolder(path: string): void {
+  if (isFolder(path)) return;
+  if (dirname(path) !== path) makeFolder(dirname(path));
+  try {
+    mkdirSync(path);
+  } catch (error) {
+    // A second daemon that starts on the same folder may be the quicker one.
+    if (!isFolder(path)) throw error;
+  }
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }

@@ -6,6 +6,8 @@ const SEGMENT_BYTES = 250;
 /** Half of what Linux allows, which leaves the other half to the state folder. */
 const PATH_BYTES = 2048;
 
+const SIDECAR = ".json";
+
 /** What keeps `path` from being a canonical relative path; undefined where nothing does. */
 export function pathFault(path: string): string | undefined {
   const bytes = Buffer.byteLength(path);
@@ -22,7 +24,7 @@ export function pathFault(path: string): string | undefined {
 
 /** Whether the base name starts with `_`: stored, and never indexed. */
 export function isHidden(path: string): boolean {
-  return path.startsWith("_", path.lastIndexOf("/") + 1);
+  return baseName(path).startsWith("_");
 }
 
 /** The folders above `path`, nearest first. */
@@ -30,4 +32,18 @@ export function* parents(path: string): Generator<string> {
   for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1)) {
     yield path.slice(0, end);
   }
+}
+
+/** Where what was given beside a document lies, in the tree of sidecars. */
+export function sidecarOf(path: string): string {
+  return `${path}${SIDECAR}`;
+}
+
+/** The document whose sidecar lies at `path`, if there is such a one. */
+export function documentOfSidecar(path: string): string | undefined {
+  return path.endsWith(SIDECAR) ? path.slice(0, -SIDECAR.length) : undefined;
+}
+
+export function baseName(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
 }

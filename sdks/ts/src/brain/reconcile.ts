@@ -1,13 +1,13 @@
 /** Bringing an index to what the files say. */
 
-import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 
+import type { Embedder } from "../embedding/embedder.js";
 import type { IndexedDocument, SearchIndex } from "../index/searchIndex.js";
 import { indexed, readSidecar } from "./document.js";
-import type { Places } from "./home.js";
-import { isHidden, pathFault } from "./paths.js";
-import { contentOf, stampOf, walk } from "./walk.js";
+import { isHidden, pathFault, sidecarOf } from "./paths.js";
+import { stampOf, type Tree } from "./tree.js";
+import { Vectors } from "./vectors.js";
 
 /**
  * So many documents, or bytes of them, are taken in before other requests get their turn: some 40 ms
@@ -16,11 +16,7 @@ import { contentOf, stampOf, walk } from "./walk.js";
 const BATCH = 256;
 const BATCH_BYTES = 2 ** 20;
 
-type Embed = (
-  documents: Omit<IndexedDocument, "stamp" | "vectors">[],
-) => Promise<Omit<IndexedDocument, "stamp">[]>;
-
-type Stamped = Omit<IndexedDocument, "vectors">;
+type Prepared = Omit<IndexedDocument, "vectors">;
 
 interface Changed {
   path: string;
@@ -29,38 +25,38 @@ interface Changed {
 
 export async function reconcile(
   index: SearchIndex,
-  places: Places,
-  embed: Embed,
+  documents: Tree,
+  sidecars: Tree,
+  embedder: Embedder | undefined,
   signal: AbortSignal,
 ): Promise<void> {
-  const sidecar = (path: string): string => join(places.sidecars, `${path}.json`);
   const vanished = index.stamps();
   const changed: Changed[] = [];
   let seen = 0;
-  for (const path of walk(places.documents)) {
+  for (const [path, entry] of documents.below("")) {
     if (++seen % BATCH === 0) await nextTurn(undefined, { signal });
     // What somebody put there under a name that no request could give has no sidecar's name either.
-    if (isHidden(path) || pathFault(path) !== undefined) continue;
-    const stamp = stampOf(join(places.documents, path), sidecar(path));
+    if (!entry.isFile() || isHidden(path) || pathFault(path) !== undefined) continue;
+    const stamp = stampOf(documents.at(path), sidecars.at(sidecarOf(path)));
     if (vanished.get(path) !== stamp) changed.push({ path, stamp });
     vanished.delete(path);
   }
   if (vanished.size > 0) index.apply([], vanished.keys());
-  let batch: Stamped[] = [];
+  let batch: Prepared[] = [];
   let bytes = 0;
   const flush = async (): Promise<void> => {
-    const stamps = batch.map(({ stamp }) => stamp);
-    const embedded = await embed(batch);
-    index.apply(embedded.map((document, i) => ({ ...document, stamp: stamps[i] ?? "" })));
+    const vectors = new Vectors(embedder);
+    await vectors.learn(batch, signal);
+    index.apply(batch.map((document) => ({ ...document, vectors: vectors.of(document) })));
     batch = [];
     bytes = 0;
     await nextTurn(undefined, { signal });
   };
   for (const { path, stamp } of changed) {
-    const content = contentOf(join(places.documents, path));
+    const content = documents.read(path);
     if (content === undefined) continue;
-    const given = readSidecar(contentOf(sidecar(path))?.toString() ?? "{}");
-    batch.push({ stamp, ...indexed(path, content, given) });
+    const sidecar = sidecars.read(sidecarOf(path));
+    batch.push({ stamp, ...indexed(path, content, readSidecar(sidecar)) });
     bytes += content.length;
     if (batch.length >= BATCH || bytes >= BATCH_BYTES) await flush();
   }

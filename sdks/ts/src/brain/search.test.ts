@@ -6,7 +6,7 @@ import { afterEach, beforeEach, test } from "node:test";
 
 import type { Filters } from "../ranking/filters.js";
 import type { Mode } from "../ranking/plan.js";
-import { NEVER, note, openStore, pathsOf, retrieve } from "../testing/brains.js";
+import { ingest, note, openStore, pathsOf, retrieve } from "../testing/brains.js";
 import { temporaryFolder } from "../testing/daemon.js";
 import type { Brain } from "./brain.js";
 import type { BrainStore } from "./store.js";
@@ -29,31 +29,31 @@ afterEach(async () => {
 });
 
 test("the same path again replaces", async () => {
-  await brain.ingest([note("a.md", "old zebra")], NEVER);
-  await brain.ingest([note("a.md", "new giraffe"), note("b.md", "zebra crossing")], NEVER);
+  await ingest(brain, [note("a.md", "old zebra")]);
+  await ingest(brain, [note("a.md", "new giraffe"), note("b.md", "zebra crossing")]);
   assert.deepEqual(await pathsOf(brain, "zebra"), ["b.md"]);
   assert.deepEqual(await pathsOf(brain, "giraffe"), ["a.md"]);
   assert.equal(brain.counts().documents, 2);
 });
 
 test("of a path that stands in a batch twice the last counts", async () => {
-  await brain.ingest([note("a.md", "zebra"), note("a.md", "giraffe")], NEVER);
+  await ingest(brain, [note("a.md", "zebra"), note("a.md", "giraffe")]);
   assert.deepEqual(await pathsOf(brain, "zebra giraffe"), ["a.md"]);
   assert.deepEqual(await pathsOf(brain, "zebra"), []);
 });
 
 test("the same title is another document", async () => {
   const documents = [note("a.md", "zebra", { title: "T" }), note("b.md", "zebra", { title: "T" })];
-  await brain.ingest(documents, NEVER);
+  await ingest(brain, documents);
   assert.deepEqual(await pathsOf(brain, "zebra"), ["a.md", "b.md"]);
 });
 
 for (const mode of MODES) {
   test(`ties are broken by path: ${mode}`, async () => {
     const paths = ["b.md", "ä.md", "a.md", "Z.md", "a/b.md", "\uffee.md", "😀.md"];
-    await brain.ingest(
+    await ingest(
+      brain,
       paths.map((path) => note(path, "the same words")),
-      NEVER,
     );
     const expected = paths.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
     assert.deepEqual(await pathsOf(brain, "same words", { mode }), expected);
@@ -62,14 +62,14 @@ for (const mode of MODES) {
   });
 
   test(`composed and decomposed spellings rank alike: ${mode}`, async () => {
-    await brain.ingest([note("a.md", "Caf\u00e9 Zo\u00eb"), note("b.md", "Bar Zoe")], NEVER);
+    await ingest(brain, [note("a.md", "Caf\u00e9 Zo\u00eb"), note("b.md", "Bar Zoe")]);
     const composed = await pathsOf(brain, "caf\u00e9 zo\u00eb", { mode });
     assert.deepEqual(await pathsOf(brain, "cafe\u0301 zoe\u0308", { mode }), composed);
     assert.equal(composed[0], "a.md");
   });
 
   test(`a query without terms finds nothing: ${mode}`, async () => {
-    await brain.ingest([note("a.md", "zebra")], NEVER);
+    await ingest(brain, [note("a.md", "zebra")]);
     assert.deepEqual(await pathsOf(brain, "? !", { mode }), []);
   });
 }
@@ -79,9 +79,9 @@ for (const mode of ["bm25", "semantic"] as const) {
     const documents = Array.from({ length: 40 }, (_, n) =>
       note(`${n}.md`, `note ${n} zebra ${"giraffe ".repeat(n % 5)}`),
     );
-    await brain.ingest(documents, NEVER);
+    await ingest(brain, documents);
     const other = await store.create("c", undefined);
-    for (const document of documents.reverse()) await other.ingest([document], NEVER);
+    for (const document of documents.reverse()) await ingest(other, [document]);
     const query = "giraffe note zebra";
     const [one, two] = await Promise.all([brain, other].map((b) => retrieve(b, query, { mode })));
     assert.deepEqual(one?.chunks, two?.chunks);
@@ -90,8 +90,8 @@ for (const mode of ["bm25", "semantic"] as const) {
 
 test("a freed slot is used again without mixing documents", async () => {
   const animals = Array.from({ length: 5 }, (_, n) => note(`${n}.md`, `animal${n}`));
-  await brain.ingest(animals, NEVER);
-  await brain.ingest([note("2.md", "plant"), note("9.md", "animal2")], NEVER);
+  await ingest(brain, animals);
+  await ingest(brain, [note("2.md", "plant"), note("9.md", "animal2")]);
   for (const mode of MODES) {
     assert.equal((await pathsOf(brain, "animal2", { mode }))[0], "9.md");
     assert.equal((await pathsOf(brain, "plant", { mode }))[0], "2.md");
@@ -99,21 +99,21 @@ test("a freed slot is used again without mixing documents", async () => {
 });
 
 test("a query of many terms is served by its first 256", async () => {
-  await brain.ingest([note("a.md", "word255"), note("b.md", "word256")], NEVER);
+  await ingest(brain, [note("a.md", "word255"), note("b.md", "word256")]);
   const query = Array.from({ length: 400 }, (_, n) => `word${n}`).join(" ");
   assert.deepEqual(await pathsOf(brain, query), ["a.md"]);
 });
 
 test("query syntax has no meaning", async () => {
-  await brain.ingest([note("a.md", "zebra"), note("b.md", "near")], NEVER);
+  await ingest(brain, [note("a.md", "zebra"), note("b.md", "near")]);
   assert.deepEqual(await pathsOf(brain, 'NOT "zebra* AND ('), ["a.md"]);
 });
 
 test("what one brain holds has no effect on another's scores", async () => {
-  await brain.ingest([note("a.md", "zebra"), note("b.md", "giraffe")], NEVER);
+  await ingest(brain, [note("a.md", "zebra"), note("b.md", "giraffe")]);
   const before = (await retrieve(brain, "zebra")).chunks;
   const other = await store.create("c", undefined);
-  await other.ingest([note("a.md", "zebra zebra"), note("z.md", "zebra")], NEVER);
+  await ingest(other, [note("a.md", "zebra zebra"), note("z.md", "zebra")]);
   assert.deepEqual((await retrieve(brain, "zebra")).chunks, before);
 });
 
@@ -133,16 +133,13 @@ const filtered: [filters: Filters, paths: string[]][] = [
 
 for (const [filters, paths] of filtered) {
   test(`filters ${JSON.stringify(filters)}`, async () => {
-    await brain.ingest(
-      [
-        note("raw/a.md", "zebra", { tags: ["x", "y"], metadata: { session_id: "s1" } }),
-        note("raw_/b.md", "zebra", { tags: ["y"], metadata: { session_id: 1 } }),
-        note("memory/global/c.md", "---\nsession_id: s2\n---\nzebra"),
-        note("memory/project/p/d.md", "zebra"),
-        note("memory/project/pq/e.md", "zebra"),
-      ],
-      NEVER,
-    );
+    await ingest(brain, [
+      note("raw/a.md", "zebra", { tags: ["x", "y"], metadata: { session_id: "s1" } }),
+      note("raw_/b.md", "zebra", { tags: ["y"], metadata: { session_id: 1 } }),
+      note("memory/global/c.md", "---\nsession_id: s2\n---\nzebra"),
+      note("memory/project/p/d.md", "zebra"),
+      note("memory/project/pq/e.md", "zebra"),
+    ]);
     for (const mode of MODES) {
       assert.deepEqual(await pathsOf(brain, "zebra", { mode, filters }), paths);
     }
@@ -151,7 +148,7 @@ for (const [filters, paths] of filtered) {
 
 test("a long document is found by its chunks", async () => {
   const text = `${"filler ".repeat(20_000)}\n\nzebra`;
-  await brain.ingest([note("a.md", text)], NEVER);
+  await ingest(brain, [note("a.md", text)]);
   const [found] = (await retrieve(brain, "zebra")).chunks;
   assert.ok(found);
   assert.match(found.chunkId, /^[0-9a-f]{32}#\d+$/);

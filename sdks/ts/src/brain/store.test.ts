@@ -13,11 +13,13 @@ import {
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
 
+import Database from "better-sqlite3";
+
 import type { Embedder } from "../embedding/embedder.js";
 import { FeatureHash } from "../embedding/featureHash.js";
 import { SearchIndex } from "../index/searchIndex.js";
 import { Problem } from "../problem.js";
-import { NEVER, note, openStore, pathsOf, retrieve } from "../testing/brains.js";
+import { ingest, note, openStore, pathsOf, retrieve } from "../testing/brains.js";
 import { temporaryFolder } from "../testing/daemon.js";
 import type { BrainStore } from "./store.js";
 
@@ -39,6 +41,14 @@ async function reopen(embedder?: Embedder | null): Promise<void> {
   store = openStore(root, embedder);
 }
 
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener("abort", () => {
+      reject(signal.reason as Error);
+    });
+  });
+}
+
 const conflict = (error: unknown) => error instanceof Problem && error.code === "conflict";
 const filesBelow = (folder: string) =>
   readdirSync(join(root, folder), { recursive: true, withFileTypes: true }).filter((entry) =>
@@ -48,7 +58,7 @@ const filesBelow = (folder: string) =>
 test("documents are files, byte by byte, with what was given beside them", async () => {
   const brain = await store.create("b", undefined);
   const content = Buffer.from("---\r\ntitle: T\n---\n\ufeffzebra\0");
-  await brain.ingest([note("a/b.md", content, { tags: ["x"], metadata: { n: 1 } })], NEVER);
+  await ingest(brain, [note("a/b.md", content, { tags: ["x"], metadata: { n: 1 } })]);
   assert.deepEqual(readFileSync(join(root, "brains/b/a/b.md")), content);
   assert.deepEqual(JSON.parse(readFileSync(join(root, "meta/b/a/b.md.json"), "utf8")), {
     contentType: "text/markdown",
@@ -61,7 +71,7 @@ test("front matter serves where the request gives nothing", async () => {
   const brain = await store.create("b", undefined);
   const text = "---\ntitle: Front\ntags: [f]\nkind: note\n---\nzebra";
   const given = { title: "Given", tags: ["g"], metadata: { kind: "letter" } };
-  await brain.ingest([note("a.md", text), note("b.md", text, given)], NEVER);
+  await ingest(brain, [note("a.md", text), note("b.md", text, given)]);
   const { chunks } = await retrieve(brain, "zebra");
   const seen = chunks.map(({ title, text, metadata }) => [title, text, metadata?.kind]);
   assert.deepEqual(seen, [
@@ -75,18 +85,14 @@ test("front matter serves where the request gives nothing", async () => {
 test("documents that are hidden or no text are kept and not found", async () => {
   const brain = await store.create("b", undefined);
   const documents = [note("d/_h.md", "zebra"), note("a.bin", Buffer.from([0xff, 0xfe]))];
-  const stored = await brain.ingest(documents, NEVER);
-  assert.deepEqual(
-    stored.map(({ chunks }) => chunks),
-    [0, 0],
-  );
+  assert.deepEqual([...(await ingest(brain, documents))], [["a.bin", 0]]);
   assert.deepEqual(brain.counts(), { documents: 1, chunks: 0, vectors: 0 });
   assert.deepEqual(await pathsOf(brain, "zebra", { mode: "semantic" }), []);
   assert.ok(existsSync(join(root, "brains/b/d/_h.md")));
 });
 
 test("a recreated brain is empty", async () => {
-  await (await store.create("b", "first")).ingest([note("a.md", "zebra", { title: "T" })], NEVER);
+  await ingest(await store.create("b", "first"), [note("a.md", "zebra", { title: "T" })]);
   await store.delete("b");
   const brain = await store.create("b", undefined);
   assert.equal(brain.counts().documents, 0);
@@ -98,7 +104,7 @@ test("a recreated brain is empty", async () => {
 
 test("deleting a brain spares its neighbour's index", async () => {
   await store.create("b", undefined);
-  await (await store.create("b.sqlite", undefined)).ingest([note("a.md", "zebra")], NEVER);
+  await ingest(await store.create("b.sqlite", undefined), [note("a.md", "zebra")]);
   await store.delete("b");
   await reopen();
   assert.deepEqual(await pathsOf(await store.get("b.sqlite"), "zebra"), ["a.md"]);
@@ -108,16 +114,16 @@ test("a brain that was deleted while one waits is not found", async () => {
   const waiting: ((vectors: Float32Array[]) => void)[] = [];
   await reopen({ name: "slow", embed: () => new Promise((resolve) => waiting.push(resolve)) });
   const brain = await store.create("b", undefined);
-  const ingest = brain.ingest([note("a.md", "zebra")], NEVER);
+  const ingested = ingest(brain, [note("a.md", "zebra")]);
   await store.delete("b");
   for (const goOn of waiting) goOn([Float32Array.of(1)]);
-  await assert.rejects(ingest, { code: "not_found" });
+  await assert.rejects(ingested, { code: "not_found" });
   assert.deepEqual(filesBelow("brains"), []);
 });
 
 test("a file and a folder of one name conflict", async () => {
   const brain = await store.create("b", undefined);
-  await brain.ingest([note("a", "zebra"), note("folder/x", "zebra")], NEVER);
+  await ingest(brain, [note("a", "zebra"), note("folder/x", "zebra")]);
   for (const documents of [
     [note("new.md", "giraffe"), note("a/b", "giraffe")],
     [note("new.md", "giraffe"), note("a/b/c", "giraffe")],
@@ -126,7 +132,7 @@ test("a file and a folder of one name conflict", async () => {
     [note("new.md", "giraffe"), note("a.json/x", "giraffe")],
     [note("new.md", "giraffe"), note("c", "giraffe"), note("c.json/x", "giraffe")],
   ]) {
-    await assert.rejects(brain.ingest(documents, NEVER), conflict);
+    await assert.rejects(ingest(brain, documents), conflict);
   }
   assert.deepEqual(await pathsOf(brain, "giraffe"), []);
   assert.equal(filesBelow("brains").length, 2);
@@ -134,12 +140,12 @@ test("a file and a folder of one name conflict", async () => {
 
 test("a write that fails midway changes nothing", async (t) => {
   const brain = await store.create("b", undefined);
-  await brain.ingest([note("a.md", "zebra", { title: "old" })], NEVER);
+  await ingest(brain, [note("a.md", "zebra", { title: "old" })]);
   t.mock.method(SearchIndex.prototype, "apply", () => {
     throw new Error("ENOSPC: no space left on device");
   });
   const documents = [note("new/b.md", "giraffe"), note("a.md", "giraffe", { title: "new" })];
-  await assert.rejects(brain.ingest(documents, NEVER), /ENOSPC/);
+  await assert.rejects(ingest(brain, documents), /ENOSPC/);
   assert.deepEqual(readdirSync(join(root, "brains/b")), ["a.md"]);
   assert.equal(readFileSync(join(root, "brains/b/a.md"), "utf8"), "zebra");
   assert.match(readFileSync(join(root, "meta/b/a.md.json"), "utf8"), /"old"/);
@@ -153,7 +159,7 @@ test("a failed embedding stores nothing", async () => {
     embed: () => Promise.reject(new Problem("bad_gateway", "no embedder")),
   });
   const brain = await store.create("b", undefined);
-  await assert.rejects(brain.ingest([note("a.md", "zebra")], NEVER), { code: "bad_gateway" });
+  await assert.rejects(ingest(brain, [note("a.md", "zebra")]), { code: "bad_gateway" });
   assert.equal(brain.counts().documents, 0);
   assert.deepEqual(readdirSync(join(root, "brains/b")), []);
 });
@@ -164,9 +170,9 @@ test("an embedder of other dimensions than before stores nothing", async () => {
     Promise.resolve(texts.map(() => new Float32Array(dimensions).fill(1)));
   await reopen({ name: "growing", embed });
   const brain = await store.create("b", undefined);
-  await brain.ingest([note("a.md", "zebra")], NEVER);
+  await ingest(brain, [note("a.md", "zebra")]);
   dimensions = 3;
-  await assert.rejects(brain.ingest([note("b.md", "zebra")], NEVER), { code: "bad_gateway" });
+  await assert.rejects(ingest(brain, [note("b.md", "zebra")]), { code: "bad_gateway" });
   await assert.rejects(retrieve(brain, "zebra", { mode: "semantic" }), { code: "bad_gateway" });
   assert.deepEqual(readdirSync(join(root, "brains/b")), ["a.md"]);
 });
@@ -176,7 +182,7 @@ for (const [damage, bytes] of [
   ["nothing", Buffer.alloc(0)],
 ] as const) {
   test(`an index and lock of ${damage} are made anew from the files`, async () => {
-    await (await store.create("b", undefined)).ingest([note("a.md", "zebra")], NEVER);
+    await ingest(await store.create("b", undefined), [note("a.md", "zebra")]);
     await store.close();
     for (const entry of filesBelow("index"))
       writeFileSync(join(entry.parentPath, entry.name), bytes);
@@ -187,7 +193,7 @@ for (const [damage, bytes] of [
 
 test("an index with a page that is wrong is made anew from the files", async () => {
   const documents = Array.from({ length: 50 }, (_, n) => note(`${n}.md`, `zebra ${"x".repeat(n)}`));
-  await (await store.create("b", undefined)).ingest(documents, NEVER);
+  await ingest(await store.create("b", undefined), documents);
   await store.close();
   const file = join(root, "index/ts/b.sqlite");
   const bytes = readFileSync(file);
@@ -199,7 +205,7 @@ test("an index with a page that is wrong is made anew from the files", async () 
 
 test("the index follows the files", async () => {
   const documents = [0, 1, 2].map((n) => note(`${n}.md`, `zebra${n}`, { tags: ["t"] }));
-  await (await store.create("b", undefined)).ingest(documents, NEVER);
+  await ingest(await store.create("b", undefined), documents);
   await store.close();
   const folder = join(root, "brains/b");
   unlinkSync(join(folder, "0.md"));
@@ -223,7 +229,7 @@ test("the index follows the files", async () => {
 
 test("an index of another embedder is made anew", async () => {
   await reopen(null);
-  await (await store.create("b", undefined)).ingest([note("a.md", "zebra")], NEVER);
+  await ingest(await store.create("b", undefined), [note("a.md", "zebra")]);
   assert.equal((await store.get("b")).counts().vectors, 0);
   await reopen();
   const brain = await store.get("b");
@@ -232,7 +238,7 @@ test("an index of another embedder is made anew", async () => {
 });
 
 test("a brain whose embedder is away is opened by the first touch that finds it back", async () => {
-  await (await store.create("b", undefined)).ingest([note("a.md", "zebra")], NEVER);
+  await ingest(await store.create("b", undefined), [note("a.md", "zebra")]);
   let away = true;
   const real = new FeatureHash();
   await reopen({
@@ -246,13 +252,74 @@ test("a brain whose embedder is away is opened by the first touch that finds it 
   assert.deepEqual(await pathsOf(await store.get("b"), "zebra", { mode: "semantic" }), ["a.md"]);
 });
 
+for (const [name, embed] of [
+  ["away", () => Promise.reject(new Problem("bad_gateway", "away"))],
+  ["silent", (_: unknown, signal: AbortSignal) => aborted(signal)],
+] as const) {
+  test(`a brain whose embedder is ${name} can be deleted`, async () => {
+    await ingest(await store.create("b", undefined), [note("a.md", "zebra")]);
+    await reopen({ name: "remote", embed });
+    const touched = store.get("b").catch((error: unknown) => error);
+    await store.delete("b");
+    assert.ok((await touched) instanceof Problem);
+    assert.deepEqual(store.ids(), []);
+    assert.deepEqual(filesBelow("meta"), []);
+    assert.ok(!existsSync(join(root, "index/ts/b.sqlite")));
+    await assert.rejects(store.delete("b"), { code: "not_found" });
+    assert.equal((await store.create("b", undefined)).counts().documents, 0);
+  });
+}
+
+test("of two who delete a brain one does not find it", async () => {
+  await ingest(await store.create("b", undefined), [note("a.md", "zebra")]);
+  const ends = await Promise.allSettled([store.delete("b"), store.delete("b")]);
+  assert.deepEqual(ends.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
+});
+
+for (const change of [
+  "DROP TABLE chunk_terms",
+  "DROP TABLE documents",
+  "ALTER TABLE chunks ADD COLUMN colour TEXT",
+  "ALTER TABLE documents RENAME COLUMN stamp TO mark",
+  "DROP TABLE settings",
+  "CREATE TRIGGER t AFTER INSERT ON chunks BEGIN DELETE FROM chunks; END",
+  "DELETE FROM documents",
+  "UPDATE documents SET tags = '['",
+  "UPDATE chunks SET vector = x'00' WHERE id = 1",
+  "UPDATE chunks SET vector = x'00000000' WHERE id = 2",
+]) {
+  test(`an index that somebody altered is made anew: ${change}`, async () => {
+    const documents = [note("a.md", "zebra"), note("b.md", "zebra")];
+    await ingest(await store.create("b", undefined), documents);
+    await store.close();
+    new Database(join(root, "index/ts/b.sqlite")).exec(change).close();
+    await reopen();
+    const brain = await store.get("b");
+    for (const mode of ["bm25", "semantic"] as const) {
+      assert.deepEqual(await pathsOf(brain, "zebra", { mode }), ["a.md", "b.md"]);
+    }
+  });
+}
+
+test("a sidecar of endless nesting gives no metadata, and no trouble", async () => {
+  await ingest(await store.create("b", undefined), [note("a.md", "zebra")]);
+  await store.close();
+  const deep = "[".repeat(100_000) + "]".repeat(100_000);
+  const sidecar = `{"title": "T", "metadata": {"deep": ${deep}}}`;
+  writeFileSync(join(root, "meta/b/a.md.json"), sidecar);
+  await reopen();
+  const [found] = (await retrieve(await store.get("b"), "zebra")).chunks;
+  assert.equal(found?.title, "T");
+  assert.equal(found.metadata, undefined);
+});
+
 test("a second daemon builds an index of its own", async () => {
   const brain = await store.create("b", undefined);
-  await brain.ingest([note("a.md", "zebra")], NEVER);
+  await ingest(brain, [note("a.md", "zebra")]);
   const second = openStore(root);
   assert.deepEqual(await pathsOf(await second.get("b"), "zebra"), ["a.md"]);
   await second.close();
-  await brain.ingest([note("b.md", "zebra")], NEVER);
+  await ingest(brain, [note("b.md", "zebra")]);
   assert.deepEqual(await pathsOf(brain, "zebra"), ["a.md", "b.md"]);
 });
 

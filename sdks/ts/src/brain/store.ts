@@ -1,6 +1,6 @@
 /** All brains below one state folder. */
 
-import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 
 import type { Logger } from "pino";
@@ -8,16 +8,24 @@ import type { Logger } from "pino";
 import type { Embedder } from "../embedding/embedder.js";
 import { invalid, Problem } from "../problem.js";
 import { Brain } from "./brain.js";
-import { Home } from "./home.js";
+import { bury } from "./burial.js";
+import { Home, type Places } from "./home.js";
+import { statusOf } from "./tree.js";
 
 const ID = /^[A-Za-z0-9._-]{1,128}$/;
+
+interface Opening {
+  brain: Promise<Brain>;
+  /** Ends an opening that waits for its embedder. */
+  ending: AbortController;
+}
 
 export class BrainStore {
   readonly #home: Home;
   readonly #embedder: Embedder | undefined;
   readonly #log: Logger;
   /** Promises, so that whoever touches a brain that is being opened waits for the same opening. */
-  readonly #open = new Map<string, Promise<Brain>>();
+  readonly #open = new Map<string, Opening>();
   readonly #closing = new AbortController();
 
   constructor(root: string, embedder: Embedder | undefined, log: Logger) {
@@ -45,23 +53,26 @@ export class BrainStore {
   }
 
   /** @throws Problem `validation_error` for a malformed id, `not_found` for an unknown one. */
+  refuseUnknown(id: string): void {
+    this.#placesOf(id);
+  }
+
+  /** @throws Problem As `refuseUnknown` does, or what keeps the brain from being opened. */
   async get(id: string): Promise<Brain> {
-    refuseMalformed(id);
+    const places = this.#placesOf(id);
     const known = this.#open.get(id);
-    if (known !== undefined) return known;
-    const places = this.#home.of(id);
-    if (!statSync(places.documents, { throwIfNoEntry: false })?.isDirectory()) {
-      throw new Problem("not_found", `no brain ${id}`);
-    }
-    const opening = Brain.open(id, places, this.#embedder, this.#closing.signal);
-    this.#open.set(id, opening);
-    opening.catch(() => this.#open.delete(id));
-    return opening;
+    if (known !== undefined) return known.brain;
+    const ending = new AbortController();
+    const signal = AbortSignal.any([ending.signal, this.#closing.signal]);
+    const brain = Brain.open(id, places, this.#embedder, signal);
+    this.#open.set(id, { brain, ending });
+    brain.catch(() => this.#open.delete(id));
+    return brain;
   }
 
   /** @throws Problem `validation_error` for a malformed id, `conflict` where it exists. */
   async create(id: string, description: string | undefined): Promise<Brain> {
-    refuseMalformed(id);
+    if (!isId(id)) throw malformed(id);
     const places = this.#home.of(id);
     try {
       mkdirSync(places.documents);
@@ -78,19 +89,36 @@ export class BrainStore {
     return this.get(id);
   }
 
+  /** Also a brain that cannot be opened; throws as `get` does. */
   async delete(id: string): Promise<void> {
-    const brain = await this.get(id);
-    const grave = brain.bury();
-    this.#open.delete(id);
-    await rm(grave, { recursive: true, force: true });
+    const places = this.#placesOf(id);
+    const gone = new Problem("not_found", `no brain ${id}`);
+    for (let held = this.#open.get(id); held !== undefined; held = this.#open.get(id)) {
+      held.ending.abort(gone);
+      const brain = await held.brain.catch(() => undefined);
+      brain?.close();
+      if (this.#open.get(id) === held) this.#open.delete(id);
+    }
+    // Another may have deleted it meanwhile.
+    this.refuseUnknown(id);
+    await rm(bury(places), { recursive: true, force: true });
   }
 
   async close(): Promise<void> {
     this.#closing.abort(new Problem("internal_error", "the daemon is stopping"));
-    for (const opened of await Promise.allSettled(this.#open.values())) {
+    const brains = Array.from(this.#open.values(), ({ brain }) => brain);
+    for (const opened of await Promise.allSettled(brains)) {
       if (opened.status === "fulfilled") opened.value.close();
     }
     this.#open.clear();
+  }
+
+  #placesOf(id: string): Places {
+    if (!isId(id)) throw malformed(id);
+    const places = this.#home.of(id);
+    if (!statusOf(places.documents)?.isDirectory())
+      throw new Problem("not_found", `no brain ${id}`);
+    return places;
   }
 }
 
@@ -98,6 +126,6 @@ function isId(name: string): boolean {
   return ID.test(name) && name !== "." && name !== "..";
 }
 
-function refuseMalformed(id: string): void {
-  if (!isId(id)) throw invalid(`brainId: ${JSON.stringify(id)} is not [A-Za-z0-9._-]{1,128}`);
+function malformed(id: string): Problem {
+  return invalid(`brainId: ${JSON.stringify(id)} is not [A-Za-z0-9._-]{1,128}`);
 }

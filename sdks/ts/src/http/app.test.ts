@@ -129,6 +129,41 @@ for (const [method, path, body, status] of refused) {
   });
 }
 
+const nested = (levels: number) => "[".repeat(levels) + "]".repeat(levels);
+
+for (const [levels, status] of [
+  [999, 200],
+  [1000, 400],
+  [4 * 2 ** 20, 400],
+] as const) {
+  // The object around it is a level too.
+  test(`${status}: ${levels + 1} levels of JSON`, async () => {
+    const started = performance.now();
+    const answer = await http.send("POST", SEARCH, `{"query": "x", "deep": ${nested(levels)}}`);
+    assert.equal(answer.status, status);
+    assert.ok(performance.now() - started < 3000);
+  });
+}
+
+test("400: brackets that are never closed", async () => {
+  assert.equal((await http.send("POST", SEARCH, "[".repeat(2 ** 20))).status, 400);
+});
+
+for (const levels of [64, 998]) {
+  test(`metadata of ${levels} levels are kept and come back`, async () => {
+    const body = JSON.stringify(document()).replace(
+      /}$/,
+      `,"metadata":{"deep":${nested(levels)}}}`,
+    );
+    assert.equal((await http.send("POST", FILE, body)).status, 200);
+    const { json } = await http.send("POST", SEARCH, { query: "zebra" });
+    const [chunk] = json.chunks as { metadata: { deep: unknown } }[];
+    assert.equal(JSON.stringify(chunk?.metadata.deep), nested(levels));
+    const events = await http.ask({ question: "zebra" });
+    assert.equal(events.at(-1)?.[1].ok, true);
+  });
+}
+
 test("what may be left out may be null, and a whole number may have a point", async () => {
   const nulls = { mode: null, topK: null, filters: { tags: null }, tuning: { alpha: null } };
   assert.equal((await http.send("POST", SEARCH, { query: "x", ...nulls })).status, 200);
@@ -145,6 +180,13 @@ test("unknown keys are ignored, whatever the media type", async () => {
 test("Allow names every method", async () => {
   const { headers } = await http.send("PUT", "/v1/brains");
   assert.equal(headers.get("Allow"), "GET, HEAD, POST");
+});
+
+test("a conflict names its document", async () => {
+  const documents = [document("a.md"), document("b.md"), document("a.md/c")];
+  const { status, json } = await http.send("POST", BATCH, { documents });
+  assert.equal(status, 409);
+  assert.match(String(json.detail), /^documents\[2\]: /);
 });
 
 test("a detail names the key that is wrong", async () => {

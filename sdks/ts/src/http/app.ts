@@ -10,14 +10,19 @@ import Fastify, {
 } from "fastify";
 
 import { invalid, Problem } from "../problem.js";
+import { guard } from "./auth.js";
 import { readBody } from "./body.js";
-import { onClientError, onError, onFrameworkError, refuseTheRest } from "./errors.js";
-import { addRoutes, type Services } from "./routes.js";
+import { addDocumentRoutes } from "./documents.js";
+import { onClientError, onError, refuseTheRest, sendProblem } from "./errors.js";
+import { addEventRoutes } from "./events.js";
+import { addRoutes } from "./routes.js";
+import type { Services } from "./services.js";
 
 /** Decoded, or left out, the slash would name another route than the one that was sent. */
 const SLASH_TOO_MANY = /^[^?]*(?:%2f|\/(?:\?|$))/i;
 
 export function createApp(services: Services, log: FastifyBaseLogger): FastifyInstance {
+  const faultOf = guard(services.authToken);
   const app = Fastify({
     loggerInstance: log,
     disableRequestLogging: true,
@@ -26,7 +31,10 @@ export function createApp(services: Services, log: FastifyBaseLogger): FastifyIn
     // Requests without a Host come to a hook, for Node answers them without a body.
     http: { requireHostHeader: false },
     clientErrorHandler: onClientError,
-    frameworkErrors: onFrameworkError,
+    frameworkErrors: (error, { raw }, reply) => {
+      // No hook sees them.
+      void sendProblem(reply, faultOf(raw) ?? invalid(error.message));
+    },
   });
 
   // So that each of them can be refused with 405, and not as an unknown route.
@@ -39,7 +47,10 @@ export function createApp(services: Services, log: FastifyBaseLogger): FastifyIn
   app.addContentTypeParser("*", (_: FastifyRequest, payload: Readable) => readBody(payload));
 
   app.addHook("onRequest", ({ raw }, _reply, done) => {
-    if (raw.httpVersion === "1.1" && raw.headers.host === undefined) {
+    const fault = faultOf(raw);
+    if (fault !== undefined) {
+      done(fault);
+    } else if (raw.httpVersion === "1.1" && raw.headers.host === undefined) {
       done(invalid("no Host"));
     } else if (SLASH_TOO_MANY.test(raw.url ?? "")) {
       done(new Problem("not_found", "an encoded slash, or one at the end, names nothing"));
@@ -57,6 +68,8 @@ export function createApp(services: Services, log: FastifyBaseLogger): FastifyIn
 
   app.setErrorHandler(onError);
   addRoutes(app, services);
+  addDocumentRoutes(app, services);
+  addEventRoutes(app, services);
   refuseTheRest(app, served);
   return app;
 }

@@ -5,15 +5,16 @@ import type { Readable } from "node:stream";
 import { z } from "zod";
 
 import { invalid, Problem } from "../problem.js";
+import { DEPTH_LIMIT } from "../text/nesting.js";
 
 /** Base64 makes 8 MiB of content 11.2 MiB; the rest is room for titles, tags and metadata. */
 const BODY_LIMIT = 16 * 2 ** 20;
 
+/** Bytes of content that one ingest or batch may carry. */
+const DECODED_LIMIT = 8 * 2 ** 20;
+
 /** Read and thrown away, so that a client that still sends gets to see the 413. */
 const DRAIN_LIMIT = 4 * BODY_LIMIT;
-
-/** Deeper than any metadata of sense, and shallow enough for a recursive JSON.stringify. */
-const DEPTH_LIMIT = 200;
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
@@ -36,6 +37,19 @@ export async function readBody(stream: Readable): Promise<Buffer> {
   return Buffer.concat(pieces, size);
 }
 
+/** What `readBody` gave; a request without a body has none that was read. */
+export function bytesOf(body: unknown): Buffer {
+  return Buffer.isBuffer(body) ? body : Buffer.alloc(0);
+}
+
+/** @throws Problem `payload_too_large` */
+export function refuseMuch(contents: readonly Buffer[]): void {
+  const size = contents.reduce((sum, { length }) => sum + length, 0);
+  if (size > DECODED_LIMIT) {
+    throw new Problem("payload_too_large", `more than ${DECODED_LIMIT} bytes of content`);
+  }
+}
+
 /** @throws Problem `validation_error` that names the first key that is wrong. */
 export function parseBody<T>(schema: z.ZodType<T>, body: unknown): T {
   const parsed = schema.safeParse(parseJson(body));
@@ -44,11 +58,9 @@ export function parseBody<T>(schema: z.ZodType<T>, body: unknown): T {
 }
 
 function parseJson(body: unknown): unknown {
-  // A request without a body has none that was parsed.
-  const bytes = Buffer.isBuffer(body) ? body : Buffer.alloc(0);
   let value: unknown;
   try {
-    value = JSON.parse(UTF8.decode(bytes));
+    value = JSON.parse(UTF8.decode(bytesOf(body)));
   } catch (error) {
     if (error instanceof SyntaxError) throw invalid("the body is no JSON");
     if (error instanceof TypeError) throw invalid("the body is no UTF-8");

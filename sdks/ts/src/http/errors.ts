@@ -7,6 +7,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { invalid, Problem } from "../problem.js";
 
 export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
+  if (problem.code === "unauthorized") void reply.header("WWW-Authenticate", "Bearer");
   return reply
     .code(problem.status)
     .header("Content-Type", "application/problem+json")
@@ -20,15 +21,6 @@ export function onError(
   reply: FastifyReply,
 ): FastifyReply {
   return sendProblem(reply, problemOf(error, request));
-}
-
-/** What Fastify itself refuses, as a URL that does not decode. */
-export function onFrameworkError(
-  error: Error,
-  _request: FastifyRequest,
-  reply: FastifyReply,
-): void {
-  void sendProblem(reply, invalid(error.message));
 }
 
 /** What is no HTTP never becomes a request: the answer goes to the socket. */

@@ -5,6 +5,7 @@ import { Problem } from "../problem.js";
 /** The requests that wait for something, so that their waiting can be ended. */
 export class PendingRequests {
   readonly #pending = new Set<AbortController>();
+  #stopped = false;
 
   /** Aborted when the client goes away, or the daemon stops, before the answer is out. */
   signalOf(reply: FastifyReply): AbortSignal {
@@ -16,12 +17,16 @@ export class PendingRequests {
     this.#pending.add(controller);
     if (reply.raw.closed) gone();
     else reply.raw.once("close", gone);
+    if (this.#stopped) stop(controller);
     return controller.signal;
   }
 
   stop(): void {
-    for (const controller of this.#pending) {
-      controller.abort(new Problem("internal_error", "the daemon is stopping"));
-    }
+    this.#stopped = true;
+    for (const controller of this.#pending) stop(controller);
   }
+}
+
+function stop(controller: AbortController): void {
+  controller.abort(new Problem("internal_error", "the daemon is stopping"));
 }

@@ -2,39 +2,22 @@
 
 import { Readable } from "node:stream";
 
-import type { FastifyInstance, FastifyReply } from "fastify";
+import type { FastifyInstance } from "fastify";
 
-import type { Brain, Stored } from "../brain/brain.js";
+import type { Brain } from "../brain/brain.js";
 import type { NewDocument } from "../brain/document.js";
-import type { BrainStore } from "../brain/store.js";
+import { ingestion, ingestionOf } from "../brain/edits.js";
 import { Problem } from "../problem.js";
 import { documentIdOf } from "../ranking/chunk.js";
-import type { Retriever } from "../ranking/retrieval.js";
-import type { Reader } from "../reading/reader.js";
 import { elapsedMs } from "../time.js";
 import { answerStream } from "./answering.js";
-import { parseBody } from "./body.js";
-import type { PendingRequests } from "./requests.js";
+import { parseBody, refuseMuch } from "./body.js";
+import { json } from "./json.js";
 import { ASK, CREATE_BRAIN, INGEST_BATCH, INGEST_FILE, SEARCH } from "./schemas.js";
-
-/** Bytes of content that one ingest request may carry. */
-const DECODED_LIMIT = 8 * 2 ** 20;
-
-export interface Services {
-  store: BrainStore;
-  retriever: Retriever;
-  reader: Reader | undefined;
-  pending: PendingRequests;
-  version: { name: string; version: string; contract: string; runId: string | undefined };
-}
-
-interface OfBrain {
-  Params: { brainId: string };
-}
+import { BRAIN, type OfBrain, type Services } from "./services.js";
 
 export function addRoutes(app: FastifyInstance, services: Services): void {
   const { store, retriever, reader, pending, version } = services;
-  const brain = "/v1/brains/:brainId";
 
   app.get("/healthz", (_, reply) => json(reply, { ok: true }));
 
@@ -50,39 +33,43 @@ export function addRoutes(app: FastifyInstance, services: Services): void {
     return json(reply.code(201), describedBrain(created));
   });
 
-  app.get<OfBrain>(brain, async (request, reply) =>
+  app.get<OfBrain>(BRAIN, async (request, reply) =>
     json(reply, describedBrain(await store.get(request.params.brainId))),
   );
 
-  app.delete<OfBrain>(brain, async (request, reply) => {
-    const { id } = await store.get(request.params.brainId);
+  app.delete<OfBrain>(BRAIN, async (request, reply) => {
+    const { brainId } = request.params;
+    store.refuseUnknown(brainId);
     if (request.headers["x-confirm-delete"] !== "yes") {
       throw new Problem("confirmation_required", "deleting a brain wants X-Confirm-Delete: yes");
     }
-    await store.delete(id);
+    await store.delete(brainId);
     return reply.code(204).send();
   });
 
-  app.post<OfBrain>(`${brain}/ingest/file`, async (request, reply) => {
+  app.post<OfBrain>(`${BRAIN}/ingest/file`, async (request, reply) => {
     const started = performance.now();
     const target = await store.get(request.params.brainId);
     const document = parseBody(INGEST_FILE, request.body);
-    const [stored] = await ingest(target, [document], pending.signalOf(reply));
-    return json(reply, { ...stored, tookMs: elapsedMs(started) });
+    refuseMuch([document.content]);
+    const chunks = await target.edit(ingestionOf(document), pending.signalOf(reply));
+    return json(reply, { ...described(document, chunks), tookMs: elapsedMs(started) });
   });
 
-  app.post<OfBrain>(`${brain}/ingest/batch`, async (request, reply) => {
+  app.post<OfBrain>(`${BRAIN}/ingest/batch`, async (request, reply) => {
     const started = performance.now();
     const target = await store.get(request.params.brainId);
     const { documents } = parseBody(INGEST_BATCH, request.body);
-    const items = await ingest(target, documents, pending.signalOf(reply));
-    const tookMs = elapsedMs(started);
+    refuseMuch(documents.map(({ content }) => content));
+    const chunks = await target.edit(ingestion(documents), pending.signalOf(reply));
+    const all = elapsedMs(started);
     // A batch is stored at once; each of its documents gets an equal share of the time.
-    const share = Math.round((tookMs / items.length) * 1000) / 1000;
-    return json(reply, { items: items.map((item) => ({ ...item, tookMs: share })), tookMs });
+    const tookMs = Math.round((all / documents.length) * 1000) / 1000;
+    const items = documents.map((document) => ({ ...described(document, chunks), tookMs }));
+    return json(reply, { items, tookMs: all });
   });
 
-  app.post<OfBrain>(`${brain}/search`, async (request, reply) => {
+  app.post<OfBrain>(`${BRAIN}/search`, async (request, reply) => {
     const started = performance.now();
     const target = await store.get(request.params.brainId);
     const search = parseBody(SEARCH, request.body);
@@ -90,7 +77,7 @@ export function addRoutes(app: FastifyInstance, services: Services): void {
     return json(reply, { chunks, tookMs: elapsedMs(started), trace });
   });
 
-  app.post<OfBrain>(`${brain}/ask`, async (request, reply) => {
+  app.post<OfBrain>(`${BRAIN}/ask`, async (request, reply) => {
     const target = await store.get(request.params.brainId);
     const ask = parseBody(ASK, request.body);
     if (reader === undefined) {
@@ -105,28 +92,12 @@ export function addRoutes(app: FastifyInstance, services: Services): void {
   });
 }
 
-function json(reply: FastifyReply, body: object): FastifyReply {
-  // To a string, Fastify would add a charset, which JSON has none of.
-  return reply.header("Content-Type", "application/json").send(Buffer.from(JSON.stringify(body)));
-}
-
 function describedBrain(brain: Brain): object {
   // Every ingest is indexed before it is acknowledged.
   return { brainId: brain.id, description: brain.description, ...brain.counts(), pending: 0 };
 }
 
-async function ingest(
-  brain: Brain,
-  documents: NewDocument[],
-  signal: AbortSignal,
-): Promise<object[]> {
-  const size = documents.reduce((sum, { content }) => sum + content.length, 0);
-  if (size > DECODED_LIMIT) {
-    throw new Problem("payload_too_large", `more than ${DECODED_LIMIT} bytes of content`);
-  }
-  return (await brain.ingest(documents, signal)).map(described);
-}
-
-function described({ path, chunks, bytes }: Stored): object {
-  return { documentId: documentIdOf(path), path, chunkCount: chunks, bytes };
+function described({ path, content }: NewDocument, chunks: ReadonlyMap<string, number>): object {
+  const chunkCount = chunks.get(path) ?? 0;
+  return { documentId: documentIdOf(path), path, chunkCount, bytes: content.length };
 }

@@ -1,4 +1,4 @@
-/** The request bodies of the contract's core and ask profiles. */
+/** The request bodies of the contract. */
 
 import { z } from "zod";
 
@@ -65,6 +65,29 @@ export const INGEST_FILE = z
   .transform(({ contentBase64: content, ...rest }) => ({ ...rest, content }));
 
 export const INGEST_BATCH = z.object({ documents: z.array(INGEST_FILE).min(1).max(1024) });
+
+export const RENAME = z.object({ from: path, to: path });
+
+const written = { path, content_base64: base64 };
+
+const op = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("write"), ...written }).transform(decodedOp),
+  z.object({ type: z.literal("append"), ...written }).transform(decodedOp),
+  z.object({ type: z.literal("delete"), path }),
+  z.object({ type: z.literal("rename"), path, to: path }),
+]);
+
+function decodedOp<T extends { content_base64: Buffer }>({ content_base64: content, ...rest }: T) {
+  return { ...rest, content };
+}
+
+export const BATCH_OPS = z.object({
+  ops: z.array(op).min(1),
+  reason: optional(z.string()),
+  message: optional(z.string()),
+  author: optional(z.string()),
+  email: optional(z.string()),
+});
 
 const filters = z.strictObject({
   pathPrefix: optional(z.string()),

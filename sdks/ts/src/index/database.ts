@@ -1,6 +1,7 @@
 /** The SQLite file of an index: opened, or made anew where it cannot serve. */
 
 import { rmSync } from "node:fs";
+import { isDeepStrictEqual } from "node:util";
 
 import Database from "better-sqlite3";
 
@@ -39,7 +40,7 @@ CREATE VIRTUAL TABLE chunk_terms USING fts5 (
 );
 `;
 
-/** The database at `file`, empty if it was damaged, or made otherwise than for `embedder`. */
+/** The database at `file`, empty if it was damaged, altered, or made otherwise than for `embedder`. */
 export function openDatabase(file: string, embedder: string): Database.Database {
   if (file === ":memory:") return created(file, embedder);
   const held = reopened(file, embedder);
@@ -52,6 +53,11 @@ export function removeDatabase(file: string): void {
   for (const suffix of ["", "-wal", "-shm"]) rmSync(file + suffix, { force: true });
 }
 
+/** Whether an index that fails so can be mended by making it anew: SQLite has no other trouble. */
+export function isFaultOfContent(error: unknown): boolean {
+  return isDamage(error) || !(error instanceof Database.SqliteError);
+}
+
 /** Whether SQLite says that its file is no database, or one in which pages are wrong. */
 export function isDamage(error: unknown): boolean {
   return error instanceof Database.SqliteError && /^SQLITE_(NOTADB|CORRUPT)/.test(error.code);
@@ -60,7 +66,9 @@ export function isDamage(error: unknown): boolean {
 function reopened(file: string, embedder: string): Database.Database | undefined {
   const database = new Database(file);
   try {
-    if (isSound(database) && isMadeFor(database, embedder)) return configured(database);
+    if (isSound(database) && isWhole(database) && isMadeFor(database, embedder)) {
+      return configured(database);
+    }
   } catch (error) {
     if (!isDamage(error)) {
       database.close();
@@ -88,6 +96,18 @@ function configured(database: Database.Database): Database.Database {
 
 function isSound(database: Database.Database): boolean {
   return database.pragma("quick_check(1)", { simple: true }) === "ok";
+}
+
+/** Whether its tables are those of this format, and no others. */
+function isWhole(database: Database.Database): boolean {
+  const pattern = new Database(":memory:").exec(TABLES);
+  const same = isDeepStrictEqual(schemaOf(database), schemaOf(pattern));
+  pattern.close();
+  return same;
+}
+
+function schemaOf(database: Database.Database): unknown[] {
+  return database.prepare("SELECT name, sql FROM sqlite_schema ORDER BY name").all();
 }
 
 function isMadeFor(database: Database.Database, embedder: string): boolean {

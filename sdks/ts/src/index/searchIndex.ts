@@ -6,7 +6,7 @@ import { Problem } from "../problem.js";
 import { type Hit, rounded } from "../ranking/fusion.js";
 import { compareUtf8 } from "../text/order.js";
 import { nfkc, queryTerms } from "../text/terms.js";
-import { openDatabase } from "./database.js";
+import { isFaultOfContent, openDatabase, removeDatabase } from "./database.js";
 import { type Filterable, Slots } from "./slots.js";
 import { Statements } from "./statements.js";
 import { VectorMatrix } from "./vectorMatrix.js";
@@ -48,10 +48,26 @@ export class SearchIndex {
   readonly #matrix = new VectorMatrix();
 
   /** `:memory:` as `file` makes an index that nobody shares. */
-  constructor(file: string, embedder: string) {
-    this.#database = openDatabase(file, embedder);
-    this.#statements = new Statements(this.#database);
-    this.#load();
+  static open(file: string, embedder: string): SearchIndex {
+    try {
+      return new SearchIndex(openDatabase(file, embedder));
+    } catch (error) {
+      // Somebody altered its rows: they are sound, and do not fit together.
+      if (file === ":memory:" || !isFaultOfContent(error)) throw error;
+      removeDatabase(file);
+      return new SearchIndex(openDatabase(file, embedder));
+    }
+  }
+
+  private constructor(database: Database.Database) {
+    this.#database = database;
+    try {
+      this.#statements = new Statements(database);
+      this.#load();
+    } catch (error) {
+      database.close();
+      throw error;
+    }
   }
 
   close(): void {
@@ -171,7 +187,10 @@ export class SearchIndex {
       const document = documents.get(path);
       if (document === undefined) throw new Error(`chunk ${id} belongs to no document`);
       this.#slots.restore(id - 1, { document, ordinal });
-      if (vector !== null) this.#matrix.put(id - 1, fromBlob(vector));
+      if (vector === null) continue;
+      const values = fromBlob(vector);
+      this.#refuseOtherDimensions([values]);
+      this.#matrix.put(id - 1, values);
     }
   }
 

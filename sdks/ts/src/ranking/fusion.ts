@@ -12,7 +12,9 @@ export interface Hit {
  * meaning is equal in bits.
  */
 export function rounded(score: number): number {
-  return Math.floor(score * 1e9 + 0.5) / 1e9;
+  const scaled = score * 1e9;
+  // A reranker may say 1e300, which has no such digits to lose.
+  return Number.isFinite(scaled) ? Math.floor(scaled + 0.5) / 1e9 : score;
 }
 
 /** `alpha` · semantic + (1 − `alpha`) · keyword, each leg scaled to [0, 1]; an absent score is 0. */

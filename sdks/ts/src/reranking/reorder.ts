@@ -1,4 +1,3 @@
-import { Problem } from "../problem.js";
 import { type Chunk, compareChunks } from "../ranking/chunk.js";
 import { rounded } from "../ranking/fusion.js";
 import type { Reranker } from "./reranker.js";
@@ -13,9 +12,6 @@ export async function reordered(
 ): Promise<Chunk[]> {
   if (head.length === 0) return [];
   const scores = (await reranker.rerank(query, head, signal)).map(rounded);
-  if (!scores.every(Number.isFinite)) {
-    throw new Problem("bad_gateway", "the reranker gave a score that is too large");
-  }
   const lowest = Math.min(...scores);
   return [
     ...head.map((chunk, i) => ({ ...chunk, score: scores[i] ?? lowest })).sort(compareChunks),

@@ -3,6 +3,7 @@ import { pino } from "pino";
 import { BrainStore } from "../brain/store.js";
 import type { Brain } from "../brain/brain.js";
 import type { NewDocument, Sidecar } from "../brain/document.js";
+import { ingestion } from "../brain/edits.js";
 import type { Embedder } from "../embedding/embedder.js";
 import { FeatureHash } from "../embedding/featureHash.js";
 import type { Filters } from "../ranking/filters.js";
@@ -22,6 +23,14 @@ export function note(
   more: Partial<Sidecar> = {},
 ): NewDocument {
   return { path, content: Buffer.from(text), contentType: "text/markdown", ...more };
+}
+
+/** The number of chunks by path. */
+export function ingest(
+  brain: Brain,
+  documents: readonly NewDocument[],
+): Promise<ReadonlyMap<string, number>> {
+  return brain.edit(ingestion(documents), NEVER);
 }
 
 export function retrieve(

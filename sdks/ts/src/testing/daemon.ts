@@ -44,7 +44,7 @@ export class TestDaemon {
     const response = await this.fetch(method, path, body, init);
     const text = await response.text();
     const isJson = response.headers.get("Content-Type")?.includes("json");
-    const json = (isJson ? JSON.parse(text) : {}) as Record<string, unknown>;
+    const json = (isJson && text !== "" ? JSON.parse(text) : {}) as Record<string, unknown>;
     return { status: response.status, headers: response.headers, text, json };
   }
 

@@ -2,41 +2,16 @@
 
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
-import { after, afterEach, before, test } from "node:test";
+import { test } from "node:test";
 
-import { document, TestDaemon } from "../testing/daemon.js";
-import {
-  behind,
-  delta,
-  events,
-  KEY,
-  ScriptedUpstream,
-  silence,
-  status,
-} from "../testing/upstream.js";
+import { Stage } from "../testing/stage.js";
+import { delta, events, KEY, silence, status } from "../testing/upstream.js";
 
-let upstream: ScriptedUpstream;
-let daemon: TestDaemon;
-
-before(async () => {
-  upstream = await ScriptedUpstream.start(silence);
-});
-
-after(() => upstream.stop());
-
-afterEach(() => daemon.stop());
-
-async function start(env: Record<string, string>): Promise<void> {
-  daemon = await TestDaemon.start(behind(upstream, env));
-  await daemon.send("POST", "/v1/brains", { brainId: "b" });
-}
-
-const ingest = (path: string, text: string) =>
-  daemon.send("POST", "/v1/brains/b/ingest/file", document(path, text));
+const stage = new Stage();
 
 async function startReader(provider: string, env: Record<string, string> = {}): Promise<void> {
-  await start({ JB_LLM_PROVIDER: provider, JB_LLM_MODEL: "m", ...env });
-  await ingest("a.md", "The zebra sleeps.");
+  await stage.start({ JB_LLM_PROVIDER: provider, JB_LLM_MODEL: "m", ...env });
+  await stage.ingest("a.md", "The zebra sleeps.");
 }
 
 const done = "[DONE]";
@@ -64,9 +39,9 @@ for (const [provider, pieces, path] of [
 ] as const) {
   test(`${provider} answers`, async () => {
     await startReader(provider);
-    upstream.script(events([...pieces]));
+    stage.upstream.script(events([...pieces]));
     const question = { question: "zebra?", questionDate: "2024-06-01", model: "other" };
-    const answer = await daemon.ask(question);
+    const answer = await stage.daemon.ask(question);
     assert.deepEqual(
       answer.map(([name]) => name),
       ["retrieve", "answer_delta", "answer_delta", "citation", "done"],
@@ -76,7 +51,7 @@ for (const [provider, pieces, path] of [
       answer: "Sleeps [1].",
       usage: { inputTokens: 7, outputTokens: 3 },
     });
-    const [received] = upstream.received;
+    const [received] = stage.upstream.received;
     assert.equal(received?.path, path);
     assert.equal(received.body.model, "other");
     assert.equal(received.body.stream, true);
@@ -103,8 +78,8 @@ const failures: [name: string, ...Parameters<typeof events>][] = [
 for (const [name, ...stream] of failures) {
   test(`${name} is a bad gateway`, async () => {
     await startReader("openai");
-    upstream.script(events(...stream));
-    const answer = await daemon.ask({ question: "zebra?" });
+    stage.upstream.script(events(...stream));
+    const answer = await stage.daemon.ask({ question: "zebra?" });
     assert.equal(answer.at(-2)?.[0], "error");
     const [, error] = answer.at(-2) ?? [];
     assert.equal(error?.code, "bad_gateway");
@@ -123,8 +98,8 @@ for (const pieces of [
 ]) {
   test(`anthropic: a bad gateway for ${JSON.stringify(pieces)}`, async () => {
     await startReader("anthropic");
-    upstream.script(events(pieces));
-    const answer = await daemon.ask({ question: "zebra?" });
+    stage.upstream.script(events(pieces));
+    const answer = await stage.daemon.ask({ question: "zebra?" });
     assert.equal(answer.at(-2)?.[1].code, "bad_gateway");
     assert.deepEqual(answer.at(-1), ["done", { ok: false }]);
   });
@@ -132,20 +107,20 @@ for (const pieces of [
 
 test("a refusal names its status and no key, and is not tried again", async () => {
   await startReader("openai");
-  upstream.script(status(401, JSON.stringify({ error: { message: `wrong key ${KEY}` } })));
-  const answer = await daemon.ask({ question: "zebra?" });
+  stage.upstream.script(status(401, JSON.stringify({ error: { message: `wrong key ${KEY}` } })));
+  const answer = await stage.daemon.ask({ question: "zebra?" });
   assert.equal(answer.at(-2)?.[1].message, "openai: 401 wrong key [key]");
-  assert.equal(upstream.received.length, 1);
+  assert.equal(stage.upstream.received.length, 1);
 });
 
 test("a failure is tried again at most twice", async () => {
   await startReader("openai");
   const again = status(503, "{}", { "retry-after-ms": "1" });
-  upstream.script(again, status(429, "{}", { "retry-after-ms": "1" }), events(whole));
-  assert.equal((await daemon.ask({ question: "zebra?" })).at(-1)?.[1].ok, true);
-  upstream.script(again);
-  assert.equal((await daemon.ask({ question: "zebra?" })).at(-2)?.[1].code, "bad_gateway");
-  assert.equal(upstream.received.length, 3);
+  stage.upstream.script(again, status(429, "{}", { "retry-after-ms": "1" }), events(whole));
+  assert.equal((await stage.daemon.ask({ question: "zebra?" })).at(-1)?.[1].ok, true);
+  stage.upstream.script(again);
+  assert.equal((await stage.daemon.ask({ question: "zebra?" })).at(-2)?.[1].code, "bad_gateway");
+  assert.equal(stage.upstream.received.length, 3);
 });
 
 for (const [name, respond] of [
@@ -155,35 +130,41 @@ for (const [name, respond] of [
 ] as const) {
   test(`silence ${name} is a timeout, and ends the request`, async () => {
     await startReader("openai");
-    upstream.script(respond);
+    stage.upstream.script(respond);
     const started = performance.now();
-    const answer = await daemon.ask({ question: "zebra?" });
+    const answer = await stage.daemon.ask({ question: "zebra?" });
     assert.ok(performance.now() - started < 1500);
     assert.equal(answer.at(-2)?.[1].code, "timeout");
     assert.deepEqual(answer.at(-1), ["done", { ok: false }]);
     await sleep(50);
-    assert.equal(upstream.cancelled, name === "while it is told to wait" ? 0 : 1);
-    assert.equal(upstream.received.length, 1);
+    assert.equal(stage.upstream.cancelled, name === "while it is told to wait" ? 0 : 1);
+    assert.equal(stage.upstream.received.length, 1);
   });
 }
 
 test("a client that goes away ends the upstream's request", async () => {
   await startReader("openai", { JB_UPSTREAM_TIMEOUT: "30" });
-  upstream.script(events([delta("Sleeps")], { open: true }));
+  stage.upstream.script(events([delta("Sleeps")], { open: true }));
   const gone = new AbortController();
   const init = { signal: gone.signal };
-  const response = await daemon.fetch("POST", "/v1/brains/b/ask", { question: "zebra?" }, init);
+  const response = await stage.daemon.fetch(
+    "POST",
+    "/v1/brains/b/ask",
+    { question: "zebra?" },
+    init,
+  );
   await response.body?.getReader().read();
   gone.abort();
-  for (let waited = 0; upstream.cancelled === 0 && waited < 2000; waited += 20) await sleep(20);
-  assert.equal(upstream.cancelled, 1);
+  for (let waited = 0; stage.upstream.cancelled === 0 && waited < 2000; waited += 20)
+    await sleep(20);
+  assert.equal(stage.upstream.cancelled, 1);
 });
 
 test("a character that a model cuts in two is sent whole", async () => {
   await startReader("openai");
   const halves = [delta("a\ud83d"), delta("\ude00b"), delta("\ud83d"), delta("", "stop"), done];
-  upstream.script(events(halves));
-  const answer = await daemon.ask({ question: "zebra?" });
+  stage.upstream.script(events(halves));
+  const answer = await stage.daemon.ask({ question: "zebra?" });
   const texts = answer.flatMap(([name, data]) => (name === "answer_delta" ? [data.text] : []));
   assert.deepEqual(texts, ["a", "😀b", "\ufffd"]);
   assert.equal(answer.at(-1)?.[1].answer, "a😀b\ufffd");

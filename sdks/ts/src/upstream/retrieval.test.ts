@@ -1,52 +1,29 @@
 /** Embedders and rerankers behind services. */
 
 import assert from "node:assert/strict";
-import { after, afterEach, before, test } from "node:test";
+import { test } from "node:test";
 
-import { document, TestDaemon } from "../testing/daemon.js";
-import {
-  behind,
-  embeddings,
-  json,
-  ScriptedUpstream,
-  silence,
-  status,
-} from "../testing/upstream.js";
+import { document } from "../testing/daemon.js";
+import { Stage } from "../testing/stage.js";
+import { embeddings, json, silence, status } from "../testing/upstream.js";
 
-let upstream: ScriptedUpstream;
-let daemon: TestDaemon;
-
-before(async () => {
-  upstream = await ScriptedUpstream.start(silence);
-});
-
-after(() => upstream.stop());
-
-afterEach(() => daemon.stop());
-
-async function start(env: Record<string, string>): Promise<void> {
-  daemon = await TestDaemon.start(behind(upstream, env));
-  await daemon.send("POST", "/v1/brains", { brainId: "b" });
-}
-
-const ingest = (path: string, text: string) =>
-  daemon.send("POST", "/v1/brains/b/ingest/file", document(path, text));
+const stage = new Stage();
 
 const EMBEDDER = { JB_EMBED_PROVIDER: "openai", JB_EMBED_MODEL: "e", JB_EMBED_QUERY_PREFIX: "q: " };
 const search = (more: object = {}) =>
-  daemon.send("POST", "/v1/brains/b/search", { query: "zebra", mode: "semantic", ...more });
+  stage.daemon.send("POST", "/v1/brains/b/search", { query: "zebra", mode: "semantic", ...more });
 
 test("chunks are embedded by 64 a call, queries with their prefix", async () => {
-  await start(EMBEDDER);
-  upstream.script(embeddings);
+  await stage.start(EMBEDDER);
+  stage.upstream.script(embeddings);
   const documents = Array.from({ length: 70 }, (_, n) => document(`${n}.md`, "zebra"));
-  await daemon.send("POST", "/v1/brains/b/ingest/batch", { documents });
-  const sizes = upstream.received.map(({ body }) => (body.input as string[]).length);
+  await stage.daemon.send("POST", "/v1/brains/b/ingest/batch", { documents });
+  const sizes = stage.upstream.received.map(({ body }) => (body.input as string[]).length);
   assert.deepEqual(sizes, [64, 6]);
-  assert.equal(upstream.received[0]?.body.encoding_format, "float");
+  assert.equal(stage.upstream.received[0]?.body.encoding_format, "float");
   const answer = await search();
   assert.equal((answer.json.chunks as unknown[]).length, 10);
-  assert.deepEqual(upstream.received.at(-1)?.body.input, ["q: zebra"]);
+  assert.deepEqual(stage.upstream.received.at(-1)?.body.input, ["q: zebra"]);
 });
 
 const vectors = (...list: unknown[]) =>
@@ -63,13 +40,13 @@ for (const [name, respond, code] of [
   ["silence", silence, 504],
 ] as const) {
   test(`an embedder that gives ${name}: ${code}, and nothing is stored`, async () => {
-    await start(EMBEDDER);
-    upstream.script(embeddings);
-    await ingest("a.md", "zebra");
-    upstream.script(respond);
-    assert.equal((await ingest("b.md", "zebra")).status, code);
+    await stage.start(EMBEDDER);
+    stage.upstream.script(embeddings);
+    await stage.ingest("a.md", "zebra");
+    stage.upstream.script(respond);
+    assert.equal((await stage.ingest("b.md", "zebra")).status, code);
     assert.equal((await search()).status, code);
-    assert.equal((await daemon.send("GET", "/v1/brains/b")).json.documents, 1);
+    assert.equal((await stage.daemon.send("GET", "/v1/brains/b")).json.documents, 1);
   });
 }
 
@@ -86,17 +63,17 @@ async function rerankedSearch(more: object = {}): Promise<Ranked> {
 }
 
 test("an http reranker orders the first, and the rest follow", async () => {
-  const url = `${upstream.address}/rerank`;
+  const url = `${stage.upstream.address}/rerank`;
   const key = { JB_RERANK_API_KEY: "rk-secret" };
-  await start({ ...RERANK, JB_RERANK_PROVIDER: "http", JB_RERANK_URL: url, ...key });
+  await stage.start({ ...RERANK, JB_RERANK_PROVIDER: "http", JB_RERANK_URL: url, ...key });
   for (const [path, text] of [
     ["a.md", "zebra"],
     ["b.md", "zebra crossing"],
     ["c.md", "zebra crossing ahead"],
   ] as const) {
-    await ingest(path, text);
+    await stage.ingest(path, text);
   }
-  upstream.script(
+  stage.upstream.script(
     json(() => ({
       results: [
         { index: 1, relevance_score: 9 },
@@ -105,9 +82,9 @@ test("an http reranker orders the first, and the rest follow", async () => {
     })),
   );
   const { chunks, trace } = await rerankedSearch({ rerankTopN: 2 });
-  assert.equal(upstream.received[0]?.path, "/rerank");
-  assert.equal(upstream.received[0].headers.authorization, "Bearer rk-secret");
-  assert.deepEqual(upstream.received[0].body, {
+  assert.equal(stage.upstream.received[0]?.path, "/rerank");
+  assert.equal(stage.upstream.received[0].headers.authorization, "Bearer rk-secret");
+  assert.deepEqual(stage.upstream.received[0].body, {
     model: "r",
     query: "zebra",
     documents: ["zebra", "zebra crossing"],
@@ -131,40 +108,61 @@ const completion = (content: string) =>
   json(() => ({ choices: [{ index: 0, message: { role: "assistant", content } }] }));
 
 test("a language model reranks", async () => {
-  await start({
+  await stage.start({
     ...RERANK,
     JB_RERANK_PROVIDER: "llm",
     JB_LLM_PROVIDER: "openai",
     JB_LLM_MODEL: "m",
   });
-  await ingest("a.md", "zebra");
-  upstream.script(completion('Sure: {"scores": [7.5]}'));
+  await stage.ingest("a.md", "zebra");
+  stage.upstream.script(completion('Sure: {"scores": [7.5]}'));
   const { chunks, trace } = await rerankedSearch();
   assert.equal(chunks[0]?.score, 7.5);
   assert.equal(trace.rerankProvider, "llm");
-  assert.equal(upstream.received[0]?.body.model, "r");
-  assert.ok(!("stream" in upstream.received[0].body));
-  upstream.script(completion('{"scores": [1, 2]}'));
+  assert.equal(stage.upstream.received[0]?.body.model, "r");
+  assert.ok(!("stream" in stage.upstream.received[0].body));
+  stage.upstream.script(completion('{"scores": [1, 2]}'));
   assert.equal((await search({ mode: "hybrid-rerank" })).status, 502);
+});
+
+test("a score that is very large is a score", async () => {
+  const url = `${stage.upstream.address}/rerank`;
+  await stage.start({ ...RERANK, JB_RERANK_PROVIDER: "http", JB_RERANK_URL: url });
+  await stage.ingest("a.md", "zebra");
+  await stage.ingest("b.md", "zebra");
+  const results = [
+    { index: 0, relevance_score: -1e300 },
+    { index: 1, relevance_score: 1e300 },
+  ];
+  stage.upstream.script(json(() => ({ results })));
+  const { chunks } = await rerankedSearch();
+  assert.deepEqual(
+    chunks.map(({ path, score }) => [path, score]),
+    [
+      ["b.md", 1e300],
+      ["a.md", -1e300],
+    ],
+  );
 });
 
 for (const [name, respond, code] of [
   ["no scores", json(() => ({ results: [] })), 502],
   ["a score for no document", json(() => ({ results: [{ index: 1, relevance_score: 1 }] })), 502],
   ["no number", json(() => ({ results: [{ index: 0, relevance_score: "1" }] })), 502],
+  ["an infinite number", status(200, '{"results":[{"index":0,"relevance_score":1e999}]}'), 502],
   ["a refusal", status(400), 502],
   ["failures only", status(500, "{}", { "Retry-After": "0" }), 502],
   ["no JSON", status(200, "<p>"), 502],
   ["silence", silence, 504],
 ] as const) {
   test(`an http reranker that gives ${name}: ${code}`, async () => {
-    const url = `${upstream.address}/rerank`;
-    await start({ ...RERANK, JB_RERANK_PROVIDER: "http", JB_RERANK_URL: url });
-    await ingest("a.md", "zebra");
-    upstream.script(respond);
+    const url = `${stage.upstream.address}/rerank`;
+    await stage.start({ ...RERANK, JB_RERANK_PROVIDER: "http", JB_RERANK_URL: url });
+    await stage.ingest("a.md", "zebra");
+    stage.upstream.script(respond);
     assert.equal((await search({ mode: "hybrid-rerank" })).status, code);
-    assert.equal(upstream.received[0]?.headers.authorization, undefined);
+    assert.equal(stage.upstream.received[0]?.headers.authorization, undefined);
     assert.equal((await search({ mode: "hybrid" })).status, 200);
-    assert.equal(upstream.received.length, name === "failures only" ? 3 : 1);
+    assert.equal(stage.upstream.received.length, name === "failures only" ? 3 : 1);
   });
 }

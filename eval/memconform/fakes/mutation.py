@@ -1,0 +1,165 @@
+"""One thing that a proxy breaks in what passes through it: which exchange, and what becomes of it."""
+
+import json
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+JsonValue = Any
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class When(_Strict):
+    """Which exchanges are meant: all that are given must fit."""
+
+    method: str = ""
+    """A regular expression that the whole method fits."""
+    target: str = ""
+    """A regular expression that is found in the target."""
+    body: str = ""
+    """Stands in the request's body."""
+    header: str = ""
+    """A regular expression that is found in the head, `name: value` a line, names in lower case."""
+    status: list[int] = Field(default_factory=list)
+    """Of the daemon's answer."""
+    skip: int = 0
+    """So many that fit are let pass first."""
+    times: int | None = None
+    """How many are broken then; None: all."""
+
+
+class Edit(_Strict):
+    """A change at a JSON pointer; `*` is every item of an array."""
+
+    at: str
+    set: JsonValue = None
+    op: Literal["set", "remove", "reverse", "drop_first", "drop_last", "double_first", "add"] = "set"
+    """`add` adds `set` to a number or a text."""
+
+
+class EventEdit(_Strict):
+    """A change of a stream's events of one name."""
+
+    event: str
+    op: Literal["drop", "double", "rename", "data", "edit", "insert_before", "insert_after", "id"]
+    value: JsonValue = None
+    """The new name, data or id; of an insertion `[name, data]`."""
+    edits: list[Edit] = Field(default_factory=list)
+    nth: int | None = None
+    """Only this one, from 0; None: all."""
+
+
+class Answer(_Strict):
+    """What is answered without asking the daemon."""
+
+    status: int
+    headers: dict[str, str] = Field(default_factory=dict)
+    json_: JsonValue = Field(default=None, alias="json")
+    text: str = ""
+
+    def body(self) -> bytes:
+        return self.text.encode() if self.json_ is None else json.dumps(self.json_).encode()
+
+
+class Mutation(_Strict):
+    """Nothing given: the proxy is a plain one."""
+
+    when: When = When()
+    # What the daemon is sent.
+    swallow: Answer | None = None
+    target: tuple[str, str] | None = None
+    """A pattern in the target, and what replaces it."""
+    method: str | None = None
+    send_headers: dict[str, str | None] = Field(default_factory=dict)
+    send_edits: list[Edit] = Field(default_factory=list)
+    send_replace: tuple[str, str] | None = None
+    send_twice: bool = False
+    # What the client gets.
+    status: int | None = None
+    headers: dict[str, str | None] = Field(default_factory=dict)
+    edits: list[Edit] = Field(default_factory=list)
+    replace: tuple[str, str] | None = None
+    """A regular expression in the body, and what replaces it."""
+    body: str | None = None
+    events: list[EventEdit] = Field(default_factory=list)
+    buffer_events: bool = False
+    """Hold a stream back until it ends."""
+    keep_open: bool = False
+    """Never end a stream."""
+    delay_ms: float = 0
+    close: Literal["before", "after", "half"] | None = None
+    """The connection breaks before the answer, behind it, or in the middle of it."""
+    hang: bool = False
+    # What the process does.
+    ignore_term: bool = False
+    everywhere: bool = False
+    """Listen on all interfaces."""
+    child_env: dict[str, str] = Field(default_factory=dict)
+    """Variables of the daemon itself; an empty text takes one away."""
+    child_arguments: tuple[str, str] | None = None
+    """A pattern in the daemon's arguments, and what replaces it."""
+    dies_of: str = ""
+    """A target that kills the daemon behind the proxy, and the proxy."""
+    tell: str = ""
+    """Written to standard error at each exchange that fits."""
+    before_start: Annotated[str, Field(description="A glob")] = ""
+    """Files of the state folder that are removed before the daemon starts."""
+    before_listening: str = ""
+    """Stands where the announcement should."""
+
+
+def edited(value: JsonValue, edits: list[Edit]) -> JsonValue:
+    """A JSON value with all edits made, on a copy of its own."""
+    copy = json.loads(json.dumps(value))
+    for edit in edits:
+        copy = _edit(copy, edit.at.split("/")[1:] if edit.at else [], edit)
+    return copy
+
+
+def _edit(value: JsonValue, parts: list[str], edit: Edit) -> JsonValue:
+    if not parts:
+        return _changed(value, edit)
+    part, rest = parts[0], parts[1:]
+    if part == "*" and isinstance(value, list):
+        return [_edit(item, rest, edit) for item in value]
+    if isinstance(value, list) and part.isdigit() and int(part) < len(value):
+        value[int(part)] = _edit(value[int(part)], rest, edit)
+    elif isinstance(value, dict):
+        if not rest and edit.op == "remove":
+            value.pop(part, None)
+        elif part in value or not rest:
+            value[part] = _edit(value.get(part), rest, edit)
+    return value
+
+
+def _changed(value: JsonValue, edit: Edit) -> JsonValue:
+    if edit.op == "set":
+        return edit.set
+    if edit.op == "add":
+        return edit.set if value is None else value + edit.set
+    items = list(value) if isinstance(value, list) else []
+    match edit.op:
+        case "reverse":
+            return items[::-1]
+        case "drop_first":
+            return items[1:]
+        case "drop_last":
+            return items[:-1]
+        case "double_first":
+            return items[:1] + items
+        case _:
+            return None
+
+
+def fits(when: When, method: str, target: str, head: str, body: bytes) -> bool:
+    """Whether a request is meant, as far as a request can tell."""
+    return (
+        (not when.method or re.fullmatch(when.method, method) is not None)
+        and re.search(when.target, target) is not None
+        and when.body.encode() in body
+        and (not when.header or re.search(when.header, head) is not None)
+    )

@@ -1,0 +1,339 @@
+"""A daemon that is a good one behind a proxy which breaks one thing.
+
+    python -m memconform.fakes.proxy --addr HOST:PORT --mutation FILE --root DIR -- COMMAND…
+
+COMMAND serves with port 0 and says `listening on`. FILE holds a mutation as JSON and is read again
+for each request, so that one daemon serves for many; an empty one breaks nothing. What is no HTTP
+passes byte by byte.
+"""
+
+import argparse
+import asyncio
+import os
+import re
+import signal
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import h11
+
+from memconform.fakes.mutation import Mutation, fits
+from memconform.fakes.rewriting import EventRewriter, rewritten_answer, rewritten_request
+
+_READ = 65_536
+
+
+@dataclass(slots=True)
+class _Counting:
+    """How often the present mutation has struck; another file content begins anew."""
+
+    path: Path
+    text: str = ""
+    mutation: Mutation = field(default_factory=Mutation)
+    seen: int = 0
+
+    def now(self) -> Mutation:
+        text = self.path.read_text(encoding="utf-8") if self.path.is_file() else ""
+        if text != self.text:
+            self.text, self.seen = text, 0
+            self.mutation = Mutation.model_validate_json(text) if text else Mutation()
+        return self.mutation
+
+    def strikes(self) -> bool:
+        """Count one exchange that fits; whether it is to be broken."""
+        when = self.mutation.when
+        self.seen += 1
+        return self.seen > when.skip and (
+            when.times is None or self.seen <= when.skip + when.times
+        )
+
+
+class _Connection:
+    """One client, and a connection of its own to the daemon."""
+
+    def __init__(
+        self,
+        client: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+        daemon: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+        counting: _Counting,
+        die: asyncio.Event,
+    ) -> None:
+        self._from_client, self._to_client = client
+        self._from_daemon, self._to_daemon = daemon
+        self._counting = counting
+        self._die = die
+        self._raw = bytearray()
+
+    async def serve(self) -> None:
+        while True:
+            parser = h11.Connection(h11.SERVER, max_incomplete_event_size=1 << 26)
+            if self._raw:
+                parser.receive_data(bytes(self._raw))
+            try:
+                request, body, rest = await self._read_request(parser)
+            except h11.RemoteProtocolError:
+                await self._pipe()
+                return
+            if request is None:
+                return
+            self._raw = bytearray(rest)
+            if not await self._exchange(request, body):
+                return
+
+    async def _read_request(
+        self, parser: h11.Connection
+    ) -> tuple[h11.Request | None, bytes, bytes]:
+        request: h11.Request | None = None
+        body = bytearray()
+        while True:
+            event = parser.next_event()
+            if event is h11.NEED_DATA:
+                if parser.they_are_waiting_for_100_continue:
+                    self._to_client.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+                    parser.send(h11.InformationalResponse(status_code=100, headers=[]))
+                data = await self._from_client.read(_READ)
+                self._raw += data
+                parser.receive_data(data)
+                if not data and request is None:
+                    return None, b"", b""
+            elif isinstance(event, h11.Request):
+                request = event
+            elif isinstance(event, h11.Data):
+                body += event.data
+            elif isinstance(event, h11.EndOfMessage):
+                return request, bytes(body), parser.trailing_data[0]
+            elif isinstance(event, h11.ConnectionClosed):
+                return None, b"", b""
+
+    async def _pipe(self) -> None:
+        """Both ways, byte by byte, beginning with what was read of the client."""
+        self._to_daemon.write(bytes(self._raw))
+
+        async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            while data := await reader.read(_READ):
+                writer.write(data)
+                await writer.drain()
+            with suppress(OSError):
+                writer.write_eof()
+
+        await asyncio.gather(
+            pump(self._from_client, self._to_daemon), pump(self._from_daemon, self._to_client)
+        )
+
+    async def _exchange(self, request: h11.Request, body: bytes) -> bool:
+        """One request and its answer; whether the connection goes on."""
+        method, target = request.method.decode(), request.target.decode("latin-1")
+        head = "\n".join(f"{n.decode()}: {v.decode('latin-1')}" for n, v in request.headers)
+        mutation = self._counting.now()
+        if mutation.dies_of and re.search(mutation.dies_of, target):
+            self._die.set()
+            return False
+        struck = fits(mutation.when, method, target, head, body)
+        if struck and not mutation.when.status:
+            struck = self._counting.strikes()
+        broken = mutation if struck else Mutation()
+        if broken.tell:
+            sys.stderr.write(f"{broken.tell}\n")
+            sys.stderr.flush()
+        if broken.hang:
+            await asyncio.sleep(3600)
+        if broken.close == "before":
+            return False
+        await asyncio.sleep(broken.delay_ms / 1e3)
+        if broken.swallow is not None:
+            answer = broken.swallow
+            self._to_client.write(
+                encoded_head(answer.status, list(answer.headers.items()), answer.body())
+            )
+            return True
+        sent = rewritten_request(broken, request, body)
+        for _ in range(2 if broken.send_twice else 1):
+            self._to_daemon.write(sent)
+            parser = h11.Connection(h11.CLIENT, max_incomplete_event_size=1 << 26)
+            parser.send(h11.Request(method=request.method, target="/", headers=[("Host", "x")]))
+            parser.send(h11.EndOfMessage())
+            last = await self._answer(parser, broken, method, silent=broken.send_twice)
+            broken = broken.model_copy(update={"send_twice": False})
+        return last
+
+    async def _answer(
+        self, parser: h11.Connection, mutation: Mutation, method: str, *, silent: bool
+    ) -> bool:
+        response = await self._next(parser)
+        while isinstance(response, h11.InformationalResponse):
+            response = await self._next(parser)
+        if not isinstance(response, h11.Response):
+            return False
+        status = response.status_code
+        if mutation.when.status:
+            hit = status in mutation.when.status and self._counting.strikes()
+            mutation = mutation if hit else Mutation()
+        headers = [(n.decode(), v.decode("latin-1")) for n, v in response.headers.raw_items()]
+        media = next((v for n, v in headers if n.lower() == "content-type"), "")
+        closing = any(n.lower() == "connection" and v.lower() == "close" for n, v in headers)
+        if media.startswith("text/event-stream") and not silent:
+            await self._stream(parser, mutation, status, headers)
+            return False
+        body = bytearray()
+        while isinstance(event := await self._next(parser), h11.Data):
+            body += event.data
+        if event is None:
+            return False
+        if not silent:
+            no_body = method == "HEAD" and mutation.body is None
+            self._write(mutation, status, headers, bytes(body), no_body=no_body)
+            await self._to_client.drain()
+        return not closing and mutation.close is None
+
+    def _write(
+        self,
+        mutation: Mutation,
+        status: int,
+        headers: list[tuple[str, str]],
+        body: bytes,
+        *,
+        no_body: bool,
+    ) -> None:
+        status, headers, body = rewritten_answer(mutation, status, headers, body)
+        data = encoded_head(status, headers, body, no_body=no_body)
+        self._to_client.write(data[: len(data) // 2] if mutation.close == "half" else data)
+
+    async def _stream(
+        self,
+        parser: h11.Connection,
+        mutation: Mutation,
+        status: int,
+        headers: list[tuple[str, str]],
+    ) -> None:
+        status, headers, _ = rewritten_answer(mutation, status, headers, b"")
+        kept = [(n, v) for n, v in headers if n.lower() not in _FRAMING]
+        lines = [f"HTTP/1.1 {status} X", *(f"{n}: {v}" for n, v in kept)]
+        lines += ["Transfer-Encoding: chunked", "Connection: close", "", ""]
+        self._to_client.write("\r\n".join(lines).encode("latin-1"))
+        rewriter, held = EventRewriter(mutation), bytearray()
+        watching = asyncio.create_task(self._watch())
+        try:
+            while isinstance(event := await self._next(parser), h11.Data):
+                out = rewriter.feed(bytes(event.data))
+                if mutation.buffer_events:
+                    held += out
+                elif out:
+                    self._chunk(out)
+                    await self._to_client.drain()
+            self._chunk(bytes(held) + rewriter.finish())
+            if mutation.keep_open:
+                await asyncio.sleep(3600)
+            if isinstance(event, h11.EndOfMessage) and mutation.close != "half":
+                self._to_client.write(b"0\r\n\r\n")
+        finally:
+            watching.cancel()
+
+    def _chunk(self, data: bytes) -> None:
+        if data:
+            self._to_client.write(b"%x\r\n%s\r\n" % (len(data), data))
+
+    async def _watch(self) -> None:
+        """A client that leaves a stream leaves the daemon's too."""
+        with suppress(ConnectionError):
+            await self._from_client.read(1)
+        self._to_daemon.transport.abort()
+
+    async def _next(self, parser: h11.Connection) -> h11.Event | None:
+        while (event := parser.next_event()) is h11.NEED_DATA:
+            parser.receive_data(await self._from_daemon.read(_READ))
+        return event if isinstance(event, h11.Event) else None
+
+
+_FRAMING = ("content-length", "transfer-encoding", "connection")
+
+
+def encoded_head(
+    status: int, headers: list[tuple[str, str]], body: bytes, *, no_body: bool = False
+) -> bytes:
+    """An answer as bytes, framed by its length."""
+    kept = [(n, v) for n, v in headers if n.lower() not in _FRAMING or no_body]
+    if status != 204 and not no_body:
+        kept.append(("Content-Length", str(len(body))))
+    lines = [f"HTTP/1.1 {status} X", *(f"{n}: {v}" for n, v in kept), "", ""]
+    return "\r\n".join(lines).encode("latin-1", "replace") + (b"" if no_body else body)
+
+
+async def _start_child(command: list[str], mutation: Mutation) -> asyncio.subprocess.Process:
+    env = {name: v for name, v in os.environ.items() if mutation.child_env.get(name) != ""}
+    env |= {name: value for name, value in mutation.child_env.items() if value}
+    if mutation.child_arguments is not None:
+        pattern, replacement = mutation.child_arguments
+        command = [re.sub(pattern, replacement, argument) for argument in command]
+    return await asyncio.create_subprocess_exec(
+        *command, env=env, stdout=asyncio.subprocess.PIPE, stderr=None
+    )
+
+
+async def _address(child: asyncio.subprocess.Process) -> tuple[str, int] | None:
+    """Where the daemon listens; None where it ends before it does."""
+    if child.stdout is None:
+        return None
+    while line := await child.stdout.readline():
+        match = re.match(rb"listening on http://(.*):(\d+)", line)
+        if match:
+            return match[1].decode().strip("[]"), int(match[2])
+        sys.stdout.write(line.decode("utf-8", "replace"))
+        sys.stdout.flush()
+    return None
+
+
+async def _main() -> int:
+    parser = argparse.ArgumentParser(prog="proxy")
+    parser.add_argument("--addr", required=True)
+    parser.add_argument("--mutation", type=Path, required=True)
+    parser.add_argument("--root", type=Path, required=True)
+    parser.add_argument("command", nargs=argparse.REMAINDER)
+    options = parser.parse_args()
+    counting = _Counting(options.mutation)
+    mutation = counting.now()
+    if mutation.before_start:
+        for path in options.root.glob(mutation.before_start):
+            path.unlink()
+    child = await _start_child(options.command[1:], mutation)
+    found = await _address(child)
+    if found is None:
+        return await child.wait()
+    die, stop = asyncio.Event(), asyncio.Event()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError, asyncio.IncompleteReadError, h11.RemoteProtocolError):
+            daemon = await asyncio.open_connection(*found)
+            try:
+                await _Connection((reader, writer), daemon, counting, die).serve()
+            finally:
+                daemon[1].transport.abort()
+        with suppress(ConnectionError):
+            writer.close()
+
+    host, _, port = options.addr.rpartition(":")
+    host = "0.0.0.0" if mutation.everywhere else host  # noqa: S104 - a fault that is to be found
+    server = await asyncio.start_server(connected, host, int(port), backlog=512)
+    if not mutation.ignore_term:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    else:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    bound = server.sockets[0].getsockname()[1]
+    sys.stdout.write(f"{mutation.before_listening or f'listening on http://127.0.0.1:{bound}'}\n")
+    sys.stdout.flush()
+    ends = [asyncio.create_task(event.wait()) for event in (die, stop)]
+    gone = asyncio.create_task(child.wait())
+    await asyncio.wait([*ends, gone], return_when=asyncio.FIRST_COMPLETED)
+    if die.is_set():
+        child.kill()
+        os.kill(os.getpid(), signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        child.terminate()
+    return await child.wait()
+
+
+if __name__ == "__main__":
+    code = asyncio.run(_main())
+    # Handlers of clients that are still there would keep the interpreter from its end.
+    os._exit(code if code >= 0 else 1)

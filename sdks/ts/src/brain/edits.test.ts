@@ -1,0 +1,157 @@
+/** Changes to the files of a brain: all of them, or none. */
+
+import assert from "node:assert/strict";
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, test } from "node:test";
+
+import { FeatureHash } from "../embedding/featureHash.js";
+import { SearchIndex } from "../index/searchIndex.js";
+import { ingest, NEVER, note, openStore, pathsOf } from "../testing/brains.js";
+import { temporaryFolder } from "../testing/daemon.js";
+import type { Brain } from "./brain.js";
+import { type Op, operations } from "./edits.js";
+import type { BrainStore } from "./store.js";
+
+let root: string;
+let store: BrainStore;
+let brain: Brain;
+
+beforeEach(async () => {
+  root = temporaryFolder();
+  store = openStore(root);
+  brain = await store.create("b", undefined);
+});
+
+afterEach(async () => {
+  await store.close();
+  rmSync(root, { recursive: true });
+});
+
+const write = (path: string, text = "giraffe"): Op => ({
+  type: "write",
+  path,
+  content: Buffer.from(text),
+});
+const remove = (path: string): Op => ({ type: "delete", path });
+const rename = (path: string, to: string): Op => ({ type: "rename", path, to });
+const apply = (...ops: Op[]) => brain.edit(operations(ops), NEVER);
+
+/** Everything on disk, folders and what files hold. */
+function state(): string[] {
+  return ["brains/b", "meta/b"].flatMap((tree) =>
+    readdirSync(join(root, tree), { recursive: true, encoding: "utf8" })
+      .sort()
+      .map((path) => {
+        const file = join(root, tree, path);
+        return `${tree}/${path}: ${statSync(file).isFile() ? readFileSync(file, "utf8") : "folder"}`;
+      }),
+  );
+}
+
+const ZEBRAS = ["a", "f/g/b.md", "f/c.md"].map((path) => note(path, "zebra", { title: path }));
+
+for (const ops of [
+  [write("a"), write("new/x/y.md")],
+  [remove("f/g/b.md"), remove("f/c.md")],
+  [rename("a", "a/b/c")],
+  [rename("f/g/b.md", "x"), rename("f/c.md", "f")],
+  [remove("a"), write("a.json/b"), write("a.json/c")],
+  [rename("a", "f/c.md"), rename("f/c.md", "a"), write("f/c.md")],
+]) {
+  test(`what fails midway changes nothing: ${JSON.stringify(ops)}`, async (t) => {
+    await ingest(brain, ZEBRAS);
+    const before = state();
+    const failing = t.mock.method(SearchIndex.prototype, "apply", () => {
+      throw new Error("ENOSPC: no space left on device");
+    });
+    await assert.rejects(apply(...ops), /ENOSPC/);
+    assert.deepEqual(state(), before);
+    assert.deepEqual(readdirSync(join(root, "staging")), []);
+    failing.mock.restore();
+    await apply(...ops);
+    assert.notDeepEqual(state(), before);
+    assert.deepEqual(readdirSync(join(root, "staging")), []);
+  });
+}
+
+const conflicts: [name: string, ops: Op[]][] = [
+  ["a document is no folder", [write("a/x")]],
+  ["nor far above", [write("a/x/y/z")]],
+  ["a folder is no document", [write("f")]],
+  ["by rename", [rename("a", "f/g")]],
+  ["by append", [{ type: "append", path: "f", content: Buffer.alloc(0) }]],
+  ["among the ops", [write("n/x"), write("n")]],
+  ["a sidecar is no folder", [write("a.json/x")]],
+  ["a folder is no sidecar", [write("s.json/x"), write("s")]],
+  ["whether or not a sidecar is there", [write("s"), write("s.json/x")]],
+];
+
+for (const [name, ops] of conflicts) {
+  test(`conflict: ${name}`, async () => {
+    await ingest(brain, ZEBRAS);
+    const before = state();
+    await assert.rejects(apply(write("new.md"), ...ops), { code: "conflict" });
+    assert.deepEqual(state(), before);
+  });
+}
+
+test("what made room is no conflict", async () => {
+  await ingest(brain, ZEBRAS);
+  await apply(remove("a"), write("a.json/x"), rename("f/g/b.md", "b.md"), rename("f/c.md", "f"));
+  assert.deepEqual(await pathsOf(brain, "zebra giraffe"), ["a.json/x", "b.md", "f"]);
+});
+
+test("sidecars and empty folders that are nobody's are no conflict", async () => {
+  await ingest(brain, [note("old.json/x", "zebra", { title: "T" })]);
+  rmSync(join(root, "brains/b/old.json"), { recursive: true });
+  mkdirSync(join(root, "brains/b/empty/folder"), { recursive: true });
+  await ingest(brain, [note("old", "zebra")]);
+  await apply(write("empty"));
+  assert.deepEqual(await pathsOf(brain, "giraffe"), ["empty"]);
+});
+
+test("a document made anew has no sidecar of one before it", async () => {
+  await ingest(brain, [note("a.md", "zebra", { tags: ["t"] })]);
+  rmSync(join(root, "brains/b/a.md"));
+  await apply(write("a.md"));
+  assert.deepEqual(await pathsOf(brain, "giraffe", { filters: { tags: ["t"] } }), []);
+});
+
+test("what is no document of ours is not removed to make room", async () => {
+  mkdirSync(join(root, "brains/b/f"));
+  symlinkSync(root, join(root, "brains/b/f/link"));
+  await assert.rejects(apply(write("f")), { code: "conflict" });
+  symlinkSync(root, join(root, "brains/b/link"));
+  await assert.rejects(apply(write("link/x")), { code: "conflict" });
+});
+
+test("sidecars are not put behind a link", async () => {
+  const outside = join(root, "outside");
+  mkdirSync(outside);
+  mkdirSync(join(root, "meta/b"), { recursive: true });
+  symlinkSync(outside, join(root, "meta/b/f"));
+  await ingest(brain, [note("f/a.md", "zebra", { title: "T" })]);
+  assert.deepEqual(readdirSync(outside), []);
+});
+
+test("what others commit while the embedder works is not undone, nor embedded again", async () => {
+  await store.close();
+  const real = new FeatureHash();
+  const asked: string[] = [];
+  store = openStore(root, {
+    name: "slow",
+    embed: async (texts) => {
+      asked.push(...texts);
+      if (texts[0] === "!") await apply(write("a"), write("other"));
+      return real.embed(texts);
+    },
+  });
+  brain = await store.get("b");
+  await apply({ type: "append", path: "a", content: Buffer.from("!") }, write("b", "zebra"));
+  assert.deepEqual(asked.slice(0, 2), ["!", "zebra"]);
+  assert.deepEqual(asked.slice(2), ["giraffe", "giraffe", "giraffe!"]);
+  assert.equal(readFileSync(join(root, "brains/b/a"), "utf8"), "giraffe!");
+  const found = await pathsOf(brain, "giraffe zebra", { mode: "semantic" });
+  assert.deepEqual(found.sort(), ["a", "b", "other"]);
+});

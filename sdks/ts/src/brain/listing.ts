@@ -1,0 +1,79 @@
+/** What there is: documents, and the folders above them. */
+
+import type { Stats } from "node:fs";
+
+import { compareUtf8 } from "../text/order.js";
+import { fits } from "./glob.js";
+import { baseName, isHidden, pathFault } from "./paths.js";
+import { statusOf, type Tree } from "./tree.js";
+
+export interface Item {
+  path: string;
+  size: number;
+  mtime: string;
+  is_dir: boolean;
+}
+
+export interface Query {
+  /** Empty, it is the brain itself. */
+  dir: string;
+  recursive: boolean;
+  hidden: boolean;
+  glob: string | undefined;
+}
+
+/** A document, or a folder with a document below it. */
+export function itemAt(tree: Tree, path: string): Item | undefined {
+  return itemOf(tree, path, tree.status(path));
+}
+
+/**
+ * What lies directly in a folder or, if it is to be recursive, every document below it. In one turn of
+ * the event loop, so that no commit comes between: some 50 ms for 10,000 documents.
+ */
+export function list(tree: Tree, { dir, recursive, hidden, glob }: Query): Item[] {
+  const isWanted = glob === undefined ? () => true : fits(glob);
+  return (
+    (recursive ? documentsBelow(tree, dir) : childrenOf(tree, dir))
+      .filter((path) => (hidden || !isHidden(path)) && isWanted(baseName(path)))
+      // The way to them was just walked: no link is on it.
+      .flatMap((path) => itemOf(tree, path, statusOf(tree.at(path))) ?? [])
+      .sort((a, b) => compareUtf8(a.path, b.path))
+  );
+}
+
+function itemOf(tree: Tree, path: string, status: Stats | undefined): Item | undefined {
+  if (status?.isFile()) return item(path, status);
+  return status?.isDirectory() && holdsDocuments(tree, path) ? item(path, status) : undefined;
+}
+
+function documentsBelow(tree: Tree, dir: string): string[] {
+  return [...tree.below(dir)].flatMap(([path, entry]) =>
+    entry.isFile() && pathFault(path) === undefined ? [path] : [],
+  );
+}
+
+function childrenOf(tree: Tree, dir: string): string[] {
+  const prefix = dir === "" ? "" : `${dir}/`;
+  return tree
+    .entries(dir)
+    .map((entry) => prefix + entry.name)
+    .filter((path) => pathFault(path) === undefined);
+}
+
+function holdsDocuments(tree: Tree, folder: string): boolean {
+  for (const [path, entry] of tree.below(folder)) {
+    if (entry.isFile() && pathFault(path) === undefined) return true;
+  }
+  return false;
+}
+
+function item(path: string, status: Stats): Item {
+  const folder = status.isDirectory();
+  return {
+    path,
+    size: folder ? 0 : status.size,
+    mtime: status.mtime.toISOString(),
+    is_dir: folder,
+  };
+}

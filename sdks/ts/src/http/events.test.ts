@@ -1,0 +1,180 @@
+import assert from "node:assert/strict";
+import { after, afterEach, before, beforeEach, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { Changes } from "../brain/changes.js";
+import { document, FAKES, TestDaemon } from "../testing/daemon.js";
+import { ChangeStream } from "./changeStream.js";
+
+let http: TestDaemon;
+
+before(async () => {
+  http = await TestDaemon.start(FAKES);
+});
+
+after(() => http.stop());
+
+const BRAIN = "/v1/brains/b";
+const DOCUMENTS = `${BRAIN}/documents`;
+const deleteBrain = () =>
+  http.send("DELETE", BRAIN, undefined, { headers: { "X-Confirm-Delete": "yes" } });
+
+beforeEach(() => http.send("POST", "/v1/brains", { brainId: "b" }));
+
+afterEach(deleteBrain);
+
+interface Event {
+  name: string;
+  id: number;
+  data: string;
+}
+
+/** Listens until the brain is gone. */
+async function listening(brain = "b"): Promise<{ all: Promise<Event[]> }> {
+  const response = await http.fetch("GET", `/v1/brains/${brain}/events`);
+  assert.equal(response.status, 200);
+  assert.equal(response.headers.get("Content-Type"), "text/event-stream");
+  assert.equal(response.headers.get("Cache-Control"), "no-store");
+  return { all: response.text().then(eventsOf) };
+}
+
+function eventsOf(stream: string): Event[] {
+  return stream
+    .split("\n\n")
+    .slice(0, -1)
+    .map((block) => {
+      const [, name = "", id, data = ""] =
+        /^event: (\w+)(?:\nid: (\d+))?\ndata: (.*)$/.exec(block) ?? [];
+      return { name, id: Number(id), data };
+    });
+}
+
+function changesIn(events: Event[]): Record<string, unknown>[] {
+  return events
+    .filter(({ name }) => name === "change")
+    .map(({ data }) => {
+      const { when, ...change } = JSON.parse(data) as Record<string, unknown>;
+      assert.match(String(when), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z$/);
+      return change;
+    });
+}
+
+const put = (path: string) => http.send("PUT", `${DOCUMENTS}?path=${path}`, "zebra");
+
+test("each mutation is told, in order, to all who listen", async () => {
+  await put("before.md");
+  const [one, two] = [await listening(), await listening()];
+  await put("a.md");
+  await put("a.md");
+  await http.send("POST", `${DOCUMENTS}/append?path=_h.md`, "x");
+  await http.send("POST", `${DOCUMENTS}/rename`, { from: "a.md", to: "_h.md" });
+  await http.send("POST", `${BRAIN}/ingest/file`, document("b.md"));
+  const documents = ["c.md", "b.md", "c.md"].map((path) => document(path));
+  await http.send("POST", `${BRAIN}/ingest/batch`, { documents });
+  await http.send("DELETE", `${DOCUMENTS}?path=b.md`);
+  const ops = [
+    { type: "write", path: "d.md", content_base64: "" },
+    { type: "append", path: "d.md", content_base64: "IQ==" },
+    { type: "rename", path: "d.md", to: "d.md" },
+    { type: "rename", path: "d.md", to: "e.md" },
+    { type: "delete", path: "e.md" },
+  ];
+  await http.send("POST", `${DOCUMENTS}/batch-ops`, { ops, reason: "why", author: "me" });
+  await deleteBrain();
+  const events = await one.all;
+  assert.deepEqual(events[0], { name: "ready", id: NaN, data: "ok" });
+  assert.deepEqual(changesIn(events), [
+    { kind: "created", path: "a.md" },
+    { kind: "updated", path: "a.md" },
+    { kind: "created", path: "_h.md" },
+    { kind: "renamed", path: "_h.md", old_path: "a.md" },
+    { kind: "created", path: "b.md" },
+    { kind: "created", path: "c.md" },
+    { kind: "updated", path: "b.md" },
+    { kind: "deleted", path: "b.md" },
+    { kind: "created", path: "d.md", reason: "why" },
+    { kind: "updated", path: "d.md", reason: "why" },
+    { kind: "renamed", path: "e.md", old_path: "d.md", reason: "why" },
+    { kind: "deleted", path: "e.md", reason: "why" },
+  ]);
+  const ids = events.slice(1).map(({ id }) => id);
+  assert.deepEqual(
+    ids,
+    [...new Set(ids)].sort((a, b) => a - b),
+  );
+  assert.deepEqual(await two.all, events);
+});
+
+test("what was refused, changed nothing or is another brain's is not told", async () => {
+  await put("a.md");
+  await http.send("POST", "/v1/brains", { brainId: "other" });
+  const { all } = await listening();
+  await put("a.md/b");
+  await put("..");
+  await http.send("DELETE", `${DOCUMENTS}?path=missing`);
+  await http.send("POST", `${DOCUMENTS}/rename`, { from: "a.md", to: "a.md" });
+  const ops = [
+    { type: "delete", path: "a.md" },
+    { type: "delete", path: "a.md" },
+  ];
+  await http.send("POST", `${DOCUMENTS}/batch-ops`, { ops });
+  await http.send("PUT", "/v1/brains/other/documents?path=a", "x");
+  await http.send("DELETE", "/v1/brains/other", undefined, {
+    headers: { "X-Confirm-Delete": "yes" },
+  });
+  await deleteBrain();
+  assert.deepEqual(changesIn(await all), []);
+});
+
+test("a brain that is not there has no events, and HEAD is refused", async () => {
+  assert.equal((await http.send("GET", "/v1/brains/unknown/events")).status, 404);
+  assert.equal((await http.send("HEAD", `${BRAIN}/events`)).status, 405);
+});
+
+test("a stop ends a stream at once", async () => {
+  const other = await TestDaemon.start(FAKES);
+  await other.send("POST", "/v1/brains", { brainId: "b" });
+  const response = await other.fetch("GET", `${BRAIN}/events`);
+  const started = performance.now();
+  await Promise.all([other.stop(), response.text()]);
+  assert.ok(performance.now() - started < 1000);
+});
+
+test("a client that has gone is forgotten", async (t) => {
+  const ended = t.mock.method(ChangeStream.prototype, "_destroy").mock;
+  const gone = new AbortController();
+  const response = await http.fetch("GET", `${BRAIN}/events`, undefined, { signal: gone.signal });
+  await response.body?.getReader().read();
+  assert.equal(ended.callCount(), 0);
+  gone.abort();
+  for (let waited = 0; ended.callCount() === 0 && waited < 2000; waited += 20) await sleep(20);
+  assert.equal(ended.callCount(), 1);
+});
+
+test("silence is broken by a ping", async () => {
+  const stream = new ChangeStream(new Changes(), 20);
+  const events: string[] = [];
+  for await (const event of stream) {
+    events.push(String(event));
+    if (events.length === 3) break;
+  }
+  assert.deepEqual(events, [
+    "event: ready\ndata: ok\n\n",
+    ...Array<string>(2).fill("event: ping\ndata: ok\n\n"),
+  ]);
+});
+
+test("who does not read is cut off, and holds up nobody", async () => {
+  const changes = new Changes();
+  const [slow, quick] = [new ChangeStream(changes), new ChangeStream(changes)];
+  let read = 0;
+  quick.on("data", () => read++);
+  for (let i = 0; i < 3000; i++) {
+    changes.publish([{ kind: "created", path: `${i}.md` }], undefined);
+    if (i % 500 === 0) await sleep(1);
+  }
+  await sleep(1);
+  assert.equal(read, 3001);
+  assert.ok(slow.destroyed && !quick.destroyed);
+  quick.end();
+});

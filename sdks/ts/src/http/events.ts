@@ -1,0 +1,28 @@
+/** The route of the contract's profile `events`. */
+
+import type { FastifyInstance } from "fastify";
+
+import { ChangeStream } from "./changeStream.js";
+import { BRAIN, type OfBrain, type Services } from "./services.js";
+
+export function addEventRoutes(
+  app: FastifyInstance,
+  { store, pending }: Pick<Services, "store" | "pending">,
+): void {
+  app.get<OfBrain>(
+    `${BRAIN}/events`,
+    // A HEAD of a stream without end would read it to its end.
+    { exposeHeadRoute: false },
+    async (request, reply) => {
+      const { changes } = await store.get(request.params.brainId);
+      const stream = new ChangeStream(changes);
+      pending.signalOf(reply).addEventListener("abort", () => {
+        stream.end();
+      });
+      return reply
+        .header("Content-Type", "text/event-stream")
+        .header("Cache-Control", "no-store")
+        .send(stream);
+    },
+  );
+}

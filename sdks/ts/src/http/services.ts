@@ -1,0 +1,21 @@
+import type { BrainStore } from "../brain/store.js";
+import type { Retriever } from "../ranking/retrieval.js";
+import type { Reader } from "../reading/reader.js";
+import type { PendingRequests } from "./requests.js";
+
+/** What the routes stand on. */
+export interface Services {
+  store: BrainStore;
+  retriever: Retriever;
+  reader: Reader | undefined;
+  pending: PendingRequests;
+  authToken: string | undefined;
+  version: { name: string; version: string; contract: string; runId: string | undefined };
+}
+
+/** The URL of a brain; all of its routes begin so. */
+export const BRAIN = "/v1/brains/:brainId";
+
+export interface OfBrain {
+  Params: { brainId: string };
+}
