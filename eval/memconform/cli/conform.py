@@ -92,7 +92,7 @@ class ConformOptions:
 @json_file
 @click.option("--markdown", callback=writable, metavar="FILE", help="Write Markdown; for CI.")
 @click.option(
-    "-j", "daemons", type=click.IntRange(1, 64), default=4, help="So many daemons at once."
+    "-j", "daemons", type=click.IntRange(1, 64), default=8, help="So many daemons at once."
 )
 @click.option("--trace", is_flag=True, help="Keep the wire of all cases, not of red ones only.")
 @click.option("-x", "stop_at_first", is_flag=True, help="Begin nothing after the first red check.")

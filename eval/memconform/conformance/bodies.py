@@ -3,6 +3,7 @@
 import base64
 import json
 import random
+from collections.abc import Callable
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -65,33 +66,12 @@ def content(given: Any) -> bytes:  # noqa: ANN401 - a YAML value
     return Content.model_validate(given).encoded()
 
 
-GENERATORS = ("$base64", "$repeat", "$list", "$nested", "$merge", "$concat", "$text")
-
-
 def built(value: Any, variables: dict[str, Any]) -> Any:  # noqa: ANN401 - any YAML value
-    """A JSON value with variables filled in and generators run.
-
-    `{$base64: content}` is content in base64; `{$repeat: {text, times}}` a text over and over;
-    `{$list: {times, item}}` an array whose items see `${index}`; `{$nested: {levels}}` arrays in
-    one another; `{$merge: [objects]}` one object, later keys winning; `{$concat: [arrays]}` one array;
-    `{$text: [texts]}` one text.
-    """
+    """A JSON value with variables filled in and generators run."""
     if isinstance(value, dict) and len(value) == 1:
         ((key, argument),) = value.items()
-        if key == "$list":
-            return [
-                built(argument["item"], {**variables, "index": n})
-                for n in range(filled(argument["times"], variables))
-            ]
-        if key == "$merge":
-            parts = built(argument, variables)
-            return {name: each for part in parts for name, each in part.items()}
-        if key == "$concat":
-            return [each for part in built(argument, variables) for each in part]
-        if key == "$text":
-            return "".join(str(part) for part in built(argument, variables))
         if key in GENERATORS:
-            return _generated(key, built(argument, variables))
+            return GENERATORS[key](argument, variables)
     if isinstance(value, dict):
         return {filled(key, variables): built(each, variables) for key, each in value.items()}
     if isinstance(value, list):
@@ -99,15 +79,55 @@ def built(value: Any, variables: dict[str, Any]) -> Any:  # noqa: ANN401 - any Y
     return filled(value, variables)
 
 
-def _generated(key: str, argument: Any) -> Any:  # noqa: ANN401 - any JSON value
-    if key == "$base64":
-        return base64.b64encode(content(argument)).decode()
-    if key == "$repeat":
-        return argument["text"] * argument["times"] + argument.get("end", "")
-    nested: Any = argument.get("inside", [])
-    for _ in range(argument["levels"]):
+def _base64(argument: Any, variables: dict[str, Any]) -> str:  # noqa: ANN401 - any YAML value
+    return base64.b64encode(content(built(argument, variables))).decode()
+
+
+def _repeat(argument: Any, variables: dict[str, Any]) -> str:  # noqa: ANN401 - any YAML value
+    given = filled(argument, variables)
+    repeated: str = given["text"] * given["times"]
+    return repeated + given.get("end", "")
+
+
+def _list(argument: Any, variables: dict[str, Any]) -> list[Any]:  # noqa: ANN401 - any YAML value
+    times = filled(argument["times"], variables)
+    return [built(argument["item"], {**variables, "index": n}) for n in range(times)]
+
+
+def _nested(argument: Any, variables: dict[str, Any]) -> Any:  # noqa: ANN401 - any YAML value
+    nested: list[Any] = []
+    for _ in range(filled(argument["levels"], variables)):
         nested = [nested]
     return nested
+
+
+def _merge(argument: Any, variables: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - any YAML value
+    return {key: each for part in built(argument, variables) for key, each in part.items()}
+
+
+def _concat(argument: Any, variables: dict[str, Any]) -> list[Any]:  # noqa: ANN401 - any YAML value
+    return [each for part in built(argument, variables) for each in part]
+
+
+def _text(argument: Any, variables: dict[str, Any]) -> str:  # noqa: ANN401 - any YAML value
+    return "".join(str(part) for part in built(argument, variables))
+
+
+GENERATORS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
+    "$base64": _base64,
+    "$repeat": _repeat,
+    "$list": _list,
+    "$nested": _nested,
+    "$merge": _merge,
+    "$concat": _concat,
+    "$text": _text,
+}
+"""What stands for a value in a request's JSON.
+
+`$base64` is content in base64; `$repeat {text, times, end?}` a text over and over; `$list {times,
+item}` an array whose items see `${index}`; `$nested {levels}` arrays in one another; `$merge
+[objects]` one object, later keys winning; `$concat [arrays]` one array; `$text [texts]` one text.
+"""
 
 
 def as_json(value: Any) -> bytes:  # noqa: ANN401 - any JSON value

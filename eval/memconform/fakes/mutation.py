@@ -1,7 +1,8 @@
-"""One thing that a proxy breaks in what passes through it: which exchange, and what becomes of it."""
+"""One thing that a proxy breaks in what passes through it: where, and what becomes of it."""
 
 import json
 import re
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -32,12 +33,17 @@ class When(_Strict):
     """How many are broken then; None: all."""
 
 
+EditOp = Literal["set", "remove", "reverse", "drop_first", "drop_last", "double_first", "add"]
+
+
 class Edit(_Strict):
     """A change at a JSON pointer; `*` is every item of an array."""
 
     at: str
     set: JsonValue = None
-    op: Literal["set", "remove", "reverse", "drop_first", "drop_last", "double_first", "add"] = "set"
+    op: Literal["set", "remove", "reverse", "drop_first", "drop_last", "double_first", "add"] = (
+        "set"
+    )
     """`add` adds `set` to a number or a text."""
 
 
@@ -90,6 +96,8 @@ class Mutation(_Strict):
     """Hold a stream back until it ends."""
     keep_open: bool = False
     """Never end a stream."""
+    outlive_client: bool = False
+    """Go on with the daemon's answer when the client has gone."""
     delay_ms: float = 0
     close: Literal["before", "after", "half"] | None = None
     """The connection breaks before the answer, behind it, or in the middle of it."""
@@ -108,8 +116,7 @@ class Mutation(_Strict):
     """Written to standard error at each exchange that fits."""
     before_start: Annotated[str, Field(description="A glob")] = ""
     """Files of the state folder that are removed before the daemon starts."""
-    before_listening: str = ""
-    """Stands where the announcement should."""
+    announcement: str = "listening on http://127.0.0.1:{port}"
 
 
 def edited(value: JsonValue, edits: list[Edit]) -> JsonValue:
@@ -136,23 +143,20 @@ def _edit(value: JsonValue, parts: list[str], edit: Edit) -> JsonValue:
     return value
 
 
+_OF_LISTS: dict[str, Callable[[list[JsonValue]], list[JsonValue]]] = {
+    "reverse": lambda items: items[::-1],
+    "drop_first": lambda items: items[1:],
+    "drop_last": lambda items: items[:-1],
+    "double_first": lambda items: items[:1] + items,
+}
+
+
 def _changed(value: JsonValue, edit: Edit) -> JsonValue:
-    if edit.op == "set":
-        return edit.set
-    if edit.op == "add":
-        return edit.set if value is None else value + edit.set
-    items = list(value) if isinstance(value, list) else []
-    match edit.op:
-        case "reverse":
-            return items[::-1]
-        case "drop_first":
-            return items[1:]
-        case "drop_last":
-            return items[:-1]
-        case "double_first":
-            return items[:1] + items
-        case _:
-            return None
+    if edit.op in _OF_LISTS:
+        return _OF_LISTS[edit.op](value if isinstance(value, list) else [])
+    if edit.op == "add" and value is not None:
+        return value + edit.set
+    return edit.set
 
 
 def fits(when: When, method: str, target: str, head: str, body: bytes) -> bool:

@@ -45,9 +45,7 @@ class _Counting:
         """Count one exchange that fits; whether it is to be broken."""
         when = self.mutation.when
         self.seen += 1
-        return self.seen > when.skip and (
-            when.times is None or self.seen <= when.skip + when.times
-        )
+        return self.seen > when.skip and (when.times is None or self.seen <= when.skip + when.times)
 
 
 class _Connection:
@@ -148,15 +146,39 @@ class _Connection:
                 encoded_head(answer.status, list(answer.headers.items()), answer.body())
             )
             return True
-        sent = rewritten_request(broken, request, body)
-        for _ in range(2 if broken.send_twice else 1):
-            self._to_daemon.write(sent)
-            parser = h11.Connection(h11.CLIENT, max_incomplete_event_size=1 << 26)
-            parser.send(h11.Request(method=request.method, target="/", headers=[("Host", "x")]))
-            parser.send(h11.EndOfMessage())
-            last = await self._answer(parser, broken, method, silent=broken.send_twice)
-            broken = broken.model_copy(update={"send_twice": False})
-        return last
+        watching = asyncio.create_task(self._watch(outlive=broken.outlive_client))
+        try:
+            if broken.send_twice:
+                await self._asked(broken, request, body, silent=True)
+            return await self._asked(broken, request, body, silent=False)
+        finally:
+            # Only once it has ended may anybody else read from the client.
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+    async def _asked(
+        self, mutation: Mutation, request: h11.Request, body: bytes, *, silent: bool
+    ) -> bool:
+        """Send a request on, and its answer back unless `silent`."""
+        self._to_daemon.write(rewritten_request(mutation, request, body))
+        parser = h11.Connection(h11.CLIENT, max_incomplete_event_size=1 << 26)
+        # So that it knows of a HEAD, whose answer has no body.
+        parser.send(h11.Request(method=request.method, target="/", headers=[("Host", "x")]))
+        parser.send(h11.EndOfMessage())
+        return await self._answer(parser, mutation, request.method.decode(), silent=silent)
+
+    async def _watch(self, *, outlive: bool) -> None:
+        """Tell the daemon when its client is gone; what a client sends meanwhile is kept."""
+        try:
+            while data := await self._from_client.read(_READ):
+                self._raw += data
+        except ConnectionError:
+            if not outlive:
+                self._to_daemon.transport.abort()
+        else:
+            if not outlive:
+                with suppress(OSError):
+                    self._to_daemon.write_eof()
 
     async def _answer(
         self, parser: h11.Connection, mutation: Mutation, method: str, *, silent: bool
@@ -213,32 +235,23 @@ class _Connection:
         lines += ["Transfer-Encoding: chunked", "Connection: close", "", ""]
         self._to_client.write("\r\n".join(lines).encode("latin-1"))
         rewriter, held = EventRewriter(mutation), bytearray()
-        watching = asyncio.create_task(self._watch())
-        try:
-            while isinstance(event := await self._next(parser), h11.Data):
-                out = rewriter.feed(bytes(event.data))
-                if mutation.buffer_events:
-                    held += out
-                elif out:
-                    self._chunk(out)
+        while isinstance(event := await self._next(parser), h11.Data):
+            out = rewriter.feed(bytes(event.data))
+            if mutation.buffer_events:
+                held += out
+            elif out:
+                self._chunk(out)
+                if not mutation.outlive_client:
                     await self._to_client.drain()
-            self._chunk(bytes(held) + rewriter.finish())
-            if mutation.keep_open:
-                await asyncio.sleep(3600)
-            if isinstance(event, h11.EndOfMessage) and mutation.close != "half":
-                self._to_client.write(b"0\r\n\r\n")
-        finally:
-            watching.cancel()
+        self._chunk(bytes(held) + rewriter.finish())
+        if mutation.keep_open:
+            await asyncio.sleep(3600)
+        if isinstance(event, h11.EndOfMessage) and mutation.close != "half":
+            self._to_client.write(b"0\r\n\r\n")
 
     def _chunk(self, data: bytes) -> None:
         if data:
             self._to_client.write(b"%x\r\n%s\r\n" % (len(data), data))
-
-    async def _watch(self) -> None:
-        """A client that leaves a stream leaves the daemon's too."""
-        with suppress(ConnectionError):
-            await self._from_client.read(1)
-        self._to_daemon.transport.abort()
 
     async def _next(self, parser: h11.Connection) -> h11.Event | None:
         while (event := parser.next_event()) is h11.NEED_DATA:
@@ -320,7 +333,8 @@ async def _main() -> int:
     else:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     bound = server.sockets[0].getsockname()[1]
-    sys.stdout.write(f"{mutation.before_listening or f'listening on http://127.0.0.1:{bound}'}\n")
+    said = mutation.announcement.format(port=bound)
+    sys.stdout.write(f"{said}\n")
     sys.stdout.flush()
     ends = [asyncio.create_task(event.wait()) for event in (die, stop)]
     gone = asyncio.create_task(child.wait())

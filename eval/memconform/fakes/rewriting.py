@@ -2,11 +2,14 @@
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import h11
 
 from memconform.fakes.mutation import EventEdit, Mutation, edited
+
+_Fields = dict[bytes, bytes]
 
 _FRAMING = ("content-length", "transfer-encoding", "expect")
 
@@ -99,34 +102,38 @@ class EventRewriter:
         return text
 
 
-def _encoded(fields: dict[bytes, bytes]) -> bytes:
+def _encoded(fields: _Fields) -> bytes:
     return b"\n".join(name + b": " + value for name, value in fields.items()) + b"\n\n"
 
 
-def _event(value: Any) -> dict[bytes, bytes]:  # noqa: ANN401 - any JSON value
+def _event(value: Any) -> _Fields:  # noqa: ANN401 - any JSON value
     name, data = value
     text = data if isinstance(data, str) else json.dumps(data)
     return {b"event": str(name).encode(), b"data": text.encode()}
 
 
-def _applied(edit: EventEdit, events: list[dict[bytes, bytes]]) -> list[dict[bytes, bytes]]:
-    first, *rest = events
-    match edit.op:
-        case "drop":
-            return []
-        case "double":
-            return [first, *events]
-        case "rename":
-            return [{**first, b"event": str(edit.value).encode()}, *rest]
-        case "data":
-            text = edit.value if isinstance(edit.value, str) else json.dumps(edit.value)
-            return [{**first, b"data": text.encode()}, *rest]
-        case "edit":
-            data = edited(json.loads(first[b"data"]), edit.edits)
-            return [{**first, b"data": json.dumps(data).encode()}, *rest]
-        case "insert_before":
-            return [_event(edit.value), *events]
-        case "insert_after":
-            return [*events, _event(edit.value)]
-        case "id":
-            return [{**first, b"id": str(edit.value).encode()}, *rest]
+def _applied(edit: EventEdit, events: list[_Fields]) -> list[_Fields]:
+    return _EVENT_EDITS[edit.op](edit, events)
+
+
+def _with(edit: EventEdit, events: list[_Fields], name: bytes) -> list[_Fields]:
+    """The first event with another value of a field."""
+    value = edit.value if isinstance(edit.value, str) else json.dumps(edit.value)
+    return [{**events[0], name: value.encode()}, *events[1:]]
+
+
+def _with_edits(edit: EventEdit, events: list[_Fields]) -> list[_Fields]:
+    data = edited(json.loads(events[0][b"data"]), edit.edits)
+    return [{**events[0], b"data": json.dumps(data).encode()}, *events[1:]]
+
+
+_EVENT_EDITS: dict[str, Callable[[EventEdit, list[_Fields]], list[_Fields]]] = {
+    "drop": lambda _, __: [],
+    "double": lambda _, events: [events[0], *events],
+    "rename": lambda edit, events: _with(edit, events, b"event"),
+    "data": lambda edit, events: _with(edit, events, b"data"),
+    "edit": _with_edits,
+    "insert_before": lambda edit, events: [_event(edit.value), *events],
+    "insert_after": lambda edit, events: [*events, _event(edit.value)],
+    "id": lambda edit, events: _with(edit, events, b"id"),
+}
