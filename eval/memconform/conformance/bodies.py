@@ -85,8 +85,7 @@ def _base64(argument: Any, variables: dict[str, Any]) -> str:  # noqa: ANN401 - 
 
 def _repeat(argument: Any, variables: dict[str, Any]) -> str:  # noqa: ANN401 - any YAML value
     given = filled(argument, variables)
-    repeated: str = given["text"] * given["times"]
-    return repeated + given.get("end", "")
+    return f"{given['text'] * given['times']}{given.get('end', '')}"
 
 
 def _list(argument: Any, variables: dict[str, Any]) -> list[Any]:  # noqa: ANN401 - any YAML value

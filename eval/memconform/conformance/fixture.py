@@ -33,7 +33,7 @@ class ProcessReport:
     ended: str = ""
     """How it ended: `exit status 0`, `killed by SIGKILL`."""
     log: str = ""
-    """The last lines that it wrote; of a daemon that did not start, why."""
+    """What it wrote: of a daemon that has ended, or did not start, the last lines."""
     listening: tuple[str, ...] = ()
     """Addresses that its process tree listens on."""
     connections: int = 0
@@ -194,13 +194,10 @@ class Fixture:
         _, daemon = self._daemons["daemon"]
         if daemon.process is None:
             raise UntestableError(f"{self.runner.name} is no process of ours")
-        log = await asyncio.to_thread(self.log)
-        return await asyncio.to_thread(_inspected, daemon.process.pid, log)
-
-    def log(self) -> str:
-        """All that daemons of this fixture wrote."""
-        path = self.folder / "daemon.log"
-        return path.read_text("utf-8", "replace") if path.is_file() else ""
+        log = await asyncio.to_thread(daemon.process.output, 0)
+        return await asyncio.to_thread(
+            _inspected, daemon.process.pid, log.decode("utf-8", "replace")
+        )
 
     def _refuse_foreign(self) -> None:
         if not self.runner.configurable:

@@ -13,7 +13,7 @@ from memconform.conformance.fixture import Fixture, UntestableError, script_body
 from memconform.conformance.outcome import Outcome
 from memconform.conformance.results import CaseResult, Check, Result
 from memconform.conformance.scene import Findings, Scene, Seen
-from memconform.conformance.stepping import Stepping, StoppedError
+from memconform.conformance.stepping import JSON_HEADERS, Stepping, StoppedError
 from memconform.conformance.variables import UnknownVariableError
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError
@@ -115,7 +115,7 @@ async def _carried_out(entry: Entry, scene: Scene, findings: Findings) -> None:
 async def _demand(scene: Scene, server: str, line: str, status: int, body: bytes) -> None:
     """A request without which the case means nothing; raises StoppedError where it fails."""
     sender = scene.sender("upstream" if server == "upstream" else "daemon")
-    request, exchange = sender.request(line, {}, body)
+    request, exchange = sender.request(line, JSON_HEADERS, body)
     outcome = await sender.send(request, exchange, 10)
     scene.exchanges.append(outcome)
     if outcome.status != status:

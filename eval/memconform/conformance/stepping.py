@@ -36,6 +36,9 @@ Variables = Mapping[str, Any]
 
 _NOTHING: Variables = {}
 
+JSON_HEADERS = {"Content-Type": "application/json"}
+"""It has no meaning (wire.json), but for a daemon that is only on its way to conformance."""
+
 
 class StoppedError(Exception):
     """A step brought nothing that later ones could go on from."""
@@ -96,7 +99,7 @@ class Stepping:
         variables = self._scene.variables(more)
         sent = self._body(step, variables)
         line = filled(step.http, variables)
-        headers = filled(step.headers, variables)
+        headers = _headers(step, variables)
         sender = self._scene.sender(step.server)
         request, exchange = sender.request(line, headers, sent)
         outcome = await sender.send(request, exchange, step.timeout_ms / 1e3)
@@ -108,7 +111,7 @@ class Stepping:
         variables = self._scene.variables(more)
         sent = self._body(step, variables)
         sender = self._scene.sender(step.server)
-        headers = filled(step.headers, variables)
+        headers = _headers(step, variables)
         request, exchange = sender.request(filled(step.stream, variables), headers, sent)
         stream = await sender.open(request, exchange, step.timeout_ms / 1e3)
         self._scene.streams[_name(step.name, more)] = stream, sent or b""
@@ -174,7 +177,8 @@ class Stepping:
         sender = self._scene.sender("daemon")
         outcome = Outcome("store")
         for line, sent in requests:
-            request, exchange = sender.request(line, {}, sent)
+            headers = {} if step.via in ("put", "append") else JSON_HEADERS
+            request, exchange = sender.request(line, headers, sent)
             outcome = await sender.send(request, exchange, 30)
             self._scene.examine(findings, outcome, sent, {})
             if outcome.status is None or outcome.status >= 300:
@@ -269,6 +273,13 @@ class Stepping:
         except* (StoppedError, UntestableError) as errors:
             first = errors.exceptions[0]
             raise StoppedError(str(first)) from first
+
+
+def _headers(step: _Request, variables: Variables) -> dict[str, Any]:
+    """As the step has them; a JSON body says what it is, unless the step says otherwise."""
+    headers: dict[str, Any] = filled(step.headers, variables)
+    named = any(name.lower() == "content-type" for name in headers)
+    return headers if named or "json_" not in step.model_fields_set else {**headers, **JSON_HEADERS}
 
 
 def _name(stream: str, more: Variables) -> str:

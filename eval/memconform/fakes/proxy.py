@@ -338,6 +338,9 @@ async def _main() -> int:
     sys.stdout.flush()
     ends = [asyncio.create_task(event.wait()) for event in (die, stop)]
     gone = asyncio.create_task(child.wait())
+    if mutation.ignore_term:
+        # The daemon, in the same process group, heeds the signal; its proxy stays.
+        await die.wait()
     await asyncio.wait([*ends, gone], return_when=asyncio.FIRST_COMPLETED)
     if die.is_set():
         child.kill()
