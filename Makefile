@@ -53,6 +53,7 @@ $(NODE_STAMP): sdks/ts/package-lock.json
 
 bench: $(STAMP)
 	$(BIN)/python scripts/bench.py
+	$(BIN)/python scripts/bench_conform.py
 
 setup: $(STAMP)
 

@@ -1,10 +1,11 @@
-"""Writes sdks/openapi.yaml and sdks/events.schema.json from the contract's models."""
+"""Writes the schemas of the contract, and of conformance cases, from their models."""
 
 import json
 from pathlib import Path
 
 import yaml
 
+from memconform.conformance.schema import case_schema
 from memconform.contract.schemas import events_schema, openapi
 
 _SDKS = Path(__file__).parents[1] / "sdks"
@@ -17,6 +18,7 @@ def rendered() -> dict[Path, str]:
     return {
         _SDKS / "openapi.yaml": head + shapes,
         _SDKS / "events.schema.json": json.dumps(events_schema(), indent=2) + "\n",
+        _SDKS / "cases.schema.json": json.dumps(case_schema(), indent=2) + "\n",
     }
 
 

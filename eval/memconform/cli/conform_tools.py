@@ -9,13 +9,13 @@ from pathlib import Path
 import click
 
 from memconform.cli.options import cancel_on_signals, json_file, json_target, output
-from memconform.conformance.case import Case
 from memconform.conformance.catalog import CASES, Entry, catalog
 from memconform.conformance.coverage import uncovered
 from memconform.conformance.explaining import explained
 from memconform.conformance.fixture import Fixture, UntestableError
 from memconform.conformance.results import RED
 from memconform.conformance.running import Ran, check_ids, left_out, run_case
+from memconform.conformance.schema import case_schema
 from memconform.conformance.session import read_report, transcript
 from memconform.conformance.suite import brain_id
 from memconform.daemons.discovery import find_runner, working_folder
@@ -102,19 +102,6 @@ def lint(cases: Path, *, schema: bool) -> ExitCode:
     count = len({entry.base for entry in entries})
     click.echo(f"{count} cases, {len(entries)} with their variants, {len(bare)} rules without one")
     return ExitCode.FAILED if bare else ExitCode.OK
-
-
-def case_schema() -> dict[str, object]:
-    """The JSON Schema of a file of cases."""
-    schema = Case.model_json_schema(by_alias=True)
-    definitions = schema.pop("$defs")
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "A file of memconform's conformance cases",
-        "type": "array",
-        "items": schema,
-        "$defs": definitions,
-    }
 
 
 @click.command("replay")

@@ -1,4 +1,9 @@
-"""Conformance as JUnit XML, in the shape that CI servers read: a suite an SDK, a case a check."""
+"""Conformance as JUnit XML: a suite an SDK, a test case a check.
+
+In the shape of Ant's schema, the strictest of those that CI servers hold such files to:
+`properties` first, the suite's output last, and in a test case nothing but one of skipped, error,
+failure.
+"""
 
 import re
 from datetime import UTC
@@ -17,19 +22,21 @@ _ERRORS = (Result.ERROR, Result.UNTESTABLE)
 
 
 def write_junit(path: Path, report: ConformReport) -> None:
-    root = ET.Element("testsuites", name="memconform conform")
-    for sdk in report.sdks:
-        root.append(_suite(sdk, report))
+    root = ET.Element("testsuites")
+    for number, sdk in enumerate(report.sdks):
+        root.append(_suite(number, sdk, report))
     ET.indent(root)
     with replacing(path.resolve()) as file:
         ET.ElementTree(root).write(file, encoding="utf-8", xml_declaration=True)
 
 
-def _suite(sdk: SdkResult, report: ConformReport) -> ET.Element:
+def _suite(number: int, sdk: SdkResult, report: ConformReport) -> ET.Element:
     checks = [(case, check) for case in sdk.cases for check in case.checks]
     counts = sdk.counts()
     suite = ET.Element(
         "testsuite",
+        id=str(number),
+        package="memconform.conform",
         name=sdk.sdk,
         tests=str(len(checks) + len(sdk.problems)),
         failures=str(sum(counts[r] for r in _FAILURES)),
@@ -39,15 +46,23 @@ def _suite(sdk: SdkResult, report: ConformReport) -> ET.Element:
         timestamp=report.started_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),
         hostname="localhost",
     )
+    properties = ET.SubElement(suite, "properties")
+    for name, value in (("run", report.run), ("contract", report.contract)):
+        ET.SubElement(properties, "property", name=name, value=_clean(value))
     for case, check in checks:
         # A case's time is told once, with its first check.
         took = case.took_ms / 1e3 if check is case.checks[0] else 0
         suite.append(_case(sdk.sdk, check, took))
-    for number, problem in enumerate(sdk.problems):
+    for index, problem in enumerate(sdk.problems):
         element = ET.SubElement(
-            suite, "testcase", name=f"daemon {number}", classname=sdk.sdk, time="0"
+            suite, "testcase", name=f"daemon {index}", classname=sdk.sdk, time="0"
         )
         _add(element, "error", problem.partition("\n")[0], problem)
+    warnings = [
+        f"{check.id}: {'; '.join(check.got)}" for _, check in checks if check.result is Result.WARN
+    ]
+    ET.SubElement(suite, "system-out").text = _clean("\n".join(warnings))
+    ET.SubElement(suite, "system-err").text = ""
     return suite
 
 
@@ -65,8 +80,6 @@ def _case(sdk: str, check: Check, took_s: float) -> ET.Element:
         ET.SubElement(element, "skipped", message=_clean(first))
     elif check.result is Result.XFAIL:
         ET.SubElement(element, "skipped", message=_clean(f"known to fail: {check.known}"))
-    elif check.result is Result.WARN:
-        ET.SubElement(element, "system-out").text = _clean(f"warning: {text}")
     return element
 
 
