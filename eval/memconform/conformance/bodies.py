@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from memconform.conformance.variables import filled
+from memconform.contract.wire import JsonValue
 
 _LETTERS = b"etaoinshrdlu"
 _WORD = 8
@@ -59,14 +60,14 @@ class Content(Strict):
 AnyContent = Annotated[str | Content, Field(union_mode="left_to_right")]
 
 
-def content(given: Any) -> bytes:  # noqa: ANN401 - a YAML value
+def content(given: JsonValue) -> bytes:
     """The bytes of a text, or of a mapping with one of text, base64 and size."""
     if isinstance(given, str):
         return given.encode("utf-8", "surrogatepass")
     return Content.model_validate(given).encoded()
 
 
-def built(value: Any, variables: dict[str, Any]) -> Any:  # noqa: ANN401 - any YAML value
+def built(value: JsonValue, variables: dict[str, JsonValue]) -> JsonValue:
     """A JSON value with variables filled in and generators run."""
     if isinstance(value, dict) and len(value) == 1:
         ((key, argument),) = value.items()
@@ -79,36 +80,36 @@ def built(value: Any, variables: dict[str, Any]) -> Any:  # noqa: ANN401 - any Y
     return filled(value, variables)
 
 
-def _base64(argument: Any, variables: dict[str, Any]) -> str:  # noqa: ANN401 - any YAML value
+def _base64(argument: JsonValue, variables: dict[str, JsonValue]) -> str:
     return base64.b64encode(content(built(argument, variables))).decode()
 
 
-def _repeat(argument: Any, variables: dict[str, Any]) -> str:  # noqa: ANN401 - any YAML value
+def _repeat(argument: JsonValue, variables: dict[str, JsonValue]) -> str:
     given = filled(argument, variables)
     return f"{given['text'] * given['times']}{given.get('end', '')}"
 
 
-def _list(argument: Any, variables: dict[str, Any]) -> list[Any]:  # noqa: ANN401 - any YAML value
+def _list(argument: JsonValue, variables: dict[str, JsonValue]) -> list[JsonValue]:
     times = filled(argument["times"], variables)
     return [built(argument["item"], {**variables, "index": n}) for n in range(times)]
 
 
-def _nested(argument: Any, variables: dict[str, Any]) -> Any:  # noqa: ANN401 - any YAML value
+def _nested(argument: JsonValue, variables: dict[str, JsonValue]) -> JsonValue:
     nested: list[Any] = []
     for _ in range(filled(argument["levels"], variables)):
         nested = [nested]
     return nested
 
 
-def _merge(argument: Any, variables: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - any YAML value
+def _merge(argument: JsonValue, variables: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return {key: each for part in built(argument, variables) for key, each in part.items()}
 
 
-def _concat(argument: Any, variables: dict[str, Any]) -> list[Any]:  # noqa: ANN401 - any YAML value
+def _concat(argument: JsonValue, variables: dict[str, JsonValue]) -> list[JsonValue]:
     return [each for part in built(argument, variables) for each in part]
 
 
-def _text(argument: Any, variables: dict[str, Any]) -> str:  # noqa: ANN401 - any YAML value
+def _text(argument: JsonValue, variables: dict[str, JsonValue]) -> str:
     return "".join(str(part) for part in built(argument, variables))
 
 
@@ -129,5 +130,5 @@ item}` an array whose items see `${index}`; `$nested {levels}` arrays in one ano
 """
 
 
-def as_json(value: Any) -> bytes:  # noqa: ANN401 - any JSON value
+def as_json(value: JsonValue) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

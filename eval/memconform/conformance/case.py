@@ -7,7 +7,7 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 from memconform.conformance.bodies import AnyContent, Size, Strict
 from memconform.conformance.matchers import BadMatcherError, check_matcher
 from memconform.contract.problem import STATUS
-from memconform.contract.wire import Mode, Profile
+from memconform.contract.wire import JsonValue, Mode, Profile
 from memconform.upstream.script import Script
 
 Slug = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")]
@@ -72,7 +72,7 @@ class Expectation(Strict):
 
     @model_validator(mode="before")
     @classmethod
-    def _short(cls, given: Any) -> Any:  # noqa: ANN401 - a YAML value
+    def _short(cls, given: JsonValue) -> JsonValue:
         if isinstance(given, int) and not isinstance(given, bool):
             return {"status": given}
         if isinstance(given, str):
@@ -248,7 +248,7 @@ STEPS: dict[str, type[_Step]] = {
 }
 
 
-def _kind(step: Any) -> str | None:  # noqa: ANN401 - a YAML value or a step
+def _kind(step: JsonValue) -> str | None:
     if isinstance(step, dict):
         return next((name for name in STEPS if name in step), None)
     return next((name for name, model in STEPS.items() if type(step) is model), None)

@@ -14,7 +14,7 @@ from memconform.conformance import strict_yaml
 from memconform.conformance.case import Case, ProcessStep, _Step
 from memconform.conformance.rules import rules
 from memconform.conformance.variables import UnknownVariableError, filled, references
-from memconform.contract.wire import Profile
+from memconform.contract.wire import JsonValue, Profile
 from memconform.errors import UsageError, nearest
 
 CASES = Path(__file__).with_name("cases")
@@ -155,7 +155,7 @@ def _check_variables(case: Case) -> None:
         _refuse_unknown([e.model_dump(by_alias=True) for e in step.expect.values()], known)
 
 
-def _refuse_unknown(value: Any, known: set[str]) -> None:  # noqa: ANN401 - any YAML value
+def _refuse_unknown(value: JsonValue, known: set[str]) -> None:
     for name in references(value):
         if name.partition(".")[0] not in known:
             raise UnknownVariableError(f"${{{name}}} is not known here; {nearest(name, known)}")

@@ -13,6 +13,7 @@ from memconform.conformance.outcome import Outcome
 from memconform.conformance.pointer import resolve
 from memconform.conformance.variables import filled
 from memconform.contract.problem import MEDIA_TYPE, STATUS
+from memconform.contract.wire import JsonValue
 
 _NAME = re.compile(r"[a-z_]+")
 
@@ -54,7 +55,9 @@ def _faults(expected: Expectation, outcome: Outcome, variables: Mapping[str, Any
     return _SUBJECTS[expected.subject](expected, outcome, variables)
 
 
-def _matched(matcher: Any, got: Any, variables: Mapping[str, Any], where: str = "") -> list[str]:  # noqa: ANN401 - any YAML and JSON values
+def _matched(
+    matcher: JsonValue, got: JsonValue, variables: Mapping[str, JsonValue], where: str = ""
+) -> list[str]:
     found = mismatches(filled(matcher, variables), got)
     return [f"{where}: {fault}" if where else str(fault) for fault in found]
 
@@ -92,7 +95,7 @@ def _value_faults(expected: Expectation, outcome: Outcome, known: Mapping[str, A
     return _matched(expected.is_, resolve(outcome.json(), at), known, at)
 
 
-def _plain(given: Any) -> Any:  # noqa: ANN401 - a YAML value
+def _plain(given: JsonValue) -> JsonValue:
     return given if isinstance(given, str) else given.model_dump(exclude_none=True)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Self
 import psutil
 
 from memconform.conformance.case import Server, Serving
+from memconform.contract.wire import JsonValue
 from memconform.daemons.resources import process_tree
 from memconform.daemons.runner import Daemon, Launch, SdkRunner
 from memconform.daemons.upstream import scripted_upstream
@@ -228,6 +229,6 @@ def _inspected(pid: int, log: str) -> ProcessReport:
     )
 
 
-def script_body(script: Any) -> bytes:  # noqa: ANN401 - a Script or None
+def script_body(script: JsonValue) -> bytes:
     """What the upstream's control takes; without a script it is left to itself."""
     return script.model_dump_json().encode() if script is not None else json.dumps({}).encode()

@@ -15,7 +15,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from memconform.conformance.pointer import MISSING
 from memconform.contract.schemas import ROUTES
-from memconform.contract.wire import describe_mismatch
+from memconform.contract.wire import JsonValue, describe_mismatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ class BadMatcherError(ValueError):
 _SHOWN = 200
 
 
-def shown(value: Any) -> str:  # noqa: ANN401 - any JSON value
+def shown(value: JsonValue) -> str:
     """A value as a report shows it, cut where it is long."""
     text = repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
 
 
-def mismatches(expected: Any, got: Any, where: str = "") -> list[Mismatch]:  # noqa: ANN401 - any JSON value
+def mismatches(expected: JsonValue, got: JsonValue, where: str = "") -> list[Mismatch]:
     """What of `got` is not as `expected` has it; empty where all is."""
     if isinstance(expected, dict):
         name = _matcher_name(expected)
@@ -56,7 +56,7 @@ def mismatches(expected: Any, got: Any, where: str = "") -> list[Mismatch]:  # n
     return [] if _same(expected, got) else [Mismatch(where, shown(expected), got)]
 
 
-def _open_object(expected: Mapping[str, Any], got: Any, where: str) -> list[Mismatch]:  # noqa: ANN401 - any JSON value
+def _open_object(expected: Mapping[str, JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
     if not isinstance(got, dict):
         return [Mismatch(where, "an object", got)]
     return [
@@ -66,7 +66,7 @@ def _open_object(expected: Mapping[str, Any], got: Any, where: str) -> list[Mism
     ]
 
 
-def _exact_array(expected: list[Any], got: Any, where: str) -> list[Mismatch]:  # noqa: ANN401 - any JSON value
+def _exact_array(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
     if not isinstance(got, list):
         return [Mismatch(where, f"the array {shown(expected)}", got)]
     if len(expected) != len(got):
@@ -78,7 +78,7 @@ def _exact_array(expected: list[Any], got: Any, where: str) -> list[Mismatch]:  
     ]
 
 
-def check_matcher(expected: Any) -> None:  # noqa: ANN401 - any YAML value
+def check_matcher(expected: JsonValue) -> None:
     """Raises BadMatcherError for a matcher that is not in the set, or is written wrongly."""
     if isinstance(expected, dict):
         name = _matcher_name(expected)
@@ -102,13 +102,13 @@ def _matcher_name(expected: Mapping[str, Any]) -> str | None:
     return named[0]
 
 
-def _same(expected: Any, got: Any) -> bool:  # noqa: ANN401 - any JSON value
+def _same(expected: JsonValue, got: JsonValue) -> bool:
     if isinstance(expected, bool) or isinstance(got, bool):
         return expected is got
     return bool(expected == got)
 
 
-def _exactly(expected: Any, got: Any) -> bool:  # noqa: ANN401 - any JSON value
+def _exactly(expected: JsonValue, got: JsonValue) -> bool:
     """Equality without a boolean being a number, at any depth; objects closed."""
     if isinstance(expected, dict) and isinstance(got, dict):
         return expected.keys() == got.keys() and all(
@@ -119,7 +119,7 @@ def _exactly(expected: Any, got: Any) -> bool:  # noqa: ANN401 - any JSON value
     return _same(expected, got)
 
 
-def _equals(expected: Any, got: Any, where: str) -> list[Mismatch]:  # noqa: ANN401 - any JSON value
+def _equals(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
     return [] if _exactly(expected, got) else [Mismatch(where, f"exactly {shown(expected)}", got)]
 
 
@@ -134,21 +134,21 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def _type(expected: str, got: Any, where: str) -> list[Mismatch]:  # noqa: ANN401 - any JSON value
+def _type(expected: str, got: JsonValue, where: str) -> list[Mismatch]:
     return [] if _TYPES[expected](got) else [Mismatch(where, f"type {expected}", got)]
 
 
-def _regex(expected: str, got: Any, where: str) -> list[Mismatch]:  # noqa: ANN401 - any JSON value
+def _regex(expected: str, got: JsonValue, where: str) -> list[Mismatch]:
     fits = isinstance(got, str) and re.search(expected, got) is not None
     return [] if fits else [Mismatch(where, f"a text with /{expected}/", got)]
 
 
-def _in(expected: list[Any], got: Any, where: str) -> list[Mismatch]:  # noqa: ANN401 - any JSON value
+def _in(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
     fits = any(not mismatches(each, got) for each in expected)
     return [] if fits else [Mismatch(where, f"one of {shown(expected)}", got)]
 
 
-def _range(expected: list[float | None], got: Any, where: str) -> list[Mismatch]:  # noqa: ANN401 - any JSON value
+def _range(expected: list[float | None], got: JsonValue, where: str) -> list[Mismatch]:
     least, most = expected
     fits = _TYPES["number"](got) and (
         (least is None or got >= least) and (most is None or got <= most)
@@ -156,13 +156,13 @@ def _range(expected: list[float | None], got: Any, where: str) -> list[Mismatch]
     return [] if fits else [Mismatch(where, f"a number from {least} to {most}", got)]
 
 
-def _approx(expected: list[float], got: Any, where: str) -> list[Mismatch]:  # noqa: ANN401 - any JSON value
+def _approx(expected: list[float], got: JsonValue, where: str) -> list[Mismatch]:
     value, tolerance = expected
     fits = _TYPES["number"](got) and abs(got - value) <= tolerance
     return [] if fits else [Mismatch(where, f"{value} ± {tolerance}", got)]
 
 
-def _contains(expected: Any, got: Any, where: str) -> list[Mismatch]:  # noqa: ANN401 - any JSON value
+def _contains(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
     if isinstance(got, str):
         fits = isinstance(expected, str) and expected in got
     else:
@@ -170,7 +170,7 @@ def _contains(expected: Any, got: Any, where: str) -> list[Mismatch]:  # noqa: A
     return [] if fits else [Mismatch(where, f"something with {shown(expected)} in it", got)]
 
 
-def _items(expected: list[int | None], got: Any, where: str) -> list[Mismatch]:  # noqa: ANN401 - any JSON value
+def _items(expected: list[int | None], got: JsonValue, where: str) -> list[Mismatch]:
     least, most = expected
     fits = isinstance(got, list | str) and (
         (least is None or len(got) >= least) and (most is None or len(got) <= most)
@@ -178,13 +178,13 @@ def _items(expected: list[int | None], got: Any, where: str) -> list[Mismatch]: 
     return [] if fits else [Mismatch(where, f"{least} to {most} items", got)]
 
 
-def _multiset(expected: list[Any], got: Any, where: str) -> list[Mismatch]:  # noqa: ANN401 - any JSON value
+def _multiset(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
     if not isinstance(got, list) or len(got) != len(expected):
         return [Mismatch(where, f"in any order {shown(expected)}", got)]
     return _subset(expected, got, where)
 
 
-def _set(expected: list[Any], got: Any, where: str) -> list[Mismatch]:  # noqa: ANN401 - any JSON value
+def _set(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
     strange = isinstance(got, list) and any(_in(expected, item, where) for item in got)
     if not isinstance(got, list) or strange:
         return [Mismatch(where, f"as a set {shown(expected)}", got)]
@@ -192,7 +192,7 @@ def _set(expected: list[Any], got: Any, where: str) -> list[Mismatch]:  # noqa: 
     return [Mismatch(where, f"as a set {shown(expected)}", got)] if lacks else []
 
 
-def _subset(expected: list[Any], got: Any, where: str) -> list[Mismatch]:  # noqa: ANN401 - any JSON value
+def _subset(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
     left = list(got) if isinstance(got, list) else []
     for each in expected:
         found = next((n for n, item in enumerate(left) if not mismatches(each, item)), None)
@@ -202,7 +202,7 @@ def _subset(expected: list[Any], got: Any, where: str) -> list[Mismatch]:  # noq
     return []
 
 
-def _prefix(expected: Any, got: Any, where: str) -> list[Mismatch]:  # noqa: ANN401 - any JSON value
+def _prefix(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
     if isinstance(expected, str):
         fits = isinstance(got, str) and got.startswith(expected)
     else:
@@ -210,13 +210,13 @@ def _prefix(expected: Any, got: Any, where: str) -> list[Mismatch]:  # noqa: ANN
     return [] if fits else [Mismatch(where, f"what begins with {shown(expected)}", got)]
 
 
-def _absent(expected: bool, got: Any, where: str) -> list[Mismatch]:  # noqa: ANN401, FBT001 - as all matchers
+def _absent(expected: bool, got: JsonValue, where: str) -> list[Mismatch]:  # noqa: FBT001 - as all matchers
     if expected == (got is MISSING or got is None):
         return []
     return [Mismatch(where, "nothing" if expected else "something", got)]
 
 
-def _media_type(expected: str, got: Any, where: str) -> list[Mismatch]:  # noqa: ANN401 - any JSON value
+def _media_type(expected: str, got: JsonValue, where: str) -> list[Mismatch]:
     essence = got.partition(";")[0].strip().lower() if isinstance(got, str) else got
     return [] if essence == expected else [Mismatch(where, f"media type {expected}", got)]
 
@@ -227,11 +227,11 @@ _RFC3339 = re.compile(
 )
 
 
-def _rfc3339(expected: bool, got: Any, where: str) -> list[Mismatch]:  # noqa: ANN401, FBT001 - as all matchers
+def _rfc3339(expected: bool, got: JsonValue, where: str) -> list[Mismatch]:  # noqa: FBT001 - as all matchers
     return [] if expected == is_rfc3339(got) else [Mismatch(where, "an RFC 3339 date-time", got)]
 
 
-def is_rfc3339(got: Any) -> bool:  # noqa: ANN401 - any JSON value
+def is_rfc3339(got: JsonValue) -> bool:
     if not isinstance(got, str) or not _RFC3339.fullmatch(got):
         return False
     try:
@@ -249,7 +249,7 @@ _SCHEMAS: dict[str, type[BaseModel]] = {
 }
 
 
-def _schema(expected: str, got: Any, where: str) -> list[Mismatch]:  # noqa: ANN401 - any JSON value
+def _schema(expected: str, got: JsonValue, where: str) -> list[Mismatch]:
     try:
         TypeAdapter(_SCHEMAS[expected]).validate_python(got)
     except ValidationError as error:
@@ -257,23 +257,23 @@ def _schema(expected: str, got: Any, where: str) -> list[Mismatch]:  # noqa: ANN
     return []
 
 
-def _each(expected: Any, got: Any, where: str) -> list[Mismatch]:  # noqa: ANN401 - any JSON value
+def _each(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
     if not isinstance(got, list) or not got:
         # Of nothing, everything is true: a case would pass that has seen nothing.
         return [Mismatch(where, "an array with items", got)]
     return [f for n, item in enumerate(got) for f in mismatches(expected, item, f"{where}/{n}")]
 
 
-def _any(expected: Any, got: Any, where: str) -> list[Mismatch]:  # noqa: ANN401 - any JSON value
+def _any(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
     fits = isinstance(got, list) and any(not mismatches(expected, item) for item in got)
     return [] if fits else [Mismatch(where, f"an item that is {shown(expected)}", got)]
 
 
-def _all(expected: list[Any], got: Any, where: str) -> list[Mismatch]:  # noqa: ANN401 - any JSON value
+def _all(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
     return [fault for each in expected for fault in mismatches(each, got, where)]
 
 
-def _not(expected: Any, got: Any, where: str) -> list[Mismatch]:  # noqa: ANN401 - any JSON value
+def _not(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
     return [] if mismatches(expected, got) else [Mismatch(where, f"not {shown(expected)}", got)]
 
 
@@ -308,11 +308,11 @@ def _needs(fits: bool, what: str) -> None:  # noqa: FBT001 - the condition itsel
         raise BadMatcherError(what)
 
 
-def _is_reference(value: Any) -> bool:  # noqa: ANN401 - any YAML value
+def _is_reference(value: JsonValue) -> bool:
     return isinstance(value, str) and value.startswith("${")
 
 
-def _check_regex(value: Any) -> None:  # noqa: ANN401 - any YAML value
+def _check_regex(value: JsonValue) -> None:
     _needs(isinstance(value, str), "$regex wants a text")
     try:
         re.compile(value)
@@ -320,7 +320,7 @@ def _check_regex(value: Any) -> None:  # noqa: ANN401 - any YAML value
         raise BadMatcherError(f"$regex {value!r}: {error}") from error
 
 
-def _check_bounds(value: Any) -> None:  # noqa: ANN401 - any YAML value
+def _check_bounds(value: JsonValue) -> None:
     _needs(isinstance(value, list) and len(value) == 2, "$range and $items want [least, most]")
     _needs(
         all(v is None or _TYPES["number"](v) or _is_reference(v) for v in value)

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from memconform.client.recorder import Exchange
 from memconform.conformance.pointer import MISSING
+from memconform.contract.wire import JsonValue
 
 Ended = Literal["end", "cut", "open"]
 
@@ -19,7 +20,7 @@ class Event:
     id: str
     at_ms: float
 
-    def value(self) -> Any:  # noqa: ANN401 - any JSON value
+    def value(self) -> JsonValue:
         """The data as JSON, or as it is where it is none."""
         try:
             return json.loads(self.data)
@@ -45,12 +46,12 @@ class Outcome:
     statuses: list[int | None] = field(default_factory=list)
     """Of all answers on one connection; None where none came."""
 
-    def header(self, name: str) -> Any:  # noqa: ANN401 - a text or MISSING
+    def header(self, name: str) -> JsonValue:
         """All values of a header, joined as RFC 9110 has it; MISSING where there is none."""
         found = [value for key, value in self.headers if key.lower() == name.lower()]
         return ", ".join(found) if found else MISSING
 
-    def json(self) -> Any:  # noqa: ANN401 - any JSON value
+    def json(self) -> JsonValue:
         """The body as JSON, of a stream its events; MISSING where it is none."""
         if self.value is not MISSING:
             return self.value

@@ -1,6 +1,6 @@
 """JSON pointers (RFC 6901), and `*` for every item of an array. Pure."""
 
-from typing import Any
+from memconform.contract.wire import JsonValue
 
 
 class Missing:
@@ -13,14 +13,14 @@ class Missing:
 MISSING = Missing()
 
 
-def resolve(value: Any, pointer: str) -> Any:  # noqa: ANN401 - any JSON value
+def resolve(value: JsonValue, pointer: str) -> JsonValue:
     """What `pointer` names in `value`; MISSING where there is nothing, or no array for a `*`."""
     if not pointer:
         return value
     return _resolve(value, pointer.split("/")[1:])
 
 
-def _resolve(value: Any, parts: list[str]) -> Any:  # noqa: ANN401 - any JSON value
+def _resolve(value: JsonValue, parts: list[str]) -> JsonValue:
     if not parts:
         return value
     part, rest = parts[0], parts[1:]

@@ -15,6 +15,7 @@ from memconform.conformance.fixture import Fixture
 from memconform.conformance.outcome import Outcome
 from memconform.conformance.transport import Sender, Stream
 from memconform.conformance.wire import WireFault, wire_faults
+from memconform.contract.wire import JsonValue
 
 
 @dataclass(slots=True)
@@ -87,7 +88,7 @@ class Scene:
             known |= {"address": address, "host": urlsplit(address).netloc}
         return known
 
-    def set(self, name: str, value: Any) -> None:  # noqa: ANN401 - any JSON value
+    def set(self, name: str, value: JsonValue) -> None:
         self._variables[name] = value
 
     def sender(self, server: Server) -> Sender:

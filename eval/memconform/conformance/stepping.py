@@ -30,6 +30,7 @@ from memconform.conformance.pointer import MISSING, resolve
 from memconform.conformance.raw import converse
 from memconform.conformance.scene import Findings, Scene
 from memconform.conformance.variables import filled
+from memconform.contract.wire import JsonValue
 from memconform.errors import DaemonError
 
 Variables = Mapping[str, Any]
@@ -287,7 +288,7 @@ def _name(stream: str, more: Variables) -> str:
     return f"{stream} {more['index']}" if more.get("copy") else stream
 
 
-def _document(path: str, given: Any) -> dict[str, Any]:  # noqa: ANN401 - a YAML value
+def _document(path: str, given: JsonValue) -> dict[str, JsonValue]:
     """The body of an ingest."""
     more: dict[str, Any] = {}
     if isinstance(given, dict):

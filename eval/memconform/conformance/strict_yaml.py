@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from memconform.contract.wire import JsonValue
 from memconform.errors import UsageError
 
 _SURPRISES = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:bool")
@@ -38,7 +39,7 @@ def _fault(message: str, node: yaml.Node) -> yaml.MarkedYAMLError:
     return yaml.MarkedYAMLError(problem=message, problem_mark=node.start_mark)
 
 
-def load(path: Path) -> Any:  # noqa: ANN401 - whatever a document holds
+def load(path: Path) -> JsonValue:
     """The one document of a file.
 
     Raises:

@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from memconform.contract.wire import JsonValue
+
 _REFERENCE = re.compile(r"\$\{([a-z][a-z0-9_]*(?:\.[A-Za-z0-9_]+)*)\}")
 _DOLLAR_BRACE = re.compile(r"\$\{")
 
@@ -12,7 +14,7 @@ class UnknownVariableError(Exception):
     pass
 
 
-def references(value: Any) -> Iterator[str]:  # noqa: ANN401 - any YAML value
+def references(value: JsonValue) -> Iterator[str]:
     """The names of the variables in all texts of `value`, keys included.
 
     Raises:
@@ -32,7 +34,7 @@ def references(value: Any) -> Iterator[str]:  # noqa: ANN401 - any YAML value
             yield from references(each)
 
 
-def filled(value: Any, values: Mapping[str, Any], *, partly: bool = False) -> Any:  # noqa: ANN401 - any YAML value
+def filled(value: JsonValue, values: Mapping[str, JsonValue], *, partly: bool = False) -> JsonValue:
     """`value` with its variables filled in; one that is the whole text keeps its type.
 
     `partly` leaves those that `values` does not hold.
@@ -41,7 +43,7 @@ def filled(value: Any, values: Mapping[str, Any], *, partly: bool = False) -> An
         UnknownVariableError: for a variable that `values` does not hold.
     """
 
-    def look_up(name: str) -> Any:  # noqa: ANN401 - any JSON value
+    def look_up(name: str) -> JsonValue:
         found: Any = values
         for part in name.split("."):
             if isinstance(found, list) and part.isdigit() and int(part) < len(found):
@@ -55,8 +57,8 @@ def filled(value: Any, values: Mapping[str, Any], *, partly: bool = False) -> An
     return _walk(value, look_up, partly=partly)
 
 
-def _walk(value: Any, look_up: Callable[[str], Any], *, partly: bool) -> Any:  # noqa: ANN401 - any YAML value
-    def known(match: re.Match[str]) -> Any:  # noqa: ANN401 - any JSON value
+def _walk(value: JsonValue, look_up: Callable[[str], JsonValue], *, partly: bool) -> JsonValue:
+    def known(match: re.Match[str]) -> JsonValue:
         try:
             return look_up(match[1])
         except UnknownVariableError:
@@ -64,7 +66,7 @@ def _walk(value: Any, look_up: Callable[[str], Any], *, partly: bool) -> Any:  #
                 return match[0]
             raise
 
-    def walk(each: Any) -> Any:  # noqa: ANN401 - any YAML value
+    def walk(each: JsonValue) -> JsonValue:
         if isinstance(each, str):
             whole = _REFERENCE.fullmatch(each)
             return known(whole) if whole else _REFERENCE.sub(lambda m: str(known(m)), each)

@@ -3,7 +3,7 @@
 import json
 import re
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ValidationError
 
@@ -22,7 +22,7 @@ from memconform.contract.core import (
 from memconform.contract.events import PLAIN_EVENTS, Change
 from memconform.contract.problem import MEDIA_TYPE, STATUS, Problem
 from memconform.contract.schemas import BYTES, ROUTES, Route
-from memconform.contract.wire import describe_mismatch
+from memconform.contract.wire import JsonValue, describe_mismatch
 
 _PATTERNS = [
     (route, re.compile(route.path.replace("{brainId}", r"[^/?]+") + r"(?:\?.*)?"))
@@ -132,7 +132,7 @@ def _body_faults(model: type[BaseModel], body: bytes, sent: bytes) -> list[str]:
     return [fault for fault in faults if fault is not None]
 
 
-def _parsed(model: type[BaseModel], sent: bytes) -> Any:  # noqa: ANN401 - one of two models
+def _parsed(model: type[BaseModel], sent: bytes) -> JsonValue:
     try:
         return model.model_validate_json(_without_nulls(sent), by_alias=True, by_name=False)
     except (ValidationError, ValueError, RecursionError):

@@ -8,6 +8,9 @@ from pydantic.alias_generators import to_camel
 
 CONTRACT_VERSION = "1"
 
+JsonValue = Any
+"""Whatever JSON can hold."""
+
 
 class Mode(StrEnum):
     """How chunks are retrieved."""

@@ -3,11 +3,11 @@
 import json
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-JsonValue = Any
+from memconform.contract.wire import JsonValue
 
 
 class _Strict(BaseModel):

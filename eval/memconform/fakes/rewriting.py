@@ -3,10 +3,10 @@
 import json
 import re
 from collections.abc import Callable
-from typing import Any
 
 import h11
 
+from memconform.contract.wire import JsonValue
 from memconform.fakes.mutation import EventEdit, Mutation, edited
 
 _Fields = dict[bytes, bytes]
@@ -106,7 +106,7 @@ def _encoded(fields: _Fields) -> bytes:
     return b"\n".join(name + b": " + value for name, value in fields.items()) + b"\n\n"
 
 
-def _event(value: Any) -> _Fields:  # noqa: ANN401 - any JSON value
+def _event(value: JsonValue) -> _Fields:
     name, data = value
     text = data if isinstance(data, str) else json.dumps(data)
     return {b"event": str(name).encode(), b"data": text.encode()}

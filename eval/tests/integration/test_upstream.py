@@ -89,7 +89,7 @@ async def test_the_same_is_sent_by_every_sdk(sdk: str, provider: str, tmp_path: 
     assert done["usage"]["outputTokens"] == 7
 
 
-def _with_plain_texts(value: Any) -> Any:  # noqa: ANN401 - any part of a JSON body
+def _with_plain_texts(value: Any) -> Any:
     """`value` with lists of one text part as that text: some clients write no other way."""
     match value:
         case [{"type": "text", "text": str(text)}]:

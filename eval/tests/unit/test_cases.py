@@ -1,0 +1,133 @@
+"""Files of cases: what is refused, and that the refusal names file, case and fault."""
+
+from pathlib import Path
+
+import pytest
+
+from memconform.conformance import strict_yaml
+from memconform.conformance.catalog import catalog
+from memconform.conformance.variables import UnknownVariableError, filled, references
+from memconform.errors import UsageError
+
+GOOD = """
+- id: good
+  title: A case
+  rules: [core.health]
+  steps:
+    - http: GET /healthz
+      expect:
+        ok: 200
+"""
+
+
+def _refusal(folder: Path, text: str) -> str:
+    (folder / "bad.yaml").write_text(text, encoding="utf-8")
+    catalog.cache_clear()
+    with pytest.raises(UsageError) as caught:
+        catalog(folder)
+    return caught.value.message
+
+
+def test_a_good_file_is_read(tmp_path: Path) -> None:
+    (tmp_path / "good.yaml").write_text(GOOD)
+    [entry] = catalog(tmp_path)
+    assert (entry.id, entry.slots()) == ("good", ["ok"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("id: good", "id: good\n  id: better", "'id' stands here twice"),
+        ("id: good", "id: Good Case", "id"),
+        ("title: A case", "titel: A case", "titel"),
+        ("rules: [core.health]", "rules: [core.helath]", "did you mean 'core.health'"),
+        ("rules: [core.health]", "rules: []", "rules"),
+        ("http: GET /healthz", "htpp: GET /healthz", "a step has one of"),
+        ("http: GET /healthz", "http: GET healthz", "String should match"),
+        ("ok: 200", "ok: {status: 200, problem: not_found}", "one of"),
+        ("ok: 200", "ok: {at: /ok}", "`at` wants `is`"),
+        ("ok: 200", "ok: {header: allow}", "want `is`"),
+        ("ok: 200", "ok: not_fuond", "no code 'not_fuond'"),
+        ("ok: 200", "ok: {is: {$eqals: 1}}", "no matcher $eqals"),
+        ("ok: 200", "ok: {is: {$regex: '('}}", "$regex"),
+        ("ok: 200", "ok: {is: '${brian}'}", "did you mean 'brain'"),
+        ("GET /healthz", "GET /${nobody}", "${nobody} is not known here"),
+        ("GET /healthz", "GET /${Nobody}", "a variable is written"),
+        ("ok: 200", "Ok: 200", "Ok"),
+        ("\n      expect:\n        ok: 200", "", "it expects nothing"),
+        ("title: A case", "title: A case\n  upstream: {rules: []}", "wants `daemon: {upstream"),
+        ("title: A case", "title: A case\n  matrix: {x: []}", "x has no values"),
+        ("title: A case", "title: A case\n  level: maybe", "level"),
+    ],
+)
+def test_what_is_wrong_is_refused_and_named(tmp_path: Path, old: str, new: str, told: str) -> None:
+    assert old in GOOD
+    message = _refusal(tmp_path, GOOD.replace(old, new))
+    assert "bad.yaml" in message
+    assert told in message
+
+
+def test_a_file_that_is_no_list_is_refused(tmp_path: Path) -> None:
+    assert "a file of cases is a list" in _refusal(tmp_path, "id: good\ntitle: A case\n")
+
+
+def test_one_slot_in_two_steps_is_refused(tmp_path: Path) -> None:
+    twice = GOOD + GOOD[GOOD.index("    - http") :]
+    assert "the slot 'ok' stands in two steps" in _refusal(tmp_path, twice)
+
+
+def test_one_id_in_two_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(GOOD)
+    assert "a.yaml has a case of that id too" in _refusal(tmp_path, GOOD)
+
+
+def test_one_id_twice_in_a_file_is_refused(tmp_path: Path) -> None:
+    assert "stands here twice" in _refusal(tmp_path, GOOD + GOOD)
+
+
+def test_a_capture_is_known_only_behind_its_step(tmp_path: Path) -> None:
+    later = GOOD.replace("GET /healthz", "GET /${seen}") + (
+        "    - http: GET /version\n      capture: {seen: /name}\n"
+    )
+    assert "${seen} is not known here" in _refusal(tmp_path, later)
+
+
+def test_a_matrix_makes_a_case_for_every_combination(tmp_path: Path) -> None:
+    (tmp_path / "good.yaml").write_text(
+        GOOD.replace("title: A case", "title: A case\n  matrix: {a: [x, y], b: {one: 1, two: 2}}")
+    )
+    catalog.cache_clear()
+    ids = [entry.id for entry in catalog(tmp_path)]
+    assert ids == ["good[x,one]", "good[x,two]", "good[y,one]", "good[y,two]"]
+
+
+def test_yaml_has_no_surprises(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text("a: yes\nb: 2024-01-01\nc: on\nd: true\ne: 012\nf: null\n")
+    loaded = strict_yaml.load(path)
+    assert loaded == {"a": "yes", "b": "2024-01-01", "c": "on", "d": True, "e": 10, "f": None}
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("a: 1\na: 2\n", 2), ("a: 1\nb: [\n", 3), ("1: x\n", 0), ("a: !!python/object:x {}\n", 1)],
+)
+def test_bad_yaml_names_the_line(tmp_path: Path, text: str, line: int) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(text)
+    if line == 0:
+        # A number is no text, but what stands there can be read as one.
+        assert strict_yaml.load(path) == {1: "x"}
+        return
+    with pytest.raises(UsageError, match=rf"x\.yaml:{line}: "):
+        strict_yaml.load(path)
+
+
+def test_a_variable_that_is_the_whole_text_keeps_its_type() -> None:
+    values = {"n": 5, "deep": {"list": [1, {"x": None}]}}
+    assert filled({"a": "${n}", "b": "n=${n}"}, values) == {"a": 5, "b": "n=5"}
+    assert filled("${deep.list.1.x}", values) is None
+    assert filled("${m}", values, partly=True) == "${m}"
+    assert list(references({"${n}": ["${deep.list.0}"]})) == ["n", "deep.list.0"]
+    with pytest.raises(UnknownVariableError, match="m"):
+        filled("${m}", values)

@@ -1,0 +1,126 @@
+"""Expectations of a case, held to what came."""
+
+import json
+from typing import Any
+
+import pytest
+
+from memconform.conformance.case import Expectation
+from memconform.conformance.expecting import judge
+from memconform.conformance.outcome import Event, Outcome
+
+PROBLEM = {"status": 404, "title": "Not found", "detail": "no brain x", "code": "not_found"}
+
+
+def _answer(status: int, body: Any = None, media: str = "application/json") -> Outcome:
+    return Outcome(
+        "GET /x",
+        status=status,
+        headers=[("Content-Type", media), ("Allow", "GET"), ("Allow", "POST")],
+        body=json.dumps(body).encode(),
+        took_ms=5,
+        ended="end",
+    )
+
+
+def _stream(*events: tuple[str, Any], ended: Any = "end") -> Outcome:
+    read = [
+        Event(name, data if isinstance(data, str) else json.dumps(data), str(n), n)
+        for n, (name, data) in enumerate(events)
+    ]
+    return Outcome("GET /events", status=200, events=read, ended=ended)
+
+
+ANSWER = _stream(
+    ("retrieve", {"chunks": []}),
+    ("answer_delta", {"text": "one "}),
+    ("answer_delta", {"text": "two"}),
+    ("done", {"ok": True}),
+)
+CHANGES = _stream(("ready", "ok"), ("change", {"path": "a"}), ("change", {"path": "b"}))
+
+CASES: list[tuple[Any, Outcome, bool]] = [
+    (200, _answer(200), True),
+    (200, _answer(201), False),
+    ({"status": [200, 204]}, _answer(204), True),
+    ("not_found", _answer(404, PROBLEM, "application/problem+json"), True),
+    ("not_found", _answer(404, PROBLEM), False),
+    ("not_found", _answer(404, PROBLEM | {"status": 400}, "application/problem+json"), False),
+    ("not_found", _answer(404, PROBLEM | {"code": "conflict"}, "application/problem+json"), False),
+    ("not_found", _answer(404, {"code": "not_found"}, "application/problem+json"), False),
+    ("not_found", _answer(409, PROBLEM, "application/problem+json"), False),
+    (
+        {"problem": {"code": "not_found", "detail": {"$contains": "brain"}}},
+        _answer(404, PROBLEM, "application/problem+json"),
+        True,
+    ),
+    (
+        {"problem": {"code": "not_found", "detail": {"$contains": "ops[3]"}}},
+        _answer(404, PROBLEM, "application/problem+json"),
+        False,
+    ),
+    ({"header": "allow", "is": "GET, POST"}, _answer(405), True),
+    ({"header": "etag", "is": {"$absent": True}}, _answer(405), True),
+    ({"header": "etag", "is": {"$regex": "."}}, _answer(405), False),
+    ({"is": {"a": 1}}, _answer(200, {"a": 1}), True),
+    ({"at": "/a/*/b", "is": [1, 2]}, _answer(200, {"a": [{"b": 1}, {"b": 2}]}), True),
+    ({"is": None}, _answer(200, None), True),
+    ({"is": {"a": 1}}, Outcome("x", status=200, body=b"{"), False),
+    ({"text": {"$contains": "x"}}, Outcome("x", body=b"axe"), True),
+    ({"body": "axe"}, Outcome("x", body=b"axe"), True),
+    ({"body": {"base64": "AP8="}}, Outcome("x", body=b"\x00\xff"), True),
+    ({"body": {"size": {"bytes": 9}}}, Outcome("x", body=b"x" * 9), False),
+    ({"body": "axe"}, Outcome("x", body=b"axes"), False),
+    ({"took_ms": {"$range": [0, 10]}}, _answer(200), True),
+    ({"took_ms": {"$range": [0, 4]}}, _answer(200), False),
+    ({"events": "retrieve answer_delta+ citation* done"}, ANSWER, True),
+    ({"events": "retrieve answer_delta done"}, ANSWER, False),
+    ({"events": "retrieve (answer_delta answer_delta)+ done"}, ANSWER, True),
+    ({"events": "retrieve answer_delta+"}, ANSWER, False),
+    ({"events": "retrieve"}, _stream(), False),
+    ({"fold": "one two"}, ANSWER, True),
+    ({"fold": "one"}, ANSWER, False),
+    ({"event": "done", "is": [{"ok": True}]}, ANSWER, True),
+    ({"event": "done", "at": "/0/ok", "is": False}, ANSWER, False),
+    ({"event": "error", "is": []}, ANSWER, True),
+    ({"event": "ready", "is": ["ok"]}, CHANGES, True),
+    ({"ids": "rising"}, CHANGES, True),
+    ({"ids": "rising"}, ANSWER, False),
+    ({"ended": "end"}, ANSWER, True),
+    ({"ended": "end"}, _stream(ended="cut"), False),
+    ({"statuses": [401, None]}, Outcome("raw", statuses=[401, None]), True),
+    ({"statuses": [401, 200]}, Outcome("raw", statuses=[401, None]), False),
+    (200, Outcome("x", failure="ConnectError"), False),
+]
+
+
+@pytest.mark.parametrize(("expectation", "outcome", "holds"), CASES)
+def test_an_expectation_holds_or_not(expectation: Any, outcome: Outcome, holds: bool) -> None:  # noqa: FBT001 - a table's column
+    judged = judge(Expectation.model_validate(expectation), outcome, {})
+    assert judged.holds is holds
+    assert bool(judged.faults) is not holds
+
+
+def test_ids_must_be_decimal_and_rise() -> None:
+    for ids in (["2", "1"], ["1", "1"], ["a", "b"], ["", ""]):
+        events = [Event("change", "{}", each, 0) for each in ids]
+        outcome = Outcome("x", events=events)
+        assert not judge(Expectation.model_validate({"ids": "rising"}), outcome, {}).holds
+
+
+def test_the_second_of_any_of_is_a_warning() -> None:
+    either = Expectation.model_validate({"any_of": [400, 404]})
+    assert judge(either, _answer(400), {}).second_best == ""
+    assert "better status 400" in judge(either, _answer(404), {}).second_best
+    assert not judge(either, _answer(500), {}).holds
+
+
+def test_variables_are_filled_in() -> None:
+    expected = Expectation.model_validate({"at": "/id", "is": "${id}"})
+    assert judge(expected, _answer(200, {"id": 7}), {"id": 7}).holds
+    assert not judge(expected, _answer(200, {"id": 7}), {"id": 8}).holds
+
+
+def test_bodies_part_where_they_part() -> None:
+    judged = judge(Expectation.model_validate({"body": "abcd"}), Outcome("x", body=b"abxd"), {})
+    assert "they part at byte 2" in judged.faults[0]

@@ -1,0 +1,117 @@
+"""The shapes of answers, whatever a case is about."""
+
+import json
+from typing import Any
+
+import pytest
+
+from memconform.conformance.outcome import Event, Outcome
+from memconform.conformance.wire import route_of, wire_faults
+
+JSON = "application/json"
+PROBLEM_TYPE = "application/problem+json"
+PROBLEM = {"status": 404, "title": "t", "detail": "d", "code": "not_found"}
+TRACE = {
+    "requestedMode": "bm25", "effectiveMode": "bm25", "embedderUsed": False, "reranked": False,
+    "fellBackToBm25": False, "candidateK": 50, "searchMs": 1.0,
+}  # fmt: skip
+CHUNK = {"chunkId": "a#0", "documentId": "a", "path": "a.md", "score": 1.0, "text": "x"}
+
+
+def _faults(
+    line: str, status: int, body: Any, media: str, sent: Any = None, *, wanted: bool = True
+) -> list[str]:
+    outcome = Outcome(line, status=status, headers=[("content-type", media)], ended="end")
+    outcome.body = body if isinstance(body, bytes) else json.dumps(body).encode()
+    sent_bytes = b"" if sent is None else json.dumps(sent).encode()
+    return [f"{f.blame}: {f.what}" for f in wire_faults(outcome, sent_bytes, wanted=wanted)]
+
+
+def _search(chunks: list[Any], **trace: Any) -> list[str]:
+    body = {"chunks": chunks, "tookMs": 1.0, "trace": TRACE | trace}
+    sent = {"query": "x", "mode": "bm25", "topK": 2}
+    return _faults("POST /v1/brains/b/search", 200, body, JSON, sent)
+
+
+def test_good_answers_have_no_fault() -> None:
+    assert _faults("GET /healthz", 200, {"ok": True}, JSON) == []
+    assert _faults("GET /nothing", 404, PROBLEM, PROBLEM_TYPE) == []
+    assert _faults("PUT /v1/brains/b/documents?path=a", 204, b"", "") == []
+    assert _search([CHUNK]) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "status", "body", "media", "told"),
+    [
+        ("GET /healthz", 200, {"ok": True}, "text/html", "Content-Type"),
+        ("GET /healthz", 200, {"ok": 1}, JSON, "ok"),
+        ("GET /healthz", 201, {"ok": True}, JSON, "the contract says 200"),
+        ("GET /nothing", 404, PROBLEM, JSON, "not application/problem+json"),
+        ("GET /nothing", 400, PROBLEM, PROBLEM_TYPE, "says status 404"),
+        ("GET /x", 404, PROBLEM | {"code": "conflict"}, PROBLEM_TYPE, "does not go with"),
+        ("GET /x", 404, {"code": "not_found"}, PROBLEM_TYPE, "the problem's body"),
+        ("GET /x", 404, b"<html>", PROBLEM_TYPE, "the problem's body"),
+        ("GET /version", 405, PROBLEM, PROBLEM_TYPE, "405 without Allow"),
+        ("GET /version", 500, PROBLEM, PROBLEM_TYPE, "the daemon's own failure"),
+        ("HEAD /v1/brains/b/documents?path=a", 404, PROBLEM, PROBLEM_TYPE, "with a body"),
+        ("PUT /v1/brains/b/documents?path=a", 204, {"ok": 1}, JSON, "a body where there is none"),
+        ("GET /v1/brains/b/documents/read?path=a", 200, b"x", "text/html", "octet-stream"),
+        ("GET /v1/brains/b/documents", 200, {"items": None}, JSON, "items"),
+        ("GET /v1/brains/b/events", 200, b"", JSON, "text/event-stream"),
+    ],
+)
+def test_a_bad_answer_is_told(line: str, status: int, body: Any, media: str, told: str) -> None:
+    found = _faults(line, status, body, media)
+    assert any(told in fault and fault.startswith("daemon") for fault in found), found
+
+
+def test_rankings_are_held_to_their_rules() -> None:
+    rising = [CHUNK, CHUNK | {"chunkId": "b#0", "score": 2.0}]
+    assert "rises" in _search(rising)[0]
+    assert "twice" in _search([CHUNK, CHUNK])[0]
+    assert "topK is 2" in _search([CHUNK | {"chunkId": f"{n}#0"} for n in range(3)])[0]
+    assert "effectiveMode semantic without" in _search([CHUNK], effectiveMode="semantic")[0]
+
+
+def test_who_is_to_blame_for_a_request_that_the_schemas_refuse() -> None:
+    line, body = "POST /v1/brains/b/search", {"chunks": [], "tookMs": 1.0, "trace": TRACE}
+    sent = {"query": "x", "mode": "bm25", "topK": 0}
+    [wanted] = _faults(line, 200, body, JSON, sent)
+    [unwanted] = _faults(line, 200, body, JSON, sent, wanted=False)
+    assert wanted.startswith("case: a request that the schemas refuse was taken")
+    assert unwanted.startswith("daemon: a request that the schemas refuse was taken")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "told"),
+    [
+        ("change", {"kind": "created", "path": "a", "when": "2026-01-01T00:00:00Z"}, ""),
+        ("change", {"kind": "made", "path": "a", "when": "2026-01-01T00:00:00Z"}, "kind"),
+        ("change", {"kind": "created", "path": "a", "when": "today"}, "when is 'today'"),
+        ("change", {"kind": "renamed", "path": "a", "when": "2026-01-01T00:00:00Z"}, "old_path"),
+        ("ready", "yes", "ready with the data"),
+        ("telemetry", {}, ""),
+    ],
+)
+def test_changes_are_held_to_their_rules(name: str, data: Any, told: str) -> None:
+    text = data if isinstance(data, str) else json.dumps(data)
+    headers = [("content-type", "text/event-stream")]
+    outcome = Outcome("GET /v1/brains/b/events", status=200, headers=headers)
+    outcome.events = [Event(name, text, "1", 0)]
+    found = wire_faults(outcome, b"", wanted=True)
+    assert [told in fault.what for fault in found] == ([True] if told else [])
+
+
+def test_ask_streams_are_held_to_their_order() -> None:
+    headers = [("content-type", "text/event-stream")]
+    outcome = Outcome("POST /v1/brains/b/ask", status=200, headers=headers, ended="end")
+    outcome.events = [Event("answer_delta", '{"text": "x"}', "", 0)]
+    [fault] = wire_faults(outcome, b'{"question": "x"}', wanted=True)
+    assert "answer_delta came before retrieve" in fault.what
+
+
+def test_routes_are_found_by_method_and_target() -> None:
+    assert getattr(route_of("GET", "/v1/brains/b/documents?dir=a"), "name", "") == "listDocuments"
+    assert getattr(route_of("HEAD", "/v1/brains/b/documents?path=a"), "name", "") == "hasDocument"
+    assert route_of("GET", "/v1/brains/b/documents/") is None
+    assert route_of("GET", "/healthz/") is None
