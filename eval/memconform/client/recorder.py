@@ -49,9 +49,12 @@ class Exchange:
                 parts += ["-H", f'"Authorization: Bearer ${TOKEN_VARIABLE}"']
             elif name not in _CURLS_OWN:
                 parts += ["-H", shlex.quote(f"{name}: {_shown(name, value)}")]
-        if request.content:
-            parts += ["--data-raw", shlex.quote(request.content.decode("utf-8", "replace"))]
-        return " ".join(parts)
+        if not request.content:
+            return " ".join(parts)
+        body = printable(request.content)
+        if body is not None:
+            return " ".join([*parts, "--data-raw", shlex.quote(body)])
+        return " ".join([printf(request.content), "|", *parts, "--data-binary", "@-"])
 
     def _address(self) -> list[str]:
         target = self.request.extensions.get("target")
@@ -72,6 +75,22 @@ class Exchange:
         head += [f"{name}: {_shown(name, value)}" for name, value in self.response_headers]
         end = b"\n(cut here)\n" if self.truncated else b"\n"
         return "\n".join([*head, "", ""]).encode() + bytes(self.body) + end
+
+
+def printable(data: bytes) -> str | None:
+    """`data` as a text that a terminal shows as it is; None where it is none."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    return text if text.replace("\n", "").isprintable() else None
+
+
+def printf(data: bytes) -> str:
+    """A shell command that writes `data`, byte by byte whatever they are."""
+    plain = b" !#$&()*+,-./:;<=>?@[]^_{|}~"
+    octal = (chr(b) if (chr(b).isalnum() and b < 128) or b in plain else f"\\{b:03o}" for b in data)
+    return f"printf '{''.join(octal)}'"
 
 
 def _shown(name: str, value: str) -> str:

@@ -297,7 +297,7 @@ class Case(Strict):
     why: str | None = None
     """What goes wrong for users where it fails."""
     profiles: list[Profile] = Field(default_factory=list)
-    """Beside the one of its section."""
+    """Beside those of its rules."""
     modes: list[Mode] = Field(default_factory=list)
     """Retrieval modes that a daemon must claim for it to apply."""
     tags: list[Slug] = Field(default_factory=list)

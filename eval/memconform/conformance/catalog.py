@@ -40,7 +40,14 @@ class Entry:
 
     @property
     def profile(self) -> Profile | None:
+        """That of its first rule, by which cases are selected."""
         return rules()[self.case.rules[0]].profile
+
+    @property
+    def needed_profiles(self) -> list[Profile]:
+        """Those of all its rules, and what it names besides."""
+        cited = [rules()[rule].profile for rule in self.case.rules]
+        return [profile for profile in (*cited, *self.case.profiles) if profile is not None]
 
     @property
     def is_disruptive(self) -> bool:

@@ -41,6 +41,8 @@ class Outcome:
     failure: str | None = None
     """Why nothing, or not all, came."""
     exchange: Exchange | None = None
+    shell: str = ""
+    """A command that does the same, where there is no exchange that knows one."""
     value: Any = MISSING
     """JSON that did not come as a body."""
     statuses: list[int | None] = field(default_factory=list)
@@ -64,4 +66,5 @@ class Outcome:
             return MISSING
 
     def curl(self) -> str:
-        return self.exchange.curl() if self.exchange is not None else ""
+        """A command that repeats what was sent."""
+        return self.exchange.curl() if self.exchange is not None else self.shell

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import h11
 
+from memconform.client.recorder import printf
 from memconform.conformance.outcome import Outcome
 
 _READ = 65_536
@@ -86,6 +87,7 @@ async def converse(
     address = urlsplit(base_url)
     first_line = pieces[0].partition(b"\r\n")[0].decode("latin-1")[:100]
     outcome = Outcome(f"raw: {first_line}", ended="open")
+    outcome.shell = f"{printf(b''.join(pieces))} | nc -w 5 {address.hostname} {address.port}"
     started = time.perf_counter()
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
     try:

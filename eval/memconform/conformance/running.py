@@ -41,8 +41,7 @@ def check_ids(entry: Entry) -> list[str]:
 def left_out(entry: Entry, runner: SdkRunner) -> str | None:
     """Why a case is not for this SDK; None where it is."""
     claimed = set(runner.profiles)
-    own = [entry.profile] if entry.profile is not None else []
-    for profile in (*own, *entry.case.profiles):
+    for profile in entry.needed_profiles:
         if profile not in claimed:
             return f"profile {profile.value} is not claimed"
     modes = runner.modes

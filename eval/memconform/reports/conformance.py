@@ -34,9 +34,9 @@ def conform_banner(sdk: SdkResult) -> str:
     ran = sum(case.result is not Result.NOT_APPLICABLE for case in sdk.cases)
     line = f"{sdk.sdk}: {counts[Result.PASS]} of {applicable} checks pass in {ran} cases"
     others = [f"{n} {r.value}" for r, n in counts.items() if n and r is not Result.PASS]
-    verdict = "conformant" if sdk.exit_code == 0 else "NOT conformant"
-    if sdk.exit_code not in (0, 1):
-        verdict = "no verdict"
+    verdict = "conformant" if sdk.exit_code == 0 else "no verdict"
+    if counts[Result.FAIL] or counts[Result.XPASS]:
+        verdict = "NOT conformant"
     return ", ".join([line, *others]) + f": {verdict}"
 
 
@@ -82,8 +82,7 @@ def show_findings(sdk: SdkResult, *, verbose: bool = False) -> None:
         told = [c for c in case.checks if c.result in _TOLD or verbose]
         if _all_alike(told) and not verbose:
             told = told[:1]
-        for check in told:
-            _show(console, sdk.sdk, case, check)
+        _show(console, sdk.sdk, case, told)
 
 
 def _all_alike(checks: Sequence[Check]) -> bool:
@@ -95,21 +94,27 @@ def _all_alike(checks: Sequence[Check]) -> bool:
 def show_case(sdk: str, case: CaseResult) -> None:
     """Every check of a case, to standard error."""
     console = StandardError(stderr=True, highlight=False, soft_wrap=True)
-    for check in case.checks:
-        _show(console, sdk, case, check)
+    _show(console, sdk, case, case.checks)
 
 
-def _show(console: Console, sdk: str, case: CaseResult, check: Check) -> None:
-    line = Text()
-    line.append(f"{check.result.value.upper():<10} ", STYLE[check.result])
-    line.append(f"{sdk} {check.id}", "bold")
-    line.append(f"  {case.title}")
-    console.print(_redacted(line))
-    if check.result is Result.PASS or check.result is Result.NOT_APPLICABLE:
-        return
+def _show(console: Console, sdk: str, case: CaseResult, checks: Sequence[Check]) -> None:
+    """Each rule once, above the first check that is held to it."""
+    told: set[str] = set()
+    for check in checks:
+        line = Text()
+        line.append(f"{check.result.value.upper():<10} ", STYLE[check.result])
+        line.append(f"{sdk} {check.id}", "bold")
+        line.append("" if told else f"  {case.title}")
+        console.print(_redacted(line))
+        if check.result not in (Result.PASS, Result.NOT_APPLICABLE):
+            _show_why(console, check, told)
+
+
+def _show_why(console: Console, check: Check, told: set[str]) -> None:
     for rule in check.rules:
         known = rules().get(rule)
-        if known is not None:
+        if known is not None and rule not in told:
+            told.add(rule)
             console.print(Text(f"    rule      {rule}: {known.text}"))
     for name, value in (("expected", check.expected), ("at", check.step), ("known", check.known)):
         if value:
