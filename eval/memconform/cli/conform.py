@@ -1,6 +1,5 @@
 """`memconform conform`."""
 
-import asyncio
 import sys
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from memconform.cli.options import (
     json_target,
     log_level,
     output,
+    run_to_end,
     schema,
     writable,
 )
@@ -114,7 +114,7 @@ def command(ctx: click.Context, /, **flags: object) -> ExitCode | None:
     if not options.sdk:
         raise click.UsageError("--sdk says which daemons to hold to the contract", ctx)
     configure_logs(options.log_level)
-    return asyncio.run(_conform(options))
+    return run_to_end(_conform(options))
 
 
 command.add_command(list_cases)

@@ -1,6 +1,5 @@
 """`memconform conform list | explain | lint | replay`: what cases are, and one of them again."""
 
-import asyncio
 import json
 import sys
 import tempfile
@@ -8,7 +7,14 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.options import cancel_on_signals, json_file, json_target, output
+from memconform.cli.options import (
+    cancel_on_signals,
+    configure_logs,
+    json_file,
+    json_target,
+    output,
+    run_to_end,
+)
 from memconform.conformance.catalog import CASES, Entry, catalog
 from memconform.conformance.coverage import uncovered
 from memconform.conformance.explaining import explained
@@ -125,7 +131,8 @@ def replay(run: str, check: str, output: Path) -> ExitCode:
             code="no_such_sdk",
             hint=f"it is of {', '.join(report.sdk_references)}",
         )
-    return asyncio.run(_replayed(entry, references))
+    configure_logs("warning")
+    return run_to_end(_replayed(entry, references))
 
 
 async def _replayed(entry: Entry, references: list[str]) -> ExitCode:

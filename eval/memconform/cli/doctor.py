@@ -1,6 +1,5 @@
 """`memconform doctor`."""
 
-import asyncio
 import shutil
 import tempfile
 from contextlib import aclosing
@@ -13,6 +12,7 @@ from memconform.cli.options import (
     configure_logs,
     log_level,
     request_headers,
+    run_to_end,
     upstream,
 )
 from memconform.daemons.discovery import find_runner, working_folder
@@ -40,7 +40,7 @@ def command(sdk: str, upstream: UpstreamKind, header: tuple[str, ...], log_level
     """
     configure_logs(log_level)
     headers = request_headers(header)
-    return asyncio.run(_examine(sdk, upstream, headers))
+    return run_to_end(_examine(sdk, upstream, headers))
 
 
 async def _examine(sdk: str, upstream: UpstreamKind, headers: dict[str, str]) -> ExitCode:

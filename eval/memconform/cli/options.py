@@ -9,7 +9,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeVar, get_args
@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from memconform.client.recorder import TOKEN_VARIABLE
 from memconform.daemons.runner import UpstreamKind
-from memconform.errors import UsageError
+from memconform.errors import ExitCode, UsageError
 from memconform.redaction import hide, redact
 from memconform.runs.plan import DEFAULT_FLOOR, Floor
 from memconform.runs.store import replacing
@@ -130,6 +130,14 @@ def request_headers(given: Sequence[str]) -> dict[str, str]:
             )
         headers[name] = value
     return headers
+
+
+def run_to_end(work: Coroutine[Any, Any, ExitCode]) -> ExitCode:
+    """What `work` returns; one that a signal has cancelled is an interrupted one."""
+    try:
+        return asyncio.run(work)
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
 
 
 def cancel_on_signals() -> None:

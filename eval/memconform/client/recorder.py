@@ -67,7 +67,8 @@ class Exchange:
     def transcript(self) -> bytes:
         """The exchange as bytes: what was sent behind `>`, what came as it came."""
         request = self.request
-        sent = [f"{request.method} {request.url.raw_path.decode()} HTTP/1.1"]
+        target = request.extensions.get("target", request.url.raw_path)
+        sent = [f"{request.method} {target.decode('latin-1')} HTTP/1.1"]
         sent += [f"{name}: {_shown(name, value)}" for name, value in request.headers.items()]
         sent += ["", request.content.decode("utf-8", "replace")]
         head = [f"# {self.curl()}", *(f"> {line}" for line in sent)]

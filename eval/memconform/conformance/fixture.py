@@ -4,15 +4,17 @@ import asyncio
 import json
 import signal
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 import psutil
 
 from memconform.conformance.case import Server, Serving
 from memconform.contract.wire import JsonValue
+from memconform.daemons.ports import is_open
 from memconform.daemons.resources import process_tree
 from memconform.daemons.runner import Daemon, Launch, SdkRunner
 from memconform.daemons.upstream import scripted_upstream
@@ -20,6 +22,10 @@ from memconform.errors import DaemonError, UsageError
 
 CONTROL_ENV = {"JB_UPSTREAM_TIMEOUT": "2"}
 """Short, so that cases about silence are; a case may say otherwise."""
+
+
+_END_SECONDS = 2.0
+"""For the end of a daemon to be reported, once it listens no more."""
 
 
 class UntestableError(Exception):
@@ -116,12 +122,23 @@ class Fixture:
     def has_upstream(self) -> bool:
         return self._upstream is not None
 
-    def died(self) -> str | None:
-        """How the daemon ended, where it did although nobody ended it."""
+    async def died(self) -> str | None:
+        """How the daemon ended, where it did although nobody ended it.
+
+        Its end is reported a moment after it: one that takes no connection is given that moment.
+        """
         if "daemon" not in self._daemons:
             return None
-        process = self._daemons["daemon"][1].process
-        return None if process is None or process.alive else process.tail() or "it wrote nothing"
+        daemon = self._daemons["daemon"][1]
+        if daemon.process is None:
+            return None
+        address = urlsplit(daemon.base_url)
+        if not await asyncio.to_thread(is_open, address.hostname or "", address.port or 0):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(daemon.wait_exit(), _END_SECONDS)
+        if daemon.process.alive:
+            return None
+        return f"{await daemon.wait_exit()}\n{daemon.process.tail()}"
 
     def _launch(self, server: Server) -> Launch:
         variables = dict(self._serving.env)
@@ -152,7 +169,7 @@ class Fixture:
     async def restore(self) -> None:
         """Have the daemon run as it did at first, whatever a case has made of it."""
         await self.stop("second")
-        if not self._as_served or "daemon" not in self._daemons or self.died() is not None:
+        if not self._as_served or "daemon" not in self._daemons or await self.died() is not None:
             await self.stop()
             await self.start()
 

@@ -92,7 +92,11 @@ class SdkResult(Record):
 
     @property
     def exit_code(self) -> ExitCode:
-        found = [_EXITS[r] for r, n in self.counts().items() if n and r in _EXITS]
+        counts = self.counts()
+        found = [_EXITS[r] for r, n in counts.items() if n and r in _EXITS]
+        if counts[Result.NOT_APPLICABLE] == sum(counts.values()):
+            # A daemon of which nothing was asked has not been found conformant.
+            found.append(ExitCode.NOTHING_SELECTED)
         return gravest([*found, ExitCode(self.problem_exit)])
 
 

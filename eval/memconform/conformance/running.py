@@ -92,7 +92,7 @@ async def run_case(entry: Entry, fixture: Fixture, brain: str) -> Ran:
         await scene.close()
     checks = list(_checks(entry, findings, stopped, harness_fault))
     checks.append(_wire_check(entry, findings))
-    checks.append(_alive_check(entry, fixture))
+    checks.append(_alive_check(entry, await fixture.died()))
     took = round((time.perf_counter() - started) * 1e3, 3)
     result = CaseResult(case=entry.id, title=entry.case.title, took_ms=took, checks=checks)
     return Ran(result, scene.exchanges)
@@ -189,8 +189,7 @@ def _wire_check(entry: Entry, findings: Findings) -> Check:
     )
 
 
-def _alive_check(entry: Entry, fixture: Fixture) -> Check:
-    died = fixture.died()
+def _alive_check(entry: Entry, died: str | None) -> Check:
     return Check(
         id=f"{entry.id}#alive",
         result=Result.PASS if died is None else Result.FAIL,

@@ -14,6 +14,7 @@ from openapi_spec_validator.validation.exceptions import OpenAPIValidationError
 from memconform.conformance.catalog import CASES, catalog
 from memconform.conformance.coverage import uncovered
 from memconform.conformance.rules import rules
+from memconform.conformance.running import check_ids
 from memconform.conformance.schema import case_schema
 from memconform.contract.ask import EVENTS
 from memconform.contract.events import Change
@@ -143,3 +144,13 @@ def test_the_cases_are_as_their_schema_has_them() -> None:
         validator.validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     misspelt = [{"id": "x", "title": "x", "rules": ["core.health"], "stpes": [], "steps": []}]
     assert not validator.is_valid(misspelt)
+
+
+def test_readme_and_changelog_have_the_numbers_that_there_are() -> None:
+    entries = catalog()
+    checks = sum(len(check_ids(entry)) for entry in entries)
+    cases = len({entry.base for entry in entries})
+    readme = (_CHECKOUT / "README.md").read_text(encoding="utf-8")
+    assert f"py: {checks} of {checks} checks pass in {len(entries)} cases: conformant" in readme
+    changelog = (_CHECKOUT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"{cases} cases, {len(entries):,} with their variants" in changelog

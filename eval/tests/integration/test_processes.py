@@ -307,3 +307,19 @@ def test_a_running_daemon_is_used_and_left_running(
         os.kill(daemon.pid, signal.SIGTERM)
         daemon.wait(timeout=5)
         daemon.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_doctor_ends_in_130_and_not_in_a_verdict(
+    scripted: Scripted, environment: dict[str, str], workspace: Path, number: signal.Signals
+) -> None:
+    marker = workspace / "reached"
+    command = [PROGRAM, "doctor", "--sdk", scripted("never_listens", first=f"touch {marker}")]
+    with subprocess.Popen(
+        command, cwd=workspace, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as doctor:
+        assert _until(marker.exists)
+        doctor.send_signal(number)
+        doctor.communicate(timeout=20)
+    assert doctor.returncode == 130
+    assert not processes_of(workspace)

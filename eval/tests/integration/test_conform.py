@@ -1,0 +1,333 @@
+"""`memconform conform`: the installed program against real daemons, good and broken ones."""
+
+import json
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import xmlschema
+from jsonschema import Draft202012Validator
+
+from memconform.conformance.catalog import catalog
+from memconform.conformance.results import ConformReport
+from tests.conftest import CHECKOUT, PROGRAM, Ended, processes_of, runnable
+
+QUICK = ("--case", "brain-create", "--case", "search-empty-brain", "--case", "version*")
+MODES = ("auto", "bm25", "semantic", "hybrid")
+CONFLICT_TAKEN = {"when": {"status": [409]}, "status": 200}
+XSD = xmlschema.XMLSchema(Path(__file__).parents[1] / "contract" / "junit.xsd")
+
+
+@pytest.fixture
+def broken(workspace: Path) -> Callable[..., Path]:
+    """Writes the manifest of the Python daemon behind a proxy with one mutation."""
+
+    def write(
+        mutation: dict[str, Any] | None = None, *, known: str = "", modes: tuple[str, ...] = MODES
+    ) -> Path:
+        file = workspace / "mutation.json"
+        file.write_text(json.dumps(mutation or {}))
+        memory = ["{python}", "-m", "memoryd", "serve", "--addr", "127.0.0.1:0"]
+        argv = ["{python}", "-m", "memconform.fakes.proxy", "--addr", "{addr}"]
+        argv += ["--root", "{state_dir}", "--mutation", str(file), "--"]
+        argv += [*memory, "--root", "{state_dir}"]
+        path = workspace / "sdk.toml"
+        path.write_text(
+            'name = "proxied"\nlanguage = "python"\n'
+            f'[serve]\nargv = {json.dumps(argv)}\nport = "announced"\n'
+            f'[env]\nset = {{ PYTHONPATH = "{CHECKOUT / "sdks" / "py" / "src"}", '
+            'JB_EMBED_PROVIDER = "fake", JB_LLM_PROVIDER = "fake" }\n'
+            + (f'[known]\nfile = "{known}"\n' if known else "")
+            + '[capabilities]\nprofiles = ["core", "ask", "documents", "events", "auth"]\n'
+            f"modes = {json.dumps(modes)}\n"
+        )
+        return path
+
+    return write
+
+
+def _report(path: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    Draft202012Validator(ConformReport.model_json_schema()).validate(loaded)
+    return loaded
+
+
+def _results(report: dict[str, Any]) -> dict[str, str]:
+    [sdk] = report["sdks"]
+    return {c["id"]: c["result"] for case in sdk["cases"] for c in case["checks"]}
+
+
+def test_a_good_daemon_is_conformant(
+    sdk: str, memconform: Callable[..., Ended], workspace: Path
+) -> None:
+    files = ("--json", "c.json", "--junit", "j.xml", "--markdown", "m.md")
+    ended = memconform("conform", "--sdk", CHECKOUT / "sdks" / sdk, *QUICK, *files)
+    assert ended.code == 0, ended.err
+    assert re.search(
+        rf"^{sdk}: (\d+) of \1 checks pass in \d+ cases: conformant$", ended.out, re.MULTILINE
+    )
+    assert set(_results(_report(workspace / "c.json")).values()) == {"pass"}
+    XSD.validate(workspace / "j.xml")
+    assert f"| ✅ {sdk} |" in (workspace / "m.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.timeout(400)
+def test_the_reference_daemons_are_conformant_without_known_failures(
+    memconform: Callable[..., Ended], workspace: Path
+) -> None:
+    sdks = [part for sdk in runnable() for part in ("--sdk", CHECKOUT / "sdks" / sdk)]
+    ended = memconform("conform", *sdks, "--json", "c.json", timeout=380)
+    assert ended.code == 0, ended.err
+    for sdk in _report(workspace / "c.json")["sdks"]:
+        results = {check["result"] for case in sdk["cases"] for check in case["checks"]}
+        assert results == {"pass"}, sdk["sdk"]
+
+
+def test_a_failure_is_told_with_all_that_shows_it(
+    memconform: Callable[..., Ended], broken: Callable[..., Path], workspace: Path
+) -> None:
+    manifest = broken(CONFLICT_TAKEN)
+    files = ("--json", "c.json", "--junit", "j.xml", "--markdown", "m.md")
+    ended = memconform("conform", "--sdk", manifest, *QUICK, *files)
+    assert ended.code == 1
+    told = ended.err[ended.err.index("FAIL       proxied brain-create#again") :]
+    assert "rule      core.brain.create: Creating answers 201; an id that exists 409." in told
+    assert "expected  problem conflict (409)" in told
+    assert "got       expected status 409, got 200" in told
+    assert re.search(r"try +curl .*/v1/brains -H .* --data-raw '\{\"brainId\":\"mc-", told)
+    assert "NOT conformant" in ended.out
+    results = _results(_report(workspace / "c.json"))
+    red = {check for check, result in results.items() if result == "fail"}
+    assert red == {"brain-create#again", "brain-create#wire"}
+    XSD.validate(workspace / "j.xml")
+    junit = (workspace / "j.xml").read_text(encoding="utf-8")
+    assert 'failures="2"' in junit
+    markdown = (workspace / "m.md").read_text(encoding="utf-8")
+    assert "**fail** `brain-create#again`" in markdown
+    assert "curl -sS" in markdown
+    [wire] = (workspace / "results" / "runs").glob("*/wire/proxied/brain-create.txt")
+    assert b"HTTP/1.1 200" in wire.read_bytes()
+
+
+def test_replay_shows_the_exchange_again(
+    memconform: Callable[..., Ended], broken: Callable[..., Path], workspace: Path
+) -> None:
+    manifest = broken(CONFLICT_TAKEN)
+    memconform("conform", "--sdk", manifest, *QUICK)
+    [run] = (workspace / "results" / "runs").iterdir()
+    ended = memconform("conform", "replay", run.name, "proxied:brain-create#again")
+    assert ended.code == 1
+    assert "> POST /v1/brains HTTP/1.1" in ended.out
+    assert "FAIL       proxied brain-create#again" in ended.err
+    broken()
+    assert memconform("conform", "replay", str(run), "brain-create").code == 0
+    assert memconform("conform", "replay", run.name, "brain-craete").code == 2
+    assert memconform("conform", "replay", "nothing", "brain-create").code == 2
+    assert memconform("conform", "replay", run.name, "go:brain-create").code == 2
+
+
+def test_the_first_red_check_can_end_it(
+    memconform: Callable[..., Ended], broken: Callable[..., Path], workspace: Path
+) -> None:
+    manifest = broken(CONFLICT_TAKEN)
+    ended = memconform("conform", "--sdk", manifest, *QUICK, "-x", "--json", "c.json")
+    assert ended.code == 1
+    results = _results(_report(workspace / "c.json"))
+    assert results["search-empty-brain[bm25]#empty"] == "not_applicable"
+
+
+@pytest.mark.parametrize(
+    ("known", "mutation", "code", "told"),
+    [
+        ("check: brain-create#*", CONFLICT_TAKEN, 1, "xpass"),
+        (
+            "check: brain-create#[aw]*",
+            CONFLICT_TAKEN,
+            2,
+            "fits no check",
+        ),
+        ("check: brain-create#again", CONFLICT_TAKEN, 1, "1 xfail"),
+        ("check: brain-create#again", {}, 1, "1 xpass"),
+        ("check: brain-create#again\n  kind: flaky", {}, 0, "conformant"),
+        ("check: brain-craete#again", {}, 2, "fits no check"),
+    ],
+)
+def test_known_failures(
+    known: str,
+    mutation: dict[str, Any],
+    code: int,
+    told: str,
+    memconform: Callable[..., Ended],
+    broken: Callable[..., Path],
+    workspace: Path,
+) -> None:
+    (workspace / "known.yaml").write_text(
+        f"- {known}\n  reason: of a test\n  link: https://example.org/1\n  expires: 2999-01-31\n"
+    )
+    ended = memconform("conform", "--sdk", broken(mutation), *QUICK, "--known", "known.yaml")
+    assert ended.code == code, ended.err
+    assert told in ended.out + ended.err
+
+
+def test_known_failures_of_a_manifest_turn_the_verdict(
+    memconform: Callable[..., Ended], broken: Callable[..., Path], workspace: Path
+) -> None:
+    entry = "  reason: x\n  link: https://example.org/1\n  expires: 2999-01-31\n"
+    (workspace / "mine.yaml").write_text(
+        f"- check: brain-create#again\n{entry}- check: brain-create#wire\n{entry}"
+    )
+    manifest = broken(CONFLICT_TAKEN, known="mine.yaml")
+    ended = memconform("conform", "--sdk", manifest, *QUICK)
+    assert ended.code == 0, ended.err
+    assert "2 xfail: conformant" in ended.out
+    expired = entry.replace("2999", "2020")
+    (workspace / "mine.yaml").write_text(f"- check: brain-create#again\n{expired}")
+    ended = memconform("conform", "--sdk", manifest, *QUICK)
+    assert (ended.code, "has expired on 2020-01-31" in ended.err) == (2, True)
+
+
+def test_a_daemon_of_which_nothing_is_asked_is_not_conformant(
+    memconform: Callable[..., Ended],
+) -> None:
+    minimal = CHECKOUT / "sdks" / "examples" / "minimal"
+    ended = memconform("conform", "--sdk", minimal, "--profile", "auth")
+    assert ended.code == 4
+    assert "no verdict" in ended.out
+
+
+def test_nothing_selected_is_an_error(memconform: Callable[..., Ended]) -> None:
+    ended = memconform("conform", "--sdk", "py", "--case", "nothing-*")
+    assert (ended.code, "no case fits" in ended.err) == (4, True)
+    assert memconform("conform", "--sdk", "py", "--profile", "nothing").code == 2
+    assert memconform("conform").code == 2
+
+
+def test_a_mode_that_is_not_claimed_is_not_asked_for(
+    memconform: Callable[..., Ended], broken: Callable[..., Path], workspace: Path
+) -> None:
+    manifest = broken(modes=("auto", "bm25"))
+    case = ("--case", "search-empty-brain", "--json", "c.json")
+    assert memconform("conform", "--sdk", manifest, *case).code == 0
+    results = _results(_report(workspace / "c.json"))
+    assert results["search-empty-brain[bm25]#empty"] == "pass"
+    assert results["search-empty-brain[semantic]#empty"] == "not_applicable"
+
+
+def test_a_daemon_that_dies_is_found_and_the_rest_goes_on(
+    memconform: Callable[..., Ended], broken: Callable[..., Path], workspace: Path
+) -> None:
+    manifest = broken({"dies_of": "mc-search-empty-brain-auto/search"})
+    ended = memconform("conform", "--sdk", manifest, *QUICK, "--json", "c.json")
+    assert ended.code == 1
+    results = _results(_report(workspace / "c.json"))
+    assert results["search-empty-brain[auto]#alive"] == "fail"
+    assert results["search-empty-brain[bm25]#empty"] == "pass"
+    assert results["search-empty-brain[bm25]#alive"] == "pass"
+
+
+def test_a_daemon_that_does_not_start_is_untestable(
+    memconform: Callable[..., Ended], scripted: Callable[..., Path], workspace: Path
+) -> None:
+    ended = memconform("conform", "--sdk", scripted("exits"), *QUICK, "--json", "c.json")
+    assert ended.code == 3
+    assert "scripted: no reason to live" in ended.err
+    results = _results(_report(workspace / "c.json"))
+    assert set(results.values()) <= {"untestable", "not_applicable"}
+
+
+def test_of_a_running_daemon_only_what_can_be_seen_is_tested(
+    memconform: Callable[..., Ended],
+    environment: dict[str, str],
+    workspace: Path,
+) -> None:
+    src = str(CHECKOUT / "sdks" / "py" / "src")
+    command = [str(PROGRAM.with_name("python")), "-m", "memoryd", "serve", "--addr", "127.0.0.1:0"]
+    state = workspace / "state"
+    state.mkdir()
+    with subprocess.Popen(
+        [*command, "--root", str(state)],
+        env=environment | {"PYTHONPATH": src},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as daemon:
+        try:
+            assert daemon.stdout is not None
+            url = daemon.stdout.readline().removeprefix("listening on ").strip()
+            good = memconform("conform", "--sdk", f"url:{url}", "--case", "brain-create")
+            assert good.code == 0, good.err
+            disk = memconform(
+                "conform", "--sdk", f"url:{url}", "--case", "state-files", "--case", "stop"
+            )
+            assert disk.code == 3
+            assert "is not ours" in disk.err
+            assert daemon.poll() is None
+        finally:
+            daemon.terminate()
+
+
+def test_two_runs_say_the_same_in_the_same_order(
+    memconform: Callable[..., Ended], broken: Callable[..., Path], workspace: Path
+) -> None:
+    manifest = broken({"when": {"target": "/search"}, "edits": [{"at": "/chunks", "set": None}]})
+    orders = []
+    for name in ("a.json", "b.json"):
+        memconform(
+            "conform", "--sdk", manifest, "--case", "search-e*", "--case", "health*", "--json", name
+        )
+        report = _report(workspace / name)
+        orders.append(
+            [
+                (c["id"], c["result"], c["got"])
+                for s in report["sdks"]
+                for k in s["cases"]
+                for c in k["checks"]
+            ]
+        )
+    assert orders[0] == orders[1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_leaves_no_daemon(
+    broken: Callable[..., Path],
+    environment: dict[str, str],
+    workspace: Path,
+    number: signal.Signals,
+) -> None:
+    with subprocess.Popen(
+        [PROGRAM, "conform", "--sdk", str(broken()), "--case", "ingest*"],
+        cwd=workspace,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as run:
+        deadline = time.monotonic() + 30
+        while not processes_of(workspace) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert processes_of(workspace)
+        time.sleep(0.5)
+        run.send_signal(number)
+        run.communicate(timeout=30)
+    assert run.returncode == 130
+    assert processes_of(workspace) == []
+
+
+def test_list_explain_and_lint(memconform: Callable[..., Ended], workspace: Path) -> None:
+    listed = json.loads(memconform("conform", "list", "--json", "-").out)["cases"]
+    assert [case["id"] for case in listed] == [entry.id for entry in catalog()]
+    explained = memconform("conform", "explain", "brain-create#again").out
+    assert "rule core.brain.create: Creating answers 201; an id that exists 409." in explained
+    assert "#again: problem conflict (409)" in explained
+    assert memconform("conform", "explain", "brain-craete").code == 2
+    ended = memconform("conform", "lint")
+    assert (ended.code, "0 rules without one" in ended.out) == (0, True)
+    (workspace / "mine").mkdir()
+    (workspace / "mine" / "bad.yaml").write_text("- id: x\n  id: y\n")
+    ended = memconform("conform", "lint", "--cases", "mine")
+    assert (ended.code, "bad.yaml:2" in ended.err) == (2, True)
+    schema = json.loads(memconform("conform", "lint", "--schema").out)
+    Draft202012Validator.check_schema(schema)
