@@ -314,7 +314,8 @@ def test_an_interrupted_doctor_ends_in_130_and_not_in_a_verdict(
     scripted: Scripted, environment: dict[str, str], workspace: Path, number: signal.Signals
 ) -> None:
     marker = workspace / "reached"
-    command = [PROGRAM, "doctor", "--sdk", scripted("never_listens", first=f"touch {marker}")]
+    manifest = scripted("never_listens", first=f"touch {marker}")
+    command = [str(PROGRAM), "doctor", "--sdk", str(manifest)]
     with subprocess.Popen(
         command, cwd=workspace, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as doctor:
