@@ -20,6 +20,7 @@ from memconform.cli.options import (
     output,
     run_to_end,
     schema,
+    sdks,
     writable,
 )
 from memconform.cli.planning import ALL, every_sdk, refuse_one_name_twice
@@ -64,14 +65,7 @@ class ConformOptions:
 
 
 @click.group("conform", invoke_without_command=True, context_settings={"show_default": True})
-@click.option(
-    "--sdk",
-    multiple=True,
-    metavar="SDK",
-    help="A known name, a path to sdk.toml, package.module:Class, or url:http://127.0.0.1:PORT."
-    " May be given several times; `all` is every known one that can run here.",
-)
-@click.option("--no-skip", is_flag=True, help="Fail where an SDK of `--sdk all` cannot run here.")
+@sdks(required=False)
 @click.option(
     "--profile",
     multiple=True,

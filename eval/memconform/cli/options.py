@@ -34,6 +34,28 @@ output = click.option(
     "--output", type=click.Path(path_type=Path), default="results", help="Where results go."
 )
 
+
+def sdks(*, required: bool) -> Callable[[_Command], _Command]:
+    """The flags that choose SDKs: several, or all that can run here."""
+
+    def decorated(command: _Command) -> _Command:
+        no_skip = click.option(
+            "--no-skip", is_flag=True, help="Fail where an SDK of `--sdk all` cannot run here."
+        )
+        sdk = click.option(
+            "--sdk",
+            multiple=True,
+            required=required,
+            metavar="SDK",
+            help="A known name, a path to sdk.toml, package.module:Class, or"
+            " url:http://127.0.0.1:PORT. May be given several times; `all` is every known one that"
+            " can run here.",
+        )
+        return sdk(no_skip(command))
+
+    return decorated
+
+
 floors = click.option(
     "--floor",
     multiple=True,

@@ -17,6 +17,7 @@ from memconform.cli.options import (
     log_level,
     output,
     schema,
+    sdks,
     upstream,
 )
 from memconform.cli.planning import RunOptions, chosen
@@ -36,15 +37,7 @@ _OWN = "0: the daemon's own."
 
 
 @click.command("run", context_settings={"show_default": True})
-@click.option(
-    "--sdk",
-    multiple=True,
-    required=True,
-    metavar="SDK",
-    help="A known name, a path to sdk.toml, package.module:Class, or url:http://127.0.0.1:PORT."
-    " May be given several times; `all` is every known one that can run here.",
-)
-@click.option("--no-skip", is_flag=True, help="Fail where an SDK of `--sdk all` cannot run here.")
+@sdks(required=True)
 @click.option(
     "--require-agreement",
     is_flag=True,

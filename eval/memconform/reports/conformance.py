@@ -5,14 +5,13 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from memconform.conformance.results import RED, CaseResult, Check, Result, SdkResult
 from memconform.conformance.rules import rules
 from memconform.conformance.suite import CaseFinished, Event
 from memconform.redaction import redact
-from memconform.reports.console import StandardError
+from memconform.reports.console import StandardError, progress_bars
 
 STYLE = {
     Result.PASS: "green",
@@ -43,17 +42,9 @@ def conform_banner(sdk: SdkResult) -> str:
 class ConformanceConsole:
     """Listens to a session's events; a finding is told when its SDK is through, in order."""
 
-    def __init__(self, cases: int, sdks: Sequence[str], *, quiet: bool = False) -> None:
-        self._console: Console = StandardError(stderr=True, highlight=False, soft_wrap=True)
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=self._console,
-            transient=True,
-            disable=quiet or not self._console.is_terminal,
-        )
+    def __init__(self, cases: int, sdks: Sequence[str]) -> None:
+        console = StandardError(stderr=True, highlight=False, soft_wrap=True)
+        self._progress = progress_bars(console, quiet=False)
         self._tasks = {sdk: self._progress.add_task(sdk, total=cases) for sdk in sdks}
 
     def __enter__(self) -> Self:

@@ -37,6 +37,19 @@ class StandardError(Console):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
+def progress_bars(console: Console, *, quiet: bool) -> Progress:
+    """Bars that go when they are done; none where nobody looks at a terminal."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=quiet or not console.is_terminal,
+    )
+
+
 class ConsoleReport:
     """Listens to one run's events; writes to standard error, where a report is no data.
 
@@ -49,15 +62,7 @@ class ConsoleReport:
         self._brief = brief
         self._console = StandardError(stderr=True, highlight=False, soft_wrap=True)
         self._digest = Digest()
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=self._console,
-            transient=True,
-            disable=quiet or not self._console.is_terminal,
-        )
+        self._progress = progress_bars(self._console, quiet=quiet)
         self._task = self._progress.add_task("starting", total=None)
 
     def __enter__(self) -> Self:

@@ -23,3 +23,24 @@ def test_a_wheel_holds_the_package_its_datasets_and_nothing_else(tmp_path: Path)
     assert "memconform/daemons/guard.py" in names
     corpus = [name for name in names if name.startswith("memconform/datasets/shipped/lme/corpus/")]
     assert len(corpus) == 212
+
+
+def test_an_installed_package_has_its_cases_and_the_contract(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path],
+        cwd=CHECKOUT,
+        check=True,
+        capture_output=True,
+    )
+    [wheel] = tmp_path.glob("*.whl")
+    # Not importable from the wheel itself: resources and cases are files.
+    zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
+    ended = subprocess.run(
+        [sys.executable, "-m", "memconform.cli.main", "conform", "lint"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path / "installed"), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, "0 rules without one" in ended.stdout) == (0, True), ended.stderr
