@@ -33,7 +33,6 @@ from memconform.conformance.suite import SdkFinished
 from memconform.contract.wire import CONTRACT_VERSION, Profile
 from memconform.daemons.availability import Absence, build_all
 from memconform.daemons.discovery import find_runner, working_folder
-from memconform.daemons.runner import SdkRunner
 from memconform.errors import ExitCode, NothingSelectedError, UsageError, nearest
 from memconform.redaction import redact
 from memconform.reports.conformance import ConformanceConsole, conform_banner, show_findings
@@ -125,7 +124,7 @@ async def _conform(options: ConformOptions) -> ExitCode:
     for target in targets:
         known += _of_manifest(target)
     started = datetime.now(UTC)
-    every_check = [(t.name, check) for t in targets for e in catalog() for check in check_ids(e)]
+    every_check = [check for entry in catalog() for check in check_ids(entry)]
     refuse_stale(known, every_check, started.date())
     run = RunFolder(
         options.output, new_run_id(started, "-".join(t.name for t in targets), "conform")
@@ -216,12 +215,10 @@ async def _targets(options: ConformOptions) -> tuple[list[Target], list[Absence]
     present, absences = await build_all(runners, lambda line: click.echo(f"  {line}", err=True))
     if absences and (ALL not in options.sdk or options.no_skip or not present):
         raise absences[0].error
-    return [_target(runner, named[runner.name], folder) for runner in present], absences
+    return [_target(runner.name, named[runner.name], folder) for runner in present], absences
 
 
-def _target(built: SdkRunner, reference: str, folder: Path) -> Target:
-    del built
-    name = find_runner(reference, folder).name
+def _target(name: str, reference: str, folder: Path) -> Target:
     return Target(name, reference, lambda: find_runner(reference, folder))
 
 
@@ -232,7 +229,8 @@ def _of_manifest(target: Target) -> list[Known]:
         return []
     if not path.is_file():
         raise UsageError(f"{path} is not there", code="known_missing", hint="see [known] file")
-    return [entry.model_copy(update={"sdk": target.name}) for entry in load_known(path)]
+    mine = [entry for entry in load_known(path) if entry.sdk in (None, target.name)]
+    return [entry.model_copy(update={"sdk": target.name}) for entry in mine]
 
 
 def _write(options: ConformOptions, run: RunFolder, report: ConformReport) -> None:

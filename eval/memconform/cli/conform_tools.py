@@ -19,14 +19,14 @@ from memconform.conformance.catalog import CASES, Entry, catalog
 from memconform.conformance.coverage import uncovered
 from memconform.conformance.explaining import explained
 from memconform.conformance.fixture import Fixture, UntestableError
-from memconform.conformance.results import RED
+from memconform.conformance.results import exit_of
 from memconform.conformance.running import Ran, check_ids, left_out, run_case
 from memconform.conformance.schema import case_schema
 from memconform.conformance.session import read_report, transcript
 from memconform.conformance.suite import brain_id
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.daemons.runner import SdkRunner
-from memconform.errors import ExitCode, UsageError, nearest
+from memconform.errors import ExitCode, UsageError, gravest, nearest
 from memconform.redaction import redact, redact_bytes
 from memconform.reports.conformance import show_case
 
@@ -137,7 +137,7 @@ def replay(run: str, check: str, output: Path) -> ExitCode:
 
 async def _replayed(entry: Entry, references: list[str]) -> ExitCode:
     cancel_on_signals()
-    code = ExitCode.OK
+    codes: list[ExitCode] = []
     for reference in references:
         runner = find_runner(reference, working_folder())
         why = left_out(entry, runner)
@@ -149,9 +149,8 @@ async def _replayed(entry: Entry, references: list[str]) -> ExitCode:
             sys.stdout.buffer.write(redact_bytes(transcript(outcome)) + b"\n")
             sys.stdout.buffer.flush()
         show_case(runner.name, ran.result)
-        if ran.result.result in RED:
-            code = ExitCode.FAILED
-    return code
+        codes.append(exit_of(ran.result.checks))
+    return gravest(codes)
 
 
 async def _once(entry: Entry, runner: SdkRunner) -> Ran:

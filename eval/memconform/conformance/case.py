@@ -6,6 +6,7 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from memconform.conformance.bodies import AnyContent, Size, Strict
 from memconform.conformance.matchers import BadMatcherError, check_matcher
+from memconform.conformance.outcome import Ended
 from memconform.contract.problem import STATUS
 from memconform.contract.wire import JsonValue, Mode, Profile
 from memconform.upstream.script import Script
@@ -60,7 +61,7 @@ class Expectation(Strict):
     fold: Any = None
     """The text of all answer_delta events, joined."""
     ids: Literal["rising"] | None = None
-    ended: Literal["end", "cut", "open"] | None = None
+    ended: Ended | list[Ended] | None = None
     """How a stream or connection ended: properly, broken, or not at all."""
     text: Any = None
     """The body as text."""
@@ -110,13 +111,13 @@ class Expectation(Strict):
         return next(name for name in _SUBJECTS if name in given)
 
 
-class _Step(Strict):
+class BaseStep(Strict):
     expect: dict[Slug, Expectation] = Field(default_factory=dict)
     capture: dict[Variable, Pointer] = Field(default_factory=dict)
     """Variables for later steps, by JSON pointers into the body."""
 
 
-class _Request(_Step):
+class RequestStep(BaseStep):
     server: Server = "daemon"
     headers: dict[str, str | list[str]] = Field(default_factory=dict)
     json_: Any = Field(default=None, alias="json")
@@ -133,13 +134,13 @@ class _Request(_Step):
         return self
 
 
-class HttpStep(_Request):
+class HttpStep(RequestStep):
     """A request, `METHOD /target` byte by byte, and its whole answer."""
 
     http: Line
 
 
-class StreamStep(_Request):
+class StreamStep(RequestStep):
     """A request whose answer is read in the background, under a name, until it ends."""
 
     stream: Line
@@ -148,7 +149,7 @@ class StreamStep(_Request):
     """Never take a byte of the answer's body, as a reader that is stuck."""
 
 
-class AwaitStep(_Step):
+class AwaitStep(BaseStep):
     """Wait for a stream: for its end, or for so many events of a name."""
 
     await_: Variable = Field(alias="await")
@@ -157,27 +158,27 @@ class AwaitStep(_Step):
     within_ms: Milliseconds = 10_000
 
 
-class CloseStep(_Step):
+class CloseStep(BaseStep):
     """Leave a stream before its end, as a client that goes away."""
 
     close: Variable
 
 
-class RawStep(_Step):
+class RawStep(BaseStep):
     """Bytes over a connection of its own: each piece is sent, and an answer is read behind it."""
 
     raw: list[Any] = Field(min_length=1)
     """Texts, or mappings with one of text, base64 and size; `Host: ${host}` is not added."""
     pause_ms: float = Field(default=0, ge=0, le=10_000)
     """Behind each piece, before the next or the end."""
-    answers: Literal["each", "last", "none"] = "each"
-    """Read an answer behind each piece, behind the last one, or none."""
+    answers: Literal["each", "last", "none"] | int = "each"
+    """Read an answer behind each piece, behind the last one, none, or so many behind the last."""
     end: Literal["keep", "half", "abort"] = "keep"
     """After the last piece: leave the connection open, close our half, or reset it."""
     timeout_ms: Milliseconds = 10_000
 
 
-class StoreStep(_Step):
+class StoreStep(BaseStep):
     """Documents, by a way in that may be a variable of the matrix; the last answer counts."""
 
     store: dict[str, Any] = Field(min_length=1)
@@ -185,7 +186,7 @@ class StoreStep(_Step):
     via: Literal["file", "batch", "put", "append", "ops"] = "file"
 
 
-class DiskStep(_Step):
+class DiskStep(BaseStep):
     """A file of the daemon's state folder; `read` brings its bytes, `list` its paths."""
 
     disk: Literal["write", "read", "list", "remove", "damage", "link"]
@@ -196,7 +197,7 @@ class DiskStep(_Step):
     """What a link points to; `${outside}` is a file that is no part of the state."""
 
 
-class ProcessStep(_Step):
+class ProcessStep(BaseStep):
     """The daemon's process. What it brings is an object: see `ProcessReport`."""
 
     process: Literal["stop", "kill", "start", "restart", "inspect", "second", "fails_to_start"]
@@ -206,11 +207,11 @@ class ProcessStep(_Step):
     within_ms: Milliseconds = 10_000
 
 
-class PauseStep(_Step):
+class PauseStep(BaseStep):
     pause: Milliseconds
 
 
-class UntilStep(_Step):
+class UntilStep(BaseStep):
     """Steps again and again until all they expect holds, or the time is up."""
 
     until: list["Step"] = Field(min_length=1)
@@ -218,21 +219,21 @@ class UntilStep(_Step):
     every_ms: Milliseconds = 50
 
 
-class RepeatStep(_Step):
+class RepeatStep(BaseStep):
     """Steps several times; `${index}` counts from 0."""
 
     repeat: list["Step"] = Field(min_length=1)
     times: int = Field(ge=1, le=10_000)
 
 
-class ParallelStep(_Step):
+class ParallelStep(BaseStep):
     """Branches at once, each so many times; `${index}` is the copy's number."""
 
     parallel: list[list["Step"]] = Field(min_length=1)
     copies: int = Field(default=1, ge=1, le=1_000)
 
 
-STEPS: dict[str, type[_Step]] = {
+STEPS: dict[str, type[BaseStep]] = {
     "http": HttpStep,
     "stream": StreamStep,
     "await": AwaitStep,

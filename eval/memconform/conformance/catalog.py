@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from memconform.conformance import strict_yaml
-from memconform.conformance.case import Case, ProcessStep, _Step
+from memconform.conformance.case import BaseStep, Case, ProcessStep
 from memconform.conformance.rules import rules
 from memconform.conformance.variables import UnknownVariableError, filled, references
 from memconform.contract.wire import JsonValue, Profile
@@ -22,7 +22,7 @@ CASES = Path(__file__).with_name("cases")
 BUILT_IN = frozenset(
     {"brain", "brain_url", "host", "address", "outside", "run_id", "state", "index", "other_brain"}
 )
-"""What every case may refer to: see `execution.Scene`."""
+"""What every case may refer to: see `scene.Scene`."""
 
 _NAMES = ("capture", "matrix")
 
@@ -62,10 +62,10 @@ class Entry:
         return [slot for step in walk_steps(self.case) for slot in step.expect]
 
 
-def walk_steps(case: Case) -> Iterator[_Step]:
+def walk_steps(case: Case) -> Iterator[BaseStep]:
     """Every step of a case, those inside others included."""
 
-    def walk(steps: list[Any]) -> Iterator[_Step]:
+    def walk(steps: list[Any]) -> Iterator[BaseStep]:
         for step in steps:
             yield step
             for name in ("until", "repeat"):
@@ -120,10 +120,22 @@ def _expanded(file: str, name: str, raw: dict[str, Any]) -> Iterator[Entry]:
             dimensions.append([(dimension, label, value) for label, value in values.items()])
         else:
             raise _fault(file, name, f"matrix: {dimension} has no values")
+    rest = {key: value for key, value in raw.items() if key != "matrix"}
+    used = {name.partition(".")[0] for name in _references(file, name, rest)}
+    for dimension in matrix:
+        if dimension not in used:
+            raise _fault(file, name, f"matrix: nothing refers to ${{{dimension}}}")
     for combination in itertools.product(*dimensions):
         variables = {dimension: value for dimension, _, value in combination}
         label = ",".join(label for _, label, _ in combination)
         yield _entry(file, name, f"{name}[{label}]" if label else name, raw, variables)
+
+
+def _references(file: str, name: str, raw: dict[str, Any]) -> list[str]:
+    try:
+        return list(references(raw))
+    except UnknownVariableError as error:
+        raise _fault(file, name, str(error)) from error
 
 
 def _entry(
@@ -151,15 +163,20 @@ def _entry(
 
 
 def _check_variables(case: Case) -> None:
-    """Raise UnknownVariableError for a reference that nothing before it defines."""
-    known = set(BUILT_IN)
+    """Raise UnknownVariableError for a reference that nothing before it defines, or a capture
+    that nothing refers to."""
+    known, used = set(BUILT_IN), set[str]()
     for value in (case.documents, case.daemon.env):
         _refuse_unknown(value, known)
     for step in walk_steps(case):
         own = step.model_dump(by_alias=True, exclude={"until", "repeat", "parallel", "expect"})
         _refuse_unknown(own, known)
         known |= set(step.capture)
-        _refuse_unknown([e.model_dump(by_alias=True) for e in step.expect.values()], known)
+        expected = [e.model_dump(by_alias=True) for e in step.expect.values()]
+        _refuse_unknown(expected, known)
+        used |= {name.partition(".")[0] for name in references([own, expected])}
+    for name in sorted(known - BUILT_IN - used):
+        raise UnknownVariableError(f"{name} is captured, and nothing refers to it")
 
 
 def _refuse_unknown(value: JsonValue, known: set[str]) -> None:

@@ -1,6 +1,5 @@
 """Files of a daemon's state folder, as a `disk` step wants them."""
 
-import shutil
 from pathlib import Path
 
 from memconform.conformance.outcome import Outcome
@@ -34,12 +33,9 @@ def write(state: Path, path: str, content: bytes) -> Outcome:
 
 
 def remove(state: Path, pattern: str) -> Outcome:
-    """Remove what a glob finds; raises NoSuchFileError where that is nothing."""
+    """Remove the files that a glob finds; raises NoSuchFileError where there is none."""
     for path in _found(state, pattern):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+        path.unlink()
     return Outcome(f"disk: remove {pattern}")
 
 
@@ -59,7 +55,7 @@ def link(state: Path, path: str, target: str) -> Outcome:
 
 
 def _found(state: Path, pattern: str) -> list[Path]:
-    found = list(state.glob(pattern))
+    found = [path for path in state.glob(pattern) if path.is_file()]
     if not found:
         raise NoSuchFileError(f"nothing at {pattern} in the state folder")
     return found

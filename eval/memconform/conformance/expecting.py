@@ -8,7 +8,7 @@ from typing import Any
 
 from memconform.conformance.bodies import content
 from memconform.conformance.case import Expectation, ProblemSpec
-from memconform.conformance.matchers import Mismatch, mismatches, shown
+from memconform.conformance.matchers import BadMatcherError, Mismatch, mismatches, shown
 from memconform.conformance.outcome import Outcome
 from memconform.conformance.pointer import resolve
 from memconform.conformance.variables import filled
@@ -45,7 +45,14 @@ def judge(expected: Expectation, outcome: Outcome, variables: Mapping[str, Any])
             return Judged((*faults, *branches[0].faults))
         best, taken = expected.any_of[0], expected.any_of[held]
         return Judged((), f"{describe(taken)}; better {describe(best)}" if held else "")
-    faults = _faults(expected, outcome, variables)
+    try:
+        faults = _faults(expected, outcome, variables)
+    except BadMatcherError as error:
+        # The case's own were checked when it was loaded: this came in with what a daemon answered.
+        faults = [f"an answer that reads as a matcher: {error}"]
+    if outcome.exchange is not None and outcome.status is None and not faults:
+        # What is asked not to be there, is not there in nothing.
+        faults = ["expected an answer, got none"]
     if faults and outcome.failure and outcome.failure not in faults:
         faults = [*faults, outcome.failure]
     return Judged(tuple(faults))
@@ -79,9 +86,10 @@ def _event_faults(expected: Expectation, outcome: Outcome, known: Mapping[str, A
 
 
 def _ended_faults(expected: Expectation, outcome: Outcome, _: Mapping[str, Any]) -> list[str]:
-    if outcome.ended == expected.ended:
+    wanted = expected.ended if isinstance(expected.ended, list) else [expected.ended]
+    if outcome.ended in wanted:
         return []
-    return [f"expected that it ends as {expected.ended!r}, got {outcome.ended!r}"]
+    return [f"expected that it ends as {' or '.join(map(str, wanted))}, got {outcome.ended!r}"]
 
 
 def _fold_faults(expected: Expectation, outcome: Outcome, known: Mapping[str, Any]) -> list[str]:

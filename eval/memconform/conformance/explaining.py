@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from memconform.conformance.case import Case, _Step
+from memconform.conformance.case import BaseStep, Case
 from memconform.conformance.catalog import Entry
 from memconform.conformance.expecting import describe
 from memconform.conformance.rules import rules
@@ -39,7 +39,7 @@ def _needs(case: Case) -> Iterator[str]:
         yield f"{name}={value}"
 
 
-def _step(step: _Step) -> Iterator[str]:
+def _step(step: BaseStep) -> Iterator[str]:
     given = step.model_dump(
         mode="json",
         by_alias=True,

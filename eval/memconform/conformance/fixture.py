@@ -45,8 +45,6 @@ class ProcessReport:
     """Addresses that its process tree listens on."""
     connections: int = 0
     """Established ones of its process tree, ours among them."""
-    files: int = 0
-    threads: int = 0
 
     def value(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__} | {
@@ -55,7 +53,7 @@ class ProcessReport:
 
 
 class Fixture:
-    """Use as an async context manager; `start` before anything else."""
+    """Use as an async context manager; `prepare` before anything else."""
 
     def __init__(self, runner: SdkRunner, serving: Serving, folder: Path, run_id: str) -> None:
         self.runner = runner
@@ -130,10 +128,11 @@ class Fixture:
         if "daemon" not in self._daemons:
             return None
         daemon = self._daemons["daemon"][1]
-        if daemon.process is None:
-            return None
         address = urlsplit(daemon.base_url)
-        if not await asyncio.to_thread(is_open, address.hostname or "", address.port or 0):
+        listens = await asyncio.to_thread(is_open, address.hostname or "", address.port or 80)
+        if daemon.process is None:
+            return None if listens else "it takes no connection"
+        if not listens:
             with suppress(TimeoutError):
                 await asyncio.wait_for(daemon.wait_exit(), _END_SECONDS)
         if daemon.process.alive:
@@ -158,6 +157,7 @@ class Fixture:
         arguments: Sequence[str] = (),
     ) -> None:
         """Start it on the state that there is; raises DaemonError where it does not."""
+        await self.stop(server)
         launch = self._launch(server)
         launch = replace(launch, variables={**launch.variables, **(env or {})}, arguments=arguments)
         stack = AsyncExitStack()
@@ -183,7 +183,7 @@ class Fixture:
         self, env: Mapping[str, str], arguments: Sequence[str]
     ) -> ProcessReport:
         """How a start with these settings goes wrong; alive where it does not."""
-        self._refuse_foreign()
+        self.refuse_foreign()
         try:
             await self.start("second", env, arguments)
         except DaemonError as error:
@@ -193,7 +193,7 @@ class Fixture:
 
     async def end(self, number: signal.Signals, seconds: float) -> ProcessReport:
         """Signal the daemon, and how it has ended; alive where it has not in time."""
-        self._refuse_foreign()
+        self.refuse_foreign()
         _, daemon = self._daemons["daemon"]
         if daemon.process is None:
             raise UntestableError(f"{self.runner.name} is no process of ours")
@@ -208,7 +208,7 @@ class Fixture:
 
     async def inspect(self) -> ProcessReport:
         """What the process tree holds just now."""
-        self._refuse_foreign()
+        self.refuse_foreign()
         _, daemon = self._daemons["daemon"]
         if daemon.process is None:
             raise UntestableError(f"{self.runner.name} is no process of ours")
@@ -217,14 +217,15 @@ class Fixture:
             _inspected, daemon.process.pid, log.decode("utf-8", "replace")
         )
 
-    def _refuse_foreign(self) -> None:
+    def refuse_foreign(self) -> None:
+        """Raise UntestableError where its process is not ours."""
         if not self.runner.configurable:
             raise UntestableError(f"{self.runner.name} is not ours to start and to end")
 
 
 def _inspected(pid: int, log: str) -> ProcessReport:
     listening: set[str] = set()
-    connections = files = threads = 0
+    connections = 0
     for process in process_tree(pid):
         try:
             for connection in process.net_connections(kind="inet"):
@@ -232,8 +233,6 @@ def _inspected(pid: int, log: str) -> ProcessReport:
                     listening.add(connection.laddr.ip)
                 elif connection.status == psutil.CONN_ESTABLISHED:
                     connections += 1
-            files += process.num_fds()
-            threads += process.num_threads()
         except psutil.NoSuchProcess:
             continue
     return ProcessReport(
@@ -241,8 +240,6 @@ def _inspected(pid: int, log: str) -> ProcessReport:
         log=log,
         listening=tuple(sorted(listening)),
         connections=connections,
-        files=files,
-        threads=threads,
     )
 
 

@@ -11,20 +11,20 @@ from pydantic import Field, ValidationError, field_validator
 
 from memconform.conformance import strict_yaml
 from memconform.conformance.bodies import Strict
-from memconform.conformance.results import CaseResult, Check, Result
+from memconform.conformance.results import IMPLICIT, CaseResult, Check, Result
 from memconform.contract.wire import describe_mismatch
 from memconform.errors import UsageError
-
-_RED_BEFORE = (Result.FAIL, Result.UNTESTABLE)
 
 
 class Known(Strict):
     """One entry of a list."""
 
     check: str = Field(min_length=1)
-    """A glob over ids of checks, `case#slot`; `[` and `]` stand for themselves."""
+    """A glob over ids of checks, `case#slot`; `[` and `]` stand for themselves. The slots `wire`
+    and `alive`, which every case has, must be named."""
     kind: Literal["failing", "flaky"] = "failing"
-    """A failing check that passes is a failure; a flaky one may do either."""
+    """Once nothing that it covers fails any more, a failing entry is a failure itself; what a flaky
+    one covers may do either."""
     reason: str = Field(min_length=1)
     link: str = Field(pattern=r"^https?://\S+$")
     expires: date
@@ -40,8 +40,14 @@ class Known(Strict):
         return given
 
     def fits(self, sdk: str, check: str) -> bool:
-        escaped = self.check.replace("[", "[[]")
-        return self.sdk in (None, sdk) and fnmatchcase(check, escaped)
+        return self.sdk in (None, sdk) and self.covers(check)
+
+    def covers(self, check: str) -> bool:
+        """Whether it is about that check; about one that every case has only by its name."""
+        slot = check.rpartition("#")[2]
+        if slot in IMPLICIT and not self.check.endswith(f"#{slot}"):
+            return False
+        return fnmatchcase(check, self.check.replace("[", "[[]"))
 
 
 def load_known(path: Path) -> list[Known]:
@@ -62,12 +68,12 @@ def load_known(path: Path) -> list[Known]:
     return entries
 
 
-def refuse_stale(known: Iterable[Known], checks: Sequence[tuple[str, str]], today: date) -> None:
-    """Raise UsageError for an entry that is out of date, or fits none of (SDK, check)."""
+def refuse_stale(known: Iterable[Known], checks: Sequence[str], today: date) -> None:
+    """Raise UsageError for an entry that is out of date, or fits no check that there is."""
     for entry in known:
         if entry.expires < today:
             raise _invalid(f"the entry {entry.check!r} has expired on {entry.expires}")
-        if not any(entry.fits(sdk, check) for sdk, check in checks):
+        if not any(entry.covers(check) for check in checks):
             raise _invalid(f"the entry {entry.check!r} fits no check")
 
 
@@ -80,18 +86,36 @@ def _invalid(why: str) -> UsageError:
 
 
 def excused(case: CaseResult, sdk: str, known: Sequence[Known]) -> CaseResult:
-    """`case` with its known failures marked as such, and what passes although it is known."""
+    """`case` with its known failures marked as such."""
     return case.model_copy(update={"checks": [_excused(c, sdk, known) for c in case.checks]})
 
 
 def _excused(check: Check, sdk: str, known: Sequence[Known]) -> Check:
     entry = next((each for each in known if each.fits(sdk, check.id)), None)
-    if entry is None:
+    if entry is None or check.result is not Result.FAIL:
         return check
-    result = check.result
-    if result in _RED_BEFORE:
-        result = Result.XFAIL
-    elif result is Result.PASS and entry.kind == "failing":
-        result = Result.XPASS
-    reason = f"{entry.reason} ({entry.link}, until {entry.expires})"
-    return check.model_copy(update={"result": result, "known": reason})
+    return check.model_copy(update={"result": Result.XFAIL, "known": _reason(entry)})
+
+
+def outlived(cases: Sequence[CaseResult], sdk: str, known: Sequence[Known]) -> list[CaseResult]:
+    """`cases`, in which what passes is red where an entry has nothing left that fails."""
+    checks = [check for case in cases for check in case.checks]
+    over = [entry for entry in known if entry.kind == "failing" and _is_over(entry, sdk, checks)]
+
+    def marked(check: Check) -> Check:
+        entry = next((each for each in over if each.fits(sdk, check.id)), None)
+        if entry is None or check.result is not Result.PASS:
+            return check
+        return check.model_copy(update={"result": Result.XPASS, "known": _reason(entry)})
+
+    return [case.model_copy(update={"checks": [*map(marked, case.checks)]}) for case in cases]
+
+
+def _is_over(entry: Known, sdk: str, checks: Sequence[Check]) -> bool:
+    """Whether of all that it covers, and was run, some passes and none fails."""
+    results = {check.result for check in checks if entry.fits(sdk, check.id)}
+    return Result.PASS in results and Result.XFAIL not in results
+
+
+def _reason(entry: Known) -> str:
+    return f"{entry.reason} ({entry.link}, until {entry.expires})"

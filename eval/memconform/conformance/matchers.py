@@ -5,6 +5,7 @@ arrays exact, numbers by value, and a boolean is no number. An object with one k
 `$` is a matcher.
 """
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -126,7 +127,7 @@ def _equals(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
 _TYPES: dict[str, Callable[[Any], bool]] = {
     "string": lambda v: isinstance(v, str),
     "boolean": lambda v: isinstance(v, bool),
-    "integer": lambda v: isinstance(v, int) and not isinstance(v, bool),
+    "integer": lambda v: isinstance(v, int | float) and not isinstance(v, bool) and v == v // 1,
     "number": lambda v: isinstance(v, int | float) and not isinstance(v, bool),
     "array": lambda v: isinstance(v, list),
     "object": lambda v: isinstance(v, dict),
@@ -160,6 +161,12 @@ def _approx(expected: list[float], got: JsonValue, where: str) -> list[Mismatch]
     value, tolerance = expected
     fits = _TYPES["number"](got) and abs(got - value) <= tolerance
     return [] if fits else [Mismatch(where, f"{value} ± {tolerance}", got)]
+
+
+def _digits(expected: int, got: JsonValue, where: str) -> list[Mismatch]:
+    scale = 10**expected
+    fits = _TYPES["number"](got) and math.floor(got * scale + 0.5) / scale == got
+    return [] if fits else [Mismatch(where, f"a number rounded to {expected} digits", got)]
 
 
 def _contains(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
@@ -274,7 +281,8 @@ def _all(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch
 
 
 def _not(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
-    return [] if mismatches(expected, got) else [Mismatch(where, f"not {shown(expected)}", got)]
+    holds = got is not MISSING and bool(mismatches(expected, got))
+    return [] if holds else [Mismatch(where, f"something, and not {shown(expected)}", got)]
 
 
 _MATCHERS: dict[str, Callable[[Any, Any, str], list[Mismatch]]] = {
@@ -284,6 +292,7 @@ _MATCHERS: dict[str, Callable[[Any, Any, str], list[Mismatch]]] = {
     "in": _in,
     "range": _range,
     "approx": _approx,
+    "digits": _digits,
     "contains": _contains,
     "items": _items,
     "set": _set,
@@ -338,6 +347,7 @@ _CHECKED: dict[str | None, Callable[[Any], None]] = {
     "approx": lambda v: _needs(
         isinstance(v, list) and len(v) == 2, "$approx wants [value, tolerance]"
     ),
+    "digits": lambda v: _needs(isinstance(v, int), "$digits wants a number of them"),
     "schema": lambda v: _needs(v in _SCHEMAS, f"$schema wants one of {', '.join(_SCHEMAS)}"),
     "absent": lambda v: _needs(isinstance(v, bool), "$absent wants true or false"),
     "rfc3339": lambda v: _needs(isinstance(v, bool), "$rfc3339 wants true or false"),

@@ -24,7 +24,7 @@ class Event:
         """The data as JSON, or as it is where it is none."""
         try:
             return json.loads(self.data)
-        except ValueError:
+        except (ValueError, RecursionError):
             return self.data
 
 

@@ -15,6 +15,8 @@ from memconform.client.recorder import printf
 from memconform.conformance.outcome import Outcome
 
 _READ = 65_536
+_LONGEST = 2**20
+"""Bytes of an answer: those to what only raw bytes can say are short."""
 _LINGER_NONE = struct.pack("ii", 1, 0)
 """Closing then resets the connection (SO_LINGER with no time)."""
 
@@ -44,7 +46,7 @@ class _Answers:
             outcome.statuses.append(outcome.status)
 
     def _expect(self, piece: bytes) -> None:
-        # The parser must know of a request before it reads an answer; of a HEAD it has no body.
+        # The parser must know of a request before it reads an answer; that of a HEAD has no body.
         method = "HEAD" if piece.startswith(b"HEAD ") else "GET"
         if self._parser.our_state is h11.DONE:
             self._parser.start_next_cycle()
@@ -64,6 +66,9 @@ class _Answers:
                 ]
             elif isinstance(event, h11.Data):
                 outcome.body += bytes(event.data)
+                if len(outcome.body) > _LONGEST:
+                    outcome.failure = f"the answer has more than {_LONGEST} bytes"
+                    return
             elif isinstance(event, h11.EndOfMessage):
                 return
             elif isinstance(event, h11.ConnectionClosed):
@@ -75,7 +80,7 @@ async def converse(
     base_url: str,
     pieces: Sequence[bytes],
     *,
-    answers: Literal["each", "last", "none"],
+    answers: Literal["each", "last", "none"] | int,
     end: Literal["keep", "half", "abort"],
     pause: float,
     seconds: float,
@@ -89,7 +94,13 @@ async def converse(
     outcome = Outcome(f"raw: {first_line}", ended="open")
     outcome.shell = f"{printf(b''.join(pieces))} | nc -w 5 {address.hostname} {address.port}"
     started = time.perf_counter()
-    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    try:
+        async with asyncio.timeout(seconds):
+            reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    except (OSError, TimeoutError) as error:
+        outcome.failure, outcome.ended = f"no connection: {error}", "cut"
+        outcome.statuses.append(None)
+        return outcome
     try:
         async with asyncio.timeout(seconds):
             read = _Answers(reader, outcome)
@@ -104,19 +115,26 @@ async def converse(
                     with suppress(OSError):
                         # The daemon may have hung up by now.
                         writer.write_eof()
-                if answers == "each" or (last and answers == "last"):
+                for _ in range(_expected(answers, last=last)):
                     await read.next(piece)
                 await asyncio.sleep(pause)
     except TimeoutError:
         outcome.failure = f"no answer within {seconds:g} s"
-        outcome.statuses.append(None)
     finally:
         outcome.took_ms = round((time.perf_counter() - started) * 1e3, 3)
         if end == "abort":
-            raw: socket.socket = writer.get_extra_info("socket")
-            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NONE)
-            writer.transport.abort()
-        writer.close()
-        with suppress(ConnectionError):
-            await writer.wait_closed()
+            with suppress(OSError):
+                raw: socket.socket = writer.get_extra_info("socket")
+                raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NONE)
+        else:
+            # What is still to be sent must not be waited for: the daemon may never read it.
+            writer.close()
+        writer.transport.abort()
     return outcome
+
+
+def _expected(answers: Literal["each", "last", "none"] | int, *, last: bool) -> int:
+    """How many answers are read behind a piece."""
+    if isinstance(answers, int):
+        return answers if last else 0
+    return int(answers == "each" or (last and answers == "last"))

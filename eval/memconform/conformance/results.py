@@ -23,6 +23,9 @@ class Result(StrEnum):
     ERROR = "error"
 
 
+IMPLICIT = ("wire", "alive")
+"""Slots of the checks that every case has."""
+
 RED = (Result.FAIL, Result.XPASS, Result.UNTESTABLE, Result.ERROR)
 """Results that fail a run."""
 
@@ -55,6 +58,11 @@ class Check(Record):
     curl: str = ""
     known: str = ""
     """The reason of the known-failing entry that it falls under."""
+
+
+def exit_of(checks: Iterable[Check]) -> ExitCode:
+    """What these checks come to: only a measured failure is one."""
+    return gravest(_EXITS.get(check.result, ExitCode.OK) for check in checks)
 
 
 class CaseResult(Record):
@@ -93,9 +101,9 @@ class SdkResult(Record):
     @property
     def exit_code(self) -> ExitCode:
         counts = self.counts()
-        found = [_EXITS[r] for r, n in counts.items() if n and r in _EXITS]
-        if counts[Result.NOT_APPLICABLE] == sum(counts.values()):
-            # A daemon of which nothing was asked has not been found conformant.
+        found = [exit_of(case.checks) for case in self.cases]
+        if not counts[Result.PASS]:
+            # A daemon of which nothing was asked, or nothing was right, is not conformant.
             found.append(ExitCode.NOTHING_SELECTED)
         return gravest([*found, ExitCode(self.problem_exit)])
 

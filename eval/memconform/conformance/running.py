@@ -3,26 +3,28 @@
 import asyncio
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
+import structlog
+
 from memconform.conformance.bodies import as_json
-from memconform.conformance.case import StoreStep
+from memconform.conformance.case import Server, StoreStep
 from memconform.conformance.catalog import Entry
 from memconform.conformance.expecting import describe
 from memconform.conformance.fixture import Fixture, UntestableError, script_body
 from memconform.conformance.outcome import Outcome
-from memconform.conformance.results import CaseResult, Check, Result
+from memconform.conformance.results import IMPLICIT, CaseResult, Check, Result
 from memconform.conformance.scene import Findings, Scene, Seen
 from memconform.conformance.stepping import JSON_HEADERS, Stepping, StoppedError
 from memconform.conformance.variables import UnknownVariableError
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError
 
+_log = structlog.get_logger()
+
 CASE_SECONDS = 60.0
 """For a whole case; the longest, which waits for a ping, needs 26."""
-
-IMPLICIT = ("wire", "alive")
-"""Checks that every case has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ class Ran:
 
     result: CaseResult
     exchanges: list[Outcome]
+    hung: bool = False
+    """Whether the daemon did not even make a brain in time."""
 
 
 def check_ids(entry: Entry) -> list[str]:
@@ -84,46 +88,57 @@ async def run_case(entry: Entry, fixture: Fixture, brain: str) -> Ran:
     except DaemonError as error:
         stopped = error.render()
     except UnknownVariableError as error:
-        harness_fault = str(error)
+        if fixture.runner.configurable:
+            harness_fault = str(error)
+        else:
+            stopped = f"{error}: {fixture.runner.name} is not ours to start"
     except Exception as error:  # noqa: BLE001 - a fault of ours must not lose the other cases
         harness_fault = f"{type(error).__name__}: {error}"
     finally:
         await _tidied(entry, scene)
-        await scene.close()
     checks = list(_checks(entry, findings, stopped, harness_fault))
-    checks.append(_wire_check(entry, findings))
-    checks.append(_alive_check(entry, await fixture.died()))
+    checks.append(_wire_check(entry, findings, stopped))
+    checks.append(_alive_check(entry, scene.start_failure or await fixture.died()))
     took = round((time.perf_counter() - started) * 1e3, 3)
     result = CaseResult(case=entry.id, title=entry.case.title, took_ms=took, checks=checks)
-    return Ran(result, scene.exchanges)
+    return Ran(result, scene.exchanges, hung=scene.hung)
 
 
 async def _carried_out(entry: Entry, scene: Scene, findings: Findings) -> None:
     case, stepping = entry.case, Stepping(scene)
     if scene.fixture.has_upstream:
-        await _demand(scene, "upstream", "PUT /_control/script", 204, script_body(case.upstream))
+        script = script_body(case.upstream)
+        await _demand(scene, findings, "PUT /_control/script", 204, script, server="upstream")
     if case.brain:
         body = as_json({"brainId": scene.variables()["brain"]})
-        await _demand(scene, "daemon", "POST /v1/brains", 201, body)
+        await _demand(scene, findings, "POST /v1/brains", 201, body, server="daemon")
     if case.documents:
         await stepping.run([StoreStep(store=case.documents)], findings)
     await stepping.run(case.setup, findings)
     await stepping.run(case.steps, findings)
 
 
-async def _demand(scene: Scene, server: str, line: str, status: int, body: bytes) -> None:
+async def _demand(
+    scene: Scene, findings: Findings, line: str, status: int, body: bytes, *, server: Server
+) -> None:
     """A request without which the case means nothing; raises StoppedError where it fails."""
-    sender = scene.sender("upstream" if server == "upstream" else "daemon")
+    sender = scene.sender(server)
     request, exchange = sender.request(line, JSON_HEADERS, body)
     outcome = await sender.send(request, exchange, 10)
     scene.exchanges.append(outcome)
+    scene.hung = outcome.ended == "open"
+    if server == "daemon":
+        scene.examine(findings, outcome, body, {})
     if outcome.status != status:
         why = outcome.failure or f"{outcome.status} {outcome.body[:200]!r}"
         raise StoppedError(f"{line}: {why}")
 
 
 async def _tidied(entry: Entry, scene: Scene) -> None:
-    """Teardown, and the brain's end; what fails there is not what the case is about."""
+    """Teardown, the brain's end, and that of all connections.
+
+    What fails there is not what the case is about, and must not lose what it has found.
+    """
     try:
         async with asyncio.timeout(10):
             await Stepping(scene).run(entry.case.teardown, Findings())
@@ -132,8 +147,10 @@ async def _tidied(entry: Entry, scene: Scene) -> None:
                 line = f"DELETE {scene.variables()['brain_url']}"
                 request, exchange = sender.request(line, {"X-Confirm-Delete": "yes"}, None)
                 await sender.send(request, exchange, 10)
-    except (TimeoutError, StoppedError, UntestableError, UnknownVariableError, DaemonError):
-        return
+    except Exception as error:  # noqa: BLE001 - as above
+        _log.debug("teardown failed", case=entry.id, error=repr(error))
+    with suppress(Exception):
+        await scene.close()
 
 
 def _checks(entry: Entry, findings: Findings, stopped: str, fault: str) -> Iterator[Check]:
@@ -141,7 +158,7 @@ def _checks(entry: Entry, findings: Findings, stopped: str, fault: str) -> Itera
     for slot in dict.fromkeys(entry.slots()):
         check = f"{entry.id}#{slot}"
         seen = findings.seen.get(slot)
-        if seen is not None:
+        if seen is not None and (seen.faults or not (stopped or fault)):
             yield _seen_check(check, entry, seen)
         elif fault or not stopped:
             why = fault or "its step was never reached"
@@ -170,12 +187,14 @@ def _seen_check(check: str, entry: Entry, seen: Seen) -> Check:
     )
 
 
-def _wire_check(entry: Entry, findings: Findings) -> Check:
+def _wire_check(entry: Entry, findings: Findings, stopped: str) -> Check:
     """The shapes of all that went over the wire, whatever the case is about."""
     check = f"{entry.id}#wire"
     blamed = [(fault, outcome) for fault, outcome in findings.wire if fault.blame == "case"]
     found = blamed or findings.wire
     result = Result.ERROR if blamed else Result.FAIL if found else Result.PASS
+    if result is Result.PASS and stopped:
+        result = Result.UNTESTABLE
     first = found[0][1] if found else None
     return Check(
         id=check,
@@ -183,7 +202,8 @@ def _wire_check(entry: Entry, findings: Findings) -> Check:
         level="must",
         rules=["wire.json", "wire.problem"],
         expected="every answer in the shape that openapi.yaml and events.schema.json have",
-        got=list(dict.fromkeys(f"{outcome.what}: {fault.what}" for fault, outcome in found))[:5],
+        got=list(dict.fromkeys(f"{outcome.what}: {fault.what}" for fault, outcome in found))[:5]
+        or ([stopped] if stopped else []),
         step=first.what if first is not None else "",
         curl=first.curl() if first is not None else "",
     )

@@ -66,6 +66,9 @@ class Scene:
         self.entry = entry
         self.fixture = fixture
         self.streams: dict[str, tuple[Stream, bytes]] = {}
+        self.start_failure = ""
+        """How a start went wrong of which the case expected nothing."""
+        self.hung = False
         self.exchanges: list[Outcome] = []
         """Every request and its answer, in order, for a trace."""
         self._senders: dict[str, Sender] = {}
@@ -74,7 +77,6 @@ class Scene:
             "brain_url": f"/v1/brains/{brain}",
             "other_brain": f"{brain}-2",
             "outside": str(fixture.outside),
-            "run_id": f"{fixture.run_id}-daemon",
             "index": 0,
         }
 
@@ -83,6 +85,7 @@ class Scene:
         known = {**self._variables, **(more or {})}
         if self.fixture.runner.configurable:
             known["state"] = str(self.fixture.state)
+            known["run_id"] = f"{self.fixture.run_id}-daemon"
         with suppress(Exception):
             address = self.fixture.address("daemon")
             known |= {"address": address, "host": urlsplit(address).netloc}

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from memconform.conformance import bodies, disk
 from memconform.conformance.case import (
     AwaitStep,
+    BaseStep,
     CloseStep,
     DiskStep,
     HttpStep,
@@ -18,11 +19,10 @@ from memconform.conformance.case import (
     ProcessStep,
     RawStep,
     RepeatStep,
+    RequestStep,
     StoreStep,
     StreamStep,
     UntilStep,
-    _Request,
-    _Step,
 )
 from memconform.conformance.fixture import ProcessReport, UntestableError
 from memconform.conformance.outcome import Outcome
@@ -48,7 +48,9 @@ class StoppedError(Exception):
 class Stepping:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
-        self._do: dict[type[_Step], Callable[[Any, Findings, Variables], Awaitable[Outcome | None]]]
+        self._do: dict[
+            type[BaseStep], Callable[[Any, Findings, Variables], Awaitable[Outcome | None]]
+        ]
         self._do = {
             HttpStep: self._http,
             StreamStep: self._stream,
@@ -65,7 +67,7 @@ class Stepping:
         }
 
     async def run(
-        self, steps: Sequence[_Step], findings: Findings, more: Variables = _NOTHING
+        self, steps: Sequence[BaseStep], findings: Findings, more: Variables = _NOTHING
     ) -> None:
         """One after another; what they expect goes into `findings`, `more` are their variables.
 
@@ -86,7 +88,7 @@ class Stepping:
                     raise StoppedError(f"{outcome.what}: nothing at {pointer!r} ({why})")
                 self._scene.set(name, found)
 
-    def _body(self, step: _Request, variables: Variables) -> bytes | None:
+    def _body(self, step: RequestStep, variables: Variables) -> bytes | None:
         given = step.model_fields_set
         if "json_" in given:
             return bodies.as_json(bodies.built(step.json_, dict(variables)))
@@ -131,8 +133,11 @@ class Stepping:
         return stream.outcome
 
     async def _close(self, step: CloseStep, findings: Findings, more: Variables) -> None:
-        del findings
-        stream, _ = self._scene.streams.pop(_name(step.close, more))
+        name = _name(step.close, more)
+        if name not in self._scene.streams:
+            raise StoppedError(f"close: there is no stream {step.close!r}")
+        stream, sent = self._scene.streams.pop(name)
+        self._scene.examine(findings, stream.outcome, sent, step.expect)
         await stream.close()
 
     async def _raw(self, step: RawStep, findings: Findings, more: Variables) -> Outcome:
@@ -221,6 +226,7 @@ class Stepping:
         variables = self._scene.variables(more)
         del findings
         fixture = self._scene.fixture
+        fixture.refuse_foreign()
         env = filled(step.env, variables)
         seconds = step.within_ms / 1e3
         started = time.perf_counter()
@@ -241,6 +247,10 @@ class Stepping:
                     await fixture.stop()
                     await fixture.start("daemon", env, filled(step.arguments, variables))
         except DaemonError as error:
+            if not step.expect:
+                # A daemon that does not come up on its own state is at fault in any case.
+                self._scene.start_failure = error.render()
+                raise StoppedError(error.render()) from error
             report = ProcessReport(alive=False, ended=error.message, log=error.excerpt)
         took = round((time.perf_counter() - started) * 1e3, 3)
         return Outcome(f"process: {step.process}", took_ms=took, value=report.value())
@@ -258,6 +268,7 @@ class Stepping:
             if tried.holds or loop.time() >= end:
                 findings.take(tried)
                 return
+            findings.wire += tried.wire
             await asyncio.sleep(step.every_ms / 1e3)
 
     async def _repeat(self, step: RepeatStep, findings: Findings, more: Variables) -> None:
@@ -276,7 +287,7 @@ class Stepping:
             raise StoppedError(str(first)) from first
 
 
-def _headers(step: _Request, variables: Variables) -> dict[str, Any]:
+def _headers(step: RequestStep, variables: Variables) -> dict[str, Any]:
     """As the step has them; a JSON body says what it is, unless the step says otherwise."""
     headers: dict[str, Any] = filled(step.headers, variables)
     named = any(name.lower() == "content-type" for name in headers)

@@ -3,18 +3,22 @@
 import asyncio
 import re
 import time
+import zlib
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memconform.conformance.case import Serving
 from memconform.conformance.catalog import Entry
 from memconform.conformance.fixture import Fixture, UntestableError
-from memconform.conformance.known import Known, excused
+from memconform.conformance.known import Known, excused, outlived
 from memconform.conformance.results import RED, CaseResult, Result, SdkResult
 from memconform.conformance.running import Ran, left_out, run_case, unrun
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError, ExitCode
+
+_GIVEN_UP = 3
+"""Cases in a row to which a daemon does not answer, before the rest is not put to it any more."""
 
 MakeRunner = Callable[[], SdkRunner]
 """A runner of one's own for each daemon: where it points is its own state."""
@@ -106,20 +110,24 @@ async def conform(
             results[case.case] = case
             if stop_at_first and case.result in RED:
                 stopping.set()
-            yield CaseFinished(name, Ran(case, ran.exchanges))
+            yield CaseFinished(name, replace(ran, result=case))
         problems = await working
     finally:
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
     for entry in entries:
         if entry.id not in results:
-            results[entry.id] = unrun(entry, Result.NOT_APPLICABLE, "left out after a failure (-x)")
+            results[entry.id] = (
+                unrun(entry, Result.NOT_APPLICABLE, "left out after a failure (-x)")
+                if stopping.is_set()
+                else unrun(entry, Result.UNTESTABLE, "its daemon was lost")
+            )
     yield SdkFinished(
         SdkResult(
             sdk=name,
             profiles=[profile.value for profile in runner.profiles],
             modes=[mode.value for mode in runner.modes or ()],
-            cases=[results[entry.id] for entry in entries],
+            cases=outlived([results[entry.id] for entry in entries], name, known),
             problems=problems,
             problem_exit=int(ExitCode.DAEMON if problems else ExitCode.OK),
             took_s=round(time.perf_counter() - started, 3),
@@ -183,11 +191,7 @@ class _Crew:
         serial = [entry for entry in job.entries if not entry.case.concurrent]
         waiting = [asyncio.create_task(self._case(entry, fixture)) for entry in beside]
         try:
-            for entry in serial:
-                if self._stopping.is_set():
-                    break
-                await fixture.restore()
-                await self._case(entry, fixture)
+            await self._serial(serial, fixture)
             await asyncio.gather(*waiting)
         finally:
             for task in waiting:
@@ -195,11 +199,34 @@ class _Crew:
             await asyncio.gather(*waiting, return_exceptions=True)
         return []
 
-    async def _case(self, entry: Entry, fixture: Fixture) -> None:
+    async def _serial(self, entries: Sequence[Entry], fixture: Fixture) -> None:
+        """One after another, until none is left or the daemon cannot be had any more."""
+        hung, why = 0, ""
+        for entry in entries:
+            if self._stopping.is_set():
+                break
+            if not why:
+                try:
+                    await fixture.restore()
+                except DaemonError as error:
+                    why = error.render()
+            if why:
+                self._queue.put_nowait(Ran(unrun(entry, Result.UNTESTABLE, why), []))
+                continue
+            ran = await self._case(entry, fixture)
+            hung = hung + 1 if ran.hung else 0
+            if hung == _GIVEN_UP:
+                why = f"the daemon did not answer {_GIVEN_UP} cases in a row"
+
+    async def _case(self, entry: Entry, fixture: Fixture) -> Ran:
         ran = await run_case(entry, fixture, brain_id(entry))
         self._queue.put_nowait(ran)
+        return ran
 
 
 def brain_id(entry: Entry) -> str:
     """The same for the same case, and no other's: what is in a report can be typed again."""
-    return "mc-" + re.sub(r"[^A-Za-z0-9-]+", "-", entry.id).strip("-").lower()[:100]
+    plain = re.sub(r"[^A-Za-z0-9-]+", "-", entry.id).strip("-").lower()[:100]
+    # Variants may differ in nothing but what an id cannot hold.
+    told_apart = "" if plain == entry.id else f"-{zlib.crc32(entry.id.encode()):08x}"
+    return f"mc-{plain}{told_apart}"

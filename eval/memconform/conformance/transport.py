@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 import time
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
@@ -18,7 +19,17 @@ from memconform.conformance.outcome import Event, Outcome
 RESPONSE_LIMIT = 64 * 2**20
 """Bytes of an answer; the largest that a case asks for has 12 MiB."""
 
+STREAM_LIMIT = 8 * 2**20
+"""Bytes of a stream; the longest that a case makes has some 3 MiB."""
+
+_SHOWN_WHILE_OPEN = 65_536
+"""Bytes of an open stream that are kept up to date; copying more with each event adds up."""
+
 _CONNECTIONS = 512
+
+
+class _TooLongError(Exception):
+    pass
 
 
 @cache
@@ -34,6 +45,8 @@ class Sender:
         self.base_url = base_url
         self._http = httpx.AsyncClient(
             base_url=base_url,
+            # A body is held to what was sent as it comes; a daemon that may compress would.
+            headers={"Accept-Encoding": "identity"},
             timeout=None,  # noqa: S113 - each step has its own
             limits=httpx.Limits(max_connections=_CONNECTIONS),
             verify=_certificates(),
@@ -115,6 +128,7 @@ class Stream:
     def __init__(self, outcome: Outcome, started: float) -> None:
         self.outcome = outcome
         self._started = started
+        self._counts: Counter[str] = Counter()
         self._changed = asyncio.Condition()
         self._reading: asyncio.Task[None] | None = None
         self._response: httpx.Response | None = None
@@ -151,11 +165,11 @@ class Stream:
         body = bytearray()
 
         def keep(piece: bytes) -> None:
-            if len(body) < RESPONSE_LIMIT:
-                body.extend(piece)
-            outcome.body = bytes(body)
+            body.extend(piece)
             if outcome.exchange is not None:
                 outcome.exchange.add_body(piece)
+            if len(body) > STREAM_LIMIT:
+                raise _TooLongError
 
         tap(response, keep)
         try:
@@ -163,6 +177,8 @@ class Stream:
                 async for event in EventSource(without_bom(response)).aiter_sse():
                     at = _since(self._started)
                     outcome.events.append(Event(event.event, event.data, event.id, at))
+                    outcome.body = bytes(body) if len(body) <= _SHOWN_WHILE_OPEN else b""
+                    self._counts[event.event] += 1
                     await self._tell()
             except SSEError:
                 await response.aread()
@@ -170,7 +186,10 @@ class Stream:
         except (httpx.HTTPError, httpx.StreamError) as error:
             outcome.ended = "cut"
             outcome.failure = f"{type(error).__name__}: {error}".rstrip(": ")
+        except _TooLongError:
+            outcome.failure = f"the stream has more than {STREAM_LIMIT} bytes, and no end"
         finally:
+            outcome.body = bytes(body)
             outcome.took_ms = _since(self._started)
             await response.aclose()
             await self._tell()
@@ -183,8 +202,9 @@ class Stream:
         """Until the stream has ended, or has so many events of that name, or the time is up."""
 
         def reached() -> bool:
-            seen = sum(each.name == event for each in self.outcome.events)
-            return self.outcome.ended != "open" or (event is not None and seen >= count)
+            if self.outcome.ended != "open" or self.outcome.failure is not None:
+                return True
+            return event is not None and self._counts[event] >= count
 
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds), self._changed:

@@ -49,13 +49,15 @@ def route_of(method: str, target: str) -> Route | None:
 def wire_faults(outcome: Outcome, sent: bytes, *, wanted: bool) -> list[WireFault]:
     """What is wrong with an answer's shape; `wanted`: the case expects a success.
 
-    What did not come is not judged here: an expectation of the case is what says so.
+    An answer of which nothing came is not judged here: an expectation of the case is what says so.
     """
     method, _, target = outcome.what.partition(" ")
     status = outcome.status
-    if status is None or (outcome.failure is not None and not outcome.events):
+    if status is None:
         return []
     route = route_of(method, target)
+    if outcome.failure is not None and (route is None or not route.stream):
+        return [WireFault(f"the answer has no end: {outcome.failure}")]
     if status >= 400:
         return [WireFault(fault) for fault in _problem_faults(outcome, method)]
     if status >= 300 or route is None:

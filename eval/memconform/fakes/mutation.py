@@ -41,9 +41,7 @@ class Edit(_Strict):
 
     at: str
     set: JsonValue = None
-    op: Literal["set", "remove", "reverse", "drop_first", "drop_last", "double_first", "add"] = (
-        "set"
-    )
+    op: EditOp = "set"
     """`add` adds `set` to a number or a text."""
 
 

@@ -36,6 +36,8 @@ def conform_banner(sdk: SdkResult) -> str:
     verdict = "conformant" if sdk.exit_code == 0 else "no verdict"
     if counts[Result.FAIL] or counts[Result.XPASS]:
         verdict = "NOT conformant"
+    elif sdk.exit_code == 0 and counts[Result.XFAIL]:
+        verdict = f"conformant but for {counts[Result.XFAIL]} known failures"
     return ", ".join([line, *others]) + f": {verdict}"
 
 

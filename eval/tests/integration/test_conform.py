@@ -144,7 +144,8 @@ def test_the_first_red_check_can_end_it(
 @pytest.mark.parametrize(
     ("known", "mutation", "code", "told"),
     [
-        ("check: brain-create#*", CONFLICT_TAKEN, 1, "xpass"),
+        ("check: brain-create#*", CONFLICT_TAKEN, 1, "1 xfail"),
+        ("check: '*'\n  kind: flaky", CONFLICT_TAKEN, 1, "brain-create#wire"),
         (
             "check: brain-create#[aw]*",
             CONFLICT_TAKEN,

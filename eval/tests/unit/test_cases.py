@@ -1,11 +1,17 @@
 """Files of cases: what is refused, and that the refusal names file, case and fault."""
 
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
+from memconform.client.recorder import Exchange
 from memconform.conformance import strict_yaml
-from memconform.conformance.catalog import catalog
+from memconform.conformance.case import AwaitStep, HttpStep, StoreStep, StreamStep
+from memconform.conformance.catalog import catalog, walk_steps
+from memconform.conformance.expecting import judge
+from memconform.conformance.outcome import Outcome
 from memconform.conformance.variables import UnknownVariableError, filled, references
 from memconform.errors import UsageError
 
@@ -57,6 +63,8 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
         ("\n      expect:\n        ok: 200", "", "it expects nothing"),
         ("title: A case", "title: A case\n  upstream: {rules: []}", "wants `daemon: {upstream"),
         ("title: A case", "title: A case\n  matrix: {x: []}", "x has no values"),
+        ("title: A case", "title: A case\n  matrix: {x: [1]}", "nothing refers to ${x}"),
+        ("GET /healthz", "GET /healthz\n      capture: {seen: /ok}", "nothing refers to it"),
         ("title: A case", "title: A case\n  level: maybe", "level"),
     ],
 )
@@ -94,7 +102,9 @@ def test_a_capture_is_known_only_behind_its_step(tmp_path: Path) -> None:
 
 def test_a_matrix_makes_a_case_for_every_combination(tmp_path: Path) -> None:
     (tmp_path / "good.yaml").write_text(
-        GOOD.replace("title: A case", "title: A case\n  matrix: {a: [x, y], b: {one: 1, two: 2}}")
+        GOOD.replace(
+            "title: A case", "title: A case\n  matrix: {a: [x, y], b: {one: 1, two: 2}}"
+        ).replace("GET /healthz", "GET /healthz?${a}=${b}")
     )
     catalog.cache_clear()
     ids = [entry.id for entry in catalog(tmp_path)]
@@ -131,3 +141,31 @@ def test_a_variable_that_is_the_whole_text_keeps_its_type() -> None:
     assert list(references({"${n}": ["${deep.list.0}"]})) == ["n", "deep.list.0"]
     with pytest.raises(UnknownVariableError, match="m"):
         filled("${m}", values)
+
+
+class _Anything(dict[str, Any]):
+    """Stands for variables of which nothing is known."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __getitem__(self, name: str) -> Any:
+        return _Anything()
+
+
+NO_ANSWER = Outcome("GET /x", failure="ConnectError", exchange=Exchange(httpx.Request("GET", "/")))
+EMPTY_500 = Outcome("GET /x", status=500, ended="end")
+_OF_ANSWERS = HttpStep | StreamStep | StoreStep | AwaitStep
+
+
+@pytest.mark.parametrize("outcome", [NO_ANSWER, EMPTY_500], ids=["no answer", "empty 500"])
+def test_no_step_is_content_with_no_answer(outcome: Outcome) -> None:
+    """What is asked not to be there is not there in nothing: another check must want an answer."""
+    content = []
+    for entry in catalog():
+        for step in walk_steps(entry.case):
+            if isinstance(step, _OF_ANSWERS) and step.expect:
+                judged = [judge(each, outcome, _Anything()) for each in step.expect.values()]
+                if all(each.holds for each in judged):
+                    content.append(f"{entry.id}: {list(step.expect)}")
+    assert content == []
