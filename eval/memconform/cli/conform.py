@@ -1,6 +1,7 @@
 """`memconform conform`."""
 
 import sys
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ from pathlib import Path
 import click
 
 from memconform import __version__
-from memconform.cli.conform_tools import explain, lint, list_cases, replay
+from memconform.cli.conform_tools import cases_folder, explain, lint, list_cases, replay
 from memconform.cli.options import (
     cancel_on_signals,
     configure_logs,
@@ -51,6 +52,7 @@ class ConformOptions:
     no_skip: bool
     profile: tuple[str, ...]
     case: tuple[str, ...]
+    cases: Path
     known: tuple[Path, ...]
     junit: str | None
     json_file: str | None
@@ -74,6 +76,7 @@ class ConformOptions:
 @click.option(
     "--case", multiple=True, metavar="GLOB", help="Only cases whose id, or id#slot, fits."
 )
+@cases_folder
 @click.option(
     "--known",
     multiple=True,
@@ -118,13 +121,14 @@ command.add_command(replay)
 
 async def _conform(options: ConformOptions) -> ExitCode:
     cancel_on_signals()
-    entries = selected(options.profile, options.case)
+    every = catalog(options.cases)
+    entries = selected(every, options.profile, options.case)
     targets, absences = await _targets(options)
     known = [entry for path in options.known for entry in load_known(path)]
     for target in targets:
         known += _of_manifest(target)
     started = datetime.now(UTC)
-    every_check = [check for entry in catalog() for check in check_ids(entry)]
+    every_check = [check for entry in every for check in check_ids(entry)]
     refuse_stale(known, every_check, started.date())
     run = RunFolder(
         options.output, new_run_id(started, "-".join(t.name for t in targets), "conform")
@@ -171,13 +175,15 @@ async def _conform(options: ConformOptions) -> ExitCode:
     return code
 
 
-def selected(profiles: tuple[str, ...], globs: tuple[str, ...]) -> list[Entry]:
+def selected(
+    every: Sequence[Entry], profiles: tuple[str, ...], globs: tuple[str, ...]
+) -> list[Entry]:
     """The cases of these profiles whose ids fit; all where nothing is asked.
 
     Raises:
         NothingSelectedError: where that is none, or one of the globs fits nothing.
     """
-    entries = [e for e in catalog() if not profiles or _profile_name(e) in profiles]
+    entries = [e for e in every if not profiles or _profile_name(e) in profiles]
     if globs:
         for glob in globs:
             if not any(_fits(entry, glob) for entry in entries):

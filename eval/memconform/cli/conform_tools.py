@@ -30,6 +30,15 @@ from memconform.errors import ExitCode, UsageError, gravest, nearest
 from memconform.redaction import redact, redact_bytes
 from memconform.reports.conformance import show_case
 
+cases_folder = click.option(
+    "--cases",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    default=CASES,
+    show_default="those that ship",
+    metavar="DIR",
+    help="Files of cases.",
+)
+
 
 @click.command("list")
 @json_file
@@ -88,13 +97,7 @@ def _named(name: str) -> list[Entry]:
 
 
 @click.command("lint")
-@click.option(
-    "--cases",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
-    default=CASES,
-    metavar="DIR",
-    help="Files of cases; by default those that ship.",
-)
+@cases_folder
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of a file of cases and exit.")
 def lint(cases: Path, *, schema: bool) -> ExitCode:
     """Check the cases themselves: YAML, schema, variables, matchers, and that no rule lacks one."""

@@ -23,6 +23,8 @@ class Exchange:
     """One request and what came back, as far as it came."""
 
     request: httpx.Request
+    open: bool = False
+    """Whether its headers are nobody's secret, and shown as they are."""
     status_line: str = ""
     response_headers: list[tuple[str, str]] = field(default_factory=list)
     body: bytearray = field(default_factory=bytearray)
@@ -43,7 +45,7 @@ class Exchange:
         method = ["-I"] if request.method == "HEAD" else ["-X", request.method]
         parts = ["curl", "-sS", "-N", "-i", *method, *self._address()]
         for name, value in request.headers.items():
-            if name in _OWN_HEADERS:
+            if name in _OWN_HEADERS or (self.open and name not in _CURLS_OWN):
                 parts += ["-H", shlex.quote(f"{name}: {value}")]
             elif name == "authorization" and value.startswith("Bearer "):
                 parts += ["-H", f'"Authorization: Bearer ${TOKEN_VARIABLE}"']
@@ -55,6 +57,9 @@ class Exchange:
         if body is not None:
             return " ".join([*parts, "--data-raw", shlex.quote(body)])
         return " ".join([printf(request.content), "|", *parts, "--data-binary", "@-"])
+
+    def _value(self, name: str, value: str) -> str:
+        return value if self.open else _shown(name, value)
 
     def _address(self) -> list[str]:
         target = self.request.extensions.get("target")
@@ -69,7 +74,7 @@ class Exchange:
         request = self.request
         target = request.extensions.get("target", request.url.raw_path)
         sent = [f"{request.method} {target.decode('latin-1')} HTTP/1.1"]
-        sent += [f"{name}: {_shown(name, value)}" for name, value in request.headers.items()]
+        sent += [f"{name}: {self._value(name, value)}" for name, value in request.headers.items()]
         sent += ["", request.content.decode("utf-8", "replace")]
         head = [f"# {self.curl()}", *(f"> {line}" for line in sent)]
         head += ["", self.status_line or "(no answer)"]

@@ -85,6 +85,10 @@ def catalog(folder: Path = CASES) -> tuple[Entry, ...]:
         UsageError: naming file and case, for what is wrong in one.
     """
     entries = [e for path in sorted(folder.glob("*.yaml")) for e in _read(path)]
+    if not entries:
+        raise UsageError(
+            f"{folder} has no case", code="no_cases", hint="cases are in files named *.yaml"
+        )
     first: dict[str, Entry] = {}
     for entry in entries:
         known = first.setdefault(entry.base, entry)
@@ -193,5 +197,7 @@ def _described(error: ValidationError) -> Iterator[str]:
 
 def _fault(file: str, name: str, why: str) -> UsageError:
     return UsageError(
-        f"{file}: case {name}: {why}", code="case_invalid", hint="memconform conform lint --schema"
+        f"{file}: case {name}: {why.rstrip('; ')}",
+        code="case_invalid",
+        hint="memconform conform lint --schema",
     )

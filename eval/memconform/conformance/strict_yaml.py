@@ -1,5 +1,6 @@
 """YAML without its surprises: no duplicate keys, no dates, no `yes`; errors name file and line."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -51,9 +52,13 @@ def load(path: Path) -> JsonValue:
         raise UsageError(f"{path}: {error}", code="yaml_unreadable") from error
     try:
         # A subclass of PyYAML's safe loader: it makes plain values and no objects.
-        return yaml.load(text, Loader=_Strict)  # noqa: S506
+        loaded = yaml.load(text, Loader=_Strict)  # noqa: S506
+        json.dumps(loaded)
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise UsageError(f"{path}{line}: {error.problem}", code="yaml_invalid") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: a value refers to itself", code="yaml_invalid") from error
     except yaml.YAMLError as error:
         raise UsageError(f"{path}: {error}", code="yaml_invalid") from error
+    return loaded

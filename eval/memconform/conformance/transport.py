@@ -73,7 +73,8 @@ class Sender:
             # httpx would tidy dots and escapes, which a case may be about.
             extensions={"target": target.encode("utf-8", "surrogatepass")},
         )
-        return request, Exchange(request)
+        # What a case sends stands in the case.
+        return request, Exchange(request, open=True)
 
     async def send(self, request: httpx.Request, exchange: Exchange, seconds: float) -> Outcome:
         """The whole answer; what keeps it from coming is the outcome's failure."""

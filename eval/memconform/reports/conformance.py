@@ -1,5 +1,6 @@
 """Conformance on the terminal: progress on standard error, the verdict on standard output."""
 
+from collections import Counter
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
@@ -71,11 +72,21 @@ def show_findings(sdk: SdkResult, *, verbose: bool = False) -> None:
     console = StandardError(stderr=True, highlight=False, soft_wrap=True)
     for problem in sdk.problems:
         console.print(Text(redact(f"{sdk.sdk}: {problem}"), STYLE[Result.FAIL]))
+    reasons: Counter[tuple[str, ...]] = Counter()
     for case in sdk.cases:
         told = [c for c in case.checks if c.result in _TOLD or verbose]
         if _all_alike(told) and not verbose:
             told = told[:1]
+            reason = tuple(told[0].got)
+            reasons[reason] += 1
+            if reasons[reason] > 1:
+                continue
         _show(console, sdk.sdk, case, told)
+    for reason, count in reasons.items():
+        if count > 1:
+            first = reason[0].partition("\n")[0] if reason else ""
+            line = f"{sdk.sdk}: and {count - 1} cases more, for the same reason: {first}"
+            console.print(Text(redact(line), STYLE[Result.UNTESTABLE]))
 
 
 def _all_alike(checks: Sequence[Check]) -> bool:
