@@ -33,6 +33,8 @@ def http(tmp_path: Path) -> Iterator[TestClient]:
         (["Bearer x"], 403),
         (["Bearer " + _TOKEN + " x"], 403),
         (["Bearer \xe9"], 403),
+        (["Bearer \t" + _TOKEN], 403),
+        (["Bearer   " + _TOKEN], 201),
         (["Bearer " + _TOKEN], 201),
         (["bEARER " + _TOKEN], 201),
     ],
@@ -93,6 +95,26 @@ def test_what_is_no_token_ends_the_start(
     assert left.value.code == 2
     told = capsys.readouterr()
     assert "JB_AUTH_TOKEN" in told.err
+    assert "canary" not in told.err + told.out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["serve", "--auth-token", "my", "canary"],
+        ["--auth-token", "my", "canary", "serve"],
+        ["serve", "--auth-tok", "canary"],
+        ["serve", "--auth-tokencanary"],
+        ["canary"],
+    ],
+)
+def test_arguments_that_are_not_understood_are_not_repeated(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    assert left.value.code == 2
+    told = capsys.readouterr()
     assert "canary" not in told.err + told.out
 
 

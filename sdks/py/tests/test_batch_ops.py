@@ -151,6 +151,27 @@ def test_a_bad_batch_is_refused(http: TestClient, body: object) -> None:
     assert _all(http) == {}
 
 
+@pytest.mark.parametrize("key", ["reason", "message", "author", "email"])
+def test_a_remark_is_limited_in_bytes(http: TestClient, key: str) -> None:
+    assert _post(http, _write("a"), **{key: "ü" * 2_048})[0] == 200
+    status, answer = _post(http, _write("b"), **{key: "ü" * 2_048 + "x"})
+    assert (status, answer["code"]) == (400, "validation_error")
+    assert key in answer["detail"]
+    assert list(_all(http)) == ["a"]
+
+
+def test_many_appends_take_no_longer_than_their_bytes(http: TestClient) -> None:
+    ops = [_write("a", b"x" * 2**20)]
+    ops += [_append("a", b"%d " % number) for number in range(1_000)]
+    ops += [_rename("a", "b"), _append("b", b"end"), _append("c", b"1"), _append("c", b"2")]
+    assert _post(http, *ops)[0] == 200
+    told = b"".join(b"%d " % number for number in range(1_000))
+    assert _all(http) == {"b": b"x" * 2**20 + told + b"end", "c": b"12"}
+    ops = [_append("b", b"lost"), _delete("b"), _append("b", b"new"), _append("c", b"lost")]
+    assert _post(http, *ops, _write("c", b"new"))[0] == 200
+    assert _all(http) == {"b": b"new", "c": b"new"}
+
+
 def test_what_an_operation_does_not_want_is_ignored(http: TestClient) -> None:
     extra = {"to": "../x", "colour": 1}
     status, answer = _post(

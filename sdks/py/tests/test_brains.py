@@ -144,6 +144,16 @@ def test_brains_do_not_leak(store: BrainStore) -> None:
     assert _paths(store, "zebra") == ["a.md"]
 
 
+def test_a_link_is_no_brain(store: BrainStore, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (tmp_path / "brains" / "b").symlink_to(outside)
+    assert store.ids() == []
+    with pytest.raises(Problem) as caught:
+        store.get("b")
+    assert caught.value.code == "not_found"
+
+
 def test_a_recreated_brain_is_empty(store: BrainStore, tmp_path: Path) -> None:
     store.create("b", "first").ingest([_new("a.md", "zebra", title="T")])
     store.delete("b")

@@ -87,7 +87,7 @@ async def test_every_kind_of_change_is_told(brain: Brain) -> None:
 async def test_a_batch_is_told_in_its_order_with_its_reason(brain: Brain) -> None:
     events = await _begun(brain.hub)
 
-    def stage(staged: Any) -> None:  # noqa: ANN401 - what the brain gives
+    def stage(staged: Any) -> None:
         staged.write("a", b"x")
         staged.delete("a")
         staged.write("a", b"y")
@@ -147,6 +147,18 @@ async def test_who_does_not_read_is_let_go_and_nobody_waits() -> None:
     await quick.aclose()
 
 
+async def test_ids_rise_over_a_restart_and_without_listeners() -> None:
+    ids = []
+    for _ in range(2):
+        hub = Hub()
+        hub.publish([Change("created", "unheard")] * 9)
+        events = await _begun(hub)
+        hub.publish([Change("created", "a"), Change("updated", "a")], "tidy")
+        ids += [change["id"] for change in await _told(events, 2)]
+        await events.aclose()
+    assert ids == sorted(set(ids))
+
+
 async def test_a_listener_that_has_gone_is_forgotten() -> None:
     hub = Hub()
     events = await _begun(hub)
@@ -181,7 +193,7 @@ async def test_the_end_of_the_daemon_ends_streams_with_a_farewell() -> None:
     sent: list[bytes] = []
     begun = asyncio.Event()
 
-    async def send(message: Any) -> None:  # noqa: ANN401 - ASGI's
+    async def send(message: Any) -> None:
         sent.append(message.get("body", b""))
         if sent[-1] == _READY:
             begun.set()

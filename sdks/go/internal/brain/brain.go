@@ -137,7 +137,7 @@ func (b *Brain) delete() error {
 	if b.deleted {
 		return b.gone()
 	}
-	grave, err := os.MkdirTemp(b.layout.staging, "deleted-")
+	grave, err := files.NewWork(b.layout.staging, "deleted")
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"log/slog"
 	"maps"
 	"slices"
 
@@ -91,13 +90,14 @@ func (b *Brain) commit(
 	if err := b.take(ctx, ix, d, documents); err != nil {
 		return errors.Join(err, placed.Undo())
 	}
+	if err := placed.Keep(); err != nil {
+		b.upToDate.Store(false) // the index has what is undone
+		return errors.Join(err, placed.Undo())
+	}
 	for i := range d.changes {
 		d.changes[i].Reason = reason
 	}
 	b.feed.Publish(d.changes)
-	if err := placed.Keep(); err != nil {
-		slog.WarnContext(ctx, "clearing the staging folder", "error", err)
-	}
 	return nil
 }
 

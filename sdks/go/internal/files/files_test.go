@@ -96,9 +96,9 @@ func TestAStampTellsTwoWritesApart(t *testing.T) {
 	}
 }
 
-func TestSweepSparesYoungWork(t *testing.T) {
+func TestSweepSparesYoungWorkAndThatOfOthers(t *testing.T) {
 	staging := t.TempDir()
-	for name, age := range map[string]time.Duration{"old": 2 * time.Hour, "young": time.Minute} {
+	for name, age := range map[string]time.Duration{"go-old": 2 * time.Hour, "go-young": time.Minute, "py-old": 2 * time.Hour} {
 		folder := Join(staging, name)
 		if err := os.Mkdir(folder, 0o755); err != nil {
 			t.Fatal(err)
@@ -111,7 +111,7 @@ func TestSweepSparesYoungWork(t *testing.T) {
 	if err := Sweep(staging); err != nil {
 		t.Fatal(err)
 	}
-	if Exists(Join(staging, "old")) || !Exists(Join(staging, "young")) {
+	if Exists(Join(staging, "go-old")) || !Exists(Join(staging, "go-young")) || !Exists(Join(staging, "py-old")) {
 		t.Errorf("left: %v", contents(t, staging))
 	}
 }

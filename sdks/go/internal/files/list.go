@@ -30,14 +30,14 @@ func NewEntry(name string, info fs.FileInfo) Entry {
 
 // Selection is what a listing has.
 type Selection struct {
-	Folder    string  // a canonical path, or empty
-	Recursive bool    // all documents below, instead of what lies directly in the folder
-	Hidden    bool    // hidden documents and folders too
-	Glob      *string // nil fits every base name
+	Folder    string // a canonical path, or empty
+	Recursive bool   // all documents below, instead of what lies directly in the folder
+	Hidden    bool   // hidden documents and folders too
+	Glob      *Glob  // nil fits every base name
 }
 
 func (s Selection) has(name string) bool {
-	return (s.Hidden || !IsHidden(name)) && (s.Glob == nil || Match(*s.Glob, path.Base(name)))
+	return (s.Hidden || !IsHidden(name)) && (s.Glob == nil || s.Glob.Match(path.Base(name)))
 }
 
 // List lists by the order of the paths' bytes.

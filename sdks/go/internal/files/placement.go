@@ -3,6 +3,7 @@ package files
 import (
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,51 +24,67 @@ type Content struct {
 	Bytes []byte
 }
 
-// Placement is a change of files that was made, and can still be taken back.
+// Placement is a change of files that was made, and can still be taken back. Its work folder has of
+// the n-th content `n`, as `n.new` what is to be moved to its place, and as `n.old` what lay there
+// before; of the n-th location that is removed it has `n.removed`.
 type Placement struct {
-	work string
-	undo []func() error
+	work            string
+	placed, removed []Location
+	journal         *journal
 }
 
 // Place writes all contents and removes what else it is told, or does nothing. No file is ever seen
 // half written. What is not there is removed already; folders that are left empty go too.
 func Place(staging string, contents []Content, removed []Location) (*Placement, error) {
-	work, err := os.MkdirTemp(staging, "change-")
+	work, err := NewWork(staging, "change")
 	if err != nil {
 		return nil, err
 	}
-	p := &Placement{work: work}
-	if err := p.place(contents, removed); err != nil {
+	p := &Placement{work: work, removed: removed}
+	if err := p.stage(staging, contents); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(work))
+	}
+	if err := p.place(); err != nil {
 		return nil, errors.Join(err, p.Undo())
 	}
 	return p, nil
 }
 
-// place writes before it removes: a daemon that is killed between leaves a renamed document twice,
-// not lost. Only where what goes is in the way of what comes (`a` is renamed to `a/b`) it goes first.
-func (p *Placement) place(contents []Content, removed []Location) error {
+// stage ends with the journal: until there is one, nothing was touched.
+func (p *Placement) stage(staging string, contents []Content) (err error) {
 	for i, content := range contents {
+		p.placed = append(p.placed, content.Location)
 		if err := os.WriteFile(p.staged(i), content.Bytes, 0o644); err != nil {
 			return err
 		}
+		if err := os.Link(p.staged(i), p.staged(i)+".new"); err != nil {
+			return err
+		}
 	}
+	p.journal, err = writeJournal(staging, p.work, p.placed, p.removed)
+	return err
+}
+
+// place writes before it removes, so that a renamed document can be read at any time. Only where
+// what goes is in the way of what comes (`a` is renamed to `a/b`) it goes first.
+func (p *Placement) place() error {
 	var blocked []int
-	for i, content := range contents {
-		switch err := p.move(i, content.file()); {
+	for i, location := range p.placed {
+		switch err := p.move(i, location.file()); {
 		case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EISDIR):
 			blocked = append(blocked, i)
 		case err != nil:
 			return err
 		}
 	}
-	for i, location := range removed {
+	for i, location := range p.removed {
 		if err := p.remove(i, location); err != nil {
 			return err
 		}
 	}
 	for _, i := range blocked {
-		target := contents[i].file()
-		if err := p.clear(target); err != nil {
+		target := p.placed[i].file()
+		if err := clearFolders(target); err != nil {
 			return err
 		}
 		if err := p.move(i, target); err != nil {
@@ -79,81 +96,52 @@ func (p *Placement) place(contents []Content, removed []Location) error {
 
 func (p *Placement) staged(i int) string { return filepath.Join(p.work, strconv.Itoa(i)) }
 
+func (p *Placement) old(i int) string { return p.staged(i) + ".old" }
+
+func (p *Placement) grave(i int) string { return p.staged(i) + ".removed" }
+
 func (p *Placement) move(i int, target string) error {
-	old := p.staged(i) + ".old"
-	switch err := os.Link(target, old); {
-	case err == nil:
-	case errors.Is(err, fs.ErrNotExist):
-		old = ""
+	switch err := os.Link(target, p.old(i)); {
+	case err == nil, errors.Is(err, fs.ErrNotExist):
 	case Exists(target):
 		return syscall.EISDIR // what link says of a folder differs between systems
 	default:
 		return err
 	}
-	err := os.Rename(p.staged(i), target)
+	err := os.Rename(p.staged(i)+".new", target)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := p.makeFolder(filepath.Dir(target)); err != nil {
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 			return err
 		}
-		err = os.Rename(p.staged(i), target)
+		err = os.Rename(p.staged(i)+".new", target)
 	}
-	if err != nil {
-		return err
-	}
-	p.undo = append(p.undo, func() error {
-		if old != "" {
-			return os.Rename(old, target)
-		}
-		return os.Remove(target)
-	})
-	return nil
-}
-
-// makeFolder makes a folder that is missing, after those that it lies in.
-func (p *Placement) makeFolder(folder string) error {
-	if Exists(folder) {
-		return nil
-	}
-	if err := p.makeFolder(filepath.Dir(folder)); err != nil {
-		return err
-	}
-	if err := os.Mkdir(folder, 0o755); err != nil {
-		return err
-	}
-	p.undo = append(p.undo, func() error { return os.Remove(folder) })
-	return nil
+	return err
 }
 
 // remove takes a file away, or a whole folder, and the folders that it leaves empty.
 func (p *Placement) remove(i int, location Location) error {
-	target, grave := location.file(), p.staged(i)+".removed"
-	err := os.Rename(target, grave)
+	err := os.Rename(location.file(), p.grave(i))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		location.removeEmptyAbove()
 	}
-	p.undo = append(p.undo, func() error { return os.Rename(grave, target) })
-	for folder := filepath.Dir(target); folder != location.Root; folder = filepath.Dir(folder) {
-		if p.removeEmpty(folder) != nil {
-			break // something else lies in it
+	return err
+}
+
+func (l Location) removeEmptyAbove() {
+	for folder := filepath.Dir(l.file()); folder != l.Root; folder = filepath.Dir(folder) {
+		// Not os.Remove, which would take a file too.
+		if syscall.Rmdir(folder) != nil {
+			return // something else lies in it
 		}
 	}
-	return nil
 }
 
-func (p *Placement) removeEmpty(folder string) error {
-	// Not os.Remove, which would take a file too.
-	if err := syscall.Rmdir(folder); err != nil {
-		return err
-	}
-	p.undo = append(p.undo, func() error { return os.Mkdir(folder, 0o755) })
-	return nil
-}
-
-// clear removes folders without any file, which are none to the contract, from a document's place.
-func (p *Placement) clear(target string) error {
+// clearFolders removes folders without any file, which are none to the contract, from a document's
+// place.
+func clearFolders(target string) error {
 	if !Exists(target) {
 		return nil
 	}
@@ -167,20 +155,19 @@ func (p *Placement) clear(target string) error {
 	})
 	for _, folder := range slices.Backward(folders) {
 		if err == nil {
-			err = p.removeEmpty(folder)
+			err = syscall.Rmdir(folder)
 		}
 	}
 	return err
 }
 
-// Keep ends the placement with the files as they are now.
-func (p *Placement) Keep() error { return os.RemoveAll(p.work) }
-
-// Undo brings back what was there before.
-func (p *Placement) Undo() error {
-	var failures []error
-	for _, step := range slices.Backward(p.undo) {
-		failures = append(failures, step())
+// Keep ends the placement with the files as they are now; where it fails, Undo still can.
+func (p *Placement) Keep() error {
+	if err := p.journal.end(p.work); err != nil {
+		return err
 	}
-	return errors.Join(append(failures, os.RemoveAll(p.work))...)
+	if err := errors.Join(p.journal.close(), os.RemoveAll(p.work)); err != nil {
+		slog.Warn("clearing the staging folder", "error", err)
+	}
+	return nil
 }

@@ -34,6 +34,14 @@ func contents(t *testing.T, root string) map[string]string {
 	return files
 }
 
+// documentsOf are the contents without folders: those without any document are none to the contract.
+func documentsOf(t *testing.T, root string) map[string]string {
+	t.Helper()
+	files := contents(t, root)
+	maps.DeleteFunc(files, func(_, content string) bool { return content == "folder" })
+	return files
+}
+
 func write(t *testing.T, root, path, content string) {
 	t.Helper()
 	placed, err := Place(t.TempDir(), []Content{{Location{root, path}, []byte(content)}}, nil)
@@ -81,7 +89,7 @@ func TestAPlacement(t *testing.T) {
 		if err := os.MkdirAll(Join(root, "empty/folder"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		before := contents(t, root)
+		before := documentsOf(t, root)
 		var placed []Content
 		for path, content := range test.placed {
 			placed = append(placed, Content{Location{root, path}, []byte(content)})
@@ -95,15 +103,13 @@ func TestAPlacement(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		after := contents(t, root)
-		maps.DeleteFunc(after, func(_, content string) bool { return content == "folder" })
-		if !maps.Equal(after, test.want) {
+		if after := documentsOf(t, root); !maps.Equal(after, test.want) {
 			t.Errorf("%s: %v", name, after)
 		}
 		if err := p.Undo(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if undone := contents(t, root); !maps.Equal(undone, before) {
+		if undone := documentsOf(t, root); !maps.Equal(undone, before) {
 			t.Errorf("%s: undone: %v", name, undone)
 		}
 		if left := contents(t, staging); len(left) != 1 {

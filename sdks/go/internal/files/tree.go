@@ -77,37 +77,53 @@ func (t *Tree) Kind(name string) (Kind, error) {
 const lookAhead = 64
 
 // HoldsDocument tells whether a document lies below a folder, other than those that are passed over.
+// However deep the folders are, one of them is open at a time.
 func (t *Tree) HoldsDocument(ctx context.Context, folder string, passOver func(name string) bool) (bool, error) {
+	pending := []string{folder}
+	for len(pending) > 0 {
+		last := len(pending) - 1
+		folder, pending = pending[last], pending[:last]
+		found, below, err := t.scan(ctx, folder, passOver)
+		if err != nil || found {
+			return found, err
+		}
+		pending = append(pending, below...)
+	}
+	return false, nil
+}
+
+// scan looks for a document right in a folder, and lists the folders there.
+func (t *Tree) scan(
+	ctx context.Context, folder string, passOver func(name string) bool,
+) (found bool, below []string, err error) {
 	handle, err := os.Open(Join(t.root, folder))
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil // removed by hand since it was seen
+		return false, nil, nil // removed by hand since it was seen
 	}
 	if err != nil {
-		return false, err
+		return false, nil, err
 	}
 	defer func() { _ = handle.Close() }()
 	for ctx.Err() == nil {
 		entries, err := handle.ReadDir(lookAhead)
 		if errors.Is(err, io.EOF) {
-			return false, nil
+			return false, below, nil
 		}
 		if err != nil {
-			return false, err
+			return false, nil, err
 		}
 		for _, entry := range entries {
 			name := path.Join(folder, entry.Name())
 			switch {
 			case CheckPath(name) != nil:
 			case entry.IsDir():
-				if found, err := t.HoldsDocument(ctx, name, passOver); err != nil || found {
-					return found, err
-				}
+				below = append(below, name)
 			case entry.Type().IsRegular() && (passOver == nil || !passOver(name)):
-				return true, nil
+				return true, nil, nil
 			}
 		}
 	}
-	return false, ctx.Err()
+	return false, nil, ctx.Err()
 }
 
 // Read is the content of a file, and nil where there is none.

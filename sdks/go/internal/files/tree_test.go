@@ -4,6 +4,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -57,7 +58,7 @@ func TestList(t *testing.T) {
 	if err := os.Mkdir(Join(root, "empty"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	glob := func(pattern string) *string { return &pattern }
+	glob := NewGlob
 	for name, test := range map[string]struct {
 		selection Selection
 		want      string
@@ -108,9 +109,32 @@ func TestMatch(t *testing.T) {
 		{"[a]", "a", false}, {"[a]", "[a]", true}, {"{a,b}", "a", false}, {"a.c", "abc", false}, {"\\*", "\\x", true},
 		{"A", "a", false}, {"**a**", "xax", true},
 		{strings.Repeat("*a", 120) + "*b", strings.Repeat("a", 250), false},
+		{strings.Repeat("*", 9000) + "a", "xa", true}, {strings.Repeat("*?", 250), strings.Repeat("a", 250), true},
+		{strings.Repeat("a", 250) + "*", strings.Repeat("a", 250), true}, {strings.Repeat("a", 251), strings.Repeat("a", 251), false},
 	} {
-		if got := Match(test.pattern, test.name); got != test.want {
-			t.Errorf("Match(%.20q, %.20q) = %v", test.pattern, test.name, got)
+		if got := NewGlob(test.pattern).Match(test.name); got != test.want {
+			t.Errorf("%.20q fits %.20q: %v", test.pattern, test.name, got)
+		}
+	}
+}
+
+func TestDeepFoldersAreOpenedOneAtATime(t *testing.T) {
+	root := t.TempDir()
+	deep := strings.Repeat("x/", 900) + "a.md"
+	write(t, root, deep, "a")
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	few := before
+	few.Cur = 200
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before) }()
+	for want, passOver := range map[bool]func(string) bool{true: nil, false: func(name string) bool { return name == deep }} {
+		if found, err := NewTree(root).HoldsDocument(t.Context(), "x", passOver); err != nil || found != want {
+			t.Errorf("%v, %v", found, err)
 		}
 	}
 }

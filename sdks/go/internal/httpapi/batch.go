@@ -61,6 +61,14 @@ func (a *API) batchDocuments(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, &body); err != nil {
 		return err
 	}
+	var c checker
+	c.short("reason", body.Reason)
+	c.short("message", body.Message)
+	c.short("author", body.Author)
+	c.short("email", body.Email)
+	if c.err != nil {
+		return c.err
+	}
 	operations, err := readOperations(body.Operations)
 	if err != nil {
 		return err

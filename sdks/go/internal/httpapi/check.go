@@ -44,6 +44,16 @@ func (c *checker) path(key string, value *string) string {
 	return given
 }
 
+// noteLimit is the bytes of what a change may be told with.
+const noteLimit = 4096
+
+// short is a string that may be given, and is a note only.
+func (c *checker) short(key string, value *string) {
+	if len(optional(value)) > noteLimit {
+		c.refuse("%s: has more than %d bytes", key, noteLimit)
+	}
+}
+
 // within is an integer of a range, or the fallback where it is not given.
 func (c *checker) within(key string, value *integer, fallback, low, high int) int {
 	if value == nil {

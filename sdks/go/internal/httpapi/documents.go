@@ -124,7 +124,7 @@ func readSelection(r *http.Request) (s files.Selection, err error) {
 		return s, err
 	}
 	if glob, restricts := given["glob"]; restricts {
-		s.Glob = &glob
+		s.Glob = files.NewGlob(glob)
 	}
 	return s, nil
 }

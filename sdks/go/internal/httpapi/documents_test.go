@@ -208,6 +208,21 @@ func TestABatchOfOperations(t *testing.T) {
 	}
 }
 
+func TestNotesOfABatchAreShort(t *testing.T) {
+	server := newTestServer(t, nil)
+	for _, key := range []string{"reason", "message", "author", "email"} {
+		for note, status := range map[string]int{strings.Repeat("é", 2048): 200, strings.Repeat("é", 2048) + "x": 400} {
+			body := `{"` + key + `":"` + note + `","ops":[{"type":"write","path":"` + key + `","content_base64":""}]}`
+			got := ask(t, server, "POST", documents+"/batch-ops", body)
+			if status == 400 {
+				expectProblem(t, key, got, status, key)
+			} else {
+				expectStatus(t, got, status)
+			}
+		}
+	}
+}
+
 func TestTheLimitOfABatchIsExact(t *testing.T) {
 	server := newTestServer(t, nil)
 	half := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("\xff", contentLimit/2)))

@@ -37,5 +37,5 @@ class Authenticate:
 
 
 def _bearer(value: bytes) -> bytes | None:
-    scheme, _, token = value.strip(b" \t").partition(b" ")
-    return token.strip(b" \t") or None if scheme.lower() == b"bearer" else None
+    scheme, _, token = value.strip(b" ").partition(b" ")
+    return token.strip(b" ") or None if scheme.lower() == b"bearer" else None

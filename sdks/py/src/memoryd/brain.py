@@ -3,7 +3,6 @@
 import json
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from memoryd.changes import Hub
-from memoryd.commit import committed
+from memoryd.commit import committed, grave_in
 from memoryd.embedding import Embedder
 from memoryd.index import Counts, Index, IndexedDocument
 from memoryd.index_file import IndexFile
@@ -224,10 +223,9 @@ class Brain:
 
     def delete(self) -> Path:
         """Make it unknown at once; what is left of it lies in the folder that is returned."""
-        grave = self._staging / f"deleted-{uuid.uuid4().hex}"
         with self._index_lock, self._files_lock.exclusive():
             self._refuse_deleted()
-            grave.mkdir()
+            grave = grave_in(self._staging)
             for folder in (self._documents, self._sidecars):
                 with suppress(FileNotFoundError):
                     folder.rename(grave / folder.parent.name)

@@ -38,7 +38,7 @@ class BrainStore:
 
     def ids(self) -> list[str]:
         folders = (self._home / "brains").iterdir()
-        return sorted(f.name for f in folders if _ID.fullmatch(f.name) and f.is_dir())
+        return sorted(f.name for f in folders if _ID.fullmatch(f.name) and _is_brain(f))
 
     def get(self, brain_id: str) -> Brain:
         """Raises Problem: validation_error for a malformed id, not_found for an unknown one."""
@@ -47,7 +47,7 @@ class BrainStore:
         if brain is not None:
             return brain
         with self._lock:
-            if not (self._home / "brains" / brain_id).is_dir():
+            if not _is_brain(self._home / "brains" / brain_id):
                 raise Problem("not_found", f"no brain {brain_id!r}")
             return self._known.setdefault(brain_id, self._brain(brain_id))
 
@@ -74,6 +74,11 @@ class BrainStore:
 
     def _brain(self, brain_id: str) -> Brain:
         return Brain(self._home, brain_id, self._embedder)
+
+
+def _is_brain(folder: Path) -> bool:
+    """A link may lead anywhere."""
+    return folder.is_dir() and not folder.is_symlink()
 
 
 def check_id(brain_id: str) -> None:

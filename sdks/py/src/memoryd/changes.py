@@ -25,6 +25,23 @@ class Change:
     old_path: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """Encoded only when it is sent: a batch may have a thousand, each with its whole reason."""
+
+    id: int
+    change: Change
+    reason: str | None
+    when: str
+
+    def encoded(self) -> bytes:
+        data = {"kind": self.change.kind, "path": self.change.path}
+        given = {"old_path": self.change.old_path, "reason": self.reason}
+        data |= {key: value for key, value in given.items() if value is not None}
+        text = json.dumps(data | {"when": self.when}, ensure_ascii=False)
+        return f"event: change\nid: {self.id}\ndata: {text}\n\n".encode()
+
+
 class Hub:
     """The changes of one brain; listeners are on an event loop, what is told comes from threads."""
 
@@ -33,8 +50,8 @@ class Hub:
         self._lock = threading.Lock()
         self._listeners: set[_Listener] = set()
         self._ended = False
-        # Ids rise over a restart too, as long as there are less than a thousand changes a second.
-        self._last_id = time.time_ns() // 1_000_000
+        # Ids rise over a restart too, as long as there are less than a million changes a second.
+        self._last_id = time.time_ns() // 1_000
 
     def publish(self, changes: Sequence[Change], reason: str | None = None) -> None:
         """Called where they are committed, so that ids are in the order of the commits."""
@@ -43,10 +60,13 @@ class Hub:
             return
         when = rfc3339(time.time())
         with self._lock:
-            told = []
-            for change in changes:
-                self._last_id += 1
-                told.append(_event(self._last_id, change, reason, when))
+            if not self._listeners:
+                return
+            told = [
+                _Event(id_, change, reason, when)
+                for id_, change in enumerate(changes, self._last_id + 1)
+            ]
+            self._last_id += len(changes)
             for listener in self._listeners:
                 listener.tell(told)
 
@@ -76,17 +96,17 @@ class Hub:
 class _Listener:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._waiting: list[bytes] = []
+        self._waiting: list[_Event] = []
         self._woken = asyncio.Event()
         self._ended = False
 
-    def tell(self, told: Sequence[bytes]) -> None:
+    def tell(self, told: Sequence[_Event]) -> None:
         self._loop.call_soon_threadsafe(self._take, told)
 
     def end(self) -> None:
         self._loop.call_soon_threadsafe(self._end)
 
-    def _take(self, told: Sequence[bytes]) -> None:
+    def _take(self, told: Sequence[_Event]) -> None:
         # Who reads too slowly is not waited for: its stream ends, and is whole up to there.
         if len(self._waiting) + len(told) > _QUEUE_LIMIT:
             self._end()
@@ -108,16 +128,8 @@ class _Listener:
             except TimeoutError:
                 return _PING
         waiting, self._waiting = self._waiting, []
-        return b"".join(waiting)
+        return b"".join(event.encoded() for event in waiting)
 
 
 def rfc3339(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
-
-
-def _event(id_: int, change: Change, reason: str | None, when: str) -> bytes:
-    data = {"kind": change.kind, "path": change.path}
-    given = {"old_path": change.old_path, "reason": reason}
-    data |= {key: value for key, value in given.items() if value is not None}
-    text = json.dumps(data | {"when": when}, ensure_ascii=False)
-    return f"event: change\nid: {id_}\ndata: {text}\n\n".encode()

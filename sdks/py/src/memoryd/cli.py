@@ -41,16 +41,17 @@ class _Server(uvicorn.Server):
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="memory")
-    serve = parser.add_subparsers(dest="command", required=True).add_parser(
-        "serve", help="answer questions over HTTP"
-    )
-    serve.add_argument("--addr", default="127.0.0.1:18850", metavar="HOST:PORT", type=_address)
-    serve.add_argument("--root", type=Path, help="state folder; default $JB_HOME")
-    serve.add_argument(
+    parser = argparse.ArgumentParser(prog="memory", allow_abbrev=False)
+    parser.add_argument("command", metavar="serve", type=_command, help="answer over HTTP")
+    parser.add_argument("--addr", default="127.0.0.1:18850", metavar="HOST:PORT", type=_address)
+    parser.add_argument("--root", type=Path, help="state folder; default $JB_HOME")
+    parser.add_argument(
         "--auth-token", metavar="TOKEN", help="wanted of every request; default $JB_AUTH_TOKEN"
     )
-    options = parser.parse_args(argv)
+    options, unknown = parser.parse_known_args(argv)
+    if unknown:
+        # They are not repeated: one may be part of a token that has a space in it.
+        parser.error("there are arguments that it does not know")
     home = options.root or os.environ.get("JB_HOME")
     if not home:
         parser.error("where is the state folder? give --root or JB_HOME")
@@ -84,6 +85,12 @@ def main(argv: list[str] | None = None) -> int:
 def _leave(_signal: int, _frame: FrameType | None) -> NoReturn:
     """A stop that was asked for is no failure; the server raises its signal again at its end."""
     raise SystemExit(0)
+
+
+def _command(value: str) -> str:
+    if value != "serve":
+        raise argparse.ArgumentTypeError("the only command is serve")
+    return value
 
 
 def _address(value: str) -> tuple[str, int]:

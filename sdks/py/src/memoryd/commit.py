@@ -6,15 +6,19 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from memoryd.journal import Journal, has_journal, recover
 from memoryd.paths import folders_of, parent
 from memoryd.problems import Problem
 from memoryd.staged import Document
 from memoryd.tree import Root, Tree, sidecar_of
 
 _STALE_SECONDS = 3600
+
+_PREFIX = "py-"
+"""Daemons of other make have work of their own in the same folder."""
 
 
 @contextmanager
@@ -27,23 +31,42 @@ def committed(tree: Tree, staging: Path, after: Mapping[str, Document | None]) -
     Raises:
         Problem: `conflict` where something that is no document, as a link, is in the way.
     """
-    work = Path(tempfile.mkdtemp(dir=staging))
+    work = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=staging))
+    served = True
     try:
-        with ExitStack() as undo:
-            _carry_out(tree, after, _Mover(work, undo))
-            yield
-            undo.pop_all()
+        with Journal(work, staging.parent) as journal:
+            try:
+                _carry_out(tree, after, _Mover(work, journal))
+                yield
+            except BaseException:
+                served = journal.undo()
+                raise
+            journal.done()
         for path in (path for path, document in after.items() if document is None):
             _prune(tree.documents, path)
             _prune(tree.sidecars, path)
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        if served:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def grave_in(staging: Path) -> Path:
+    """A new folder for what is deleted; `sweep` removes it where its maker comes not to it."""
+    return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}deleted-", dir=staging))
 
 
 def sweep(staging: Path) -> None:
-    """Remove what a daemon that was killed has left; a second daemon's work is younger."""
-    for left in staging.iterdir():
-        if time.time() - left.stat().st_mtime > _STALE_SECONDS:
+    """Undo and remove what a daemon that was killed has left, and nothing of one that lives."""
+    for left in staging.glob(f"{_PREFIX}*"):
+        try:
+            if has_journal(left):
+                served = recover(left, staging.parent)
+            else:
+                served = time.time() - left.stat().st_mtime > _STALE_SECONDS
+        except FileNotFoundError:
+            # Its daemon, or another that sweeps, was quicker.
+            continue
+        if served:
             shutil.rmtree(left, ignore_errors=True)
 
 
@@ -62,24 +85,26 @@ def _carry_out(tree: Tree, after: Mapping[str, Document | None], mover: "_Mover"
             news.append((tree.sidecars, sidecar_of(path), mover.written(sidecar)))
         elif sidecar is None and before is not None:
             gone.append(tree.sidecars.folder / sidecar_of(path))
-    # Out of the way first: a document may become a folder.
-    for target in gone:
-        mover.put_aside(target)
+    # The new first: a document that is renamed is at no time without a place.
+    mover.going = gone
     for root, path, new in news:
         # What no document's sidecar is has no right to its place; among the documents it is
         # somebody's.
         mover.place(new, root.folder, path, displacing=root is tree.sidecars)
+    mover.put_aside_below()
 
 
 class _Mover:
-    """Moves files between their places and a folder of its own, noting how to move them back."""
+    """Moves files between their places and a folder of its own, noting it in the journal."""
 
-    def __init__(self, work: Path, undo: ExitStack) -> None:
+    def __init__(self, work: Path, journal: Journal) -> None:
         self._work = work
-        self._undo = undo
+        self._journal = journal
         self._count = 0
         self._folders: set[Path] = set()
         """Known to be folders."""
+        self.going: list[Path] = []
+        """To be put aside: at the end, or as soon as they are in the way."""
 
     def _fresh(self) -> Path:
         self._count += 1
@@ -90,10 +115,20 @@ class _Mover:
         new.write_bytes(content)
         return new
 
-    def put_aside(self, target: Path) -> None:
+    def put_aside_below(self, place: Path | None = None) -> None:
+        """Those of `going` that are at `place` or below it; all without one."""
+        staying = []
+        for target in self.going:
+            if place is None or f"{target}/".startswith(f"{place}/"):
+                self._put_aside(target)
+            else:
+                staying.append(target)
+        self.going = staying
+
+    def _put_aside(self, target: Path) -> None:
         old = self._fresh()
+        self._journal.will_move(target, old)
         target.rename(old)
-        self._undo.callback(old.rename, target)
 
     def place(self, new: Path, root: Path, path: str, *, displacing: bool) -> None:
         root.mkdir(parents=True, exist_ok=True)
@@ -104,12 +139,10 @@ class _Mover:
         if _is_folder(target):
             self._make_way(target, displacing=displacing)
         old = self._fresh()
-        try:
-            # A second name, so that the first is never without its document.
+        self._journal.will_move(target, old, new)
+        # A second name, so that the first is never without its document.
+        with suppress(FileNotFoundError):
             os.link(target, old, follow_symlinks=False)
-            self._undo.callback(old.replace, target)
-        except FileNotFoundError:
-            self._undo.callback(target.unlink, missing_ok=True)
         new.replace(target)
 
     def _make_folder(self, folder: Path, *, displacing: bool) -> None:
@@ -118,14 +151,17 @@ class _Mover:
         if not _is_folder(folder):
             if os.path.lexists(folder):
                 self._make_way(folder, displacing=displacing)
+            self._journal.will_make(folder)
             folder.mkdir()
-            self._undo.callback(folder.rmdir)
         self._folders.add(folder)
 
     def _make_way(self, place: Path, *, displacing: bool) -> None:
+        self.put_aside_below(place)
+        if not os.path.lexists(place):
+            return
         if not displacing and not _is_empty(place):
             raise Problem("conflict", f"{place.name!r} is there, and is no document")
-        self.put_aside(place)
+        self._put_aside(place)
 
 
 def _is_folder(path: Path) -> bool:

@@ -23,6 +23,8 @@ from memoryd.ranking import Fusion
 Mode = Literal["auto", "bm25", "semantic", "hybrid", "hybrid-rerank"]
 ReaderMode = Literal["basic", "augmented"]
 
+_REMARK_BYTES = 4_096
+
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]"
 _INSTANT = re.compile(_DAY.pattern + rf"[Tt]{_CLOCK}:[0-5][0-9](\.[0-9]+)?([Zz]|[+-]{_CLOCK})")
@@ -48,6 +50,12 @@ def _not_blank(value: str) -> str:
     return value
 
 
+def _short(value: str) -> str:
+    if len(value.encode()) > _REMARK_BYTES:
+        raise ValueError(f"more than {_REMARK_BYTES} bytes")
+    return value
+
+
 def _whole(value: object) -> object:
     """A number without fraction is an integer, however JSON spells it."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
@@ -55,6 +63,7 @@ def _whole(value: object) -> object:
 
 Integer = Annotated[int, BeforeValidator(_whole)]
 Moment = Annotated[str, AfterValidator(_rfc3339)]
+Remark = Annotated[str, AfterValidator(_short)]
 Text = Annotated[str, AfterValidator(_not_blank)]
 
 
@@ -113,10 +122,10 @@ class Op(StoreBody):
 
 class BatchOps(StoreBody):
     ops: list[dict[str, Any]] = Field(min_length=1)
-    reason: str | None = None
-    message: str | None = None
-    author: str | None = None
-    email: str | None = None
+    reason: Remark | None = None
+    message: Remark | None = None
+    author: Remark | None = None
+    email: Remark | None = None
 
 
 class FilterBody(Body):

@@ -28,11 +28,15 @@ class Staged:
         self._after: dict[str, Document | None] = {}
         self._folders: Counter[str] = Counter()
         """How many documents of `_after` each folder holds."""
+        self._pieces: dict[str, list[bytes]] = {}
+        """What `_after` lacks of each document: joined once, however often it was appended to."""
         self.changes: list[Change] = []
 
     @property
     def after(self) -> Mapping[str, Document | None]:
         """What will be at each path that was touched; None where nothing will be."""
+        for path in [*self._pieces]:
+            self._join(path)
         return self._after
 
     def store(self, path: str, document: Document) -> None:
@@ -45,8 +49,11 @@ class Staged:
         self.store(path, Document(content, self._sidecar(path)))
 
     def append(self, path: str, content: bytes) -> None:
-        there = self._get(path)
-        self.store(path, Document(content, None) if there is None else _longer(there, content))
+        if self._after.get(path) is None:
+            self.store(path, self._get(path) or Document(b"", None))
+        else:
+            self.changes.append(Change("updated", path))
+        self._pieces.setdefault(path, []).append(content)
 
     def delete(self, path: str) -> None:
         if not self._has(path):
@@ -72,10 +79,17 @@ class Staged:
         return self._tree.documents.file(path) is not None
 
     def _get(self, path: str) -> Document | None:
+        self._join(path)
         if path in self._after:
             return self._after[path]
         content = self._tree.documents.read(path)
         return None if content is None else Document(content, self._tree.sidecar(path))
+
+    def _join(self, path: str) -> None:
+        document = self._after.get(path)
+        if document is not None and (pieces := self._pieces.pop(path, None)):
+            content = b"".join([document.content, *pieces])
+            self._after[path] = Document(content, document.sidecar)
 
     def _sidecar(self, path: str) -> bytes | None:
         if path in self._after:
@@ -89,6 +103,7 @@ class Staged:
         for folder in folders_of(path) if present else ():
             self._folders[folder] += present
         self._after[path] = document
+        self._pieces.pop(path, None)
 
     def _is_folder(self, path: str) -> bool:
         if self._folders[path] > 0:
@@ -108,10 +123,6 @@ class Staged:
             beside = folder.removesuffix(".json")
             if beside != folder and self._has(beside):
                 raise Problem("conflict", f"{path!r}: {folder!r} is the sidecar of a document")
-
-
-def _longer(document: Document, content: bytes) -> Document:
-    return Document(document.content + content, document.sidecar)
 
 
 def _missing(path: str) -> Problem:
