@@ -10,7 +10,7 @@ import { statusOf } from "./tree.js";
 export function bury({ documents, sidecars, description, index, lock, staging }: Places): string {
   const owned = acquire(lock);
   try {
-    const grave = mkdtempSync(join(staging, "deleted-"));
+    const grave = mkdtempSync(join(staging, "ts-deleted-"));
     renameSync(documents, join(grave, "documents"));
     if (statusOf(sidecars) !== undefined) renameSync(sidecars, join(grave, "sidecars"));
     rmSync(description, { force: true });

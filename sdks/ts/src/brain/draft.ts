@@ -12,32 +12,39 @@ export interface Held {
   sidecar: Buffer | undefined;
 }
 
+/** The same while it is drafted: to join at each append would copy what is there each time. */
+interface Drafted {
+  pieces: Buffer[];
+  sidecar: Buffer | undefined;
+}
+
 /** Good for one turn of the event loop: what is on disk is looked up as it is asked for. */
 export class Draft {
   /** What happened, in order. */
   readonly changes: Change[] = [];
   readonly #documents: Tree;
   readonly #sidecars: Tree;
+  /** As they are on disk while the changes are made. */
+  readonly #seen: { documents: Tree; sidecars: Tree };
   /** Undefined of a document that is gone. */
-  readonly #changed = new Map<string, Held | undefined>();
+  readonly #changed = new Map<string, Drafted | undefined>();
 
   constructor(documents: Tree, sidecars: Tree) {
     this.#documents = documents;
     this.#sidecars = sidecars;
+    this.#seen = { documents: documents.remembering(), sidecars: sidecars.remembering() };
   }
 
   /** @throws Problem `conflict` where a path would be file and folder at once. */
   write(path: string, content: Buffer, sidecar = this.#sidecarOf(path)): void {
-    this.#refuseConflict(path);
-    const kind = this.#has(path) ? "updated" : "created";
-    this.#changed.set(path, { content, sidecar });
-    this.changes.push({ kind, path });
+    this.#set(path, { pieces: [content], sidecar });
   }
 
   /** @throws Problem as `write` does. */
   append(path: string, content: Buffer): void {
-    const former = this.#get(path)?.content ?? Buffer.alloc(0);
-    this.write(path, Buffer.concat([former, content]));
+    const drafted = this.#get(path) ?? { pieces: [], sidecar: undefined };
+    this.#set(path, drafted);
+    drafted.pieces.push(content);
   }
 
   /** @throws Problem `not_found` */
@@ -59,7 +66,7 @@ export class Draft {
   }
 
   get written(): [path: string, held: Held][] {
-    return [...this.#changed].flatMap(([path, held]) => (held ? [[path, held]] : []));
+    return [...this.#changed].flatMap(([path, held]) => (held ? [[path, joined(held)]] : []));
   }
 
   get removed(): string[] {
@@ -69,25 +76,32 @@ export class Draft {
   get files(): FileChange[] {
     return [...this.#changed].flatMap(([path, held]) => [
       { tree: this.#sidecars, path: sidecarOf(path), content: held?.sidecar },
-      { tree: this.#documents, path, content: held?.content },
+      { tree: this.#documents, path, content: held && joined(held).content },
     ]);
   }
 
   #has(path: string): boolean {
     if (this.#changed.has(path)) return this.#changed.get(path) !== undefined;
-    return this.#documents.file(path) !== undefined;
+    return this.#seen.documents.file(path) !== undefined;
   }
 
-  #get(path: string): Held | undefined {
+  #set(path: string, drafted: Drafted): void {
+    this.#refuseConflict(path);
+    const kind = this.#has(path) ? "updated" : "created";
+    this.#changed.set(path, drafted);
+    this.changes.push({ kind, path });
+  }
+
+  #get(path: string): Drafted | undefined {
     if (this.#changed.has(path)) return this.#changed.get(path);
-    const content = this.#documents.read(path);
-    return content && { content, sidecar: this.#sidecars.read(sidecarOf(path)) };
+    const content = this.#seen.documents.read(path);
+    return content && { pieces: [content], sidecar: this.#sidecarOf(path) };
   }
 
   /** A sidecar that outlived its document is nobody's. */
   #sidecarOf(path: string): Buffer | undefined {
     if (this.#changed.has(path)) return this.#changed.get(path)?.sidecar;
-    return this.#has(path) ? this.#sidecars.read(sidecarOf(path)) : undefined;
+    return this.#has(path) ? this.#seen.sidecars.read(sidecarOf(path)) : undefined;
   }
 
   #refuseConflict(path: string): void {
@@ -105,7 +119,8 @@ export class Draft {
 
   #mayBeFolder(path: string): boolean {
     if (this.#changed.has(path)) return this.#changed.get(path) === undefined;
-    return this.#documents.status(path)?.isDirectory() ?? true;
+    const { documents } = this.#seen;
+    return documents.isFolder(path) || documents.status(path) === undefined;
   }
 
   /** Whether anything lies below `path`; what is no document, as a link, is not ours to remove. */
@@ -113,11 +128,19 @@ export class Draft {
     for (const [changed, held] of this.#changed) {
       if (held !== undefined && changed.startsWith(`${path}/`)) return true;
     }
-    for (const [file] of this.#documents.below(path)) {
+    for (const [file] of this.#seen.documents.below(path)) {
       if (!this.#changed.has(file)) return true;
     }
     return false;
   }
+}
+
+/** Once: later the one piece is the content. */
+function joined(drafted: Drafted): Held {
+  const [first, ...more] = drafted.pieces;
+  const content = first !== undefined && more.length === 0 ? first : Buffer.concat(drafted.pieces);
+  drafted.pieces = [content];
+  return { content, sidecar: drafted.sidecar };
 }
 
 export function missing(path: string): Problem {

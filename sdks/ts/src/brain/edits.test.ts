@@ -33,9 +33,21 @@ const write = (path: string, text = "giraffe"): Op => ({
   path,
   content: Buffer.from(text),
 });
+const append = (path: string, text: string): Op => ({ ...write(path, text), type: "append" }) as Op;
 const remove = (path: string): Op => ({ type: "delete", path });
 const rename = (path: string, to: string): Op => ({ type: "rename", path, to });
 const apply = (...ops: Op[]) => brain.edit(operations(ops), NEVER);
+
+test("a path of a thousand folders, and as many appends, keep nobody waiting", async () => {
+  const path = "d/".repeat(1000) + "a";
+  const started = performance.now();
+  await apply(write(path));
+  await apply(write(path));
+  const piece = "x".repeat(8000);
+  await apply(...Array.from({ length: 1000 }, (): Op => append("b", piece)));
+  assert.ok(performance.now() - started < 10_000);
+  assert.equal(brain.documents.read("b")?.toString(), piece.repeat(1000));
+});
 
 /** Everything on disk, folders and what files hold. */
 function state(): string[] {

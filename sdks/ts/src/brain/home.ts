@@ -3,6 +3,8 @@
 import { accessSync, constants, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 
+import { isUnsettled, recover } from "./journal.js";
+
 /** Older than any request: what a daemon that was killed has left, and no second daemon's work. */
 const STALE_MS = 3_600_000;
 
@@ -34,12 +36,20 @@ export class Home {
       accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
     }
     for (const name of readdirSync(this.#staging)) {
+      // The others' journals are for them to read.
+      if (!name.startsWith("ts-")) continue;
       const left = join(this.#staging, name);
+      if (isUnsettled(left)) continue;
       const status = statSync(left, { throwIfNoEntry: false });
       if (status !== undefined && Date.now() - status.mtimeMs > STALE_MS) {
         rmSync(left, { recursive: true, force: true });
       }
     }
+  }
+
+  /** Undoes what was left half done; what cannot be undone is returned. */
+  recover(): Error[] {
+    return recover(this.#staging);
   }
 
   of(brainId: string): Places {

@@ -31,7 +31,8 @@ export function itemAt(tree: Tree, path: string): Item | undefined {
  * What lies directly in a folder or, if it is to be recursive, every document below it. In one turn of
  * the event loop, so that no commit comes between: some 50 ms for 10,000 documents.
  */
-export function list(tree: Tree, { dir, recursive, hidden, glob }: Query): Item[] {
+export function list(documents: Tree, { dir, recursive, hidden, glob }: Query): Item[] {
+  const tree = documents.remembering();
   const isWanted = glob === undefined ? () => true : fits(glob);
   return (
     (recursive ? documentsBelow(tree, dir) : childrenOf(tree, dir))

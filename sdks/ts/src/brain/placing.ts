@@ -1,16 +1,9 @@
 /** Changing several files so that all of it happens, or nothing. */
 
-import {
-  linkSync,
-  mkdirSync,
-  mkdtempSync,
-  renameSync,
-  rmdirSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { linkSync, mkdirSync, renameSync, rmdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
+import { Work } from "./journal.js";
 import { parents } from "./paths.js";
 import { statusOf, type Tree } from "./tree.js";
 
@@ -24,39 +17,54 @@ export interface FileChange {
 /**
  * Makes `changes` and calls `commit`. Where anything fails, `commit` included, what was there before
  * is back, and the error goes on. It runs in one turn of the event loop: no other request sees a part
- * of it, and it needs no lock.
+ * of it, and it needs no lock. Where the process is killed, the next start of a daemon undoes it.
  */
 export function place(staging: string, changes: readonly FileChange[], commit: () => void): void {
-  const work = mkdtempSync(join(staging, "commit-"));
-  const placing = new Placing(work);
+  const work = new Work(staging);
   try {
-    const staged = changes.flatMap(({ tree, path, content }, number) => {
-      if (content === undefined) return [];
-      const source = join(work, `${number}.new`);
-      writeFileSync(source, content);
-      return { source, tree, path };
-    });
-    // What goes does so last: a kill between the two halves of a rename leaves both files, not none.
-    for (const { source, tree, path } of staged) placing.put(source, tree, path);
-    for (const { tree, path, content } of changes) {
-      if (content === undefined) placing.remove(tree, path);
-    }
+    attempt(work, changes, commit);
+    work.settle();
+  } finally {
+    work.close();
+  }
+}
+
+function attempt(work: Work, changes: readonly FileChange[], commit: () => void): void {
+  try {
+    make(work, changes);
     commit();
   } catch (error) {
-    placing.undo();
+    const faults = work.undo();
+    if (faults.length > 0) {
+      // What could not be put back lies there, and nowhere else: the next start tries again.
+      throw new AggregateError([error, ...faults], `not all undone: see ${work.folder}`);
+    }
+    work.settle();
     throw error;
-  } finally {
-    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+function make(work: Work, changes: readonly FileChange[]): void {
+  const placing = new Placing(work);
+  const staged = changes.flatMap(({ tree, path, content }, number) => {
+    if (content === undefined) return [];
+    const source = join(work.folder, `${number}.new`);
+    writeFileSync(source, content);
+    return { source, tree, path };
+  });
+  // What goes does so last: who reads the folder meanwhile finds a renamed file twice, not never.
+  for (const { source, tree, path } of staged) placing.put(source, tree, path);
+  for (const { tree, path, content } of changes) {
+    if (content === undefined) placing.remove(tree, path);
   }
 }
 
 class Placing {
-  readonly #work: string;
-  readonly #undo: (() => void)[] = [];
+  readonly #work: Work;
   /** Folders that are known to be there. */
   readonly #folders = new Set<string>();
 
-  constructor(work: string) {
+  constructor(work: Work) {
     this.#work = work;
   }
 
@@ -64,32 +72,19 @@ class Placing {
     const target = tree.at(path);
     this.#makeFolder(tree, path, dirname(target));
     const former = statusOf(target);
-    if (former !== undefined && !former.isDirectory()) {
-      const old = this.#aside();
-      linkSync(target, old);
-      this.#undo.push(() => {
-        renameSync(old, target);
-      });
-    } else {
-      if (former !== undefined) this.#putAside(target);
-      this.#undo.push(() => {
-        rmSync(target, { force: true });
-      });
-    }
+    if (former?.isDirectory()) this.#putAside(tree, path);
+    else if (former !== undefined) linkSync(target, this.#work.setsAside(tree, path));
+    this.#work.puts(source, tree, path);
     renameSync(source, target);
   }
 
   remove(tree: Tree, path: string): void {
     // Where a new file took its place, or lies in a folder that did, it is gone already.
     if (tree.status(path)?.isDirectory() ?? true) return;
-    this.#putAside(tree.at(path));
+    this.#putAside(tree, path);
     for (const parent of parents(path)) {
-      if (!this.#removeEmpty(tree.at(parent))) return;
+      if (!removeEmpty(tree.at(parent))) return;
     }
-  }
-
-  undo(): void {
-    for (const step of this.#undo.reverse()) step();
   }
 
   /**
@@ -98,42 +93,31 @@ class Placing {
    */
   #makeFolder(tree: Tree, path: string, folder: string): void {
     if (this.#folders.has(folder)) return;
+    let missing: string | undefined;
     for (const parent of [...parents(path)].reverse()) {
       const status = statusOf(tree.at(parent));
-      if (status === undefined) break;
-      if (!status.isDirectory()) this.#putAside(tree.at(parent));
+      if (status?.isDirectory()) continue;
+      missing = parent;
+      if (status !== undefined) this.#putAside(tree, parent);
+      break;
     }
-    const made = mkdirSync(folder, { recursive: true });
-    if (made !== undefined) {
-      this.#undo.push(() => {
-        rmSync(made, { recursive: true, force: true });
-      });
-    }
+    if (missing !== undefined) this.#work.makes(tree, missing);
+    mkdirSync(folder, { recursive: true });
     this.#folders.add(folder);
   }
 
-  #removeEmpty(folder: string): boolean {
-    try {
-      rmdirSync(folder);
-    } catch (error) {
-      if (error instanceof Error && "code" in error && error.code === "ENOTEMPTY") return false;
-      throw error;
-    }
-    this.#undo.push(() => {
-      mkdirSync(folder);
-    });
+  #putAside(tree: Tree, path: string): void {
+    renameSync(tree.at(path), this.#work.setsAside(tree, path));
+  }
+}
+
+/** Whether it was empty. To put a file back makes it again. */
+function removeEmpty(folder: string): boolean {
+  try {
+    rmdirSync(folder);
     return true;
-  }
-
-  #putAside(file: string): void {
-    const aside = this.#aside();
-    renameSync(file, aside);
-    this.#undo.push(() => {
-      renameSync(aside, file);
-    });
-  }
-
-  #aside(): string {
-    return join(this.#work, `${this.#undo.length}.old`);
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOTEMPTY") return false;
+    throw error;
   }
 }

@@ -33,6 +33,8 @@ export class BrainStore {
     this.#home.prepare();
     this.#embedder = embedder;
     this.#log = log;
+    // Before any brain is opened: its index is to follow the files as they will be.
+    for (const fault of this.#home.recover()) log.error(fault, "a change was not undone");
   }
 
   ids(): string[] {

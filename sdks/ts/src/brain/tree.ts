@@ -6,7 +6,23 @@ import { join } from "node:path";
 import { parents } from "./paths.js";
 
 export class Tree {
-  constructor(readonly root: string) {}
+  /** Folders that are known to be there, with no link on the way to them. */
+  readonly #real: Set<string> | undefined;
+
+  constructor(
+    readonly root: string,
+    real?: Set<string>,
+  ) {
+    this.#real = real;
+  }
+
+  /**
+   * The same tree for one turn of the event loop in which nothing changes: it looks at a folder once.
+   * Without, the folders above a path a thousand deep would take half a million looks.
+   */
+  remembering(): Tree {
+    return new Tree(this.root, new Set());
+  }
 
   /** Where `path` lies; the empty path is the tree itself. */
   at(path: string): string {
@@ -15,10 +31,18 @@ export class Tree {
 
   /** Of the entry itself; undefined where there is none, or the way to it is a link. */
   status(path: string): Stats | undefined {
+    const way: string[] = [];
     for (const parent of parents(path)) {
+      if (this.#real?.has(parent)) break;
       if (!statusOf(this.at(parent))?.isDirectory()) return undefined;
+      way.push(parent);
     }
+    for (const parent of way) this.#real?.add(parent);
     return statusOf(this.at(path));
+  }
+
+  isFolder(path: string): boolean {
+    return this.#real?.has(path) === true || this.status(path)?.isDirectory() === true;
   }
 
   /** Of a regular file. */
@@ -35,21 +59,25 @@ export class Tree {
 
   /** What lies directly in a folder. */
   entries(folder: string): Dirent[] {
-    if (!this.status(folder)?.isDirectory()) return [];
-    return unlessGone(() => readdirSync(this.at(folder), { withFileTypes: true })) ?? [];
+    return this.isFolder(folder) ? this.#listed(folder) : [];
   }
 
   /** The path of everything below `folder` that is no folder itself, and what it is. */
   *below(folder: string): Generator<[path: string, entry: Dirent]> {
-    const pending = [folder];
+    const pending = this.isFolder(folder) ? [folder] : [];
     for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
       const prefix = next === "" ? "" : `${next}/`;
-      for (const entry of this.entries(next)) {
+      for (const entry of this.#listed(next)) {
         const path = prefix + entry.name;
         if (entry.isDirectory()) pending.push(path);
         else yield [path, entry];
       }
     }
+  }
+
+  /** Of a folder that was just seen to be one. */
+  #listed(folder: string): Dirent[] {
+    return unlessGone(() => readdirSync(this.at(folder), { withFileTypes: true })) ?? [];
   }
 }
 

@@ -77,6 +77,21 @@ test("health wants none", async () => {
   assert.equal((await http.send("POST", "/healthz")).status, 405);
 });
 
+test("health wants none in absolute form either, and everything else wants one", async () => {
+  const socket = connect(Number(new URL(http.daemon.address).port), "127.0.0.1");
+  for (const [target, status] of [
+    ["http://x/healthz", 200],
+    ["HTTP://x:1/healthz?y=1", 200],
+    ["http://x/version", 401],
+    ["http://x/version?/healthz", 401],
+  ] as const) {
+    socket.write(`GET ${target} HTTP/1.1\r\nHost: x\r\n\r\n`);
+    const [answer] = (await once(socket, "data")) as [Buffer];
+    assert.ok(answer.toString().startsWith(`HTTP/1.1 ${status}`), target);
+  }
+  socket.destroy();
+});
+
 test("two tokens are none, and the connection goes on", async () => {
   const socket = connect(Number(new URL(http.daemon.address).port), "127.0.0.1");
   const header = `Authorization: Bearer ${TOKEN}\r\n`;

@@ -5,6 +5,9 @@ import type { IncomingMessage } from "node:http";
 
 import { Problem } from "../problem.js";
 
+/** Of a target in absolute form, which is as good as the path alone. */
+const ORIGIN = /^https?:\/\/[^/?#]*/i;
+
 const BEARER = /^bearer +(\S.*)$/i;
 
 export type Guard = (request: IncomingMessage) => Problem | undefined;
@@ -14,7 +17,7 @@ export function guard(token: string | undefined): Guard {
   if (token === undefined) return () => undefined;
   const expected = digest(token);
   return ({ url = "", headersDistinct }) => {
-    if (url.split("?", 1)[0] === "/healthz") return undefined;
+    if (url.replace(ORIGIN, "").split("?", 1)[0] === "/healthz") return undefined;
     const [header = "", ...more] = headersDistinct.authorization ?? [];
     const [, given] = BEARER.exec(header) ?? [];
     if (given === undefined || more.length > 0) {

@@ -32,6 +32,8 @@ const read = (path: string) => http.send("GET", at("/read", { path }));
 const remove = (path: string) => http.send("DELETE", at("", { path }));
 const rename = (from: string, to: string) => http.send("POST", `${DOCUMENTS}/rename`, { from, to });
 const batch = (...ops: object[]) => http.send("POST", `${DOCUMENTS}/batch-ops`, { ops });
+const said = (author: string) =>
+  http.send("POST", `${DOCUMENTS}/batch-ops`, { ops: [write("a")], author });
 const ingest = (path: string, text: string, more: object = {}) =>
   http.send("POST", "/v1/brains/b/ingest/file", document(path, text, more));
 
@@ -220,6 +222,8 @@ for (const [op, status] of refusedOps) {
 
 const tooMuch: [name: string, send: () => Promise<Answer>, status: number][] = [
   ["no op", () => batch(), 400],
+  ["4,096 bytes said", () => said("é".repeat(2048)), 200],
+  ["4,097 bytes said", () => said(`${"é".repeat(2048)}x`), 400],
   ["1,025 ops", () => batch(...Array<object>(1025).fill(write("a"))), 413],
   ["8 MiB", () => batch(write("a", "x".repeat(2 ** 23))), 200],
   ["more than 8 MiB", () => batch(write("a", "x".repeat(2 ** 23)), write("b")), 413],

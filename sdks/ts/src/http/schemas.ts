@@ -7,6 +7,9 @@ import { isMoment } from "./moment.js";
 
 const BLANK = /^\p{White_Space}*$/u;
 
+/** Of each thing that is said about a batch. */
+const REMARK_BYTES = 4096;
+
 /** A key that may be left out, or be null, which means the same. */
 function optional<T>(schema: z.ZodType<T>) {
   return schema.nullish().transform((value) => value ?? undefined);
@@ -81,12 +84,16 @@ function decodedOp<T extends { content_base64: Buffer }>({ content_base64: conte
   return { ...rest, content };
 }
 
+const remark = z
+  .string()
+  .refine((text) => Buffer.byteLength(text) <= REMARK_BYTES, `has more than ${REMARK_BYTES} bytes`);
+
 export const BATCH_OPS = z.object({
   ops: z.array(op).min(1),
-  reason: optional(z.string()),
-  message: optional(z.string()),
-  author: optional(z.string()),
-  email: optional(z.string()),
+  reason: optional(remark),
+  message: optional(remark),
+  author: optional(remark),
+  email: optional(remark),
 });
 
 const filters = z.strictObject({

@@ -64,7 +64,7 @@ export function isDamage(error: unknown): boolean {
 }
 
 function reopened(file: string, embedder: string): Database.Database | undefined {
-  const database = new Database(file);
+  const database = connected(file);
   try {
     if (isSound(database) && isWhole(database) && isMadeFor(database, embedder)) {
       return configured(database);
@@ -80,11 +80,16 @@ function reopened(file: string, embedder: string): Database.Database | undefined
 }
 
 function created(file: string, embedder: string): Database.Database {
-  const database = configured(new Database(file));
+  const database = configured(connected(file));
   database.exec(TABLES);
   database.prepare("INSERT INTO settings VALUES ('embedder', ?)").run(embedder);
   database.pragma(`user_version = ${FORMAT}`);
   return database;
+}
+
+/** To wait for a lock would stop every request, and whose the index is the lock file says. */
+function connected(file: string): Database.Database {
+  return new Database(file, { timeout: 0 });
 }
 
 function configured(database: Database.Database): Database.Database {

@@ -1,0 +1,195 @@
+/** What a kill in the middle of a change leaves, and what the next start makes of it. */
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import fs, {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
+import { join } from "node:path";
+import { afterEach, beforeEach, type TestContext, test } from "node:test";
+
+import { SearchIndex } from "../index/searchIndex.js";
+import { ingest, NEVER, note, openStore, pathsOf } from "../testing/brains.js";
+import { temporaryFolder } from "../testing/daemon.js";
+import type { Brain } from "./brain.js";
+import { type Op, operations } from "./edits.js";
+import type { BrainStore } from "./store.js";
+
+let root: string;
+let copies: string;
+let store: BrainStore;
+let brain: Brain;
+
+beforeEach(async () => {
+  root = temporaryFolder();
+  copies = temporaryFolder();
+  store = openStore(root);
+  brain = await store.create("b", undefined);
+});
+
+afterEach(async () => {
+  await store.close();
+  rmSync(root, { recursive: true });
+  rmSync(copies, { recursive: true });
+});
+
+const write = (path: string): Op => ({ type: "write", path, content: Buffer.from("giraffe") });
+const remove = (path: string): Op => ({ type: "delete", path });
+const rename = (path: string, to: string): Op => ({ type: "rename", path, to });
+const apply = (...ops: Op[]) => brain.edit(operations(ops), NEVER);
+
+function contents(home: string): Record<string, string> {
+  const files = ["brains/b", "meta/b"].flatMap((tree) =>
+    readdirSync(join(home, tree), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name)),
+  );
+  return Object.fromEntries(
+    files.sort().map((file) => [file.slice(home.length), readFileSync(file, "utf8")]),
+  );
+}
+
+/**
+ * What a kill would leave at this moment. The documents are hard links, for a journal knows files by
+ * their inodes; what is written to in place is copied.
+ */
+function freeze(home: string): void {
+  execFileSync("cp", ["-al", root, home]);
+  const written = readdirSync(join(root, "staging")).map((work) => `staging/${work}/journal`);
+  for (const name of ["index", ...written]) {
+    rmSync(join(home, name), { recursive: true });
+    cpSync(join(root, name), join(home, name), { recursive: true });
+  }
+}
+
+/** Calls `before` ahead of each step that changes which file lies where. */
+function beforeEachStep(t: TestContext, before: (source: string) => void): void {
+  for (const name of ["renameSync", "linkSync"] as const) {
+    const step = fs[name];
+    t.mock.method(fs, name, (source: string, target: string) => {
+      before(source);
+      step(source, target);
+    });
+  }
+  syncBuiltinESMExports();
+  t.after(() => {
+    asIt(t);
+  });
+}
+
+function beforeIndexing(t: TestContext, before: () => void): void {
+  // eslint-disable-next-line @typescript-eslint/unbound-method -- it is given its `this`
+  const real = SearchIndex.prototype.apply;
+  t.mock.method(
+    SearchIndex.prototype,
+    "apply",
+    function (this: SearchIndex, ...given: Parameters<typeof real>) {
+      before();
+      real.apply(this, given);
+    },
+  );
+}
+
+function asIt(t: TestContext): void {
+  t.mock.restoreAll();
+  syncBuiltinESMExports();
+}
+
+const NOTES = ["a", "f/b.md", "c"].map((path) => note(path, `zebra ${path}`, { title: path }));
+
+for (const [name, ops] of Object.entries({
+  swap: [rename("a", "x"), rename("c", "a"), rename("x", "c")],
+  rename: [rename("a", "new/x")],
+  several: [write("a"), write("f/b.md"), remove("c"), write("new/y")],
+  "a file that becomes a folder": [rename("a", "a/b/c"), rename("f/b.md", "f")],
+})) {
+  test(`killed at any step: ${name}`, async (t) => {
+    await ingest(brain, NOTES);
+    const before = contents(root);
+    const homes: string[] = [];
+    const copy = () => {
+      const home = join(copies, String(homes.length));
+      freeze(home);
+      homes.push(home);
+    };
+    beforeEachStep(t, copy);
+    beforeIndexing(t, copy);
+    await apply(...ops);
+    asIt(t);
+    assert.ok(homes.length > 2);
+    for (const home of homes) {
+      const again = openStore(home);
+      assert.deepEqual(contents(home), before);
+      assert.deepEqual(readdirSync(join(home, "staging")), []);
+      assert.equal((await pathsOf(await again.get("b"), "zebra")).length, 3);
+      await again.close();
+    }
+  });
+}
+
+test("what cannot be undone is kept, and undone at the next start", async (t) => {
+  await ingest(brain, NOTES);
+  const before = contents(root);
+  t.mock.method(SearchIndex.prototype, "apply", () => {
+    throw new Error("no space");
+  });
+  let failed = false;
+  beforeEachStep(t, (source) => {
+    if (source.endsWith(".old") && !failed) {
+      failed = true;
+      throw new Error("EIO");
+    }
+  });
+  await assert.rejects(apply(rename("a", "x"), rename("c", "y")), AggregateError);
+  asIt(t);
+  assert.equal(readdirSync(join(root, "staging")).length, 1);
+  const lost = Object.keys(before).filter((file) => !existsSync(join(root, file)));
+  assert.equal(lost.length, 1);
+  await store.close();
+  store = openStore(root);
+  assert.deepEqual(contents(root), before);
+  assert.deepEqual(readdirSync(join(root, "staging")), []);
+});
+
+test("what was acknowledged later is not undone", async (t) => {
+  await ingest(brain, NOTES);
+  const home = join(copies, "home");
+  t.mock.method(SearchIndex.prototype, "apply", () => {
+    freeze(home);
+    throw new Error("killed");
+  });
+  await assert.rejects(apply(write("a"), write("new")), /killed/);
+  asIt(t);
+  for (const name of ["a", "new"]) {
+    rmSync(join(home, "brains/b", name));
+    writeFileSync(join(home, "brains/b", name), "later");
+  }
+  await openStore(home).close();
+  const after = contents(home);
+  assert.deepEqual([after["/brains/b/a"], after["/brains/b/new"]], ["later", "later"]);
+});
+
+test("the work of a daemon that lives is left alone", async (t) => {
+  await ingest(brain, NOTES);
+  beforeIndexing(t, () => {
+    void openStore(root).close();
+  });
+  await apply(rename("a", "c"), rename("f/b.md", "a"));
+  assert.equal(readFileSync(join(root, "brains/b/c"), "utf8"), "zebra a");
+  assert.equal(readFileSync(join(root, "brains/b/a"), "utf8"), "zebra f/b.md");
+});
+
+test("a journal that nobody can read is kept, and keeps nobody from starting", async () => {
+  const work = join(root, "staging/ts-commit-x");
+  mkdirSync(work);
+  writeFileSync(join(work, "journal"), "{\n");
+  await openStore(root).close();
+  assert.ok(existsSync(work));
+});
