@@ -38,7 +38,7 @@ unit: $(STAMP)
 	$(BIN)/pytest
 
 sdk-go:
-	@if command -v go >/dev/null; then cd sdks/go && test -z "$$(gofmt -l . | tee /dev/stderr)" \
+	@if command -v go >/dev/null; then cd sdks/go && { test -z "$$(gofmt -l .)" || { gofmt -l . >&2; false; }; } \
 	&& go vet ./... && go tool staticcheck ./... && go test -race ./...; \
 	else $(call ABSENT,go,go); fi
 
