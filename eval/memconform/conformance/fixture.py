@@ -13,12 +13,13 @@ from urllib.parse import urlsplit
 import psutil
 
 from memconform.conformance.case import Server, Serving
-from memconform.contract.wire import JsonValue
 from memconform.daemons.ports import is_open
+from memconform.daemons.process import DaemonProcess
 from memconform.daemons.resources import process_tree
 from memconform.daemons.runner import Daemon, Launch, SdkRunner
 from memconform.daemons.upstream import scripted_upstream
 from memconform.errors import DaemonError, UsageError
+from memconform.upstream.script import Script
 
 CONTROL_ENV = {"JB_UPSTREAM_TIMEOUT": "2"}
 """Short, so that cases about silence are; a case may say otherwise."""
@@ -193,29 +194,29 @@ class Fixture:
 
     async def end(self, number: signal.Signals, seconds: float) -> ProcessReport:
         """Signal the daemon, and how it has ended; alive where it has not in time."""
-        self.refuse_foreign()
-        _, daemon = self._daemons["daemon"]
-        if daemon.process is None:
-            raise UntestableError(f"{self.runner.name} is no process of ours")
-        daemon.process.signal(number)
+        process = self._process()
+        process.signal(number)
         try:
-            ended = await asyncio.wait_for(daemon.wait_exit(), seconds)
+            ended = await asyncio.wait_for(process.wait(), seconds)
         except TimeoutError:
-            return ProcessReport(alive=True, log=daemon.log_tail())
-        log = daemon.log_tail()
+            return ProcessReport(alive=True, log=process.tail())
+        log = process.tail()
         await self.stop()
         return ProcessReport(alive=False, ended=ended, log=log)
 
     async def inspect(self) -> ProcessReport:
         """What the process tree holds just now."""
+        process = self._process()
+        log = await asyncio.to_thread(process.output, 0)
+        return await asyncio.to_thread(_inspected, process.pid, log.decode("utf-8", "replace"))
+
+    def _process(self) -> DaemonProcess:
+        """The daemon's; raises UntestableError where it does not run, or is not ours."""
         self.refuse_foreign()
-        _, daemon = self._daemons["daemon"]
-        if daemon.process is None:
-            raise UntestableError(f"{self.runner.name} is no process of ours")
-        log = await asyncio.to_thread(daemon.process.output, 0)
-        return await asyncio.to_thread(
-            _inspected, daemon.process.pid, log.decode("utf-8", "replace")
-        )
+        running = self._daemons.get("daemon")
+        if running is None or running[1].process is None:
+            raise UntestableError("the daemon does not run")
+        return running[1].process
 
     def refuse_foreign(self) -> None:
         """Raise UntestableError where its process is not ours."""
@@ -243,6 +244,6 @@ def _inspected(pid: int, log: str) -> ProcessReport:
     )
 
 
-def script_body(script: JsonValue) -> bytes:
+def script_body(script: Script | None) -> bytes:
     """What the upstream's control takes; without a script it is left to itself."""
     return script.model_dump_json().encode() if script is not None else json.dumps({}).encode()

@@ -90,7 +90,6 @@ class SdkResult(Record):
     modes: list[str]
     cases: list[CaseResult]
     problems: list[str] = Field(default_factory=list)
-    problem_exit: int = 0
     took_s: float = 0.0
 
     def counts(self) -> dict[Result, int]:
@@ -105,7 +104,7 @@ class SdkResult(Record):
         if not counts[Result.PASS]:
             # A daemon of which nothing was asked, or nothing was right, is not conformant.
             found.append(ExitCode.NOTHING_SELECTED)
-        return gravest([*found, ExitCode(self.problem_exit)])
+        return gravest([*found, ExitCode.DAEMON if self.problems else ExitCode.OK])
 
 
 class Skipped(Record):

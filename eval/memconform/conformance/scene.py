@@ -11,7 +11,7 @@ import httpx
 from memconform.conformance.case import Expectation, Server
 from memconform.conformance.catalog import Entry
 from memconform.conformance.expecting import Judged, judge
-from memconform.conformance.fixture import Fixture
+from memconform.conformance.fixture import Fixture, UntestableError
 from memconform.conformance.outcome import Outcome
 from memconform.conformance.transport import Sender, Stream
 from memconform.conformance.wire import WireFault, wire_faults
@@ -20,10 +20,9 @@ from memconform.contract.wire import JsonValue
 
 @dataclass(slots=True)
 class Seen:
-    """One check so far: how often it was made, and the first time that it did not hold."""
+    """One check so far, and the first time that it did not hold."""
 
     expectation: Expectation
-    times: int = 0
     faults: tuple[str, ...] = ()
     second_best: str = ""
     outcome: Outcome | None = None
@@ -38,7 +37,6 @@ class Findings:
 
     def add(self, slot: str, expectation: Expectation, judged: Judged, outcome: Outcome) -> None:
         seen = self.seen.setdefault(slot, Seen(expectation))
-        seen.times += 1
         if judged.faults and not seen.faults:
             seen.faults, seen.outcome = judged.faults, outcome
         if judged.second_best and not seen.second_best:
@@ -48,7 +46,6 @@ class Findings:
         """Add what another has found, as steps that are tried several times do in the end."""
         for slot, seen in other.seen.items():
             mine = self.seen.setdefault(slot, Seen(seen.expectation))
-            mine.times += seen.times
             if seen.faults and not mine.faults:
                 mine.faults, mine.outcome = seen.faults, seen.outcome
             mine.second_best = mine.second_best or seen.second_best
@@ -86,7 +83,7 @@ class Scene:
         if self.fixture.runner.configurable:
             known["state"] = str(self.fixture.state)
             known["run_id"] = f"{self.fixture.run_id}-daemon"
-        with suppress(Exception):
+        with suppress(UntestableError):
             address = self.fixture.address("daemon")
             known |= {"address": address, "host": urlsplit(address).netloc}
         return known

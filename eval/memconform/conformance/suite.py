@@ -15,7 +15,7 @@ from memconform.conformance.known import Known, excused, outlived
 from memconform.conformance.results import RED, CaseResult, Result, SdkResult
 from memconform.conformance.running import Ran, left_out, run_case, unrun
 from memconform.daemons.runner import SdkRunner
-from memconform.errors import DaemonError, ExitCode
+from memconform.errors import DaemonError
 
 _GIVEN_UP = 3
 """Cases in a row to which a daemon does not answer, before the rest is not put to it any more."""
@@ -129,7 +129,6 @@ async def conform(
             modes=[mode.value for mode in runner.modes or ()],
             cases=outlived([results[entry.id] for entry in entries], name, known),
             problems=problems,
-            problem_exit=int(ExitCode.DAEMON if problems else ExitCode.OK),
             took_s=round(time.perf_counter() - started, 3),
         )
     )

@@ -1,0 +1,25 @@
+"""The daemon of conformance cases, where it is not there."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from memconform.conformance.case import Serving
+from memconform.conformance.fixture import Fixture, UntestableError
+from memconform.daemons.manifest import load_manifest
+from memconform.daemons.manifest_runner import ManifestRunner
+from tests.conftest import CHECKOUT
+
+
+async def test_a_daemon_that_does_not_run_is_untestable_and_no_fault_of_ours(
+    tmp_path: Path,
+) -> None:
+    folder = CHECKOUT / "sdks" / "py"
+    runner = ManifestRunner(load_manifest(folder / "sdk.toml"), folder)
+    fixture = Fixture(runner, Serving(), tmp_path, "test")
+    with pytest.raises(UntestableError, match="does not run"):
+        await fixture.inspect()
+    with pytest.raises(UntestableError, match="does not run"):
+        await fixture.end(signal.SIGTERM, 1)
+    assert await fixture.died() is None
