@@ -24,15 +24,15 @@ from memconform.cli.options import (
     sdks,
     writable,
 )
-from memconform.cli.planning import ALL, every_sdk, refuse_one_name_twice
+from memconform.cli.planning import built
 from memconform.conformance.catalog import Entry, catalog
 from memconform.conformance.known import Known, load_known, refuse_stale
 from memconform.conformance.results import ConformReport, SdkResult, Skipped, verdict
+from memconform.conformance.rules import ROBUSTNESS
 from memconform.conformance.running import check_ids
 from memconform.conformance.session import Target, run_session, write_report
 from memconform.conformance.suite import SdkFinished
 from memconform.contract.wire import CONTRACT_VERSION, Profile
-from memconform.daemons.availability import Absence, build_all
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.errors import ExitCode, NothingSelectedError, UsageError, nearest
 from memconform.redaction import redact
@@ -40,8 +40,6 @@ from memconform.reports.conformance import ConformanceConsole, conform_banner, s
 from memconform.reports.junit import write_junit
 from memconform.reports.markdown import conformance_markdown
 from memconform.runs.store import RunFolder, new_run_id, replacing
-
-_ROBUSTNESS = "robustness"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +68,7 @@ class ConformOptions:
 @click.option(
     "--profile",
     multiple=True,
-    type=click.Choice([*(p.value for p in Profile), _ROBUSTNESS]),
+    type=click.Choice([*(p.value for p in Profile), ROBUSTNESS]),
     help="Only cases of these; robustness is what belongs to no profile.",
 )
 @click.option(
@@ -123,7 +121,8 @@ async def _conform(options: ConformOptions) -> ExitCode:
     cancel_on_signals()
     every = catalog(options.cases)
     entries = selected(every, options.profile, options.case)
-    targets, absences = await _targets(options)
+    present, absences = await built(options.sdk, no_skip=options.no_skip)
+    targets = [_target(runner.name, reference) for runner, reference in present]
     known = [entry for path in options.known for entry in load_known(path)]
     for target in targets:
         known += _of_manifest(target)
@@ -201,7 +200,7 @@ def selected(
 
 
 def _profile_name(entry: Entry) -> str:
-    return entry.profile.value if entry.profile is not None else _ROBUSTNESS
+    return entry.profile.value if entry.profile is not None else ROBUSTNESS
 
 
 def _fits(entry: Entry, glob: str) -> bool:
@@ -209,22 +208,8 @@ def _fits(entry: Entry, glob: str) -> bool:
     return fnmatchcase(entry.id, pattern) or fnmatchcase(entry.base, pattern)
 
 
-async def _targets(options: ConformOptions) -> tuple[list[Target], list[Absence]]:
-    """The SDKs to run, built; what `all` leaves out."""
+def _target(name: str, reference: str) -> Target:
     folder = working_folder()
-    references = list(options.sdk)
-    if ALL in references:
-        references = every_sdk(references, folder)
-    runners = [find_runner(reference, folder) for reference in references]
-    refuse_one_name_twice(runners)
-    named = dict(zip((r.name for r in runners), references, strict=True))
-    present, absences = await build_all(runners, lambda line: click.echo(f"  {line}", err=True))
-    if absences and (ALL not in options.sdk or options.no_skip or not present):
-        raise absences[0].error
-    return [_target(runner.name, named[runner.name], folder) for runner in present], absences
-
-
-def _target(name: str, reference: str, folder: Path) -> Target:
     return Target(name, reference, lambda: find_runner(reference, folder))
 
 

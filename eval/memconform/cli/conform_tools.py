@@ -20,6 +20,7 @@ from memconform.conformance.coverage import uncovered
 from memconform.conformance.explaining import explained
 from memconform.conformance.fixture import Fixture, UntestableError
 from memconform.conformance.results import exit_of
+from memconform.conformance.rules import ROBUSTNESS
 from memconform.conformance.running import Ran, check_ids, left_out, run_case
 from memconform.conformance.schema import case_schema
 from memconform.conformance.session import read_report, transcript
@@ -64,7 +65,7 @@ def _listed(entry: Entry) -> dict[str, object]:
         "id": entry.id,
         "title": case.title,
         "level": case.level,
-        "profile": entry.profile.value if entry.profile else "robustness",
+        "profile": entry.profile.value if entry.profile else ROBUSTNESS,
         "rules": case.rules,
         "modes": [mode.value for mode in case.modes],
         "tags": case.tags,

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
+
 from memconform.cli.options import daemon_variables, read_floors, request_headers
 from memconform.client.timing import Timeouts
 from memconform.contract.wire import Mode, Profile
@@ -105,6 +107,25 @@ async def chosen(options: RunOptions, progress: Progress) -> Chosen:
     if absences and (options.no_skip or not runs):
         raise absences[0].error
     return Chosen(runs, absences)
+
+
+async def built(
+    given: Sequence[str], *, no_skip: bool
+) -> tuple[list[tuple[SdkRunner, str]], list[Absence]]:
+    """The SDKs of `--sdk`, each with what it was called, built; and what `all` leaves out.
+
+    Raises:
+        MemconformError: where one that was named, or with `no_skip` any, cannot run here.
+    """
+    folder = working_folder()
+    references = every_sdk(list(given), folder) if ALL in given else list(given)
+    runners = [find_runner(reference, folder) for reference in references]
+    refuse_one_name_twice(runners)
+    named = dict(zip((r.name for r in runners), references, strict=True))
+    present, absences = await build_all(runners, lambda line: click.echo(f"  {line}", err=True))
+    if absences and (ALL not in given or no_skip or not present):
+        raise absences[0].error
+    return [(runner, named[runner.name]) for runner in present], absences
 
 
 def refuse_one_name_twice(runners: Sequence[SdkRunner]) -> None:

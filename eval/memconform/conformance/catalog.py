@@ -1,6 +1,5 @@
 """All cases: read from their files, matrices filled in, held to the contract's rules."""
 
-import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pydantic import ValidationError
 
 from memconform.conformance import strict_yaml
 from memconform.conformance.case import BaseStep, Case, ProcessStep
+from memconform.conformance.matrix import BadMatrixError, combinations
 from memconform.conformance.rules import rules
 from memconform.conformance.variables import UnknownVariableError, filled, references
 from memconform.contract.wire import JsonValue, Profile
@@ -114,24 +114,16 @@ def _read(path: Path) -> Iterator[Entry]:
 
 def _expanded(file: str, name: str, raw: dict[str, Any]) -> Iterator[Entry]:
     matrix = raw.get("matrix") or {}
-    if not isinstance(matrix, dict):
-        raise _fault(file, name, "matrix: a mapping is wanted")
-    dimensions = []
-    for dimension, values in matrix.items():
-        if isinstance(values, list) and values:
-            dimensions.append([(dimension, str(value), value) for value in values])
-        elif isinstance(values, dict) and values:
-            dimensions.append([(dimension, label, value) for label, value in values.items()])
-        else:
-            raise _fault(file, name, f"matrix: {dimension} has no values")
+    try:
+        found = list(combinations(matrix))
+    except BadMatrixError as error:
+        raise _fault(file, name, f"matrix: {error}") from error
     rest = {key: value for key, value in raw.items() if key != "matrix"}
     used = {name.partition(".")[0] for name in _references(file, name, rest)}
     for dimension in matrix:
         if dimension not in used:
             raise _fault(file, name, f"matrix: nothing refers to ${{{dimension}}}")
-    for combination in itertools.product(*dimensions):
-        variables = {dimension: value for dimension, _, value in combination}
-        label = ",".join(label for _, label, _ in combination)
+    for label, variables in found:
         yield _entry(file, name, f"{name}[{label}]" if label else name, raw, variables)
 
 

@@ -72,6 +72,10 @@ class Fixture:
         return self
 
     async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End the daemons and the upstream."""
         try:
             await self.stop("second")
             await self.stop("daemon")

@@ -200,7 +200,7 @@ def _wire_check(entry: Entry, findings: Findings, stopped: str) -> Check:
         id=check,
         result=result,
         level="must",
-        rules=["wire.json", "wire.problem"],
+        rules=["wire.json", "wire.shape", "wire.problem"],
         expected="every answer in the shape that openapi.yaml and events.schema.json have",
         got=list(dict.fromkeys(f"{outcome.what}: {fault.what}" for fault, outcome in found))[:5]
         or ([stopped] if stopped else []),

@@ -56,7 +56,7 @@ async def run_session(
             folder=run.path / "daemons",
             run_id=run.path.name,
             slots=slots,
-            stop_at_first=stop_at_first,
+            stop=lambda case: stop_at_first and case.result in RED,
         )
         async with aclosing(events):
             async for event in events:

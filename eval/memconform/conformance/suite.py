@@ -12,7 +12,7 @@ from memconform.conformance.case import Serving
 from memconform.conformance.catalog import Entry
 from memconform.conformance.fixture import Fixture, UntestableError
 from memconform.conformance.known import Known, excused, outlived
-from memconform.conformance.results import RED, CaseResult, Result, SdkResult
+from memconform.conformance.results import CaseResult, Result, SdkResult
 from memconform.conformance.running import Ran, left_out, run_case, unrun
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError
@@ -75,11 +75,11 @@ async def conform(
     folder: Path,
     run_id: str,
     slots: asyncio.Semaphore,
-    stop_at_first: bool = False,
+    stop: Callable[[CaseResult], bool] = lambda _: False,
 ) -> AsyncGenerator[Event, None]:
     """Run `entries` on an SDK; `slots` bounds how many daemons run at once.
 
-    With `stop_at_first` nothing new begins once a check is red. Results are in the order of
+    Nothing new begins once `stop` says so of a case. Results are in the order of
     `entries`, whatever ended first.
     """
     started = time.perf_counter()
@@ -108,7 +108,7 @@ async def conform(
         while (ran := await queue.get()) is not None:
             case = excused(ran.result, name, known)
             results[case.case] = case
-            if stop_at_first and case.result in RED:
+            if stop(case):
                 stopping.set()
             yield CaseFinished(name, replace(ran, result=case))
         problems = await working
@@ -118,7 +118,7 @@ async def conform(
     for entry in entries:
         if entry.id not in results:
             results[entry.id] = (
-                unrun(entry, Result.NOT_APPLICABLE, "left out after a failure (-x)")
+                unrun(entry, Result.NOT_APPLICABLE, "left out once enough was seen")
                 if stopping.is_set()
                 else unrun(entry, Result.UNTESTABLE, "its daemon was lost")
             )
@@ -223,9 +223,13 @@ class _Crew:
         return ran
 
 
+BRAIN_PREFIX = "mc-"
+"""Of the ids of all brains that cases make."""
+
+
 def brain_id(entry: Entry) -> str:
     """The same for the same case, and no other's: what is in a report can be typed again."""
     plain = re.sub(r"[^A-Za-z0-9-]+", "-", entry.id).strip("-").lower()[:100]
     # Variants may differ in nothing but what an id cannot hold.
     told_apart = "" if plain == entry.id else f"-{zlib.crc32(entry.id.encode()):08x}"
-    return f"mc-{plain}{told_apart}"
+    return f"{BRAIN_PREFIX}{plain}{told_apart}"

@@ -33,7 +33,7 @@ class _TooLongError(Exception):
 
 
 @cache
-def _certificates() -> ssl.SSLContext:
+def certificates() -> ssl.SSLContext:
     """Loaded once: it takes 25 ms, which every case would pay for its client."""
     return httpx.create_ssl_context()
 
@@ -49,7 +49,7 @@ class Sender:
             headers={"Accept-Encoding": "identity"},
             timeout=None,  # noqa: S113 - each step has its own
             limits=httpx.Limits(max_connections=_CONNECTIONS),
-            verify=_certificates(),
+            verify=certificates(),
             trust_env=False,
         )
 

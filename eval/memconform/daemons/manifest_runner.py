@@ -34,14 +34,16 @@ _BIND_FAILED = re.compile(r"(?i)address (?:is )?already in use|EADDRINUSE|cannot
 _BASE_ENV = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE")
 
 
-class _ManagedDaemon:
-    def __init__(self, base_url: str, process: DaemonProcess, ready_ms: float) -> None:
+class ManagedDaemon:
+    def __init__(
+        self, base_url: str, process: DaemonProcess, ready_ms: float, sampler: Sampler | None
+    ) -> None:
         self.base_url = base_url
         self.ready_ms: float | None = ready_ms
         self.process: DaemonProcess | None = process
         self._process = process
-        self._sampler = Sampler(process.pid)
-        self._sampling = asyncio.create_task(self._sampler.run())
+        self._sampler = sampler
+        self._sampling = asyncio.create_task(sampler.run()) if sampler is not None else None
 
     async def wait_exit(self) -> str:
         return await self._process.wait()
@@ -50,13 +52,14 @@ class _ManagedDaemon:
         return self._process.tail()
 
     def resources(self) -> Resources | None:
-        return self._sampler.result()
+        return self._sampler.result() if self._sampler is not None else None
 
     async def close(self) -> None:
-        self._sampler.sample()
-        self._sampling.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._sampling
+        if self._sampler is not None and self._sampling is not None:
+            self._sampler.sample()
+            self._sampling.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._sampling
 
 
 class ManifestRunner(SdkRunner):
@@ -65,6 +68,7 @@ class ManifestRunner(SdkRunner):
     def __init__(self, manifest: Manifest, folder: Path) -> None:
         self.manifest = manifest
         self.folder = folder
+        self.serving, self.env = manifest.serve, manifest.env
         self.name = manifest.name
         self.language = manifest.language
         self.profiles = tuple(manifest.capabilities.profiles)
@@ -88,7 +92,7 @@ class ManifestRunner(SdkRunner):
         }
 
     def _from_user(self) -> dict[str, str]:
-        names = list(self.manifest.env.pass_)
+        names = list(self.env.pass_)
         if self._upstream == "real" and self.manifest.upstream is not None:
             names += self.manifest.upstream.real
         return self._shell(names) | self._given
@@ -123,15 +127,16 @@ class ManifestRunner(SdkRunner):
         self._build_dir = await ensure_built(self.manifest, self.folder, key, progress)
 
     @asynccontextmanager
-    async def serve(self, launch: Launch) -> AsyncIterator[_ManagedDaemon]:
+    async def serve(self, launch: Launch) -> AsyncIterator[ManagedDaemon]:
         if self._build_dir is None:
             await self.build(lambda _: None)
         started = time.perf_counter()
         process, port = await self._start(launch)
-        daemon = _ManagedDaemon(
+        daemon = ManagedDaemon(
             f"http://{_bracketed(launch.host)}:{port}",
             process,
             (time.perf_counter() - started) * 1e3,
+            Sampler(process.pid) if launch.sampled else None,
         )
         try:
             yield daemon
@@ -139,7 +144,7 @@ class ManifestRunner(SdkRunner):
             await finish(self._end(daemon, process, launch, port))
 
     async def _end(
-        self, daemon: _ManagedDaemon, process: DaemonProcess, launch: Launch, port: int
+        self, daemon: ManagedDaemon, process: DaemonProcess, launch: Launch, port: int
     ) -> None:
         """Stop the daemon; raises DaemonError where anything of it stays."""
         await daemon.close()
@@ -170,7 +175,7 @@ class ManifestRunner(SdkRunner):
                 hint="choose another --port, or 0 for any free one",
             )
         for attempt in range(1, _BIND_ATTEMPTS + 1):
-            announced = self.manifest.serve.port == "announced" and not launch.port
+            announced = self.serving.port == "announced" and not launch.port
             port = 0 if announced else launch.port or free_port(launch.host)
             process = await self._spawn(launch, port)
             try:
@@ -197,7 +202,7 @@ class ManifestRunner(SdkRunner):
             "python": sys.executable,
             "upstream": launch.upstream or "",
         }
-        argv = [_filled(part, values) for part in self.manifest.serve.argv]
+        argv = [_filled(part, values) for part in self.serving.argv]
         argv += launch.arguments
         return await DaemonProcess.start(
             argv,
@@ -208,7 +213,7 @@ class ManifestRunner(SdkRunner):
 
     def _environment(self, launch: Launch, values: dict[str, str]) -> dict[str, str]:
         """An allow-list: keys of the user's shell reach a daemon only where the manifest says."""
-        declared, upstream = self.manifest.env, self.manifest.upstream
+        declared, upstream = self.env, self.manifest.upstream
         settings, given = dict(declared.set), self._from_user()
         if upstream is not None and self._upstream == "scripted":
             settings |= upstream.scripted
@@ -257,7 +262,13 @@ class ManifestRunner(SdkRunner):
             port = _announced_port(window)
             await asyncio.sleep(0 if new else _POLL_SECONDS)
         base_url = f"http://{_bracketed(launch.host)}:{port}"
-        async with httpx.AsyncClient(base_url=base_url, trust_env=False, timeout=2) as http:
+        # Without TLS there is nothing to verify, and to load what verifies takes 25 ms.
+        async with httpx.AsyncClient(
+            base_url=base_url,
+            trust_env=False,
+            timeout=2,
+            verify=False,  # noqa: S501 - as above
+        ) as http:
             while True:
                 with suppress(httpx.HTTPError):
                     answer = await http.get(self.manifest.ready.path)

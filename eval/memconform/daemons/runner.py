@@ -32,6 +32,8 @@ class Launch:
     """For this start only, before all others."""
     arguments: Sequence[str] = ()
     """Behind those of the manifest."""
+    sampled: bool = False
+    """Whether its memory and time are looked at while it runs, which costs some of both."""
 
     @property
     def state(self) -> Path:
@@ -56,7 +58,9 @@ class Daemon(Protocol):
         """The last lines that it wrote; empty where its output is not ours."""
         ...
 
-    def resources(self) -> Resources | None: ...
+    def resources(self) -> Resources | None:
+        """What it has used; None where that was not looked at."""
+        ...
 
 
 Progress = Callable[[str], None]

@@ -33,7 +33,9 @@ class When(_Strict):
     """How many are broken then; None: all."""
 
 
-EditOp = Literal["set", "remove", "reverse", "drop_first", "drop_last", "double_first", "add"]
+EditOp = Literal[
+    "set", "remove", "rename", "retype", "reverse", "drop_first", "drop_last", "double_first", "add"
+]
 
 
 class Edit(_Strict):
@@ -42,7 +44,8 @@ class Edit(_Strict):
     at: str
     set: JsonValue = None
     op: EditOp = "set"
-    """`add` adds `set` to a number or a text."""
+    """`add` adds `set` to a number or a text; `rename` gives the key the name `set`; `retype` makes
+    another type of what is there."""
 
 
 class EventEdit(_Strict):
@@ -55,6 +58,16 @@ class EventEdit(_Strict):
     edits: list[Edit] = Field(default_factory=list)
     nth: int | None = None
     """Only this one, from 0; None: all."""
+
+
+class SourceEdit(_Strict):
+    """Another text in the source of a daemon that is written in Python."""
+
+    file: str
+    """Below the folder that modules are found in: `package/module.py`."""
+    find: str
+    """Stands there once."""
+    put: str
 
 
 class Answer(_Strict):
@@ -115,6 +128,24 @@ class Mutation(_Strict):
     before_start: Annotated[str, Field(description="A glob")] = ""
     """Files of the state folder that are removed before the daemon starts."""
     announcement: str = "listening on http://127.0.0.1:{port}"
+    # What the daemon is made of.
+    source: list[SourceEdit] = Field(default_factory=list)
+
+    @property
+    def wants_proxy(self) -> bool:
+        """Whether anything is broken outside the daemon's source; a plain proxy breaks nothing."""
+        return self.model_fields_set != {"source"}
+
+    @property
+    def is_of_exchanges(self) -> bool:
+        """Whether it can be made of a daemon that somebody else has started."""
+        return not self.source and not self.model_fields_set.intersection(_OF_THE_PROCESS)
+
+
+_OF_THE_PROCESS = (
+    "ignore_term", "everywhere", "child_env", "child_arguments", "dies_of", "tell", "before_start",
+    "announcement",
+)  # fmt: skip
 
 
 def edited(value: JsonValue, edits: list[Edit]) -> JsonValue:
@@ -134,9 +165,11 @@ def _edit(value: JsonValue, parts: list[str], edit: Edit) -> JsonValue:
     if isinstance(value, list) and part.isdigit() and int(part) < len(value):
         value[int(part)] = _edit(value[int(part)], rest, edit)
     elif isinstance(value, dict):
-        if not rest and edit.op == "remove":
-            value.pop(part, None)
-        elif part in value or not rest:
+        if not rest and edit.op in ("remove", "rename"):
+            taken = value.pop(part, None)
+            if edit.op == "rename" and taken is not None:
+                value[edit.set] = taken
+        elif part in value or (not rest and edit.op in ("set", "add")):
             value[part] = _edit(value.get(part), rest, edit)
     return value
 
@@ -154,7 +187,18 @@ def _changed(value: JsonValue, edit: Edit) -> JsonValue:
         return _OF_LISTS[edit.op](value if isinstance(value, list) else [])
     if edit.op == "add" and value is not None:
         return value + edit.set
+    if edit.op == "retype":
+        return _retyped(value)
     return edit.set
+
+
+def _retyped(value: JsonValue) -> JsonValue:
+    """Of another type, and as near to what it was as that type allows."""
+    if isinstance(value, str | list):
+        return {"value": value}
+    if isinstance(value, dict):
+        return [value]
+    return json.dumps(value)
 
 
 def fits(when: When, method: str, target: str, head: str, body: bytes) -> bool:

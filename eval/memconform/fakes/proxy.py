@@ -2,9 +2,10 @@
 
     python -m memconform.fakes.proxy --addr HOST:PORT --mutation FILE --root DIR -- COMMAND…
 
-COMMAND serves with port 0 and says `listening on`. FILE holds a mutation as JSON and is read again
-for each request, so that one daemon serves for many; an empty one breaks nothing. What is no HTTP
-passes byte by byte.
+COMMAND serves with port 0 and says `listening on`, or has `@port@` among its arguments for a port
+that we choose; or else `--to ADDRESS` says where a daemon runs that is not ours. FILE holds a
+mutation as JSON and is read again for each request, so that one daemon serves for many; an empty
+one breaks nothing. What is no HTTP passes byte by byte.
 """
 
 import argparse
@@ -16,9 +17,11 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import h11
 
+from memconform.daemons.ports import free_port, is_open
 from memconform.fakes.mutation import Mutation, fits
 from memconform.fakes.rewriting import EventRewriter, rewritten_answer, rewritten_request
 
@@ -284,6 +287,25 @@ async def _start_child(command: list[str], mutation: Mutation) -> asyncio.subpro
     )
 
 
+_PORT = "@port@"
+
+
+async def _begun(
+    command: list[str], mutation: Mutation
+) -> tuple[asyncio.subprocess.Process, tuple[str, int] | None]:
+    """The daemon, and where it listens; None where it ends before it does."""
+    if not any(_PORT in argument for argument in command):
+        child = await _start_child(command, mutation)
+        return child, await _address(child)
+    port = free_port("127.0.0.1")
+    child = await _start_child([a.replace(_PORT, str(port)) for a in command], mutation)
+    while child.returncode is None:
+        if is_open("127.0.0.1", port):
+            return child, ("127.0.0.1", port)
+        await asyncio.sleep(0.02)
+    return child, None
+
+
 async def _address(child: asyncio.subprocess.Process) -> tuple[str, int] | None:
     """Where the daemon listens; None where it ends before it does."""
     if child.stdout is None:
@@ -297,27 +319,42 @@ async def _address(child: asyncio.subprocess.Process) -> tuple[str, int] | None:
     return None
 
 
-async def _main() -> int:
+async def _gone(child: asyncio.subprocess.Process) -> Literal[True]:
+    await child.wait()
+    return True
+
+
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="proxy")
     parser.add_argument("--addr", required=True)
     parser.add_argument("--mutation", type=Path, required=True)
-    parser.add_argument("--root", type=Path, required=True)
+    parser.add_argument("--root", type=Path, default=Path())
+    parser.add_argument("--to", default="")
     parser.add_argument("command", nargs=argparse.REMAINDER)
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+async def _main() -> int:
+    options = _options()
     counting = _Counting(options.mutation)
     mutation = counting.now()
     if mutation.before_start:
         for path in options.root.glob(mutation.before_start):
             path.unlink()
-    child = await _start_child(options.command[1:], mutation)
-    found = await _address(child)
-    if found is None:
-        return await child.wait()
+    child: asyncio.subprocess.Process | None = None
+    found: tuple[str, int] | None
+    if options.to:
+        to_host, _, to_port = options.to.rpartition(":")
+        found = (to_host.strip("[]"), int(to_port))
+    else:
+        child, found = await _begun(options.command[1:], mutation)
+        if found is None:
+            return await child.wait()
     die, stop = asyncio.Event(), asyncio.Event()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError, asyncio.IncompleteReadError, h11.RemoteProtocolError):
-            daemon = await asyncio.open_connection(*found)
+            daemon = await asyncio.open_connection(found[0], found[1])
             try:
                 await _Connection((reader, writer), daemon, counting, die).serve()
             finally:
@@ -336,12 +373,15 @@ async def _main() -> int:
     said = mutation.announcement.format(port=bound)
     sys.stdout.write(f"{said}\n")
     sys.stdout.flush()
-    ends = [asyncio.create_task(event.wait()) for event in (die, stop)]
-    gone = asyncio.create_task(child.wait())
+    ends = [asyncio.ensure_future(event.wait()) for event in (die, stop)]
+    if child is not None:
+        ends.append(asyncio.ensure_future(_gone(child)))
     if mutation.ignore_term:
         # The daemon, in the same process group, heeds the signal; its proxy stays.
         await die.wait()
-    await asyncio.wait([*ends, gone], return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    if child is None:
+        return 0
     if die.is_set():
         child.kill()
         os.kill(os.getpid(), signal.SIGKILL)

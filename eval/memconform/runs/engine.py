@@ -129,7 +129,7 @@ async def _stages(
 ) -> AsyncGenerator[Event, None]:
     async for note in _build(runner):
         yield Noted(note)
-    launch = Launch(run_id=folder.path.name, folder=folder.path, port=plan.port)
+    launch = Launch(run_id=folder.path.name, folder=folder.path, port=plan.port, sampled=True)
     async with (
         served(runner, launch, plan.settings.upstream) as daemon,
         ContractClient(

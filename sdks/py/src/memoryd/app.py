@@ -15,7 +15,7 @@ from memoryd.auth import Authenticate
 from memoryd.brains import BrainStore
 from memoryd.config import Config
 from memoryd.problems import CODES, Problem
-from memoryd.responses import problem_response
+from memoryd.responses import NO_STORE, problem_response
 from memoryd.routes import batch_ops, brains, documents, events, ingest, search
 from memoryd.search import Retriever
 from memoryd.streams import Streams
@@ -88,9 +88,14 @@ class RefuseEncodedSlash:
             await self._app(scope, receive, send)
 
 
-async def _on_problem(_: Request, error: Exception) -> Response:
+async def _on_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, Problem)
-    return problem_response(error)
+    return problem_response(error, NO_STORE if _is_of_the_moment(request) else None)
+
+
+def _is_of_the_moment(request: Request) -> bool:
+    """Whether a request is for what lies in a store just now, be it that nothing does."""
+    return request.method in ("GET", "HEAD") and "/documents" in request.url.path
 
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:

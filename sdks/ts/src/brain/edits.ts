@@ -20,7 +20,12 @@ export function ingestionOf(document: NewDocument): Edit {
 
 /** Of a path that stands there twice the last counts, and it is one change. */
 export function ingestion(documents: readonly NewDocument[]): Edit {
-  const last = new Map(documents.map((document, i) => [document.path, { document, i }]));
+  const last = new Map<string, { document: (typeof documents)[number]; i: number }>();
+  for (const [i, document] of documents.entries()) {
+    // Taken out first: a map keeps the place of a key that it has, and the last one is what counts.
+    last.delete(document.path);
+    last.set(document.path, { document, i });
+  }
   return (draft) => {
     for (const { document, i } of last.values()) {
       named(`documents[${i}]`, () => {

@@ -1,0 +1,206 @@
+"""`memconform mutate`."""
+
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import click
+
+from memconform import __version__
+from memconform.cli.options import (
+    cancel_on_signals,
+    configure_logs,
+    json_file,
+    json_target,
+    log_level,
+    run_to_end,
+    schema,
+)
+from memconform.conformance.catalog import catalog
+from memconform.conformance.mutation.mutants import Mutant, mutants
+from memconform.conformance.mutation.results import (
+    FalseAlarm,
+    Fate,
+    MutantResult,
+    MutationReport,
+    by_profile,
+    verdict,
+)
+from memconform.conformance.mutation.score import (
+    MutantFinished,
+    Scored,
+    possible,
+    score,
+    selectable,
+)
+from memconform.conformance.rules import ROBUSTNESS
+from memconform.contract.wire import CONTRACT_VERSION, Profile
+from memconform.daemons.discovery import find_runner, working_folder
+from memconform.daemons.runner import SdkRunner
+from memconform.errors import ExitCode, NothingSelectedError, nearest
+from memconform.fakes.mutant import mutant_of
+from memconform.fakes.mutation import Mutation
+from memconform.redaction import redact
+from memconform.reports.mutation import MutationConsole, mutation_table, show_survivors
+
+
+@dataclass(frozen=True, slots=True)
+class MutateOptions:
+    """The command line, typed; names are those of the flags."""
+
+    sdk: str
+    profile: tuple[str, ...]
+    mutant: tuple[str, ...]
+    sample: int | None
+    json_file: str | None
+    daemons: int
+    list_only: bool
+    log_level: str
+
+
+@click.command("mutate", context_settings={"show_default": True})
+@click.option(
+    "--sdk",
+    "--against",
+    default="py",
+    metavar="SDK",
+    help="The good daemon that is broken: a known name, a path to sdk.toml, or url:http://…. Only"
+    " py is also broken in its source.",
+)
+@click.option(
+    "--profile",
+    multiple=True,
+    type=click.Choice([*(p.value for p in Profile), ROBUSTNESS]),
+    help="Only mutants of these; robustness is what belongs to no profile.",
+)
+@click.option("--mutant", multiple=True, metavar="GLOB", help="Only mutants whose id fits.")
+@click.option(
+    "--sample", type=click.IntRange(min=1), metavar="N", help="N of them, always the same ones."
+)
+@click.option("--list", "list_only", is_flag=True, help="Only tell which mutants there are.")
+@json_file
+@click.option(
+    "-j", "daemons", type=click.IntRange(1, 64), default=8, help="So many daemons at once."
+)
+@schema(MutationReport)
+@log_level
+def command(**flags: object) -> ExitCode:
+    """Break a good daemon, one thing at a time, and see whether the cases find it.
+
+    \b
+    Exit codes: 0 every mutant of a MUST is killed and the good daemon passes, 1 not so, 2 usage,
+    3 a daemon did not start, 4 nothing selected, 70 internal error, 130 interrupted.
+    """
+    options = MutateOptions(**flags)  # type: ignore[arg-type] # click has checked every flag
+    configure_logs(options.log_level)
+    return run_to_end(_mutate(options))
+
+
+async def _mutate(options: MutateOptions) -> ExitCode:
+    cancel_on_signals()
+    folder = working_folder()
+    runner = find_runner(options.sdk, folder)
+    mutant_of(runner, Mutation())
+    wanted = selected(mutants(), options)
+    chosen = [mutant for mutant in wanted if possible(mutant, runner)]
+    if not chosen:
+        raise NothingSelectedError(
+            f"{runner.name} cannot be made into any of these mutants", code="nothing_selected"
+        )
+    if options.list_only:
+        for mutant in chosen:
+            click.echo(f"{mutant.id:<48} {mutant.rule:<28} {mutant.breaks}")
+        return ExitCode.OK
+    await runner.build(lambda line: click.echo(f"  {line}", err=True))
+    report = await _scored(options, runner, chosen, len(wanted) - len(chosen))
+    if options.json_file is not None:
+        with json_target(options.json_file) as target:
+            target.write(redact(report.model_dump_json(indent=1)) + "\n")
+    show_survivors(report)
+    click.echo(mutation_table(report), err=options.json_file == "-")
+    return ExitCode(report.exit_code)
+
+
+async def _scored(
+    options: MutateOptions, runner: SdkRunner, chosen: Sequence[Mutant], left: int
+) -> MutationReport:
+    folder, started, clock = working_folder(), datetime.now(UTC), time.perf_counter()
+    entries = selectable(catalog(), runner)
+    alarms: tuple[FalseAlarm, ...] = ()
+    tried = 0
+    results: dict[str, MutantResult] = {}
+    with (
+        tempfile.TemporaryDirectory(prefix="memconform-", ignore_cleanup_errors=True) as state,
+        MutationConsole(len(chosen)) as console,
+    ):
+        events = score(
+            lambda: find_runner(options.sdk, folder),
+            chosen,
+            entries,
+            folder=Path(state),
+            daemons=options.daemons,
+        )
+        async with aclosing(events):
+            async for event in events:
+                console.handle(event)
+                match event:
+                    case Scored():
+                        alarms, tried = event.alarms, event.cases
+                    case MutantFinished(result=result):
+                        results[result.id] = result
+    ordered = [results[mutant.id] for mutant in chosen]
+    killed = sum(result.fate is Fate.KILLED for result in ordered)
+    return MutationReport(
+        sdk=runner.name,
+        started_at=started,
+        harness_version=__version__,
+        contract=CONTRACT_VERSION,
+        command=[redact(part) for part in sys.argv],
+        took_s=round(time.perf_counter() - clock, 3),
+        cases=len(entries),
+        cases_tried=tried,
+        left_out=left,
+        killed=killed,
+        total=len(ordered),
+        survivors=[result.id for result in ordered if result.fate is not Fate.KILLED],
+        false_alarms=list(alarms),
+        by_profile=by_profile(ordered),
+        mutants=ordered,
+        exit_code=int(verdict(ordered, alarms)),
+    )
+
+
+def selected(every: Sequence[Mutant], options: MutateOptions) -> list[Mutant]:
+    """The mutants of these profiles whose ids fit; of them the sample, if one is asked for.
+
+    Raises:
+        NothingSelectedError: where that is none, or one of the globs fits nothing.
+    """
+    found = [m for m in every if not options.profile or m.profile_name in options.profile]
+    for glob in options.mutant:
+        if not any(_fits(mutant, glob) for mutant in found):
+            raise NothingSelectedError(
+                f"--mutant {glob}: no mutant fits",
+                code="no_such_mutant",
+                hint=nearest(glob, [m.id for m in found]) or "see memconform mutate --list",
+            )
+    if options.mutant:
+        found = [m for m in found if any(_fits(m, glob) for glob in options.mutant)]
+    if not found:
+        raise NothingSelectedError("no mutant is selected", code="nothing_selected")
+    if options.sample is not None:
+        # By their names, so that one mutant more does not choose all others anew.
+        drawn = sorted(found, key=lambda mutant: zlib.crc32(mutant.id.encode()))[: options.sample]
+        found = [mutant for mutant in found if mutant in drawn]
+    return found
+
+
+def _fits(mutant: Mutant, glob: str) -> bool:
+    return fnmatchcase(mutant.id, glob.replace("[", "[[]"))

@@ -1,0 +1,1 @@
+"""How strong the suite is: daemons with one thing broken, and which of them the cases find."""

@@ -1,0 +1,291 @@
+"""Puts the cases to each mutant until one of them finds it."""
+
+import asyncio
+import re
+import shutil
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from memconform.conformance.catalog import Entry
+from memconform.conformance.mutation.kept import KeptDaemons
+from memconform.conformance.mutation.mutants import Mutant
+from memconform.conformance.mutation.results import FalseAlarm, Fate, MutantResult, result_of
+from memconform.conformance.results import CaseResult, Check, Result
+from memconform.conformance.running import left_out, run_case
+from memconform.conformance.suite import CaseFinished, MakeRunner, SdkFinished, brain_id, conform
+from memconform.daemons.runner import SdkRunner
+from memconform.fakes.mutant import mutant_of
+from memconform.fakes.mutation import Mutation
+
+_log = structlog.get_logger()
+
+_GOOD = (Result.PASS, Result.NOT_APPLICABLE)
+
+SOURCE_SDK = "py"
+"""The SDK whose source the table has mutants of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """Cases that are to be tried on the daemon in which nothing is broken."""
+
+    cases: int
+
+
+@dataclass(frozen=True, slots=True)
+class CaseTried:
+    """One of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class MutantFinished:
+    result: MutantResult
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    alarms: tuple[FalseAlarm, ...]
+    cases: int
+    """That were tried where nothing is broken."""
+
+
+Event = Begun | CaseTried | MutantFinished | Scored
+
+
+def possible(mutant: Mutant, runner: SdkRunner) -> bool:
+    """Whether this SDK can be made into that mutant, and claims what it breaks."""
+    if mutant.profile is not None and mutant.profile not in runner.profiles:
+        return False
+    if mutant.mutation.source:
+        return runner.configurable and runner.name == SOURCE_SDK
+    return runner.configurable or mutant.mutation.is_of_exchanges
+
+
+async def score(
+    make_runner: MakeRunner,
+    mutants: Sequence[Mutant],
+    entries: Sequence[Entry],
+    *,
+    folder: Path,
+    daemons: int,
+) -> AsyncGenerator[Event, None]:
+    """The cases on the good daemon, then those that pass there on each mutant.
+
+    At most `daemons` daemons run at once. `folder` holds their state while they do.
+    """
+    kept = KeptDaemons(make_runner, folder, 2 * daemons)
+    crew = _Crew(make_runner, folder, asyncio.Semaphore(daemons), kept)
+    rules = {mutant.rule for mutant in mutants}
+    citing = [entry for entry in entries if rules.intersection(entry.case.rules)]
+    yield Begun(len(citing))
+    async with aclosing(crew.good(citing)) as cases:
+        async for _ in cases:
+            yield CaseTried()
+
+    all_seen = [Seen(mutant) for mutant in mutants]
+    try:
+        async with aclosing(_side_by_side(daemons, crew.by_its_rule, all_seen, entries)) as ended:
+            async for seen in ended:
+                if seen.found is not None:
+                    yield MutantFinished(seen.result())
+        # The others at last, for one that lives takes as long as hundreds that do not.
+        living = [seen for seen in all_seen if seen.found is None]
+        async with aclosing(_side_by_side(daemons, crew.by_all_others, living, entries)) as ended:
+            async for seen in ended:
+                yield MutantFinished(seen.result())
+    finally:
+        await kept.close()
+    alarms = sorted(crew.alarms, key=lambda alarm: alarm.check)
+    yield Scored(tuple(alarms), len(crew.fit))
+
+
+async def _side_by_side(
+    many: int,
+    put: Callable[["Seen", Sequence[Entry]], Awaitable[None]],
+    all_seen: Sequence["Seen"],
+    entries: Sequence[Entry],
+) -> AsyncGenerator["Seen", None]:
+    """Each as it ends, so many at once."""
+    waiting = asyncio.Semaphore(many)
+
+    async def one(seen: "Seen") -> "Seen":
+        async with waiting:
+            await put(seen, entries)
+        return seen
+
+    tasks = [asyncio.create_task(one(seen)) for seen in all_seen]
+    try:
+        for finished in asyncio.as_completed(tasks):
+            yield await finished
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class Seen:
+    """What the cases have come to that were put to a mutant."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        self.mutant = mutant
+        self.found: Check | None = None
+        self.took_s = 0.0
+        self._cases = 0
+        self._unmade: list[str] = []
+
+    def take(self, case: CaseResult) -> bool:
+        """Whether the mutant is found now."""
+        self._cases += 1
+        self.found = self.found or finding(self.mutant, case)
+        self._unmade += [
+            f"{check.id}: {' '.join(check.got)}"
+            for check in case.checks
+            if check.result in (Result.UNTESTABLE, Result.ERROR)
+        ]
+        return self.found is not None
+
+    def result(self) -> MutantResult:
+        if self.found is not None:
+            fate, by, got = Fate.KILLED, self.found.id, self.found.got
+        else:
+            fate = Fate.UNTESTABLE if self._unmade else Fate.SURVIVED
+            by, got = "", self._unmade
+        _log.info("mutant", id=self.mutant.id, fate=fate.value, by=by, took_s=self.took_s)
+        return result_of(self.mutant, fate, by=by, got=got, cases=self._cases, took_s=self.took_s)
+
+
+class _Crew:
+    def __init__(
+        self, make_runner: MakeRunner, folder: Path, slots: asyncio.Semaphore, kept: KeptDaemons
+    ) -> None:
+        self._make_runner = make_runner
+        self._folder = folder
+        self._slots = slots
+        self._kept = kept
+        self._trying = asyncio.Lock()
+        self.alarms: list[FalseAlarm] = []
+        self.fit: dict[str, bool] = {}
+        """Whether a case passes where nothing is broken, of those that were tried there."""
+
+    async def good(self, entries: Sequence[Entry]) -> AsyncGenerator[CaseResult, None]:
+        """Try cases where nothing is broken, those that were not yet."""
+        async with self._trying:
+            new = [entry for entry in entries if entry.id not in self.fit]
+            if not new:
+                return
+            async with aclosing(self.run("good", Mutation(), new)) as cases:
+                async for case in cases:
+                    wrong = [check for check in case.checks if check.result not in _GOOD]
+                    self.fit[case.case] = not wrong
+                    self.alarms += [
+                        FalseAlarm(check=c.id, result=c.result.value, got=c.got[:5]) for c in wrong
+                    ]
+                    yield case
+
+    async def run(
+        self, label: str, mutation: Mutation, entries: Sequence[Entry], mutant: Mutant | None = None
+    ) -> AsyncGenerator[CaseResult, None]:
+        """What cases come to; nothing new begins once one of them has found `mutant`."""
+        folder = self._folder / re.sub(r"[^A-Za-z0-9.-]+", "_", label)
+        events = conform(
+            "mutant",
+            lambda: mutant_of(self._make_runner(), mutation),
+            entries,
+            known=(),
+            folder=folder,
+            run_id=f"mc-{label}",
+            slots=self._slots,
+            stop=lambda case: mutant is not None and finding(mutant, case) is not None,
+        )
+        async with aclosing(events):
+            async for event in events:
+                match event:
+                    case CaseFinished(ran=ran):
+                        yield ran.result
+                    case SdkFinished():
+                        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+    async def by_its_rule(self, seen: "Seen", entries: Sequence[Entry]) -> None:
+        """Put the cases to a mutant that cite its rule, until one finds it."""
+        await self._put(seen, [e for e in entries if seen.mutant.rule in e.case.rules])
+
+    async def by_all_others(self, seen: "Seen", entries: Sequence[Entry]) -> None:
+        await self._put(seen, [e for e in entries if seen.mutant.rule not in e.case.rules])
+
+    async def _put(self, seen: "Seen", entries: Sequence[Entry]) -> None:
+        started = time.perf_counter()
+        groups, slow = quick_groups(entries), [e for e in entries if not _is_quick(e)]
+        if not seen.mutant.mutation.is_of_exchanges:
+            # Each group of its own would start a daemon, where the first is likely to do.
+            groups, slow = groups[:1], [e for group in groups[1:] for e in group] + slow
+        for number, group in enumerate((*groups, slow)):
+            fit = await self._fit(group)
+            if seen.mutant.mutation.is_of_exchanges and group is not slow:
+                await self._on_kept(fit, seen)
+            else:
+                await self._on_its_own(f"{seen.mutant.id}-{number}", fit, seen)
+            if seen.found is not None:
+                break
+        seen.took_s += time.perf_counter() - started
+
+    async def _fit(self, entries: Sequence[Entry]) -> list[Entry]:
+        # Only the others of a partial selection are not tried yet.
+        async with aclosing(self.good(entries)) as tried:
+            async for _ in tried:
+                pass
+        return [entry for entry in entries if self.fit[entry.id]]
+
+    async def _on_kept(self, entries: Sequence[Entry], seen: "Seen") -> None:
+        if not entries:
+            return
+        serving = entries[0].case.daemon
+        async with self._slots, self._kept.mutated(serving, seen.mutant.mutation) as fixture:
+            for entry in entries:
+                ran = await run_case(entry, fixture, brain_id(entry))
+                if seen.take(ran.result) or ran.hung:
+                    return
+
+    async def _on_its_own(self, label: str, entries: Sequence[Entry], seen: "Seen") -> None:
+        mutant = seen.mutant
+        async with aclosing(self.run(label, mutant.mutation, entries, mutant)) as cases:
+            async for case in cases:
+                seen.take(case)
+
+
+def finding(mutant: Mutant, case: CaseResult) -> Check | None:
+    """The check that has found a mutant: one that fails, or only warns where it breaks a SHOULD."""
+    red = (Result.FAIL,) if mutant.level == "must" else (Result.FAIL, Result.WARN)
+    return next((check for check in case.checks if check.result in red), None)
+
+
+def _is_quick(entry: Entry) -> bool:
+    return not (entry.is_disruptive or entry.case.concurrent)
+
+
+def quick_groups(citing: Sequence[Entry]) -> list[list[Entry]]:
+    """The quick ones of these cases, a list for each kind of daemon, the longest list first.
+
+    One variant of each case comes before the others, for it is likely to find what they would.
+    """
+    by_serving: dict[str, list[Entry]] = {}
+    for entry in citing:
+        if _is_quick(entry):
+            by_serving.setdefault(entry.case.daemon.model_dump_json(), []).append(entry)
+    return [_variants_last(group) for group in sorted(by_serving.values(), key=len, reverse=True)]
+
+
+def _variants_last(entries: Sequence[Entry]) -> list[Entry]:
+    first: dict[str, Entry] = {}
+    for entry in entries:
+        first.setdefault(entry.base, entry)
+    return [*first.values(), *(entry for entry in entries if first[entry.base] is not entry)]
+
+
+def selectable(entries: Sequence[Entry], runner: SdkRunner) -> list[Entry]:
+    """The cases that are for this SDK."""
+    return [entry for entry in entries if left_out(entry, runner) is None]

@@ -1,0 +1,1 @@
+"""The same requests to several daemons: where do they part?"""

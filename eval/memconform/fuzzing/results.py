@@ -1,0 +1,41 @@
+"""What fuzzing came to, as a record that a machine can read."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from memconform.conformance.results import Record
+
+FUZZ_SCHEMA: Literal["memconform/fuzz-report@1"] = "memconform/fuzz-report@1"
+
+
+class FoundDisagreement(Record):
+    file: str
+    """The case that was written."""
+    case: str
+    pointer: str
+    """Where in the last answer daemons part: into status, media, headers and body."""
+    values: dict[str, Any]
+    """What each has there, by SDK; a missing one has nothing."""
+    requests: int
+    """Of the smallest program."""
+    steady: bool
+    """Whether it comes each time."""
+
+
+class FuzzReport(Record):
+    """What `fuzz --json` writes."""
+
+    schema_version: Literal["memconform/fuzz-report@1"] = FUZZ_SCHEMA
+    sdks: list[str]
+    started_at: datetime
+    harness_version: str
+    contract: str
+    command: list[str]
+    seed: int
+    examples: int
+    """Programs that were put to all."""
+    requests: int
+    """To each daemon."""
+    took_s: float
+    disagreement: FoundDisagreement | None
+    exit_code: int

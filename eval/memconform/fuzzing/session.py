@@ -1,0 +1,146 @@
+"""Looks for a program about which daemons part, and makes it as small as it will get."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.errors import Flaky
+
+from memconform.contract.wire import Profile
+from memconform.daemons.runner import Launch, SdkRunner
+from memconform.fuzzing.answers import Answer
+from memconform.fuzzing.asking import Asker
+from memconform.fuzzing.comparing import Difference, difference
+from memconform.fuzzing.programs import Program
+from memconform.fuzzing.strategies import programs
+
+_REPEATS = 3
+"""How often the smallest program is put again: what does not part each time is said to be so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    program: Program
+    answers: dict[str, list[Answer]]
+    difference: Difference
+    steady: bool
+    """Whether it comes each time that the program is put."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    examples: int
+    """That were put to all, those of the shrinking among them."""
+    requests: int
+    """To each daemon."""
+    disagreement: Disagreement | None
+
+
+class _PartedError(Exception):
+    pass
+
+
+class _StoppedError(BaseException):
+    """Not an example's failure, which Hypothesis would shrink."""
+
+
+@asynccontextmanager
+async def serving(runners: Sequence[SdkRunner], folder: Path) -> AsyncIterator[dict[str, str]]:
+    """The addresses of all daemons, by SDK; raises DaemonError where one does not start."""
+    async with AsyncExitStack() as stack:
+        addresses = {}
+        for runner in runners:
+            own = folder / runner.name
+            await asyncio.to_thread(own.mkdir, parents=True)
+            launch = Launch(run_id=f"fuzz-{runner.name}", folder=own)
+            addresses[runner.name] = (
+                await stack.enter_async_context(runner.serve(launch))
+            ).base_url
+        yield addresses
+
+
+def seek(
+    addresses: Mapping[str, str],
+    profiles: set[Profile],
+    *,
+    examples: int,
+    seed_value: int,
+    tried: Callable[[], None],
+    stop: threading.Event,
+) -> Sought:
+    """Put so many programs to all daemons, until they part; then smaller ones that part too.
+
+    Blocks. `tried` is called after each program; `stop` ends it with what was found so far.
+
+    Raises:
+        BrainLostError: where a daemon cannot be asked any more.
+    """
+    seeker = _Seeker(addresses, tried, stop)
+    look = given(programs(profiles))(seeker.look)
+    look = settings(
+        max_examples=examples,
+        database=None,
+        deadline=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+        print_blob=False,
+    )(look)
+    try:
+        seed(seed_value)(look)()
+    except (_PartedError, Flaky, _StoppedError):
+        pass
+    finally:
+        seeker.close()
+    return seeker.sought()
+
+
+class _Seeker:
+    def __init__(
+        self, addresses: Mapping[str, str], tried: Callable[[], None], stop: threading.Event
+    ) -> None:
+        self._askers = {name: Asker(address) for name, address in addresses.items()}
+        self._threads = ThreadPoolExecutor(len(self._askers))
+        self._tried = tried
+        self._stop = stop
+        self._examples = self._requests = 0
+        self._smallest: Disagreement | None = None
+
+    def look(self, program: Program) -> None:
+        if self._stop.is_set():
+            raise _StoppedError
+        answers = self._answers(program)
+        found = difference(answers)
+        self._examples += 1
+        self._requests += len(program.calls)
+        self._tried()
+        if found is not None:
+            # Hypothesis puts the smallest one last.
+            self._smallest = Disagreement(program, answers, found, steady=True)
+            raise _PartedError
+
+    def _answers(self, program: Program) -> dict[str, list[Answer]]:
+        asked = {
+            name: self._threads.submit(asker.ask, program) for name, asker in self._askers.items()
+        }
+        return {name: future.result() for name, future in asked.items()}
+
+    def sought(self) -> Sought:
+        return Sought(self._examples, self._requests, self._smallest)
+
+    def close(self) -> None:
+        if self._smallest is not None and not self._stop.is_set():
+            program = self._smallest.program
+            again = [difference(self._answers(program)) for _ in range(_REPEATS)]
+            steady = all(each is not None for each in again)
+            self._smallest = Disagreement(
+                program, self._smallest.answers, self._smallest.difference, steady
+            )
+        self._threads.shutdown()
+        for asker in self._askers.values():
+            asker.close()

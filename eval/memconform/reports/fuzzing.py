@@ -1,0 +1,68 @@
+"""Fuzzing on the terminal."""
+
+import json
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from rich.text import Text
+
+from memconform.fuzzing.results import FuzzReport
+from memconform.redaction import redact
+from memconform.reports.console import StandardError, progress_bars
+
+_SHOWN = 400
+"""Characters of a value: a ranking is longer than anybody reads."""
+
+
+class FuzzConsole:
+    """Counts programs; `tried` may be called from another thread."""
+
+    def __init__(self, examples: int) -> None:
+        console = StandardError(stderr=True, highlight=False, soft_wrap=True)
+        self._progress = progress_bars(console, quiet=False)
+        self._task = self._progress.add_task("programs", total=examples)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def tried(self) -> None:
+        self._progress.advance(self._task)
+
+
+def fuzz_banner(report: FuzzReport) -> str:
+    """`<sdks>: agree on <n> programs, …`, or where they part."""
+    found = report.disagreement
+    verdict = "agree" if found is None else f"PART at {found.pointer}, see {found.file}"
+    return (
+        f"{', '.join(report.sdks)}: {verdict}; {report.examples} programs,"
+        f" {report.requests} requests each, seed {report.seed}"
+    )
+
+
+def show_disagreement(report: FuzzReport, given: Sequence[str]) -> None:
+    """What each daemon answered where they part, to standard error."""
+    found = report.disagreement
+    if found is None:
+        return
+    console = StandardError(stderr=True, highlight=False, soft_wrap=True)
+    console.print(Text(f"PART       {found.case}, after {found.requests} requests", "bold red"))
+    console.print(Text(f"    at        {found.pointer}"))
+    for sdk in report.sdks:
+        value = json.dumps(found.values[sdk], ensure_ascii=False) if sdk in found.values else ""
+        shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
+        console.print(Text(redact(f"    {sdk:<9} {shown or '(nothing there)'}")))
+    if not found.steady:
+        console.print(Text("    it does not come each time", "yellow"))
+    folder = found.file.rpartition("/")[0] or "."
+    sdks = " ".join(f"--sdk {each}" for each in given)
+    console.print(Text(f"    try       memconform conform {sdks} --cases {folder}"))

@@ -1,0 +1,70 @@
+"""The mutation score on the terminal, and as the table that a README shows."""
+
+from types import TracebackType
+from typing import Self
+
+from rich.text import Text
+
+from memconform.conformance.mutation.results import Fate, MutationReport
+from memconform.conformance.mutation.score import Begun, CaseTried, Event, MutantFinished
+from memconform.conformance.rules import rules
+from memconform.redaction import redact
+from memconform.reports.console import StandardError, progress_bars
+
+
+class MutationConsole:
+    """Listens to the events of a score."""
+
+    def __init__(self, mutants: int) -> None:
+        console = StandardError(stderr=True, highlight=False, soft_wrap=True)
+        self._progress = progress_bars(console, quiet=False)
+        self._cases = self._progress.add_task("nothing broken", total=None)
+        self._mutants = self._progress.add_task("mutants", total=mutants)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def handle(self, event: Event) -> None:
+        match event:
+            case Begun():
+                self._progress.update(self._cases, total=event.cases)
+            case CaseTried():
+                self._progress.advance(self._cases)
+            case MutantFinished():
+                self._progress.advance(self._mutants)
+
+
+def mutation_table(report: MutationReport) -> str:
+    """Markdown: killed of total, by profile."""
+    lines = ["| profile | mutants killed |", "| --- | --- |"]
+    lines += [f"| {name} | {s.killed} of {s.total} |" for name, s in report.by_profile.items()]
+    lines.append(f"| all | {report.killed} of {report.total} |")
+    return "\n".join(lines)
+
+
+def show_survivors(report: MutationReport) -> None:
+    """What was not found, and what was found where nothing is, to standard error."""
+    console = StandardError(stderr=True, highlight=False, soft_wrap=True)
+    for alarm in report.false_alarms:
+        console.print(Text(redact(f"FALSE ALARM {alarm.check} ({alarm.result})"), "bold red"))
+        for line in alarm.got:
+            console.print(Text(redact(f"    got       {line}")))
+    for result in report.mutants:
+        if result.fate is not Fate.KILLED:
+            style = "bold red" if result.level == "must" else "yellow"
+            console.print(Text(f"{result.fate.value.upper():<10} {result.id}", style))
+            console.print(Text(f"    breaks    {result.breaks}"))
+            console.print(Text(f"    rule      {result.rule}: {rules()[result.rule].text}"))
+            for line in result.got:
+                console.print(Text(redact(f"    untested  {line}")))
+    if report.left_out:
+        console.print(f"{report.left_out} mutants left out: {report.sdk} cannot be made into them")
