@@ -111,7 +111,7 @@ def _of_media_type(route: Route) -> Iterator[Derived]:
     for label, value in {"none": None, "html": "text/html"}.items():
         yield Derived(
             f"{route.name}-media-type-{label}",
-            SHAPE if route.stream or route.answers == "bytes" else "wire.json",
+            SHAPE,
             route.profile,
             f"{route.name} answers {'without a media type' if value is None else f'as {value}'}",
             Mutation(when=when, headers={"Content-Type": value}),
