@@ -11,7 +11,7 @@ DEMO := --sdk all --dataset smoke --scorer exact --seed-reference-brain --output
 ABSENT = echo "$(1) is not on PATH: the tests of sdks/$(2) are left out"; \
 	test "$$MEMCONFORM_REQUIRE_ALL" != 1
 
-.PHONY: demo test lint types unit sdks sdk-go sdk-ts bench setup clean
+.PHONY: demo test lint types unit sdks sdk-go sdk-ts bench mutate setup clean
 
 demo: $(STAMP)
 	@$(BIN)/memconform run $(DEMO) --scenario search-retrieve-only
@@ -60,6 +60,9 @@ $(NODE_STAMP): sdks/ts/package-lock.json
 bench: $(STAMP)
 	$(BIN)/python scripts/bench.py
 	$(BIN)/python scripts/bench_conform.py
+
+mutate: $(STAMP)
+	$(BIN)/memconform mutate
 
 setup: $(STAMP)
 

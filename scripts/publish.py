@@ -1,7 +1,8 @@
-"""Measures what the reference daemons reach on lme, and writes it where README tables come from.
+"""Measures what READMEs show, and writes it where their tables come from.
 
-python scripts/publish.py            measure, write results/published/ and the table
-python scripts/publish.py --table    only write the table anew from results/published/
+python scripts/publish.py lme         measure, write results/published/, and the tables
+python scripts/publish.py mutation    the same for the mutation score, which takes minutes
+python scripts/publish.py             only write the tables anew from results/published/
 """
 
 import json
@@ -13,8 +14,10 @@ from typing import Any
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
 _PUBLISHED = _CHECKOUT / "results" / "published"
-_README = _CHECKOUT / "datasets" / "README.md"
-_BEGIN, _END = "<!-- lme: begin -->\n", "<!-- lme: end -->"
+_LME_README = _CHECKOUT / "datasets" / "README.md"
+_README = _CHECKOUT / "README.md"
+_MUTATION = _PUBLISHED / "mutation.json"
+_PROGRAM = Path(sys.executable).with_name("memconform")
 _SDKS = ("go", "ts", "py")
 _KEPT = ("dataset", "scenario", "mode", "scorer", "total", "passed", "pass_rate")
 _MODES = ("bm25", "semantic", "hybrid")
@@ -26,9 +29,8 @@ def measure(mode: str) -> dict[str, Any]:
         command = ["run", "--dataset", "lme", "--corpus", "lme", "--mode", mode]
         command += [part for sdk in _SDKS for part in ("--sdk", sdk)]
         command += ["--scenario", "search-retrieve-only", "--scorer", "exact", "--quiet"]
-        program = Path(sys.executable).with_name("memconform")
         subprocess.run(
-            [program, *command, "--floor", "0", "--output", output, "--json", report],
+            [_PROGRAM, *command, "--floor", "0", "--output", output, "--json", report],
             cwd=_CHECKOUT,
             check=True,
             stdout=subprocess.DEVNULL,
@@ -75,15 +77,46 @@ def published() -> list[dict[str, Any]]:
     return [json.loads((_PUBLISHED / f"lme-{mode}.json").read_text()) for mode in _MODES]
 
 
+def measure_mutation() -> dict[str, Any]:
+    """The report without what each of hundreds of mutants came to, but for those that live."""
+    with tempfile.TemporaryDirectory() as output:
+        report = Path(output) / "report.json"
+        subprocess.run([_PROGRAM, "mutate", "--json", report], cwd=_CHECKOUT, check=True)
+        measured: dict[str, Any] = json.loads(report.read_text())
+    mutants = measured.pop("mutants")
+    measured.pop("command")
+    return measured | {"living": [mutant for mutant in mutants if mutant["fate"] != "killed"]}
+
+
+def mutation_table() -> str:
+    """As `memconform mutate` prints it."""
+    published = json.loads(_MUTATION.read_text())
+    lines = ["| profile | mutants killed |", "| --- | --- |"]
+    scores = {**published["by_profile"], "all": published}
+    lines += [f"| {name} | {each['killed']} of {each['total']} |" for name, each in scores.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _write_table(file: Path, name: str, text: str) -> None:
+    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
+    before, _, rest = file.read_text().partition(begin)
+    _, _, after = rest.partition(end)
+    file.write_text(before + begin + text + end + after)
+
+
+def _publish(file: Path, measured: dict[str, Any]) -> None:
+    _PUBLISHED.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(measured, indent=1) + "\n")
+
+
 def main() -> None:
-    if "--table" not in sys.argv:
-        _PUBLISHED.mkdir(parents=True, exist_ok=True)
+    if "lme" in sys.argv:
         for mode in _MODES:
-            text = json.dumps(measure(mode), indent=1) + "\n"
-            (_PUBLISHED / f"lme-{mode}.json").write_text(text)
-    before, _, rest = _README.read_text().partition(_BEGIN)
-    _, _, after = rest.partition(_END)
-    _README.write_text(before + _BEGIN + table(published()) + _END + after)
+            _publish(_PUBLISHED / f"lme-{mode}.json", measure(mode))
+    if "mutation" in sys.argv:
+        _publish(_MUTATION, measure_mutation())
+    _write_table(_LME_README, "lme", table(published()))
+    _write_table(_README, "mutation", mutation_table())
 
 
 if __name__ == "__main__":

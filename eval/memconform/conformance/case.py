@@ -204,6 +204,8 @@ class ProcessStep(BaseStep):
     env: dict[str, str] = Field(default_factory=dict)
     """Variables for a start, before all others."""
     arguments: list[str] = Field(default_factory=list)
+    only_stdout: bool = False
+    """Of a restart: its log is then what it writes to standard output."""
     within_ms: Milliseconds = 10_000
 
 

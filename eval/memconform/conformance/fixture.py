@@ -160,16 +160,23 @@ class Fixture:
         server: Server = "daemon",
         env: Mapping[str, str] | None = None,
         arguments: Sequence[str] = (),
+        *,
+        only_stdout: bool = False,
     ) -> None:
         """Start it on the state that there is; raises DaemonError where it does not."""
         await self.stop(server)
         launch = self._launch(server)
-        launch = replace(launch, variables={**launch.variables, **(env or {})}, arguments=arguments)
+        launch = replace(
+            launch,
+            variables={**launch.variables, **(env or {})},
+            arguments=arguments,
+            only_stdout=only_stdout,
+        )
         stack = AsyncExitStack()
         daemon = await stack.enter_async_context(self.runner.serve(launch))
         self._daemons[server] = stack, daemon
         if server == "daemon":
-            self._as_served = not env and not arguments
+            self._as_served = not (env or arguments or only_stdout)
 
     async def restore(self) -> None:
         """Have the daemon run as it did at first, whatever a case has made of it."""

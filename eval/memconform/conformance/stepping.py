@@ -245,7 +245,12 @@ class Stepping:
                     await fixture.start("second", env, filled(step.arguments, variables))
                 case "start" | "restart":
                     await fixture.stop()
-                    await fixture.start("daemon", env, filled(step.arguments, variables))
+                    await fixture.start(
+                        "daemon",
+                        env,
+                        filled(step.arguments, variables),
+                        only_stdout=step.only_stdout,
+                    )
         except DaemonError as error:
             if not step.expect:
                 # A daemon that does not come up on its own state is at fault in any case.

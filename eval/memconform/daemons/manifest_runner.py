@@ -204,6 +204,8 @@ class ManifestRunner(SdkRunner):
         }
         argv = [_filled(part, values) for part in self.serving.argv]
         argv += launch.arguments
+        if launch.only_stdout:
+            argv = ["sh", "-c", 'exec "$0" "$@" 2>/dev/null', *argv]
         return await DaemonProcess.start(
             argv,
             env=self._environment(launch, values),

@@ -32,6 +32,8 @@ class Launch:
     """For this start only, before all others."""
     arguments: Sequence[str] = ()
     """Behind those of the manifest."""
+    only_stdout: bool = False
+    """Whether what it writes to standard error is thrown away, so that its log is its output."""
     sampled: bool = False
     """Whether its memory and time are looked at while it runs, which costs some of both."""
 

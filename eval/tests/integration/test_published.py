@@ -2,10 +2,12 @@
 
 import importlib.util
 import json
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
 
+from memconform.conformance.mutation.mutants import mutants
 from tests.conftest import CHECKOUT, Ended, runnable
 
 _spec = importlib.util.spec_from_file_location("publish", CHECKOUT / "scripts" / "publish.py")
@@ -17,6 +19,18 @@ _spec.loader.exec_module(publish)
 
 def test_the_table_is_made_from_what_is_published() -> None:
     assert publish.table(publish.published()) in (CHECKOUT / "datasets" / "README.md").read_text()
+
+
+def test_the_mutation_score_is_the_published_one() -> None:
+    assert publish.mutation_table() in (CHECKOUT / "README.md").read_text()
+
+
+def test_the_published_mutation_score_is_of_the_mutants_that_there_are() -> None:
+    published = json.loads((CHECKOUT / "results" / "published" / "mutation.json").read_text())
+    count = Counter(mutant.profile_name for mutant in mutants())
+    assert {name: s["total"] for name, s in published["by_profile"].items()} == count
+    assert published["killed"] + len(published["survivors"]) == published["total"]
+    assert published["false_alarms"] == []
 
 
 @pytest.mark.parametrize("mode", ["bm25", "semantic", "hybrid"])

@@ -13,27 +13,19 @@ import pytest
 from memconform.conformance import strict_yaml
 from memconform.conformance.catalog import Entry, catalog
 from memconform.conformance.fixture import Fixture
+from memconform.conformance.mutation.mutants import mutants as table
 from memconform.conformance.results import CaseResult, Result
 from memconform.conformance.running import run_case
 from memconform.conformance.suite import Job, brain_id, jobs
 from memconform.daemons.manifest import load_manifest
 from memconform.daemons.manifest_runner import ManifestRunner
+from memconform.fakes.mutant import MutantRunner
 from memconform.fakes.mutation import Mutation
 
 CHECKOUT = Path(__file__).parents[3]
 
 _TOGETHER = 24
 """Cases that one daemon serves, one after another."""
-
-_PROXY = (
-    "{python}", "-m", "memconform.fakes.proxy", "--addr", "{addr}", "--root", "{state_dir}",
-    "--mutation", "{state_dir}/../mutation.json", "--",
-)  # fmt: skip
-
-_OF_THE_PROCESS = (
-    "ignore_term", "everywhere", "child_env", "child_arguments", "before_start", "announcement",
-)  # fmt: skip
-"""What a proxy does at its start: it must be started with the mutation."""
 
 
 @dataclass(frozen=True)
@@ -46,53 +38,60 @@ class Mutant:
 def _mutants() -> list[Mutant]:
     by_id = {entry.id: entry for entry in catalog()}
     first = {entry.base: entry for entry in reversed(catalog())}
+    known = {mutant.id: mutant.mutation for mutant in table()}
     mutants = []
     for raw in strict_yaml.load(Path(__file__).with_name("mutants.yaml")):
         named = raw.pop("case")
         slot = raw.pop("slot")
         entry = by_id.get(named) or first[named]
         assert slot in entry.slots(), f"{named} has no slot {slot}"
-        mutants.append(Mutant(entry, slot, Mutation.model_validate(raw)))
+        borrowed = raw.pop("mutant", None)
+        mutation = Mutation.model_validate(raw) if borrowed is None else known[borrowed]
+        mutants.append(Mutant(entry, slot, mutation))
     return mutants
 
 
 MUTANTS = _mutants()
 
 
-def _proxied() -> ManifestRunner:
-    """The Python daemon behind a proxy that reads its mutation from a file beside the state."""
+def _runner(mutation: Mutation) -> MutantRunner:
+    """The Python daemon, broken in its source, or else by a proxy that may become another one."""
     folder = CHECKOUT / "sdks" / "py"
-    manifest = load_manifest(folder / "sdk.toml")
-    argv = [part.replace("{addr}", "127.0.0.1:0") for part in manifest.serve.argv]
-    serve = manifest.serve.model_copy(update={"argv": [*_PROXY, *argv]})
-    return ManifestRunner(manifest.model_copy(update={"serve": serve}), folder)
+    good = ManifestRunner(load_manifest(folder / "sdk.toml"), folder)
+    return MutantRunner(good, mutation if mutation.source else Mutation())
 
 
 async def _run(job: Job, folder: Path, mutations: dict[str, Mutation]) -> dict[str, CaseResult]:
     """The results of a job's cases, each with its mutation."""
     results = {}
-    async with Fixture(_proxied(), job.serving, folder, folder.name) as fixture:
+    runner = _runner(mutations.get(job.entries[0].id, Mutation()))
+    async with Fixture(runner, job.serving, folder, folder.name) as fixture:
         await fixture.prepare()
         for entry in job.entries:
             mutation = mutations.get(entry.id, Mutation())
-            at_start = bool(mutation.model_fields_set.intersection(_OF_THE_PROCESS))
-            (folder / "mutation.json").write_text(
-                mutation.model_dump_json(by_alias=True, exclude_unset=True)
-            )
+            at_start = not (mutation.is_of_exchanges or mutation.source)
+            runner.become(mutation, folder)
             if at_start:
                 await fixture.stop()
             await fixture.restore()
             results[entry.id] = (await run_case(entry, fixture, brain_id(entry))).result
-            (folder / "mutation.json").unlink()
+            runner.become(Mutation(), folder)
             if at_start:
                 await fixture.stop()
     return results
 
 
-def _parts(job: Job) -> Iterator[Job]:
-    """A broken daemon is waited for: side by side that takes a fraction of the time."""
-    for start in range(0, len(job.entries), _TOGETHER):
-        yield Job(job.serving, job.entries[start : start + _TOGETHER])
+def _parts(job: Job, mutations: dict[str, Mutation]) -> Iterator[Job]:
+    """A broken daemon is waited for: side by side that takes a fraction of the time.
+
+    One that is broken in its source serves nobody else.
+    """
+    own = [entry for entry in job.entries if mutations.get(entry.id, Mutation()).source]
+    shared = [entry for entry in job.entries if entry not in own]
+    for entry in own:
+        yield Job(job.serving, (entry,))
+    for start in range(0, len(shared), _TOGETHER):
+        yield Job(job.serving, tuple(shared[start : start + _TOGETHER]))
 
 
 def _all(
@@ -107,7 +106,7 @@ def _all(
             async with slots:
                 return await _run(job, home, mutations)
 
-        small = [part for job in jobs(list(entries)) for part in _parts(job)]
+        small = [part for job in jobs(list(entries)) for part in _parts(job, mutations)]
         found = await asyncio.gather(*(one(n, job) for n, job in enumerate(small)))
         return {case: result for results in found for case, result in results.items()}
 

@@ -144,7 +144,7 @@ def _of_event(route: Route, name: str) -> Iterator[Derived]:
         for how, change in _ways(key):
             yield Derived(
                 f"{route.name}-{name}-{key.slug}-{how}",
-                SHAPE,
+                key.rule,
                 route.profile,
                 f"{name}: {key.slug} {_WORDS[how]}",
                 Mutation(when=when, events=[EventEdit(event=name, op="edit", edits=[change])]),

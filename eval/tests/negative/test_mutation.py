@@ -1,0 +1,146 @@
+"""`memconform mutate` on real daemons: what it finds, what it must not find, and what it leaves."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import jsonschema
+import pytest
+
+from memconform.conformance.catalog import catalog
+from memconform.conformance.mutation.mutants import mutants
+from memconform.conformance.mutation.results import Fate
+from memconform.conformance.mutation.score import MutantFinished, Scored, score
+from memconform.daemons.discovery import find_runner
+from tests.conftest import CHECKOUT, Ended
+
+SAMPLE = "48"
+"""Mutants of the fixed sample; all of them take minutes: `make mutate`."""
+
+
+def _report(ended: Ended) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((ended.folder / "m.json").read_text())
+    return loaded
+
+
+@pytest.mark.timeout(300)
+def test_the_sample_is_killed_and_the_good_daemon_passes(
+    memconform: Callable[..., Ended],
+) -> None:
+    ended = memconform("mutate", "--sample", SAMPLE, "--json", "m.json", timeout=280)
+    report = _report(ended)
+    assert report["false_alarms"] == []
+    assert report["survivors"] == [], ended.err
+    assert ended.code == 0, ended.err
+    assert report["killed"] == report["total"] == int(SAMPLE)
+    jsonschema.validate(report, json.loads(memconform("mutate", "--schema").out))
+    assert all(mutant["by"] and mutant["got"] for mutant in report["mutants"])
+
+
+def test_the_sample_is_always_the_same(memconform: Callable[..., Ended]) -> None:
+    first = memconform("mutate", "--sample", "5", "--list").out
+    assert first == memconform("mutate", "--sample", "5", "--list").out
+    assert len(first.splitlines()) == 5
+
+
+def test_a_suite_that_does_not_look_lets_a_mutant_live(cache: Path, tmp_path: Path) -> None:
+    del cache
+    blind = [entry for entry in catalog() if entry.base in ("version", "search-nothing-found")]
+    chosen = [m for m in mutants() if m.id in ("version-contract", "chunks-null", "topk-ignored")]
+
+    async def scored() -> tuple[dict[str, Fate], Scored]:
+        fates, last = {}, None
+        runs = score(lambda: find_runner("py", CHECKOUT), chosen, blind, folder=tmp_path, daemons=2)
+        async for event in runs:
+            if isinstance(event, MutantFinished):
+                fates[event.result.id] = event.result.fate
+            elif isinstance(event, Scored):
+                last = event
+        assert last is not None
+        return fates, last
+
+    fates, last = asyncio.run(scored())
+    assert fates == {
+        "version-contract": Fate.KILLED,
+        "chunks-null": Fate.KILLED,
+        "topk-ignored": Fate.SURVIVED,
+    }
+    assert last.alarms == ()
+
+
+def test_a_daemon_that_fails_by_itself_is_a_false_alarm(
+    memconform: Callable[..., Ended], scripted: Callable[..., Path]
+) -> None:
+    ended = memconform(
+        "mutate", "--sdk", scripted(), "--mutant", "delete-closes", "--json", "m.json"
+    )
+    assert ended.code == 1, ended.err
+    report = _report(ended)
+    assert report["false_alarms"]
+    assert "FALSE ALARM" in ended.err
+    # What fails without it proves nothing of it.
+    killers = {mutant["by"].partition("#")[0] for mutant in report["mutants"]}
+    assert not killers & {alarm["check"].partition("#")[0] for alarm in report["false_alarms"]}
+
+
+@pytest.fixture
+def running(cache: Path, tmp_path: Path) -> Iterator[str]:
+    """The address of a py daemon that the harness has not started."""
+    *_, memory = sorted((cache / "memconform" / "builds").glob("py-*/bin/memory"))
+    argv = [str(memory), "serve", "--addr", "127.0.0.1:0", "--root", str(tmp_path)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as daemon:
+        assert daemon.stdout is not None
+        yield daemon.stdout.readline().removeprefix("listening on ").strip()
+        daemon.terminate()
+
+
+def test_a_running_daemon_keeps_its_own_brains(
+    memconform: Callable[..., Ended], running: str
+) -> None:
+    httpx.post(f"{running}/v1/brains", json={"brainId": "mine"}).raise_for_status()
+    ended = memconform(
+        *("mutate", "--against", f"url:{running}", "--json", "m.json", "-j", "2"),
+        *("--mutant", "topk-ignored", "--mutant", "version-contract", "--mutant", "stop-never"),
+    )
+    report = _report(ended)
+    assert ended.code == 0, ended.err
+    assert (report["killed"], report["total"], report["left_out"]) == (1, 1, 2)
+    left = [item["brainId"] for item in httpx.get(f"{running}/v1/brains").json()["items"]]
+    assert left == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "word"),
+    [
+        (["--mutant", "no-such"], 4, "no mutant fits"),
+        (["--sdk", "nobody"], 2, "no SDK"),
+        (["--sdk", "url:https://127.0.0.1:1"], 2, "behind a proxy"),
+        (["--sdk", "go", "--mutant", "version-contract"], 4, "cannot be made into"),
+        (["--sdk", "url:http://127.0.0.1:1", "--mutant", "topk-ignored"], 3, "127.0.0.1:1"),
+    ],
+)
+def test_what_cannot_be_mutated_is_said(
+    memconform: Callable[..., Ended], arguments: list[str], code: int, word: str
+) -> None:
+    ended = memconform("mutate", *arguments)
+    assert ended.code == code, ended.err
+    assert word in ended.err
+
+
+def test_a_patch_that_does_not_fit_ends_the_daemon() -> None:
+    folder = CHECKOUT / "eval" / "memconform" / "fakes" / "source_patch"
+    edits = json.dumps([{"file": "colorsys.py", "find": "no such text", "put": "x"}])
+    ended = subprocess.run(
+        [sys.executable, "-c", "import colorsys"],
+        env={"PYTHONPATH": str(folder), "MEMCONFORM_SOURCE": edits},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 96
+    assert "'no such text' does not stand there once" in ended.stderr

@@ -1,0 +1,184 @@
+"""The table of mutants, what follows from the shapes, how a score is reckoned. No daemon runs."""
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from memconform.conformance.catalog import Entry, catalog
+from memconform.conformance.mutation.derived import derived
+from memconform.conformance.mutation.mutants import Mutant, mutants
+from memconform.conformance.mutation.results import Fate, MutantResult, by_profile, verdict
+from memconform.conformance.mutation.score import finding, possible, quick_groups
+from memconform.conformance.results import CaseResult, Check, Result
+from memconform.conformance.rules import rules
+from memconform.contract.schemas import ROUTES
+from memconform.contract.wire import Profile
+from memconform.daemons.manifest import load_manifest
+from memconform.daemons.manifest_runner import ManifestRunner
+from memconform.daemons.url_runner import UrlRunner
+from memconform.errors import ExitCode, UsageError
+from memconform.fakes.mutant import MutantRunner, mutant_of
+from memconform.fakes.mutation import Edit, Mutation, SourceEdit, edited
+
+CHECKOUT = Path(__file__).parents[3]
+SOURCES = CHECKOUT / "sdks" / "py" / "src"
+
+FROM_SOURCE = [mutant for mutant in mutants() if mutant.mutation.source]
+
+
+def test_every_rule_has_a_mutant() -> None:
+    assert {mutant.rule for mutant in mutants()} == set(rules())
+
+
+def test_every_profile_has_mutants_and_there_are_hundreds() -> None:
+    count = Counter(mutant.profile_name for mutant in mutants())
+    assert set(count) == {*(profile.value for profile in Profile), "robustness"}
+    assert min(count.values()) >= 20
+    assert sum(count.values()) >= 120
+
+
+@pytest.mark.parametrize("mutant", FROM_SOURCE, ids=lambda mutant: mutant.id)
+def test_a_patched_source_is_one_and_is_python(mutant: Mutant) -> None:
+    texts: dict[str, str] = {}
+    for edit in mutant.mutation.source:
+        text = texts.get(edit.file) or (SOURCES / edit.file).read_text(encoding="utf-8")
+        assert text.count(edit.find) == 1, f"{edit.file} has not once: {edit.find}"
+        texts[edit.file] = text.replace(edit.find, edit.put)
+        assert texts[edit.file] != text
+    for file, text in texts.items():
+        compile(text, file, "exec")
+
+
+def test_each_mutant_breaks_something() -> None:
+    nothing = Mutation().model_fields_set | {"when"}
+    for mutant in mutants():
+        assert mutant.mutation.model_fields_set - nothing, mutant.id
+
+
+def test_every_key_of_every_answer_is_broken() -> None:
+    ids = {each.id for each in derived()}
+    for route in ROUTES:
+        for name, info in (route.answer.model_fields if route.answer else {}).items():
+            key = info.alias or name
+            assert {f"{route.name}-{key}-{how}" for how in ("missing", "retyped", "renamed")} <= ids
+
+
+def test_what_may_be_left_out_is_not_broken_by_null() -> None:
+    ids = {each.id for each in derived()}
+    assert "brain-documents-null" in ids
+    assert "brain-description-null" not in ids
+
+
+@pytest.mark.parametrize(
+    ("edit", "becomes"),
+    [
+        (Edit(at="/a", op="rename", set="b"), {"b": 1, "c": ["x"]}),
+        (Edit(at="/a", op="retype"), {"a": "1", "c": ["x"]}),
+        (Edit(at="/c", op="retype"), {"a": 1, "c": {"value": ["x"]}}),
+        (Edit(at="/c/*", op="retype"), {"a": 1, "c": [{"value": "x"}]}),
+        (Edit(at="/d", op="retype"), {"a": 1, "c": ["x"]}),
+        (Edit(at="/d", op="rename", set="e"), {"a": 1, "c": ["x"]}),
+        (Edit(at="/a", set=None), {"a": None, "c": ["x"]}),
+    ],
+)
+def test_an_edit_changes_what_is_there_and_adds_nothing(edit: Edit, becomes: object) -> None:
+    assert edited({"a": 1, "c": ["x"]}, [edit]) == becomes
+
+
+def _mutant(level: str = "must") -> Mutant:
+    return next(mutant for mutant in mutants() if mutant.level == level)
+
+
+def _case(*results: Result) -> CaseResult:
+    checks = [
+        Check(id=f"x#{n}", result=result, level="must", rules=["wire.json"])
+        for n, result in enumerate(results)
+    ]
+    return CaseResult(case="x", title="x", checks=checks)
+
+
+@pytest.mark.parametrize(
+    ("level", "result", "found"),
+    [
+        ("must", Result.FAIL, True),
+        ("must", Result.WARN, False),
+        ("must", Result.UNTESTABLE, False),
+        ("must", Result.ERROR, False),
+        ("should", Result.WARN, True),
+        ("should", Result.PASS, False),
+    ],
+)
+def test_only_a_failing_check_kills(level: str, result: Result, found: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    assert (finding(_mutant(level), _case(Result.PASS, result)) is not None) is found
+
+
+def _result(fate: Fate, level: Literal["must", "should"] = "must") -> MutantResult:
+    return MutantResult(
+        id="m", rule="wire.json", level=level, profile="core", breaks="x", fate=fate, cases=1,
+        took_s=0,
+    )  # fmt: skip
+
+
+def test_a_survivor_of_a_should_is_told_and_decides_nothing() -> None:
+    assert verdict([_result(Fate.SURVIVED, "should"), _result(Fate.KILLED)], []) is ExitCode.OK
+    assert verdict([_result(Fate.SURVIVED)], []) is ExitCode.FAILED
+
+
+def test_a_mutant_that_could_not_be_tested_is_not_a_killed_one() -> None:
+    results = [_result(Fate.UNTESTABLE), _result(Fate.KILLED)]
+    assert verdict(results, []) is ExitCode.DAEMON
+    assert by_profile(results)["core"].killed == 1
+
+
+def test_a_false_alarm_fails_the_score() -> None:
+    from memconform.conformance.mutation.results import FalseAlarm  # noqa: PLC0415
+
+    alarm = FalseAlarm(check="x#y", result="fail", got=[])
+    assert verdict([_result(Fate.KILLED)], [alarm]) is ExitCode.FAILED
+
+
+def test_quick_cases_come_first_and_one_variant_of_each_before_the_others() -> None:
+    citing = [entry for entry in catalog() if "core.brain.id" in entry.case.rules]
+    first = quick_groups(citing)[0]
+    bases = [entry.base for entry in first]
+    assert len(set(bases[: len(set(bases))])) == len(set(bases))
+    assert not any(entry.is_disruptive for group in quick_groups(catalog()) for entry in group)
+
+
+def test_quick_groups_lose_no_quick_case() -> None:
+    quick = [e for e in catalog() if not (e.is_disruptive or e.case.concurrent)]
+    grouped: list[Entry] = [entry for group in quick_groups(catalog()) for entry in group]
+    assert sorted(e.id for e in grouped) == sorted(e.id for e in quick)
+
+
+def _runner(name: str) -> ManifestRunner:
+    folder = CHECKOUT / "sdks" / name
+    return ManifestRunner(load_manifest(folder / "sdk.toml"), folder)
+
+
+def test_only_py_is_broken_in_its_source() -> None:
+    assert possible(FROM_SOURCE[0], _runner("py"))
+    assert not possible(FROM_SOURCE[0], _runner("go"))
+
+
+def test_a_daemon_that_runs_is_only_broken_on_its_way() -> None:
+    url = UrlRunner("url:http://127.0.0.1:1".removeprefix("url:"))
+    kept = [mutant for mutant in mutants() if possible(mutant, url)]
+    assert kept
+    assert all(mutant.mutation.is_of_exchanges for mutant in kept)
+    with pytest.raises(UsageError, match="not ours to start"):
+        mutant_of(url, FROM_SOURCE[0].mutation)
+
+
+def test_a_mutant_is_built_from_what_the_good_daemon_is_built_from() -> None:
+    good = _runner("py")
+    patched = MutantRunner(good, Mutation(source=[SourceEdit(file="a/b.py", find="x", put="y")]))
+    assert patched.build_hash() == good.build_hash()
+    assert MutantRunner(good, Mutation()).build_hash() == good.build_hash()
+
+
+def test_ids_can_be_typed() -> None:
+    assert all(re.fullmatch(r"[A-Za-z0-9_.,\[\]-]+", mutant.id) for mutant in mutants())
