@@ -5,6 +5,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+from memconform.conformance.mutation.mutants import TABLE
 from tests.conftest import CHECKOUT
 
 
@@ -21,6 +22,7 @@ def test_a_wheel_holds_the_package_its_datasets_and_nothing_else(tmp_path: Path)
     smoke = (CHECKOUT / "datasets" / "smoke.jsonl").read_bytes()
     assert zipfile.ZipFile(wheel).read("memconform/datasets/shipped/smoke.jsonl") == smoke
     assert "memconform/daemons/guard.py" in names
+    assert "memconform/fakes/source_patch/sitecustomize.py" in names
     corpus = [name for name in names if name.startswith("memconform/datasets/shipped/lme/corpus/")]
     assert len(corpus) == 212
 
@@ -44,3 +46,7 @@ def test_an_installed_package_has_its_cases_and_the_contract(tmp_path: Path) -> 
         check=False,
     )
     assert (ended.returncode, "0 rules without one" in ended.stdout) == (0, True), ended.stderr
+    table = tmp_path / "installed" / "memconform" / "conformance" / "mutation" / "table"
+    assert sorted(path.name for path in table.iterdir()) == sorted(
+        path.name for path in TABLE.iterdir()
+    )

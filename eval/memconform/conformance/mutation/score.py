@@ -12,13 +12,15 @@ from pathlib import Path
 import structlog
 
 from memconform.conformance.catalog import Entry
+from memconform.conformance.fixture import UntestableError
 from memconform.conformance.mutation.kept import KeptDaemons
 from memconform.conformance.mutation.mutants import Mutant
 from memconform.conformance.mutation.results import FalseAlarm, Fate, MutantResult, result_of
 from memconform.conformance.results import CaseResult, Check, Result
-from memconform.conformance.running import left_out, run_case
+from memconform.conformance.running import left_out, run_case, unrun
 from memconform.conformance.suite import CaseFinished, MakeRunner, SdkFinished, brain_id, conform
 from memconform.daemons.runner import SdkRunner
+from memconform.errors import DaemonError
 from memconform.fakes.mutant import mutant_of
 from memconform.fakes.mutation import Mutation
 
@@ -258,11 +260,14 @@ class _Crew:
         if not entries:
             return
         serving = entries[0].case.daemon
-        async with self._slots, self._kept.mutated(serving, seen.mutant.mutation) as fixture:
-            for entry in entries:
-                ran = await run_case(entry, fixture, brain_id(entry))
-                if seen.take(ran.result) or ran.hung:
-                    return
+        try:
+            async with self._slots, self._kept.mutated(serving, seen.mutant.mutation) as fixture:
+                for entry in entries:
+                    ran = await run_case(entry, fixture, brain_id(entry))
+                    if seen.take(ran.result) or ran.hung:
+                        return
+        except (DaemonError, UntestableError) as error:
+            seen.take(unrun(entries[0], Result.UNTESTABLE, str(error)))
 
     async def _on_its_own(self, label: str, entries: Sequence[Entry], seen: "Seen") -> None:
         mutant = seen.mutant
