@@ -48,7 +48,12 @@ from memconform.errors import ExitCode, NothingSelectedError, nearest
 from memconform.fakes.mutant import mutant_of
 from memconform.fakes.mutation import Mutation
 from memconform.redaction import redact
-from memconform.reports.mutation import MutationConsole, mutation_table, show_survivors
+from memconform.reports.mutation import (
+    MutationConsole,
+    mutation_banner,
+    mutation_table,
+    show_survivors,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +130,7 @@ async def _mutate(options: MutateOptions) -> ExitCode:
             target.write(redact(report.model_dump_json(indent=1)) + "\n")
     show_survivors(report)
     click.echo(mutation_table(report), err=options.json_file == "-")
+    click.echo(redact(mutation_banner(report)), err=True)
     return ExitCode(report.exit_code)
 
 

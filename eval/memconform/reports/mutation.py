@@ -51,6 +51,14 @@ def mutation_table(report: MutationReport) -> str:
     return "\n".join(lines)
 
 
+def mutation_banner(report: MutationReport) -> str:
+    """`<sdk>: <killed> of <total> mutants killed by <cases> cases, <n> false alarms, <s> s`."""
+    line = f"{report.sdk}: {report.killed} of {report.total} mutants killed by {report.cases} cases"
+    if report.left_out:
+        line += f", {report.left_out} left out: it cannot be made into them"
+    return f"{line}, {len(report.false_alarms)} false alarms, {report.took_s:.0f} s"
+
+
 def show_survivors(report: MutationReport) -> None:
     """What was not found, and what was found where nothing is, to standard error."""
     console = StandardError(stderr=True, highlight=False, soft_wrap=True)
@@ -66,5 +74,3 @@ def show_survivors(report: MutationReport) -> None:
             console.print(Text(f"    rule      {result.rule}: {rules()[result.rule].text}"))
             for line in result.got:
                 console.print(Text(redact(f"    untested  {line}")))
-    if report.left_out:
-        console.print(f"{report.left_out} mutants left out: {report.sdk} cannot be made into them")
