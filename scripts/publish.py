@@ -12,6 +12,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from memconform.conformance.mutation.results import Score
+from memconform.reports.mutation import mutation_table
+
 _CHECKOUT = Path(__file__).resolve().parents[1]
 _PUBLISHED = _CHECKOUT / "results" / "published"
 _LME_README = _CHECKOUT / "datasets" / "README.md"
@@ -88,13 +91,9 @@ def measure_mutation() -> dict[str, Any]:
     return measured | {"living": [mutant for mutant in mutants if mutant["fate"] != "killed"]}
 
 
-def mutation_table() -> str:
-    """As `memconform mutate` prints it."""
-    published = json.loads(_MUTATION.read_text())
-    lines = ["| profile | mutants killed |", "| --- | --- |"]
-    scores = {**published["by_profile"], "all": published}
-    lines += [f"| {name} | {each['killed']} of {each['total']} |" for name, each in scores.items()]
-    return "\n".join(lines) + "\n"
+def published_mutation_table() -> str:
+    by_profile = json.loads(_MUTATION.read_text())["by_profile"]
+    return mutation_table({name: Score(**score) for name, score in by_profile.items()}) + "\n"
 
 
 def _write_table(file: Path, name: str, text: str) -> None:
@@ -116,7 +115,7 @@ def main() -> None:
     if "mutation" in sys.argv:
         _publish(_MUTATION, measure_mutation())
     _write_table(_LME_README, "lme", table(published()))
-    _write_table(_README, "mutation", mutation_table())
+    _write_table(_README, "mutation", published_mutation_table())
 
 
 if __name__ == "__main__":

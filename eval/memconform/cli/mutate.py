@@ -129,7 +129,7 @@ async def _mutate(options: MutateOptions) -> ExitCode:
         with json_target(options.json_file) as target:
             target.write(redact(report.model_dump_json(indent=1)) + "\n")
     show_survivors(report)
-    click.echo(mutation_table(report), err=options.json_file == "-")
+    click.echo(mutation_table(report.by_profile), err=options.json_file == "-")
     click.echo(redact(mutation_banner(report)), err=True)
     return ExitCode(report.exit_code)
 

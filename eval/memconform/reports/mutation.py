@@ -1,11 +1,12 @@
 """The mutation score on the terminal, and as the table that a README shows."""
 
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
 from rich.text import Text
 
-from memconform.conformance.mutation.results import Fate, MutationReport
+from memconform.conformance.mutation.results import Fate, MutationReport, Score
 from memconform.conformance.mutation.score import Begun, CaseTried, Event, MutantFinished
 from memconform.conformance.rules import rules
 from memconform.redaction import redact
@@ -43,12 +44,12 @@ class MutationConsole:
                 self._progress.advance(self._mutants)
 
 
-def mutation_table(report: MutationReport) -> str:
+def mutation_table(scores: Mapping[str, Score]) -> str:
     """Markdown: killed of total, by profile."""
     lines = ["| profile | mutants killed |", "| --- | --- |"]
-    lines += [f"| {name} | {s.killed} of {s.total} |" for name, s in report.by_profile.items()]
-    lines.append(f"| all | {report.killed} of {report.total} |")
-    return "\n".join(lines)
+    lines += [f"| {name} | {s.killed} of {s.total} |" for name, s in scores.items()]
+    killed, total = (sum(getattr(s, n) for s in scores.values()) for n in ("killed", "total"))
+    return "\n".join([*lines, f"| all | {killed} of {total} |"])
 
 
 def mutation_banner(report: MutationReport) -> str:
