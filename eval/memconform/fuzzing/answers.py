@@ -46,9 +46,7 @@ def normalized(response: httpx.Response, content: bytes, brain: str) -> Answer:
     """What is left without moments, durations, words for people and the brain's id."""
     media = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     headers = tuple(
-        (name, _words(response.headers[name]))
-        for name in _HEADERS
-        if name in response.headers
+        (name, _words(response.headers[name])) for name in _HEADERS if name in response.headers
     )
     return Answer(response.status_code, media, headers, _body(media, content, brain))
 
