@@ -14,7 +14,7 @@ from hypothesis.errors import Flaky
 from memconform.contract.wire import Profile
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.fuzzing.answers import Answer
-from memconform.fuzzing.asking import Asker
+from memconform.fuzzing.asking import Asker, BrainLostError
 from memconform.fuzzing.comparing import Difference, difference
 from memconform.fuzzing.programs import Program
 from memconform.fuzzing.strategies import programs
@@ -97,6 +97,8 @@ def seek(
         pass
     finally:
         seeker.close()
+    if seeker.lost is not None:
+        raise seeker.lost
     return seeker.sought()
 
 
@@ -110,11 +112,17 @@ class _Seeker:
         self._stop = stop
         self._examples = self._requests = 0
         self._smallest: Disagreement | None = None
+        self.lost: BrainLostError | None = None
 
     def look(self, program: Program) -> None:
         if self._stop.is_set():
             raise _StoppedError
-        answers = self._answers(program)
+        try:
+            answers = self._answers(program)
+        except BrainLostError as error:
+            # Hypothesis would put it again, find that it is well, and call that flaky.
+            self.lost = error
+            raise _StoppedError from error
         found = difference(answers)
         self._examples += 1
         self._requests += len(program.calls)
@@ -134,7 +142,7 @@ class _Seeker:
         return Sought(self._examples, self._requests, self._smallest)
 
     def close(self) -> None:
-        if self._smallest is not None and not self._stop.is_set():
+        if self._smallest is not None and self.lost is None and not self._stop.is_set():
             program = self._smallest.program
             again = [difference(self._answers(program)) for _ in range(_REPEATS)]
             steady = all(each is not None for each in again)

@@ -6,6 +6,7 @@ thing, or daemons would agree on having found nothing.
 """
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -115,8 +116,9 @@ _POOLS: dict[str, Json] = {
 _NESTED: dict[str, type[BaseModel]] = {"filters": Filters, "tuning": Tuning}
 
 
+@cache
 def body(model: type[BaseModel]) -> Json:
-    """A valid body of a model."""
+    """A valid body of a model. Kept: making it anew for each call took most of a program's time."""
     schema = model.model_json_schema()
     required: dict[str, Json] = {}
     optional: dict[str, Json] = {}

@@ -1,0 +1,110 @@
+"""What no case notices, random programs do: each plant is found, and a case is made of it."""
+
+import asyncio
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from memconform.conformance import strict_yaml
+from memconform.conformance.case import Serving
+from memconform.conformance.catalog import Entry, catalog
+from memconform.conformance.fixture import Fixture
+from memconform.conformance.results import CaseResult, Result
+from memconform.conformance.running import run_case
+from memconform.conformance.suite import brain_id
+from memconform.daemons.manifest import load_manifest
+from memconform.daemons.manifest_runner import ManifestRunner
+from memconform.daemons.runner import SdkRunner
+from memconform.fakes.mutant import MutantRunner
+from memconform.fakes.mutation import Mutation
+from memconform.fuzzing.session import Disagreement, seek, serving
+from memconform.fuzzing.writing import case_file
+from tests.conftest import CHECKOUT
+
+_EXAMPLES = 2_000
+_SEED = 1
+_FEW = 4
+"""Calls of the smallest program."""
+
+
+@dataclass(frozen=True)
+class Plant:
+    id: str
+    breaks: str
+    mutation: Mutation
+
+
+def _plants() -> list[Plant]:
+    raw = strict_yaml.load(Path(__file__).with_name("plants.yaml"))
+    return [
+        Plant(row["id"], row["breaks"], Mutation.model_validate({"source": row["source"]}))
+        for row in raw
+    ]
+
+
+PLANTS = _plants()
+
+
+def _plain() -> ManifestRunner:
+    folder = CHECKOUT / "sdks" / "py"
+    return ManifestRunner(load_manifest(folder / "sdk.toml"), folder)
+
+
+def _planted(plant: Plant) -> MutantRunner:
+    runner = MutantRunner(_plain(), plant.mutation)
+    runner.name = "planted"
+    return runner
+
+
+async def _found(runners: list[ManifestRunner], folder: Path) -> Disagreement | None:
+    for runner in runners:
+        await runner.build(lambda _: None)
+    async with serving(runners, folder) as addresses:
+        sought = await asyncio.to_thread(
+            seek,
+            addresses,
+            set(runners[0].profiles),
+            examples=_EXAMPLES,
+            seed_value=_SEED,
+            tried=lambda: None,
+            stop=threading.Event(),
+        )
+    return sought.disagreement
+
+
+async def _result(entry: Entry, runner: SdkRunner, folder: Path) -> CaseResult:
+    async with Fixture(runner, Serving(), folder, "fuzz") as fixture:
+        await fixture.prepare()
+        return (await run_case(entry, fixture, brain_id(entry))).result
+
+
+def _red(case: CaseResult) -> list[str]:
+    return [f"{c.id} {c.got}" for c in case.checks if c.result is not Result.PASS]
+
+
+def test_each_plant_is_one_change_and_has_a_name_of_its_own() -> None:
+    assert len({plant.id for plant in PLANTS}) == len(PLANTS)
+    assert all(len(plant.mutation.source) == 1 for plant in PLANTS)
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.id)
+async def test_a_plant_is_found_and_becomes_a_case(
+    plant: Plant, cache: Path, tmp_path: Path
+) -> None:
+    del cache
+    found = await _found([_plain(), _planted(plant)], tmp_path / "sought")
+    assert found is not None, f"{_EXAMPLES} examples did not find that {plant.breaks}"
+    assert found.steady
+    assert len(found.program.calls) <= _FEW
+
+    name, text = case_file(found)
+    cases = tmp_path / "cases"
+    cases.mkdir()
+    (cases / f"{name}.yaml").write_text(text, encoding="utf-8")
+    [entry] = catalog(cases)
+    plain = await _result(entry, _plain(), tmp_path / "plain")
+    assert not _red(plain), text
+    planted = await _result(entry, _planted(plant), tmp_path / "planted")
+    assert [c for c in planted.checks if c.result is Result.FAIL], text

@@ -1,0 +1,238 @@
+"""Comparing answers, and writing down where they part, without a daemon."""
+
+import json
+import threading
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from memconform.conformance.matchers import mismatches
+from memconform.contract.schemas import ROUTES
+from memconform.contract.wire import Profile
+from memconform.fuzzing import session
+from memconform.fuzzing.answers import Answer, normalized
+from memconform.fuzzing.asking import BrainLostError
+from memconform.fuzzing.comparing import Difference, agreeing, difference
+from memconform.fuzzing.programs import BRAIN, Call, Program
+from memconform.fuzzing.session import Disagreement, seek
+from memconform.fuzzing.strategies import TEXTS, programs
+from memconform.fuzzing.writing import case_file, matcher
+
+_PROFILES = {Profile.CORE, Profile.ASK, Profile.DOCUMENTS, Profile.EVENTS}
+
+
+def _json(body: Any, status: int = 200) -> Answer:
+    return Answer(status, "application/json", body=body)
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "pointer"),
+    [
+        (_json({"a": 1}), _json({"a": 1}), None),
+        (_json({"a": 1}), _json({"a": 1.0}), None),
+        (_json({"a": 0.5}), _json({"a": 0.500000001}), None),
+        (_json({"a": 0.5}), _json({"a": 0.50000001}), "/body/a"),
+        (_json({"a": 1}), _json({"a": True}), "/body/a"),
+        (_json({"a": 1}), _json({"a": "1"}), "/body/a"),
+        (_json({"a": 1}), _json({}), "/body/a"),
+        (_json({}), _json({"a": 1}), "/body/a"),
+        (_json([1, 2]), _json([1]), "/body/1"),
+        (_json([1, 2]), _json([2, 1]), "/body/0"),
+        (_json({"a": {}}), _json({"a": []}), "/body/a"),
+        (_json({}), _json({}, 201), "/status"),
+        (_json({}), Answer(200, "text/plain", body={}), "/media"),
+        (_json({}), Answer(None, failure="ReadTimeout"), "/status"),
+        (Answer(None, failure="ReadTimeout"), Answer(None, failure="ReadError"), None),
+    ],
+)
+def test_a_difference_is_where_answers_part(one: Answer, two: Answer, pointer: str | None) -> None:
+    found = difference({"a": [_json({}), one], "b": [_json({}), two]})
+    assert (found and found.pointer) == pointer
+    assert found is None or found.call == 1
+
+
+def test_a_difference_has_the_values_of_all_and_no_value_where_nothing_is() -> None:
+    answers = {"a": [_json({"k": 1})], "b": [_json({"k": 1})], "c": [_json({})]}
+    found = difference(answers)
+    assert found == Difference(0, "/body/k", {"a": 1, "b": 1})
+    assert agreeing(answers, 0) == [["a", "b"], ["c"]]
+
+
+def _normalized(media: str, content: str | bytes, **headers: str) -> Answer:
+    content = content.encode() if isinstance(content, str) else content
+    response = httpx.Response(200, headers={"content-type": media, **headers})
+    return normalized(response, content, "mc-fuzz-1")
+
+
+def test_moments_durations_and_the_brains_id_are_not_compared() -> None:
+    body = {
+        "brainId": "mc-fuzz-1", "tookMs": 3, "trace": {"searchMs": 1, "mode": "x"},
+        "items": [{"mtime": "2025", "path": "mc-fuzz-1.md"}], "title": None,
+    }  # fmt: skip
+    assert _normalized("application/json", json.dumps(body)).body == {
+        "brainId": "{brainId}",
+        "trace": {"mode": "x"},
+        "items": [{"path": "mc-fuzz-1.md"}],
+    }
+
+
+def test_words_for_people_are_not_compared_but_that_they_are_there() -> None:
+    problem = {"status": 400, "code": "validation_error", "title": "Bad", "detail": "path: no"}
+    assert _normalized("application/problem+json", json.dumps(problem)).body == {
+        "status": 400,
+        "code": "validation_error",
+        "keys": ["code", "detail", "status", "title"],
+    }
+
+
+def test_allow_is_a_set_in_which_head_is_not_counted() -> None:
+    one = _normalized("application/json", "{}", allow="GET, HEAD, POST")
+    two = _normalized("application/json", "{}", allow="post,get")
+    assert one.headers == two.headers == (("allow", ("get", "post")),)
+
+
+def test_of_a_stream_the_events_are_compared_without_pings_and_moments() -> None:
+    change = 'event: change\nid: 7\ndata: {"kind": "created", "path": "a", "when": "x"}\n\n'
+    content = f"event: ready\ndata: ok\n\nevent: ping\ndata: ok\n\n{change}"
+    found = _normalized("text/event-stream", content.replace("\n", "\r\n")).value()["body"]
+    other = _normalized("text/event-stream", content.replace('"x"', '"y"')).value()["body"]
+    assert [name for name, _ in found] == ["ready", "change"]
+    assert difference({"a": [_json(found)], "b": [_json(other)]}) is None
+
+
+def test_bytes_are_compared_as_they_are() -> None:
+    assert _normalized("application/octet-stream", b"\xff{}").body == {"bytes": "ff7b7d"}
+    assert _normalized("application/json", "{").body == {"unreadable": "{"}
+
+
+_SEARCH = Call("search", "POST", f"/v1/brains/{BRAIN}/search", {"query": "heron"})
+_READ = Call("readDocument", "GET", f"/v1/brains/{BRAIN}/documents/read?path=a")
+_STAT = Call("statDocument", "GET", f"/v1/brains/{BRAIN}/documents/stat?path=a")
+_ASK = Call("ask", "POST", f"/v1/brains/{BRAIN}/ask", {"question": "heron"})
+
+
+def _stream(*events: list[Any]) -> Answer:
+    return Answer(200, "text/event-stream", body=[*events])
+
+
+_NO_STORE = (("cache-control", ("no-store",)),)
+_NOT_FOUND = {"status": 404, "code": "not_found", "keys": []}
+
+_PARTINGS: list[tuple[Call, Answer, Answer]] = [
+    (_SEARCH, _json({"chunks": [{"score": 0.5}]}), _json({"chunks": []})),
+    (_SEARCH, _json({}), Answer(400, "application/problem+json", body={"code": "x"})),
+    (_STAT, Answer(404, "application/problem+json", body=_NOT_FOUND), _json({"path": "a"})),
+    (_SEARCH, Answer(None, failure="ReadError"), _json({})),
+    (_READ, Answer(200, "application/octet-stream", body={"bytes": "61"}),
+     Answer(200, "application/octet-stream", body={"bytes": "62"})),
+    (_READ, Answer(200, "application/octet-stream", _NO_STORE, {"bytes": "61"}),
+     Answer(200, "application/octet-stream", (), {"bytes": "61"})),
+    (_READ, Answer(200, "application/octet-stream", (), {"bytes": "61"}),
+     Answer(200, "application/octet-stream", _NO_STORE, {"bytes": "61"})),
+    (_ASK, _stream(["done", {"ok": True}]), _stream(["done", {"ok": False}])),
+    (_ASK, _stream(["retrieve", {}], ["done", {"ok": True}]), _stream(["done", {"ok": True}])),
+]  # fmt: skip
+
+
+def _expected(call: Call, one: Answer, two: Answer) -> dict[str, Any]:
+    """The checks of the case that is written where `one` is what most answer."""
+    answers = {"a": [one], "b": [one], "c": [two]}
+    found = difference(answers)
+    assert found is not None
+    _, text = case_file(Disagreement(Program((call,)), answers, found, steady=True))
+    [case] = yaml.safe_load(text)
+    expected: dict[str, Any] = case["steps"][-1]["expect"]
+    return expected
+
+
+@pytest.mark.parametrize(("call", "one", "two"), _PARTINGS)
+def test_a_case_is_not_content_with_what_the_others_answer(
+    call: Call, one: Answer, two: Answer
+) -> None:
+    assert _expected(call, one, two)
+    assert _expected(call, one, two) != _expected(call, two, one)
+
+
+def test_a_matcher_wants_scores_within_their_rounding() -> None:
+    wanted = matcher({"score": 0.5, "path": "a"})
+    assert not mismatches(wanted, {"score": 0.500000001, "path": "a"})
+    assert mismatches(wanted, {"score": 0.51, "path": "a"})
+
+
+_ASKED = sorted(
+    route.name for route in ROUTES
+    if route.profile in _PROFILES
+    and route.path.startswith("/v1/brains/{brainId}")
+    and route.name not in ("events", "deleteBrain")
+)  # fmt: skip
+"""`events` is asked beside a program, and the asker deletes each brain itself."""
+
+
+def test_every_route_is_asked_validly_and_spoilt() -> None:
+    asked: set[tuple[str, bool]] = set()
+
+    @seed(1)
+    @settings(
+        max_examples=400,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(programs(_PROFILES))
+    def look(program: Program) -> None:
+        asked.update((call.route, bool(call.spoilt)) for call in program.calls)
+
+    look()
+    wanted = {(name, spoilt) for name in _ASKED for spoilt in (False, True)}
+    assert not wanted - asked
+
+
+@given(TEXTS)
+@settings(database=None, suppress_health_check=list(HealthCheck))
+def test_no_text_holds_what_a_case_has_a_meaning_for(text: str) -> None:
+    assert "$" not in text
+
+
+@given(programs({Profile.CORE}))
+@settings(max_examples=50, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+def test_of_a_profile_that_is_not_claimed_nothing_is_asked(program: Program) -> None:
+    assert not program.listens
+    assert {call.route for call in program.calls} <= {
+        "search",
+        "brain",
+        "ingestFile",
+        "ingestBatch",
+    }
+
+
+class _LosesOneBrain:
+    """An asker that fails once, and is well when it is asked again."""
+
+    def __init__(self, address: str) -> None:
+        self._left = 3 if address == "http://bad" else -1
+
+    def ask(self, program: Program) -> list[Answer]:
+        self._left -= 1
+        if self._left == 0:
+            raise BrainLostError("POST /v1/brains: ReadTimeout")
+        return [_json({}) for _ in program.calls]
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_daemon_that_is_lost_once_is_no_agreement(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "Asker", _LosesOneBrain)
+    with pytest.raises(BrainLostError):
+        seek(
+            {"good": "http://good", "bad": "http://bad"},
+            {Profile.CORE},
+            examples=50,
+            seed_value=1,
+            tried=lambda: None,
+            stop=threading.Event(),
+        )
