@@ -104,7 +104,7 @@ _POOLS: dict[str, Json] = {
     "email": _ODD,
     "recency": st.sampled_from((1, "a", {}, 0.5)),
     "temporal": st.sampled_from((1, "a", {}, True)),
-    "top_k": st.one_of(st.integers(1, 12), st.sampled_from((1000, 5.0))),
+    "top_k": st.one_of(st.integers(1, 5), st.integers(1, 12), st.sampled_from((1000, 5.0))),
     "candidate_k": st.one_of(st.integers(0, 12), st.just(10_000)),
     "rerank_top_n": st.integers(0, 12),
     "pool_factor": st.integers(1, 4),
@@ -145,7 +145,7 @@ _DOCUMENT = st.builds(
     _CONTENTS,
     st.fixed_dictionaries({}, optional={"title": _TITLES, "tags": _TAGS, "metadata": _METADATA}),
 )
-_BATCH = st.fixed_dictionaries({"documents": st.lists(_DOCUMENT, min_size=1, max_size=4)})
+_BATCH = st.fixed_dictionaries({"documents": st.lists(_DOCUMENT, min_size=1, max_size=7)})
 
 
 def _op(kind: str) -> Json:
@@ -287,9 +287,11 @@ def programs(profiles: set[Profile]) -> st.SearchStrategy[Program]:
         lambda sent: Call("ingestBatch", "POST", route("ingestBatch").path, sent), _BATCH
     )
     listens = st.booleans() if Profile.EVENTS in profiles else st.just(value=False)
+    # Most begin with something to find; shrinking takes the first choice, which is nothing.
+    first = filled.map(lambda call: (call,))
     return st.builds(
-        lambda first, calls, hears: Program((*first, *calls), hears),
-        st.lists(filled, max_size=1),
-        st.lists(call, min_size=1, max_size=6),
+        lambda begun, calls, hears: Program((*begun, *calls), hears),
+        st.one_of(st.just(()), first, first, first, first),
+        st.lists(call, min_size=1, max_size=10),
         listens,
     )
