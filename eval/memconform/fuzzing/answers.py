@@ -46,11 +46,12 @@ def normalized(response: httpx.Response, content: bytes, brain: str) -> Answer:
     """What is left without moments, durations, words for people and the brain's id."""
     media = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     headers = tuple(
-        (name, _words(response.headers[name]))
-        for name in _HEADERS
-        if name in response.headers
+        (name, _words(response.headers[name])) for name in _HEADERS if name in response.headers
     )
-    return Answer(response.status_code, media, headers, _body(media, content, brain))
+    body = _body(media, content, brain)
+    # A HEAD may tell the media type that GET would give, or not: no rule says.
+    told = "" if response.request.method == "HEAD" else media
+    return Answer(response.status_code, told, headers, body)
 
 
 def _words(value: str) -> tuple[str, ...]:
