@@ -48,7 +48,10 @@ def normalized(response: httpx.Response, content: bytes, brain: str) -> Answer:
     headers = tuple(
         (name, _words(response.headers[name])) for name in _HEADERS if name in response.headers
     )
-    return Answer(response.status_code, media, headers, _body(media, content, brain))
+    body = _body(media, content, brain)
+    # A HEAD may tell the media type that GET would give, or not: no rule says.
+    told = "" if response.request.method == "HEAD" else media
+    return Answer(response.status_code, told, headers, body)
 
 
 def _words(value: str) -> tuple[str, ...]:

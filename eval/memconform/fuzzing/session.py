@@ -1,6 +1,7 @@
 """Looks for a program about which daemons part, and makes it as small as it will get."""
 
 import asyncio
+import secrets
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -57,7 +58,9 @@ async def serving(runners: Sequence[SdkRunner], folder: Path) -> AsyncIterator[d
         for runner in runners:
             own = folder / runner.name
             await asyncio.to_thread(own.mkdir, parents=True)
-            launch = Launch(run_id=f"fuzz-{runner.name}", folder=own)
+            # Its own, or stopping it would end the daemons of a session beside this one as strays.
+            run_id = f"fuzz-{runner.name}-{secrets.token_hex(4)}"
+            launch = Launch(run_id=run_id, folder=own)
             addresses[runner.name] = (
                 await stack.enter_async_context(runner.serve(launch))
             ).base_url
