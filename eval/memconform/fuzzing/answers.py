@@ -28,8 +28,9 @@ class Answer:
     media: str = ""
     headers: tuple[tuple[str, tuple[str, ...]], ...] = ()
     body: JsonValue = None
-    """JSON; a list of events as `[name, data]`; bytes as `{"bytes": hex}`."""
+    """JSON; a list of events as `[name, data, id]`; bytes as `{"bytes": hex}`."""
     failure: str = ""
+    """`broken`, `silent` or `endless`, where it did not come to a proper end."""
 
     def value(self) -> dict[str, Any]:
         """As JSON, in which two answers can be compared key by key."""
@@ -38,7 +39,7 @@ class Answer:
             "media": self.media,
             "headers": {name: list(words) for name, words in self.headers},
             "body": self.body,
-            "failure": bool(self.failure),
+            "failure": self.failure,
         }
 
 
@@ -61,7 +62,7 @@ def _words(value: str) -> tuple[str, ...]:
 
 def _body(media: str, content: bytes, brain: str) -> JsonValue:
     if media == "text/event-stream":
-        return [[name, _plain(data, brain)] for name, data in _events(content)]
+        return [[name, _plain(data, brain), id_] for name, data, id_ in _events(content)]
     if media == BYTES or not content:
         return {"bytes": content.hex()}
     try:
@@ -76,23 +77,32 @@ def _body(media: str, content: bytes, brain: str) -> JsonValue:
 def _plain(value: JsonValue, brain: str) -> JsonValue:
     if isinstance(value, dict):
         kept = {k: v for k, v in value.items() if k not in _FREE_KEYS and v is not None}
-        return {key: _plain(each, brain) for key, each in kept.items()}
+        # What somebody has stored is not the daemon's to change, a null in it neither.
+        return {k: v if k == "metadata" else _plain(v, brain) for k, v in kept.items()}
     if isinstance(value, list):
         return [_plain(each, brain) for each in value]
     return "{brainId}" if value == brain else value
 
 
-def _events(content: bytes) -> list[tuple[str, JsonValue]]:
-    """The events of a stream; pings, which come when they will, are left out."""
-    found: list[tuple[str, JsonValue]] = []
-    for block in content.decode("utf-8", "replace").replace("\r\n", "\n").split("\n\n"):
+def _events(content: bytes) -> list[tuple[str, JsonValue, str]]:
+    """The events of a stream; pings, which come when they will, are left out.
+
+    Of an id is told whether it is a number above the one before it, as `rising`.
+    """
+    found: list[tuple[str, JsonValue, str]] = []
+    last = -1
+    for block in content.decode("utf-8", "backslashreplace").replace("\r\n", "\n").split("\n\n"):
         fields = [line.partition(":")[::2] for line in block.split("\n") if line]
-        name = next((value.strip() for key, value in fields if key == "event"), "")
-        data = "\n".join(value.removeprefix(" ") for key, value in fields if key == "data")
-        if not fields or name == "ping":
+        values = {key: value.removeprefix(" ") for key, value in fields}
+        name = values.get("event", "")
+        if not values.keys() & {"event", "data"} or name == "ping":
             continue
+        data = "\n".join(value.removeprefix(" ") for key, value in fields if key == "data")
+        id_ = values.get("id", "")
+        if id_.isascii() and id_.isdigit() and int(id_) > last:
+            last, id_ = int(id_), "rising"
         try:
-            found.append((name, json.loads(data)))
+            found.append((name, json.loads(data), id_))
         except ValueError:
-            found.append((name, data))
+            found.append((name, data, id_))
     return found

@@ -2,7 +2,10 @@
 
 import contextlib
 import json
+import secrets
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import httpx
 
@@ -12,7 +15,7 @@ from memconform.fuzzing.answers import Answer, normalized
 from memconform.fuzzing.programs import BRAIN, Call, Program
 
 _SECONDS = 20.0
-"""For an answer; a stream that is open for longer is no answer either."""
+"""For a whole answer; a stream that is open for longer has no end."""
 
 
 class BrainLostError(Exception):
@@ -29,6 +32,8 @@ class Asker:
             timeout=_SECONDS,
             headers={"Accept-Encoding": "identity"},
         )
+        # On a daemon that somebody else has started there may be those of another session.
+        self._prefix = f"{BRAIN_PREFIX}fuzz-{secrets.token_hex(3)}"
         self._count = 0
 
     def close(self) -> None:
@@ -38,20 +43,33 @@ class Asker:
         """An answer to each call, and behind them the events that were told, if they were heard.
 
         Raises:
-            BrainLostError: where no brain could be made for it.
+            BrainLostError: where no brain could be made for it, or none be deleted.
         """
         self._count += 1
-        brain = f"{BRAIN_PREFIX}fuzz-{self._count}"
-        self._demand("POST", "/v1/brains", 201, {"brainId": brain})
+        brain = f"{self._prefix}-{self._count}"
+        self._make(brain)
         answers: list[Answer] = []
         try:
-            with self._heard(brain, wanted=program.listens) as events:
+            with self._heard(brain, wanted=program.listens) as heard:
                 answers += [self._answer(call, brain) for call in program.calls]
                 self._delete(brain)
-                answers += [self._rest(stream, brain) for stream in events]
-        finally:
+                answers += [self._rest(events, brain) for events in heard]
             self._delete(brain)
+        except BrainLostError:
+            if all(answer.status is not None for answer in answers):
+                raise
+            # It does not answer any more: that is how it parts from the others.
+            unheard = len(program.calls) + program.listens - len(answers)
+            answers += [Answer(None, failure="broken")] * unheard
         return answers
+
+    def _make(self, brain: str) -> None:
+        try:
+            answer = self._http.post("/v1/brains", json={"brainId": brain})
+        except httpx.HTTPError as error:
+            raise BrainLostError(f"POST /v1/brains: {error!r}") from error
+        if answer.status_code != 201:
+            raise BrainLostError(f"POST /v1/brains: {answer.status_code} {answer.text[:200]}")
 
     def _delete(self, brain: str) -> None:
         """A call may have deleted it before."""
@@ -63,37 +81,44 @@ class Asker:
         if answer.status_code not in (204, 404):
             raise BrainLostError(f"DELETE /v1/brains/{brain}: {answer.status_code}")
 
-    def _demand(self, method: str, target: str, status: int, body: JsonValue) -> None:
-        try:
-            answer = self._http.request(method, target, json=body)
-        except httpx.HTTPError as error:
-            raise BrainLostError(f"{method} {target}: {error!r}") from error
-        if answer.status_code != status:
-            raise BrainLostError(f"{method} {target}: {answer.status_code} {answer.text[:200]}")
-
     @contextlib.contextmanager
-    def _heard(self, brain: str, *, wanted: bool) -> Iterator[list[httpx.Response]]:
+    def _heard(self, brain: str, *, wanted: bool) -> Iterator[list["_Reading"]]:
         if not wanted:
             yield []
             return
+        request = self._http.build_request("GET", f"/v1/brains/{brain}/events")
         try:
-            with self._http.stream("GET", f"/v1/brains/{brain}/events") as stream:
-                yield [stream]
+            response = self._http.send(request, stream=True)
         except httpx.HTTPError as error:
             raise BrainLostError(f"GET /v1/brains/{brain}/events: {error!r}") from error
+        events = _Reading(response)
+        try:
+            # Of what happens before it nothing need be told.
+            events.read(until=b"event: ready")
+            yield [events]
+        finally:
+            response.close()
 
     @staticmethod
-    def _rest(stream: httpx.Response, brain: str) -> Answer:
+    def _rest(events: "_Reading", brain: str) -> Answer:
         """Its brain is deleted, which ends it."""
-        return normalized(stream, stream.read(), brain)
+        events.read()
+        return events.answer(brain)
 
     def _answer(self, call: Call, brain: str) -> Answer:
-        request = self._request(call, brain)
         try:
-            response = self._http.send(request)
+            response = self._http.send(self._request(call, brain), stream=True)
+        except (httpx.LocalProtocolError, httpx.UnsupportedProtocol):
+            # Never sent: a fault of ours, and no answer of anybody's.
+            raise
         except httpx.HTTPError as error:
-            return Answer(None, failure=f"{type(error).__name__}: {error}")
-        return normalized(response, response.content, brain)
+            return Answer(None, failure=_kind(error))
+        reading = _Reading(response)
+        try:
+            reading.read()
+        finally:
+            response.close()
+        return reading.answer(brain)
 
     def _request(self, call: Call, brain: str) -> httpx.Request:
         content, headers = encoded(call, brain)
@@ -102,6 +127,39 @@ class Asker:
         return self._http.build_request(
             call.method, "/", content=content, headers=headers, extensions={"target": target}
         )
+
+
+class _Reading:
+    """An answer as it comes."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self._response = response
+        self._pieces = response.iter_raw()
+        self._content = bytearray()
+        self._failure = ""
+
+    def read(self, *, until: bytes | None = None) -> None:
+        """To its end, or until this has come, but for no longer than `_SECONDS`."""
+        end = time.monotonic() + _SECONDS
+        try:
+            while until is None or until not in self._content:
+                piece = next(self._pieces, None)
+                if piece is None:
+                    return
+                self._content += piece
+                if time.monotonic() > end:
+                    self._failure = "endless"
+                    return
+        except httpx.HTTPError as error:
+            self._failure = _kind(error)
+
+    def answer(self, brain: str) -> Answer:
+        found = normalized(self._response, bytes(self._content), brain)
+        return replace(found, failure=self._failure)
+
+
+def _kind(error: httpx.HTTPError) -> str:
+    return "silent" if isinstance(error, httpx.TimeoutException) else "broken"
 
 
 def encoded(call: Call, brain: str) -> tuple[bytes | None, dict[str, str]]:

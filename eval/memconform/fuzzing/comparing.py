@@ -11,7 +11,7 @@ from memconform.fuzzing.answers import Answer
 SCORE_TOLERANCE = 2e-9
 """Two steps of the rounding of scores (core.search.order); other numbers are equal or not."""
 
-_MISSING: Any = object()
+MISSING: Any = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def difference(answers: Mapping[str, Sequence[Answer]]) -> Difference | None:
             pointer = next(_parting(values[0], other, ""), None)
             if pointer is not None:
                 found = {n: at(v, pointer) for n, v in zip(names, values, strict=True)}
-                present = {n: v for n, v in found.items() if v is not _MISSING}
+                present = {n: v for n, v in found.items() if v is not MISSING}
                 return Difference(call, pointer, present)
     return None
 
@@ -66,14 +66,14 @@ def _same(one: JsonValue, two: JsonValue) -> bool:
 
 
 def at(value: JsonValue, pointer: str) -> JsonValue:
-    """What is at a pointer; `_MISSING` where nothing is."""
+    """What is at a pointer; `MISSING` where nothing is."""
     for part in pointer.split("/")[1:]:
         if isinstance(value, list) and part.isdigit() and int(part) < len(value):
             value = value[int(part)]
         elif isinstance(value, dict) and part in value:
             value = value[part]
         else:
-            return _MISSING
+            return MISSING
     return value
 
 

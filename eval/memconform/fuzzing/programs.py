@@ -26,10 +26,6 @@ class Call:
     spoilt: str = ""
     """What was made wrong about it; empty: it is valid."""
 
-    @property
-    def stream(self) -> bool:
-        return bool(_BY_NAME[self.route].stream)
-
 
 @dataclass(frozen=True, slots=True)
 class Program:

@@ -5,8 +5,8 @@ import secrets
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -81,7 +81,7 @@ def seek(
     Blocks. `tried` is called after each program; `stop` ends it with what was found so far.
 
     Raises:
-        BrainLostError: where a daemon cannot be asked any more.
+        BrainLostError: where a daemon cannot be asked any more, and nothing was found before.
     """
     seeker = _Seeker(addresses, tried, stop)
     look = given(programs(profiles))(seeker.look)
@@ -95,13 +95,11 @@ def seek(
         print_blob=False,
     )(look)
     try:
-        seed(seed_value)(look)()
-    except (_PartedError, Flaky, _StoppedError):
-        pass
+        with suppress(_PartedError, Flaky, _StoppedError):
+            seed(seed_value)(look)()
+        seeker.repeat()
     finally:
         seeker.close()
-    if seeker.lost is not None:
-        raise seeker.lost
     return seeker.sought()
 
 
@@ -115,7 +113,7 @@ class _Seeker:
         self._stop = stop
         self._examples = self._requests = 0
         self._smallest: Disagreement | None = None
-        self.lost: BrainLostError | None = None
+        self._lost: BrainLostError | None = None
 
     def look(self, program: Program) -> None:
         if self._stop.is_set():
@@ -124,7 +122,7 @@ class _Seeker:
             answers = self._answers(program)
         except BrainLostError as error:
             # Hypothesis would put it again, find that it is well, and call that flaky.
-            self.lost = error
+            self._lost = error
             raise _StoppedError from error
         found = difference(answers)
         self._examples += 1
@@ -142,16 +140,22 @@ class _Seeker:
         return {name: future.result() for name, future in asked.items()}
 
     def sought(self) -> Sought:
+        if self._lost is not None and self._smallest is None:
+            raise self._lost
         return Sought(self._examples, self._requests, self._smallest)
 
-    def close(self) -> None:
-        if self._smallest is not None and self.lost is None and not self._stop.is_set():
-            program = self._smallest.program
-            again = [difference(self._answers(program)) for _ in range(_REPEATS)]
+    def repeat(self) -> None:
+        """Whether the smallest program parts them each time."""
+        if self._smallest is None or self._stop.is_set():
+            return
+        try:
+            again = [difference(self._answers(self._smallest.program)) for _ in range(_REPEATS)]
             steady = all(each is not None for each in again)
-            self._smallest = Disagreement(
-                program, self._smallest.answers, self._smallest.difference, steady
-            )
+        except BrainLostError:
+            steady = False
+        self._smallest = replace(self._smallest, steady=steady)
+
+    def close(self) -> None:
         self._threads.shutdown()
         for asker in self._askers.values():
             asker.close()

@@ -12,7 +12,7 @@ from memconform.contract.schemas import Route
 from memconform.contract.wire import JsonValue
 from memconform.fuzzing.answers import Answer
 from memconform.fuzzing.asking import filled
-from memconform.fuzzing.comparing import agreeing, at
+from memconform.fuzzing.comparing import MISSING, SCORE_TOLERANCE, agreeing, at
 from memconform.fuzzing.programs import BRAIN, Call, route
 from memconform.fuzzing.session import Disagreement
 
@@ -81,9 +81,8 @@ def _steps(found: Disagreement, expected: list[Answer], *, events: bool) -> list
         steps += _step(each, f"s{index}", expected[call] if index == call else None, found)
     if events:
         steps.append({"http": "DELETE ${brain_url}", "headers": {"X-Confirm-Delete": "yes"}})
-        changes = [data for name, data in expected[call].body if name == "change"]
-        agreed = {"agreed": {"event": "change", "is": changes}}
-        steps.append({"await": "events", "expect": agreed})
+        agreed = _check(found, expected[call])
+        steps.append({"await": "events", "expect": {"agreed": agreed}})
     return steps
 
 
@@ -101,48 +100,77 @@ def _step(
         sent["json"] = filled(call.body, "${brain}")
     if expected is None:
         return [{"http": line} | sent]
-    checks = _checks(expected, found.difference.pointer)
+    checks = {"agreed": _check(found, expected)}
     streams = wanted.stream and expected.status == 200
     if not streams:
         return [{"http": line} | sent | {"expect": checks}]
     return [{"stream": line, "name": name} | sent, {"await": name, "expect": checks}]
 
 
-def _checks(expected: Answer, pointer: str) -> dict[str, Any]:
-    """What the case expects of the answer at which daemons part."""
-    agreed: Any = expected.status
-    if expected.status is None:
-        agreed = {"ended": "broken"}
-    elif pointer.startswith("/headers/"):
-        name = pointer.split("/")[2]
-        words = dict(expected.headers).get(name, ())
-        agreed = {"header": name, "is": ", ".join(words) or {"$absent": True}}
-    elif expected.status >= 400:
+def _check(found: Disagreement, expected: Answer) -> JsonValue:
+    """What holds of `expected` and of none of the answers that part from it."""
+    pointer = found.difference.pointer
+    part, _, rest = pointer.removeprefix("/").partition("/")
+    if expected.status is None or part == "failure":
+        return {"ended": "end" if expected.status is not None else "cut"}
+    if part == "media":
+        media = {"$media_type": expected.media} if expected.media else {"$absent": True}
+        return {"header": "content-type", "is": media}
+    if part == "headers" and rest:
+        return _header_check(rest.partition("/")[0], expected)
+    if part == "status" and expected.status >= 400:
         code = at(expected.body, "/code")
-        agreed = code if code in STATUS else expected.status
-    elif pointer.startswith("/body") and expected.media == "text/event-stream":
-        return _stream_checks(expected)
-    elif pointer.startswith("/body") and "bytes" in expected.body:
-        content = base64.b64encode(bytes.fromhex(expected.body["bytes"])).decode()
-        agreed = {"body": {"base64": content}}
-    elif pointer.startswith("/body"):
-        agreed = {"is": matcher(expected.body)}
-    return {"agreed": agreed}
+        return code if code in STATUS else expected.status
+    if part == "body":
+        return _body_check(found, expected, rest)
+    return expected.status
 
 
-def _stream_checks(expected: Answer) -> dict[str, Any]:
-    names = [name for name, _ in expected.body]
-    checks: dict[str, Any] = {"order": {"events": " ".join(names)}}
-    for name in dict.fromkeys(names):
-        data = [matcher(data) for each, data in expected.body if each == name]
-        checks[f"{name.replace('_', '-')}-agreed"] = {"event": name, "is": data}
-    return checks
+def _header_check(name: str, expected: Answer) -> JsonValue:
+    """All words that most have, and no other; HEAD may be one of them."""
+    words = dict(expected.headers).get(name)
+    if words is None:
+        return {"header": name, "is": {"$absent": True}}
+    present = "".join(rf"(?=.*(?<![a-z-]){re.escape(word)}(?![a-z-]))" for word in words)
+    only = "|".join(re.escape(word) for word in (*words, "head"))
+    return {"header": name, "is": {"$regex": rf"(?i)^{present}(?:(?:{only})\s*(?:,\s*|$))+$"}}
 
 
-def matcher(value: JsonValue) -> JsonValue:
-    """What the matchers of cases find equal: scores within their rounding."""
-    if isinstance(value, dict):
-        return {key: matcher(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [matcher(each) for each in value]
-    return {"$approx": [value, 2e-9]} if isinstance(value, float) else value
+def _body_check(found: Disagreement, expected: Answer, rest: str) -> JsonValue:
+    body = expected.body
+    if isinstance(body, list):
+        return _event_check(body, rest)
+    if isinstance(body, dict) and body.keys() == {"bytes"} and isinstance(body["bytes"], str):
+        return {"body": {"base64": base64.b64encode(bytes.fromhex(body["bytes"])).decode()}}
+    if rest.startswith("keys/"):
+        others = {key for key in found.difference.values.values() if key not in body["keys"]}
+        mine = at(body, f"/{rest}")
+        key, absent = (min(others), True) if others else (mine, False)
+        return {"at": f"/{key}", "is": {"$absent": absent}}
+    return {"at": f"/{rest}" if rest else "", "is": _value(body, f"/{rest}" if rest else "")}
+
+
+def _event_check(events: list[list[JsonValue]], rest: str) -> JsonValue:
+    number, _, inside = rest.partition("/")
+    named = int(number) < len(events) and inside.startswith("1")
+    if not named:
+        # Another event, or another number of them; of ids only that they rise can be told.
+        ids = inside.startswith("2")
+        return {"ids": "rising"} if ids else {"events": " ".join(event[0] for event in events)}
+    name = events[int(number)][0]
+    nth = sum(event[0] == name for event in events[: int(number)])
+    within = inside.removeprefix("1")
+    value = _value(events[int(number)][1], within)
+    return {"event": name, "at": f"/{nth}{within}", "is": value}
+
+
+def _value(body: JsonValue, pointer: str) -> JsonValue:
+    """A matcher of what is there: a number within the rounding of scores, `$absent` of nothing."""
+    value = at(body, pointer)
+    if value is MISSING:
+        return {"$absent": True}
+    if isinstance(value, dict | list):
+        return {"$absent": False}
+    if isinstance(value, float):
+        return {"$approx": [value, SCORE_TOLERANCE]}
+    return "${brain}" if value == BRAIN else value

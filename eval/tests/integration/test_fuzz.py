@@ -18,7 +18,6 @@ def test_one_sdk_cannot_be_compared(memconform: Call) -> None:
     assert "Traceback" not in ended.err
 
 
-@pytest.mark.xfail(reason="py answers HEAD of a document with a media type, go with none")
 def test_two_reference_daemons_agree_and_say_so_in_json(memconform: Call) -> None:
     if "go" not in runnable():
         pytest.skip("go cannot run here: go not on PATH")
