@@ -115,7 +115,8 @@ def main() -> None:
     if "mutation" in sys.argv:
         _publish(_MUTATION, measure_mutation())
     _write_table(_LME_README, "lme", table(published()))
-    _write_table(_README, "mutation", published_mutation_table())
+    if _MUTATION.is_file():
+        _write_table(_README, "mutation", published_mutation_table())
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from memconform.cli.options import (
     run_to_end,
     schema,
 )
-from memconform.conformance.catalog import catalog
+from memconform.conformance.catalog import Entry, catalog
 from memconform.conformance.mutation.mutants import Mutant, mutants
 from memconform.conformance.mutation.results import (
     FalseAlarm,
@@ -114,7 +114,8 @@ async def _mutate(options: MutateOptions) -> ExitCode:
     runner = find_runner(options.sdk, folder)
     mutant_of(runner, Mutation())
     wanted = selected(mutants(), options)
-    chosen = [mutant for mutant in wanted if possible(mutant, runner)]
+    entries = selectable(catalog(), runner)
+    chosen = [mutant for mutant in wanted if possible(mutant, runner, entries)]
     if not chosen:
         raise NothingSelectedError(
             f"{runner.name} cannot be made into any of these mutants", code="nothing_selected"
@@ -124,7 +125,7 @@ async def _mutate(options: MutateOptions) -> ExitCode:
             click.echo(f"{mutant.id:<48} {mutant.rule:<28} {mutant.breaks}")
         return ExitCode.OK
     await runner.build(lambda line: click.echo(f"  {line}", err=True))
-    report = await _scored(options, runner, chosen, len(wanted) - len(chosen))
+    report = await _scored(options, runner, chosen, entries, len(wanted) - len(chosen))
     if options.json_file is not None:
         with json_target(options.json_file) as target:
             target.write(redact(report.model_dump_json(indent=1)) + "\n")
@@ -135,10 +136,13 @@ async def _mutate(options: MutateOptions) -> ExitCode:
 
 
 async def _scored(
-    options: MutateOptions, runner: SdkRunner, chosen: Sequence[Mutant], left: int
+    options: MutateOptions,
+    runner: SdkRunner,
+    chosen: Sequence[Mutant],
+    entries: Sequence[Entry],
+    left: int,
 ) -> MutationReport:
     folder, started, clock = working_folder(), datetime.now(UTC), time.perf_counter()
-    entries = selectable(catalog(), runner)
     alarms: tuple[FalseAlarm, ...] = ()
     tried = 0
     results: dict[str, MutantResult] = {}

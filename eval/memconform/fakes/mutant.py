@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -110,7 +111,9 @@ class MutantUrlRunner(SdkRunner):
             argv += ["--mutation", str(launch.folder / "mutation.json")]
             argv += ["--to", f"{parts.hostname}:{parts.port or 80}"]
             log = launch.folder / "proxy.log"
-            process = await DaemonProcess.start(argv, env={}, cwd=launch.folder, log=log)
+            process = await DaemonProcess.start(
+                argv, env=dict(os.environ), cwd=launch.folder, log=log
+            )
             try:
                 daemon.base_url = await _announced(process)
                 yield daemon

@@ -21,7 +21,7 @@ from typing import Literal
 
 import h11
 
-from memconform.daemons.ports import free_port, is_open
+from memconform.daemons.ports import free_port, is_open, listens
 from memconform.fakes.mutation import Mutation, fits
 from memconform.fakes.rewriting import EventRewriter, rewritten_answer, rewritten_request
 
@@ -300,7 +300,8 @@ async def _begun(
     port = free_port("127.0.0.1")
     child = await _start_child([a.replace(_PORT, str(port)) for a in command], mutation)
     while child.returncode is None:
-        if is_open("127.0.0.1", port):
+        # Its own: a port that was free may be another's by now.
+        if is_open("127.0.0.1", port) and listens(child.pid, port):
             return child, ("127.0.0.1", port)
         await asyncio.sleep(0.02)
     return child, None

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import h11
 
 from memconform.contract.wire import JsonValue
-from memconform.fakes.mutation import EventEdit, Mutation, edited
+from memconform.fakes.mutation import Edit, EventEdit, Mutation, edited
 
 _Fields = dict[bytes, bytes]
 
@@ -21,7 +21,7 @@ def rewritten_request(mutation: Mutation, request: h11.Request, body: bytes) -> 
     if mutation.target is not None:
         target = re.sub(*mutation.target, target)
     if mutation.send_edits:
-        body = _edited_json(body, mutation)
+        body = _edited_body(body, mutation.send_edits)
     if mutation.send_replace is not None:
         pattern, replacement = (part.encode() for part in mutation.send_replace)
         body = re.sub(pattern, replacement, body)
@@ -37,10 +37,11 @@ def rewritten_request(mutation: Mutation, request: h11.Request, body: bytes) -> 
     return "\r\n".join(lines).encode("latin-1") + body
 
 
-def _edited_json(body: bytes, mutation: Mutation) -> bytes:
+def _edited_body(body: bytes, edits: list[Edit]) -> bytes:
+    """What cannot be edited passes as it is: a fault of the proxy would pass for the mutant's."""
     try:
-        return json.dumps(edited(json.loads(body), mutation.send_edits)).encode()
-    except ValueError:
+        return json.dumps(edited(json.loads(body), edits)).encode()
+    except (ValueError, TypeError, KeyError):
         return body
 
 
@@ -49,7 +50,7 @@ def rewritten_answer(
 ) -> tuple[int, list[tuple[str, str]], bytes]:
     """Status, headers and body as the client gets them."""
     if mutation.edits and body:
-        body = json.dumps(edited(json.loads(body), mutation.edits)).encode()
+        body = _edited_body(body, mutation.edits)
     if mutation.replace is not None:
         pattern, replacement = (part.encode() for part in mutation.replace)
         body = re.sub(pattern, replacement, body)
@@ -123,8 +124,8 @@ def _with(edit: EventEdit, events: list[_Fields], name: bytes) -> list[_Fields]:
 
 
 def _with_edits(edit: EventEdit, events: list[_Fields]) -> list[_Fields]:
-    data = edited(json.loads(events[0][b"data"]), edit.edits)
-    return [{**events[0], b"data": json.dumps(data).encode()}, *events[1:]]
+    data = _edited_body(events[0].get(b"data", b""), edit.edits)
+    return [{**events[0], b"data": data}, *events[1:]]
 
 
 _EVENT_EDITS: dict[str, Callable[[EventEdit, list[_Fields]], list[_Fields]]] = {

@@ -28,11 +28,11 @@ def _report(ended: Ended) -> dict[str, Any]:
     return loaded
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(180)
 def test_the_sample_is_killed_and_the_good_daemon_passes(
     memconform: Callable[..., Ended],
 ) -> None:
-    ended = memconform("mutate", "--sample", SAMPLE, "--json", "m.json", timeout=280)
+    ended = memconform("mutate", "--sample", SAMPLE, "--json", "m.json", timeout=170)
     report = _report(ended)
     assert report["false_alarms"] == []
     assert report["survivors"] == [], ended.err

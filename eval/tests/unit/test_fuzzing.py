@@ -171,7 +171,11 @@ def _outcome(answer: Answer) -> Outcome:
         return Outcome("x", answer.status, headers, events=events, ended="end")
     told = {"title": "x", "detail": "x"} if (answer.status or 0) >= 400 else {}
     is_bytes = isinstance(answer.body, dict) and answer.body.keys() == {"bytes"}
-    body = bytes.fromhex(answer.body["bytes"]) if is_bytes else json.dumps((answer.body or {}) | told).encode()
+    body = (
+        bytes.fromhex(answer.body["bytes"])
+        if is_bytes
+        else json.dumps((answer.body or {}) | told).encode()
+    )
     if answer.status is None:
         return Outcome("x", ended="cut", failure="ReadError")
     return Outcome("x", answer.status, headers, body=body, ended="end")

@@ -10,8 +10,20 @@ import pytest
 from memconform.conformance.catalog import Entry, catalog
 from memconform.conformance.mutation.derived import derived
 from memconform.conformance.mutation.mutants import Mutant, mutants
-from memconform.conformance.mutation.results import Fate, MutantResult, by_profile, verdict
-from memconform.conformance.mutation.score import finding, possible, quick_groups
+from memconform.conformance.mutation.results import (
+    FalseAlarm,
+    Fate,
+    MutantResult,
+    by_profile,
+    verdict,
+)
+from memconform.conformance.mutation.score import (
+    Seen,
+    finding,
+    possible,
+    quick_groups,
+    selectable,
+)
 from memconform.conformance.results import CaseResult, Check, Result
 from memconform.conformance.rules import rules
 from memconform.contract.schemas import ROUTES
@@ -130,14 +142,19 @@ def test_a_survivor_of_a_should_is_told_and_decides_nothing() -> None:
 def test_a_mutant_that_could_not_be_tested_is_not_a_killed_one() -> None:
     results = [_result(Fate.UNTESTABLE), _result(Fate.KILLED)]
     assert verdict(results, []) is ExitCode.DAEMON
+    assert verdict([_result(Fate.UNTESTABLE, "should")], []) is ExitCode.DAEMON
     assert by_profile(results)["core"].killed == 1
 
 
 def test_a_false_alarm_fails_the_score() -> None:
-    from memconform.conformance.mutation.results import FalseAlarm  # noqa: PLC0415
-
     alarm = FalseAlarm(check="x#y", result="fail", got=[])
     assert verdict([_result(Fate.KILLED)], [alarm]) is ExitCode.FAILED
+
+
+def test_a_good_daemon_that_is_lost_is_no_low_score() -> None:
+    lost = FalseAlarm(check="x#y", result="untestable", got=["it did not start"])
+    assert verdict([_result(Fate.SURVIVED)], [lost]) is ExitCode.DAEMON
+    assert Seen(_mutant()).result().fate is Fate.UNTESTABLE
 
 
 def test_quick_cases_come_first_and_one_variant_of_each_before_the_others() -> None:
@@ -160,13 +177,13 @@ def _runner(name: str) -> ManifestRunner:
 
 
 def test_only_py_is_broken_in_its_source() -> None:
-    assert possible(FROM_SOURCE[0], _runner("py"))
-    assert not possible(FROM_SOURCE[0], _runner("go"))
+    assert possible(FROM_SOURCE[0], _runner("py"), catalog())
+    assert not possible(FROM_SOURCE[0], _runner("go"), catalog())
 
 
 def test_a_daemon_that_runs_is_only_broken_on_its_way() -> None:
     url = UrlRunner("url:http://127.0.0.1:1".removeprefix("url:"))
-    kept = [mutant for mutant in mutants() if possible(mutant, url)]
+    kept = [mutant for mutant in mutants() if possible(mutant, url, selectable(catalog(), url))]
     assert kept
     assert all(mutant.mutation.is_of_exchanges for mutant in kept)
     with pytest.raises(UsageError, match="not ours to start"):

@@ -1,21 +1,25 @@
 """Daemons behind proxies, kept from mutant to mutant: a start costs more than a case."""
 
 import asyncio
+import secrets
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
+import structlog
 
 from memconform.conformance.case import Serving
 from memconform.conformance.fixture import Fixture
-from memconform.conformance.suite import BRAIN_PREFIX, MakeRunner
+from memconform.conformance.suite import MakeRunner
 from memconform.conformance.transport import certificates
 from memconform.errors import DaemonError
 from memconform.fakes.mutant import MutantSdk, mutant_of
 from memconform.fakes.mutation import Mutation
+
+_log = structlog.get_logger()
 
 
 @dataclass(slots=True)
@@ -23,25 +27,32 @@ class _Kept:
     serving: str
     fixture: Fixture
     runner: MutantSdk
+    brains: set[str] = field(default_factory=set)
+    """Those that were there before: of a daemon that somebody else has started, the user's."""
 
 
 class KeptDaemons:
-    """At most `most` idle ones; use as an async context manager."""
+    """At most `most` idle ones. Close it, whatever happens."""
 
     def __init__(self, make_runner: MakeRunner, folder: Path, most: int) -> None:
         self._make_runner = make_runner
         self._folder = folder
         self._most = most
+        self.session = f"mc-{secrets.token_hex(4)}"
+        """Begins the ids of all runs: those of another session are none of ours to end."""
         self._idle: list[_Kept] = []
         self._count = 0
 
     async def close(self) -> None:
         idle, self._idle = self._idle, []
-        await asyncio.gather(*(self._end(kept) for kept in idle))
+        ended = await asyncio.gather(*(self._end(k) for k in idle), return_exceptions=True)
+        for error in ended:
+            if isinstance(error, Exception):
+                _log.warning("a kept daemon ended badly", error=str(error))
 
     @asynccontextmanager
     async def mutated(self, serving: Serving, mutation: Mutation) -> AsyncIterator[Fixture]:
-        """A daemon without a brain that breaks this until it is given back.
+        """A daemon without a brain of ours that breaks this until it is given back.
 
         Raises:
             DaemonError: where one does not start.
@@ -52,9 +63,9 @@ class KeptDaemons:
         try:
             await asyncio.to_thread(kept.runner.become, mutation, kept.fixture.folder)
             yield kept.fixture
-            await asyncio.to_thread(kept.runner.become, Mutation(), kept.fixture.folder)
-            sound = await _emptied(kept.fixture)
         finally:
+            await asyncio.to_thread(kept.runner.become, Mutation(), kept.fixture.folder)
+            sound = await _emptied(kept)
             if sound:
                 self._idle.append(kept)
             else:
@@ -73,10 +84,13 @@ class KeptDaemons:
         self._count += 1
         runner = mutant_of(self._make_runner(), Mutation())
         folder = self._folder / f"kept-{self._count:03}"
-        fixture = Fixture(runner, serving, folder, f"mc-{folder.name}")
+        fixture = Fixture(runner, serving, folder, f"{self.session}-{folder.name}")
         kept = _Kept(serving.model_dump_json(), fixture, runner)
         try:
             await fixture.prepare()
+            if not runner.configurable:
+                async with _client(fixture) as http:
+                    kept.brains = await _brains(http)
         except BaseException:
             await self._end(kept)
             raise
@@ -89,19 +103,25 @@ class KeptDaemons:
             await asyncio.to_thread(shutil.rmtree, kept.fixture.folder, ignore_errors=True)
 
 
-async def _emptied(fixture: Fixture) -> bool:
-    """Whether the daemon is as it was at first: alive, as it was started, without our brains."""
+async def _emptied(kept: _Kept) -> bool:
+    """Whether the daemon is as it was at first: alive, as it was started, without a new brain."""
     try:
-        await fixture.restore()
-        async with httpx.AsyncClient(
-            base_url=fixture.address("daemon"), trust_env=False, timeout=10, verify=certificates()
-        ) as http:
-            for brain in (await http.get("/v1/brains")).json()["items"]:
-                # No other is ours to delete: the daemon may be one that somebody else has started.
-                if brain["brainId"].startswith(BRAIN_PREFIX):
-                    line = f"/v1/brains/{brain['brainId']}"
-                    answer = await http.delete(line, headers={"X-Confirm-Delete": "yes"})
-                    answer.raise_for_status()
+        await kept.fixture.restore()
+        async with _client(kept.fixture) as http:
+            for brain in await _brains(http) - kept.brains:
+                headers = {"X-Confirm-Delete": "yes"}
+                answer = await http.delete(f"/v1/brains/{brain}", headers=headers)
+                answer.raise_for_status()
     except (httpx.HTTPError, DaemonError, ValueError, KeyError, TypeError):
         return False
     return True
+
+
+async def _brains(http: httpx.AsyncClient) -> set[str]:
+    return {brain["brainId"] for brain in (await http.get("/v1/brains")).json()["items"]}
+
+
+def _client(fixture: Fixture) -> httpx.AsyncClient:
+    return httpx.AsyncClient(
+        base_url=fixture.address("daemon"), trust_env=False, timeout=10, verify=certificates()
+    )

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import Field
 
 from memconform.conformance.mutation.mutants import Mutant
-from memconform.conformance.results import Record
+from memconform.conformance.results import Record, Result
 from memconform.errors import ExitCode
 
 
@@ -89,10 +89,12 @@ def by_profile(results: Iterable[MutantResult]) -> dict[str, Score]:
 
 def verdict(results: Iterable[MutantResult], false_alarms: Iterable[FalseAlarm]) -> ExitCode:
     """FAILED where a mutant of a MUST lives or the good daemon fails, DAEMON where one was lost."""
-    musts = {result.fate for result in results if result.level == "must"}
-    if Fate.UNTESTABLE in musts:
+    fates = {(result.level, result.fate) for result in results}
+    alarms = {alarm.result for alarm in false_alarms}
+    unknown = Fate.UNTESTABLE in {fate for _, fate in fates}
+    if unknown or alarms & {Result.UNTESTABLE, Result.ERROR}:
         return ExitCode.DAEMON
-    return ExitCode.FAILED if Fate.SURVIVED in musts or [*false_alarms] else ExitCode.OK
+    return ExitCode.FAILED if ("must", Fate.SURVIVED) in fates or alarms else ExitCode.OK
 
 
 def result_of(

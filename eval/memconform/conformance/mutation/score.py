@@ -59,9 +59,14 @@ class Scored:
 Event = Begun | CaseTried | MutantFinished | Scored
 
 
-def possible(mutant: Mutant, runner: SdkRunner) -> bool:
-    """Whether this SDK can be made into that mutant, and claims what it breaks."""
+def possible(mutant: Mutant, runner: SdkRunner, entries: Sequence[Entry]) -> bool:
+    """Whether this SDK can be made into that mutant, and claims what it breaks.
+
+    `entries` are the cases that are for it: one of them at least is about the mutant's rule.
+    """
     if mutant.profile is not None and mutant.profile not in runner.profiles:
+        return False
+    if not any(mutant.rule in entry.case.rules for entry in entries):
         return False
     if mutant.mutation.source:
         return runner.configurable and runner.name == SOURCE_SDK
@@ -80,7 +85,10 @@ async def score(
 
     At most `daemons` daemons run at once. `folder` holds their state while they do.
     """
-    kept = KeptDaemons(make_runner, folder, 2 * daemons)
+    if not make_runner().configurable:
+        # There is one, and two mutants at once would have the same brains.
+        daemons = 1
+    kept = KeptDaemons(make_runner, folder, daemons)
     crew = _Crew(make_runner, folder, asyncio.Semaphore(daemons), kept)
     rules = {mutant.rule for mutant in mutants}
     citing = [entry for entry in entries if rules.intersection(entry.case.rules)]
@@ -137,8 +145,15 @@ class Seen:
         self.mutant = mutant
         self.found: Check | None = None
         self.took_s = 0.0
+        self.unfit = 0
+        """Cases that cite its rule and fail, or cannot be made, where nothing is broken."""
         self._cases = 0
         self._unmade: list[str] = []
+
+    @property
+    def found_by(self) -> str:
+        """The case that has found it."""
+        return self.found.id.partition("#")[0] if self.found is not None else ""
 
     def take(self, case: CaseResult) -> bool:
         """Whether the mutant is found now."""
@@ -155,8 +170,11 @@ class Seen:
         if self.found is not None:
             fate, by, got = Fate.KILLED, self.found.id, self.found.got
         else:
-            fate = Fate.UNTESTABLE if self._unmade else Fate.SURVIVED
+            unmade = self._unmade or not self._cases or self.unfit
+            fate = Fate.UNTESTABLE if unmade else Fate.SURVIVED
             by, got = "", self._unmade
+            if self.unfit:
+                got = [*got, f"{self.unfit} cases of its rule do not pass without it"]
         _log.info("mutant", id=self.mutant.id, fate=fate.value, by=by, took_s=self.took_s)
         return result_of(self.mutant, fate, by=by, got=got, cases=self._cases, took_s=self.took_s)
 
@@ -168,6 +186,7 @@ class _Crew:
         self._make_runner = make_runner
         self._folder = folder
         self._slots = slots
+        self._session = kept.session
         self._kept = kept
         self._ours = make_runner().configurable
         """Of a daemon that somebody else has started some things cannot be tested."""
@@ -204,7 +223,7 @@ class _Crew:
             entries,
             known=(),
             folder=folder,
-            run_id=f"mc-{label}",
+            run_id=f"{self._session}-{label}",
             slots=self._slots,
             stop=lambda case: mutant is not None and finding(mutant, case) is not None,
         )
@@ -213,12 +232,19 @@ class _Crew:
                 match event:
                     case CaseFinished(ran=ran):
                         yield ran.result
-                    case SdkFinished():
+                    case SdkFinished(result=result):
+                        if mutant is None:
+                            self.alarms += [
+                                FalseAlarm(check="", result=Result.UNTESTABLE.value, got=[problem])
+                                for problem in result.problems
+                            ]
                         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     async def by_its_rule(self, seen: "Seen", entries: Sequence[Entry]) -> None:
         """Put the cases to a mutant that cite its rule, until one finds it."""
-        await self._put(seen, [e for e in entries if seen.mutant.rule in e.case.rules])
+        citing = [e for e in entries if seen.mutant.rule in e.case.rules]
+        await self._put(seen, citing)
+        seen.unfit = sum(not self.fit.get(entry.id, False) for entry in citing)
 
     async def by_all_others(self, seen: "Seen", entries: Sequence[Entry]) -> None:
         """Put all other cases to it. What one of so many finds must be found again.
@@ -227,11 +253,16 @@ class _Crew:
         of `alive-idle-connections`.
         """
         others = [e for e in entries if seen.mutant.rule not in e.case.rules]
-        await self._put(seen, others)
-        if seen.found is not None:
-            finder = [e for e in others if e.id == seen.found.id.partition("#")[0]]
+        while others:
+            await self._put(seen, others)
+            if seen.found is None:
+                return
+            finder = [e for e in others if e.id == seen.found_by]
+            others = [e for e in others if e.id != seen.found_by]
             seen.found = None
             await self._on_its_own(f"{seen.mutant.id}-again", finder, seen)
+            if seen.found is not None:
+                return
 
     async def _put(self, seen: "Seen", entries: Sequence[Entry]) -> None:
         started = time.perf_counter()
@@ -254,7 +285,7 @@ class _Crew:
         async with aclosing(self.good(entries)) as tried:
             async for _ in tried:
                 pass
-        return [entry for entry in entries if self.fit[entry.id]]
+        return [entry for entry in entries if self.fit.get(entry.id, False)]
 
     async def _on_kept(self, entries: Sequence[Entry], seen: "Seen") -> None:
         if not entries:
@@ -305,6 +336,14 @@ def _variants_last(entries: Sequence[Entry]) -> list[Entry]:
     return [*first.values(), *(entry for entry in entries if first[entry.base] is not entry)]
 
 
+def _can_be_put(entry: Entry, runner: SdkRunner) -> bool:
+    """A daemon that somebody else has started gets no other settings, and is not ended."""
+    serving = entry.case.daemon
+    return runner.configurable or not (
+        serving.env or serving.upstream == "scripted" or entry.is_disruptive
+    )
+
+
 def selectable(entries: Sequence[Entry], runner: SdkRunner) -> list[Entry]:
-    """The cases that are for this SDK."""
-    return [entry for entry in entries if left_out(entry, runner) is None]
+    """The cases that are for this SDK, and can be put to it."""
+    return [e for e in entries if left_out(e, runner) is None and _can_be_put(e, runner)]

@@ -95,7 +95,9 @@ async def _on_problem(request: Request, error: Exception) -> Response:
 
 def _is_of_the_moment(request: Request) -> bool:
     """Whether a request is for what lies in a store just now, be it that nothing does."""
-    return request.method in ("GET", "HEAD") and "/documents" in request.url.path
+    brain = request.path_params.get("brain_id", "")
+    below = request.url.path.removeprefix(f"/v1/brains/{brain}")
+    return request.method in ("GET", "HEAD") and below.startswith("/documents")
 
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:
