@@ -121,7 +121,11 @@ async def _fuzz(options: FuzzOptions) -> ExitCode:
             try:
                 sought = await asyncio.shield(seeking)
             except BrainLostError as error:
-                raise DaemonError(str(error), code="daemon_lost", hint=f"--seed {seed}") from error
+                raise DaemonError(
+                    str(error),
+                    code="daemon_lost",
+                    hint=f"memconform doctor says whether it is well; --seed {seed} asks the same",
+                ) from error
             finally:
                 stop.set()
                 await asyncio.gather(seeking, return_exceptions=True)

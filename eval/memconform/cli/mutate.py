@@ -60,7 +60,7 @@ from memconform.reports.mutation import (
 class MutateOptions:
     """The command line, typed; names are those of the flags."""
 
-    sdk: str
+    sdk: tuple[str, ...]
     profile: tuple[str, ...]
     mutant: tuple[str, ...]
     sample: int | None
@@ -74,7 +74,8 @@ class MutateOptions:
 @click.option(
     "--sdk",
     "--against",
-    default="py",
+    multiple=True,
+    default=("py",),
     metavar="SDK",
     help="The good daemon that is broken: a known name, a path to sdk.toml, or url:http://…. Only"
     " py is also broken in its source.",
@@ -104,6 +105,10 @@ def command(**flags: object) -> ExitCode:
     3 a daemon did not start, 4 nothing selected, 70 internal error, 130 interrupted.
     """
     options = MutateOptions(**flags)  # type: ignore[arg-type] # click has checked every flag
+    if len(options.sdk) > 1:
+        raise click.UsageError("--sdk and --against name one daemon, not several")
+    if options.list_only and options.json_file is not None:
+        raise click.UsageError("--list writes no JSON")
     configure_logs(options.log_level)
     return run_to_end(_mutate(options))
 
@@ -111,11 +116,14 @@ def command(**flags: object) -> ExitCode:
 async def _mutate(options: MutateOptions) -> ExitCode:
     cancel_on_signals()
     folder = working_folder()
-    runner = find_runner(options.sdk, folder)
+    runner = find_runner(options.sdk[0], folder)
     mutant_of(runner, Mutation())
     wanted = selected(mutants(), options)
     entries = selectable(catalog(), runner)
     chosen = [mutant for mutant in wanted if possible(mutant, runner, entries)]
+    left = len(wanted) - len(chosen)
+    if options.sample is not None:
+        chosen = sampled(chosen, options.sample)
     if not chosen:
         raise NothingSelectedError(
             f"{runner.name} cannot be made into any of these mutants", code="nothing_selected"
@@ -125,7 +133,7 @@ async def _mutate(options: MutateOptions) -> ExitCode:
             click.echo(f"{mutant.id:<48} {mutant.rule:<28} {mutant.breaks}")
         return ExitCode.OK
     await runner.build(lambda line: click.echo(f"  {line}", err=True))
-    report = await _scored(options, runner, chosen, entries, len(wanted) - len(chosen))
+    report = await _scored(options, runner, chosen, entries, left)
     if options.json_file is not None:
         with json_target(options.json_file) as target:
             target.write(redact(report.model_dump_json(indent=1)) + "\n")
@@ -151,7 +159,7 @@ async def _scored(
         MutationConsole(len(chosen)) as console,
     ):
         events = score(
-            lambda: find_runner(options.sdk, folder),
+            lambda: find_runner(options.sdk[0], folder),
             chosen,
             entries,
             folder=Path(state),
@@ -188,7 +196,7 @@ async def _scored(
 
 
 def selected(every: Sequence[Mutant], options: MutateOptions) -> list[Mutant]:
-    """The mutants of these profiles whose ids fit; of them the sample, if one is asked for.
+    """The mutants of these profiles whose ids fit.
 
     Raises:
         NothingSelectedError: where that is none, or one of the globs fits nothing.
@@ -205,11 +213,13 @@ def selected(every: Sequence[Mutant], options: MutateOptions) -> list[Mutant]:
         found = [m for m in found if any(_fits(m, glob) for glob in options.mutant)]
     if not found:
         raise NothingSelectedError("no mutant is selected", code="nothing_selected")
-    if options.sample is not None:
-        # By their names, so that one mutant more does not choose all others anew.
-        drawn = sorted(found, key=lambda mutant: zlib.crc32(mutant.id.encode()))[: options.sample]
-        found = [mutant for mutant in found if mutant in drawn]
     return found
+
+
+def sampled(found: Sequence[Mutant], size: int) -> list[Mutant]:
+    """By their names, so that one mutant more does not choose all others anew."""
+    drawn = sorted(found, key=lambda mutant: zlib.crc32(mutant.id.encode()))[:size]
+    return [mutant for mutant in found if mutant in drawn]
 
 
 def _fits(mutant: Mutant, glob: str) -> bool:

@@ -137,7 +137,13 @@ class _Seeker:
         asked = {
             name: self._threads.submit(asker.ask, program) for name, asker in self._askers.items()
         }
-        return {name: future.result() for name, future in asked.items()}
+        answers = {}
+        for name, future in asked.items():
+            try:
+                answers[name] = future.result()
+            except BrainLostError as error:
+                raise BrainLostError(f"{name}: {error}") from error
+        return answers
 
     def sought(self) -> Sought:
         if self._lost is not None and self._smallest is None:

@@ -43,7 +43,7 @@ def case_file(found: Disagreement) -> tuple[str, str]:
     name = "events" if events else found.program.calls[found.difference.call].route
     case: dict[str, Any] = {
         "id": "",
-        "title": f"{' and '.join(groups[0])} answer otherwise than {_others(groups)}",
+        "title": f"Otherwise in {_others(groups)} than in {' and '.join(groups[0])}, by fuzz",
         "rules": [_RULES[name]],
     }
     profiles = {route(call.route).profile.value for call in found.program.calls}
@@ -60,8 +60,8 @@ def case_file(found: Disagreement) -> tuple[str, str]:
 
 _HEAD = """\
 # Found by `memconform fuzz`: daemons part at {where} of the last answer. What it expects is what
-# most of them answered, which need not be right; the rule that it cites is the route's, and may be
-# another.
+# most of them answered, of two the first: it need not be right. The rule that it cites is the
+# route's, and may be another.
 
 """
 

@@ -53,20 +53,28 @@ def mutation_table(scores: Mapping[str, Score]) -> str:
 
 
 def mutation_banner(report: MutationReport) -> str:
-    """`<sdk>: <killed> of <total> mutants killed by <cases> cases, <n> false alarms, <s> s`."""
-    line = f"{report.sdk}: {report.killed} of {report.total} mutants killed by {report.cases} cases"
+    """`<sdk>: <killed> of <total> mutants killed, <n> false alarms of <cases> cases …, <s> s`."""
+    line = f"{report.sdk}: {report.killed} of {report.total} mutants killed"
     if report.left_out:
         line += f", {report.left_out} left out: it cannot be made into them"
-    return f"{line}, {len(report.false_alarms)} false alarms, {report.took_s:.0f} s"
+    alarms = f"{len(report.false_alarms)} false alarms of {report.cases_tried} cases"
+    return f"{line}, {alarms} where nothing is broken, {report.took_s:.0f} s"
 
 
 def show_survivors(report: MutationReport) -> None:
     """What was not found, and what was found where nothing is, to standard error."""
     console = StandardError(stderr=True, highlight=False, soft_wrap=True)
     for alarm in report.false_alarms:
-        console.print(Text(redact(f"FALSE ALARM {alarm.check} ({alarm.result})"), "bold red"))
+        console.print(
+            Text(
+                redact(f"FALSE ALARM {alarm.check} ({alarm.result}) where nothing is broken"),
+                "bold red",
+            )
+        )
         for line in alarm.got:
             console.print(Text(redact(f"    got       {line}")))
+    if report.false_alarms:
+        console.print(f"{report.sdk} fails these by itself: see memconform conform")
     for result in report.mutants:
         if result.fate is not Fate.KILLED:
             style = "bold red" if result.level == "must" else "yellow"

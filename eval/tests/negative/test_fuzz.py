@@ -1,6 +1,7 @@
 """What no case notices, random programs do: each plant is found, and a case is made of it."""
 
 import asyncio
+import secrets
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +47,9 @@ def _plants() -> list[Plant]:
 
 PLANTS = _plants()
 
+_QUICK = 3
+"""To be sought by every test run: some ten seconds each."""
+
 
 def _plain() -> ManifestRunner:
     folder = CHECKOUT / "sdks" / "py"
@@ -75,7 +79,7 @@ async def _found(runners: list[ManifestRunner], folder: Path) -> Disagreement | 
 
 
 async def _result(entry: Entry, runner: SdkRunner, folder: Path) -> CaseResult:
-    async with Fixture(runner, Serving(), folder, "fuzz") as fixture:
+    async with Fixture(runner, Serving(), folder, f"fuzz-{secrets.token_hex(4)}") as fixture:
         await fixture.prepare()
         return (await run_case(entry, fixture, brain_id(entry))).result
 
@@ -85,11 +89,18 @@ def _red(case: CaseResult) -> list[str]:
 
 
 def test_each_plant_is_one_change_and_has_a_name_of_its_own() -> None:
-    assert len({plant.id for plant in PLANTS}) == len(PLANTS)
+    assert len({plant.id for plant in PLANTS}) == len(PLANTS) >= 15
     assert all(len(plant.mutation.source) == 1 for plant in PLANTS)
 
 
-@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.id)
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    "plant",
+    [
+        pytest.param(plant, id=plant.id, marks=[pytest.mark.slow] if number >= _QUICK else [])
+        for number, plant in enumerate(PLANTS)
+    ],
+)
 async def test_a_plant_is_found_and_becomes_a_case(
     plant: Plant, cache: Path, tmp_path: Path
 ) -> None:
