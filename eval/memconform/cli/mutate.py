@@ -24,7 +24,8 @@ from memconform.cli.options import (
     schema,
 )
 from memconform.conformance.catalog import Entry, catalog
-from memconform.conformance.mutation.mutants import Mutant, mutants
+from memconform.conformance.mutation.mutant import Mutant
+from memconform.conformance.mutation.mutants import mutants
 from memconform.conformance.mutation.results import (
     FalseAlarm,
     Fate,

@@ -2,8 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Self
 
 from rich.console import Console
 from rich.text import Text
@@ -12,7 +10,7 @@ from memconform.conformance.results import RED, CaseResult, Check, Result, SdkRe
 from memconform.conformance.rules import rules
 from memconform.conformance.suite import CaseFinished, Event
 from memconform.redaction import redact
-from memconform.reports.console import StandardError, progress_bars
+from memconform.reports.console import ProgressReport, StandardError
 
 STYLE = {
     Result.PASS: "green",
@@ -42,25 +40,12 @@ def conform_banner(sdk: SdkResult) -> str:
     return ", ".join([line, *others]) + f": {verdict}"
 
 
-class ConformanceConsole:
+class ConformanceConsole(ProgressReport):
     """Listens to a session's events; a finding is told when its SDK is through, in order."""
 
     def __init__(self, cases: int, sdks: Sequence[str]) -> None:
-        console = StandardError(stderr=True, highlight=False, soft_wrap=True)
-        self._progress = progress_bars(console, quiet=False)
+        super().__init__()
         self._tasks = {sdk: self._progress.add_task(sdk, total=cases) for sdk in sdks}
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._progress.stop()
 
     def handle(self, event: Event) -> None:
         if isinstance(event, CaseFinished):

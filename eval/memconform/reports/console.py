@@ -50,20 +50,12 @@ def progress_bars(console: Console, *, quiet: bool) -> Progress:
     )
 
 
-class ConsoleReport:
-    """Listens to one run's events; writes to standard error, where a report is no data.
+class ProgressReport:
+    """Bars on standard error, for as long as it is entered."""
 
-    A quiet one still says what went wrong.
-    """
-
-    def __init__(self, *, quiet: bool = False, brief: bool = False) -> None:
-        """`brief` leaves the figures out, for those who show them side by side."""
-        self._quiet = quiet
-        self._brief = brief
+    def __init__(self, *, quiet: bool = False) -> None:
         self._console = StandardError(stderr=True, highlight=False, soft_wrap=True)
-        self._digest = Digest()
         self._progress = progress_bars(self._console, quiet=quiet)
-        self._task = self._progress.add_task("starting", total=None)
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -76,6 +68,21 @@ class ConsoleReport:
         traceback: TracebackType | None,
     ) -> None:
         self._progress.stop()
+
+
+class ConsoleReport(ProgressReport):
+    """Listens to one run's events; writes to standard error, where a report is no data.
+
+    A quiet one still says what went wrong.
+    """
+
+    def __init__(self, *, quiet: bool = False, brief: bool = False) -> None:
+        """`brief` leaves the figures out, for those who show them side by side."""
+        super().__init__(quiet=quiet)
+        self._quiet = quiet
+        self._brief = brief
+        self._digest = Digest()
+        self._task = self._progress.add_task("starting", total=None)
 
     def handle(self, event: Event) -> None:
         match event:

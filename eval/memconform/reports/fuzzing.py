@@ -2,38 +2,23 @@
 
 import json
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Self
 
 from rich.text import Text
 
 from memconform.fuzzing.results import FuzzReport
 from memconform.redaction import redact
-from memconform.reports.console import StandardError, progress_bars
+from memconform.reports.console import ProgressReport, StandardError
 
 _SHOWN = 400
 """Characters of a value: a ranking is longer than anybody reads."""
 
 
-class FuzzConsole:
+class FuzzConsole(ProgressReport):
     """Counts programs; `tried` may be called from another thread."""
 
     def __init__(self, examples: int) -> None:
-        console = StandardError(stderr=True, highlight=False, soft_wrap=True)
-        self._progress = progress_bars(console, quiet=False)
+        super().__init__()
         self._task = self._progress.add_task("programs", total=examples)
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._progress.stop()
 
     def tried(self) -> None:
         self._progress.advance(self._task)

@@ -1,8 +1,6 @@
 """The mutation score on the terminal, and as the table that a README shows."""
 
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Self
 
 from rich.text import Text
 
@@ -10,29 +8,16 @@ from memconform.conformance.mutation.results import Fate, MutationReport, Score
 from memconform.conformance.mutation.score import Begun, CaseTried, Event, MutantFinished
 from memconform.conformance.rules import rules
 from memconform.redaction import redact
-from memconform.reports.console import StandardError, progress_bars
+from memconform.reports.console import ProgressReport, StandardError
 
 
-class MutationConsole:
+class MutationConsole(ProgressReport):
     """Listens to the events of a score."""
 
     def __init__(self, mutants: int) -> None:
-        console = StandardError(stderr=True, highlight=False, soft_wrap=True)
-        self._progress = progress_bars(console, quiet=False)
+        super().__init__()
         self._cases = self._progress.add_task("nothing broken", total=None)
         self._mutants = self._progress.add_task("mutants", total=mutants)
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._progress.stop()
 
     def handle(self, event: Event) -> None:
         match event:

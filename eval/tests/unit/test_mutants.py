@@ -9,7 +9,8 @@ import pytest
 
 from memconform.conformance.catalog import Entry, catalog
 from memconform.conformance.mutation.derived import derived
-from memconform.conformance.mutation.mutants import Mutant, mutants
+from memconform.conformance.mutation.mutant import Mutant
+from memconform.conformance.mutation.mutants import mutants
 from memconform.conformance.mutation.results import (
     FalseAlarm,
     Fate,

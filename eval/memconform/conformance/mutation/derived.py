@@ -12,11 +12,11 @@ from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
+from memconform.conformance.mutation.mutant import Mutant
 from memconform.contract.ask import EVENTS
 from memconform.contract.events import PLAIN_EVENTS, Change
 from memconform.contract.problem import MEDIA_TYPE, STATUS, Problem
 from memconform.contract.schemas import ROUTES, Route
-from memconform.contract.wire import Profile
 from memconform.fakes.mutation import Edit, EventEdit, Mutation, When
 
 SHAPE = "wire.shape"
@@ -54,15 +54,6 @@ _EVENT_MODELS: dict[str, type[BaseModel]] = {**EVENTS, "change": Change}
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
-    id: str
-    rule: str
-    profile: Profile | None
-    breaks: str
-    mutation: Mutation
-
-
-@dataclass(frozen=True, slots=True)
 class _Key:
     pointer: str
     rule: str
@@ -75,7 +66,7 @@ class _Key:
         return ".".join(part for part in self.pointer.split("/") if part not in ("", "*"))
 
 
-def derived() -> Iterator[Derived]:
+def derived() -> Iterator[Mutant]:
     for route in ROUTES:
         yield from _of_status(route)
         yield from _of_media_type(route)
@@ -92,10 +83,10 @@ def _target(route: Route) -> str:
     return "^" + re.escape(route.path).replace(re.escape("{brainId}"), "[^/?]+") + r"(\?|$)"
 
 
-def _of_status(route: Route) -> Iterator[Derived]:
+def _of_status(route: Route) -> Iterator[Mutant]:
     other = _OTHER_STATUS[route.status]
     when = When(method=route.method.upper(), target=_target(route), status=[route.status])
-    yield Derived(
+    yield Mutant(
         f"{route.name}-status-{other}",
         SHAPE,
         route.profile,
@@ -104,12 +95,12 @@ def _of_status(route: Route) -> Iterator[Derived]:
     )
 
 
-def _of_media_type(route: Route) -> Iterator[Derived]:
+def _of_media_type(route: Route) -> Iterator[Mutant]:
     if route.answer is None and not route.stream and route.answers == "json":
         return
     when = When(method=route.method.upper(), target=_target(route), status=[route.status])
     for label, value in {"none": None, "html": "text/html"}.items():
-        yield Derived(
+        yield Mutant(
             f"{route.name}-media-type-{label}",
             SHAPE,
             route.profile,
@@ -118,10 +109,10 @@ def _of_media_type(route: Route) -> Iterator[Derived]:
         )
 
 
-def _of_keys(route: Route, model: type[BaseModel], when: When) -> Iterator[Derived]:
+def _of_keys(route: Route, model: type[BaseModel], when: When) -> Iterator[Mutant]:
     for key in _keys(model):
         for how, edit in _ways(key):
-            yield Derived(
+            yield Mutant(
                 f"{route.name}-{key.slug}-{how}",
                 key.rule,
                 route.profile,
@@ -130,11 +121,11 @@ def _of_keys(route: Route, model: type[BaseModel], when: When) -> Iterator[Deriv
             )
 
 
-def _of_event(route: Route, name: str) -> Iterator[Derived]:
+def _of_event(route: Route, name: str) -> Iterator[Mutant]:
     when = When(target=_target(route))
     if name in PLAIN_EVENTS:
         edit = EventEdit(event=name, op="data", value="{}")
-        yield Derived(
+        yield Mutant(
             f"{route.name}-{name}-data", _RULES.get(f"{route.name}.{name}", SHAPE), route.profile,
             f"{name} has other data",
             Mutation(when=when, events=[edit]),
@@ -142,7 +133,7 @@ def _of_event(route: Route, name: str) -> Iterator[Derived]:
         return
     for key in _keys(_EVENT_MODELS[name]):
         for how, change in _ways(key):
-            yield Derived(
+            yield Mutant(
                 f"{route.name}-{name}-{key.slug}-{how}",
                 key.rule,
                 route.profile,
@@ -151,17 +142,17 @@ def _of_event(route: Route, name: str) -> Iterator[Derived]:
             )
 
 
-def _of_problems() -> Iterator[Derived]:
+def _of_problems() -> Iterator[Mutant]:
     codes = {code: status for code, status in STATUS.items() if code not in _NOT_ANSWERED}
     when = When(status=sorted(set(codes.values())))
     for key in _keys(Problem):
         for how, edit in _ways(key):
-            yield Derived(
+            yield Mutant(
                 f"problem-{key.slug}-{how}", PROBLEM, None, f"a problem's {key.slug} {_WORDS[how]}",
                 Mutation(when=when, edits=[edit]),
             )  # fmt: skip
     for label, value in {"none": None, "json": "application/json"}.items():
-        yield Derived(
+        yield Mutant(
             f"problem-media-type-{label}", "wire.json", None,
             f"problems come {'without a media type' if value is None else f'as {value}'},"
             f" not {MEDIA_TYPE}",
@@ -171,22 +162,22 @@ def _of_problems() -> Iterator[Derived]:
         other = 418 if status != 502 else 503
         when_it = When(status=[status])
         rule = _RULES_OF_STATUS.get(status, PROBLEM)
-        yield Derived(
+        yield Mutant(
             f"status-{status}-other", rule, None, f"{status} is answered as {other}, body too",
             Mutation(when=when_it, status=other, edits=[Edit(at="/status", set=other)]),
         )  # fmt: skip
-        yield Derived(
+        yield Mutant(
             f"status-{status}-500", rule, None, f"{status} is answered as internal_error",
             Mutation(
                 when=when_it, status=500,
                 edits=[Edit(at="/status", set=500), Edit(at="/code", set="internal_error")],
             ),
         )  # fmt: skip
-        yield Derived(
+        yield Mutant(
             f"status-{status}-code", rule, None, f"{status} has another code than {code}",
             Mutation(when=when_it, edits=[Edit(at="/code", set="bad_request")]),
         )  # fmt: skip
-        yield Derived(
+        yield Mutant(
             f"status-{status}-body", rule, None, f"the body of {status} names another status",
             Mutation(when=when_it, edits=[Edit(at="/status", set=499)]),
         )  # fmt: skip

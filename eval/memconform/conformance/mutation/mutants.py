@@ -1,7 +1,6 @@
 """The mutants: each a good daemon with one thing broken, and the rule that it breaks."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,33 +10,13 @@ from pydantic import ValidationError
 from memconform.conformance import strict_yaml
 from memconform.conformance.matrix import BadMatrixError, combinations
 from memconform.conformance.mutation.derived import derived
-from memconform.conformance.rules import ROBUSTNESS, rules
+from memconform.conformance.mutation.mutant import Mutant
+from memconform.conformance.rules import rules
 from memconform.conformance.variables import UnknownVariableError, filled
-from memconform.contract.wire import Profile
 from memconform.errors import UsageError, nearest
 from memconform.fakes.mutation import Mutation
 
 TABLE = Path(__file__).with_name("table")
-
-
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    id: str
-    rule: str
-    """The one that it breaks."""
-    profile: Profile | None
-    """Whose part of the contract it is in; None: everyone's."""
-    breaks: str
-    """What the daemon does, in words."""
-    mutation: Mutation
-
-    @property
-    def level(self) -> str:
-        return rules()[self.rule].level
-
-    @property
-    def profile_name(self) -> str:
-        return self.profile.value if self.profile is not None else ROBUSTNESS
 
 
 @cache
@@ -48,9 +27,8 @@ def mutants() -> tuple[Mutant, ...]:
         UsageError: naming file and mutant, for what is wrong in one.
     """
     written = [mutant for path in sorted(TABLE.glob("*.yaml")) for mutant in _read(path)]
-    followed = [Mutant(d.id, d.rule, d.profile, d.breaks, d.mutation) for d in derived()]
     found: dict[str, Mutant] = {}
-    for mutant in (*written, *followed):
+    for mutant in (*written, *derived()):
         if mutant.id in found:
             raise UsageError(f"two mutants are called {mutant.id}", code="mutant_invalid")
         found[mutant.id] = mutant

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from memconform.conformance.mutation.mutants import Mutant
+from memconform.conformance.mutation.mutant import Mutant
 from memconform.conformance.results import Record, Result
 from memconform.errors import ExitCode
 

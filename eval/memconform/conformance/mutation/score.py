@@ -14,7 +14,7 @@ import structlog
 from memconform.conformance.catalog import Entry
 from memconform.conformance.fixture import UntestableError
 from memconform.conformance.mutation.kept import KeptDaemons
-from memconform.conformance.mutation.mutants import Mutant
+from memconform.conformance.mutation.mutant import Mutant
 from memconform.conformance.mutation.results import FalseAlarm, Fate, MutantResult, result_of
 from memconform.conformance.results import CaseResult, Check, Result
 from memconform.conformance.running import left_out, run_case, unrun
