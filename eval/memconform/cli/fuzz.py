@@ -85,7 +85,7 @@ async def _fuzz(options: FuzzOptions) -> ExitCode:
     cancel_on_signals()
     try:
         from memconform.fuzzing import session  # noqa: PLC0415 - Hypothesis is an extra
-        from memconform.fuzzing.asking import BrainLostError  # noqa: PLC0415 - as below
+        from memconform.fuzzing.asking import BrainLostError  # noqa: PLC0415 - same
     except ImportError as error:
         raise UsageError(
             f"fuzz wants {error.name}", code="extra_missing", hint="pip install 'memconform[fuzz]'"

@@ -34,3 +34,8 @@ def _resolve(value: JsonValue, parts: list[str]) -> JsonValue:
     if isinstance(value, list) and key.isascii() and key.isdigit() and int(key) < len(value):
         return _resolve(value[int(key)], rest)
     return MISSING
+
+
+def token(key: str) -> str:
+    """A key as a pointer names it."""
+    return key.replace("~", "~0").replace("/", "~1")

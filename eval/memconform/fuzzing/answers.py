@@ -8,6 +8,7 @@ import httpx
 
 from memconform.contract.schemas import BYTES
 from memconform.contract.wire import JsonValue
+from memconform.fuzzing.programs import BRAIN
 
 _FREE_KEYS = ("tookMs", "searchMs", "mtime", "when")
 """Moments and durations."""
@@ -81,7 +82,7 @@ def _plain(value: JsonValue, brain: str) -> JsonValue:
         return {k: v if k == "metadata" else _plain(v, brain) for k, v in kept.items()}
     if isinstance(value, list):
         return [_plain(each, brain) for each in value]
-    return "{brainId}" if value == brain else value
+    return BRAIN if value == brain else value
 
 
 def _events(content: bytes) -> list[tuple[str, JsonValue, str]]:

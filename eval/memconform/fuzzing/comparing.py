@@ -3,15 +3,13 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from memconform.conformance.pointer import MISSING, resolve, token
 from memconform.contract.wire import JsonValue
 from memconform.fuzzing.answers import Answer
 
 SCORE_TOLERANCE = 2e-9
 """Two steps of the rounding of scores (core.search.order); other numbers are equal or not."""
-
-MISSING: Any = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +32,7 @@ def difference(answers: Mapping[str, Sequence[Answer]]) -> Difference | None:
         for other in values[1:]:
             pointer = next(_parting(values[0], other, ""), None)
             if pointer is not None:
-                found = {n: at(v, pointer) for n, v in zip(names, values, strict=True)}
+                found = {n: resolve(v, pointer) for n, v in zip(names, values, strict=True)}
                 present = {n: v for n, v in found.items() if v is not MISSING}
                 return Difference(call, pointer, present)
     return None
@@ -44,9 +42,9 @@ def _parting(one: JsonValue, two: JsonValue, where: str) -> Iterator[str]:
     if isinstance(one, dict) and isinstance(two, dict):
         for key in dict.fromkeys((*one, *two)):
             if key not in one or key not in two:
-                yield f"{where}/{key}"
+                yield f"{where}/{token(key)}"
             else:
-                yield from _parting(one[key], two[key], f"{where}/{key}")
+                yield from _parting(one[key], two[key], f"{where}/{token(key)}")
     elif isinstance(one, list) and isinstance(two, list):
         for index, (a, b) in enumerate(zip(one, two, strict=False)):
             yield from _parting(a, b, f"{where}/{index}")
@@ -63,18 +61,6 @@ def _same(one: JsonValue, two: JsonValue) -> bool:
     if isinstance(one, numbers) and isinstance(two, numbers):
         return math.isclose(one, two, rel_tol=1e-15, abs_tol=SCORE_TOLERANCE)
     return type(one) is type(two) and one == two
-
-
-def at(value: JsonValue, pointer: str) -> JsonValue:
-    """What is at a pointer; `MISSING` where nothing is."""
-    for part in pointer.split("/")[1:]:
-        if isinstance(value, list) and part.isdigit() and int(part) < len(value):
-            value = value[int(part)]
-        elif isinstance(value, dict) and part in value:
-            value = value[part]
-        else:
-            return MISSING
-    return value
 
 
 def agreeing(answers: Mapping[str, Sequence[Answer]], call: int) -> list[list[str]]:

@@ -7,12 +7,13 @@ from typing import Any
 
 import yaml
 
+from memconform.conformance.pointer import MISSING, resolve
 from memconform.contract.problem import STATUS
 from memconform.contract.schemas import Route
 from memconform.contract.wire import JsonValue
 from memconform.fuzzing.answers import Answer
 from memconform.fuzzing.asking import filled
-from memconform.fuzzing.comparing import MISSING, SCORE_TOLERANCE, agreeing, at
+from memconform.fuzzing.comparing import SCORE_TOLERANCE, agreeing
 from memconform.fuzzing.programs import BRAIN, Call, route
 from memconform.fuzzing.session import Disagreement
 
@@ -119,7 +120,7 @@ def _check(found: Disagreement, expected: Answer) -> JsonValue:
     if part == "headers" and rest:
         return _header_check(rest.partition("/")[0], expected)
     if part == "status" and expected.status >= 400:
-        code = at(expected.body, "/code")
+        code = resolve(expected.body, "/code")
         return code if code in STATUS else expected.status
     if part == "body":
         return _body_check(found, expected, rest)
@@ -144,7 +145,7 @@ def _body_check(found: Disagreement, expected: Answer, rest: str) -> JsonValue:
         return {"body": {"base64": base64.b64encode(bytes.fromhex(body["bytes"])).decode()}}
     if rest.startswith("keys/"):
         others = {key for key in found.difference.values.values() if key not in body["keys"]}
-        mine = at(body, f"/{rest}")
+        mine = resolve(body, f"/{rest}")
         key, absent = (min(others), True) if others else (mine, False)
         return {"at": f"/{key}", "is": {"$absent": absent}}
     return {"at": f"/{rest}" if rest else "", "is": _value(body, f"/{rest}" if rest else "")}
@@ -166,7 +167,7 @@ def _event_check(events: list[list[JsonValue]], rest: str) -> JsonValue:
 
 def _value(body: JsonValue, pointer: str) -> JsonValue:
     """A matcher of what is there: a number within the rounding of scores, `$absent` of nothing."""
-    value = at(body, pointer)
+    value = resolve(body, pointer)
     if value is MISSING:
         return {"$absent": True}
     if isinstance(value, dict | list):

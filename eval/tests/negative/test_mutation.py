@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -74,43 +76,48 @@ def test_a_suite_that_does_not_look_lets_a_mutant_live(cache: Path, tmp_path: Pa
 
 
 def test_a_daemon_that_fails_by_itself_is_a_false_alarm(
-    memconform: Callable[..., Ended], scripted: Callable[..., Path]
+    memconform: Callable[..., Ended], cache: Path, tmp_path: Path
 ) -> None:
-    ended = memconform(
-        "mutate", "--sdk", scripted(), "--mutant", "delete-closes", "--json", "m.json"
-    )
+    with _served(cache, tmp_path, JB_EMBED_PROVIDER="none") as url:
+        ended = memconform(
+            "mutate", "--sdk", f"url:{url}", "--mutant", "topk-ignored", "--json", "m.json"
+        )
     assert ended.code == 1, ended.err
     report = _report(ended)
-    assert report["false_alarms"]
-    assert "FALSE ALARM" in ended.err
+    assert report["killed"] == report["total"] == 1
+    failing = {alarm["check"] for alarm in report["false_alarms"]}
+    assert failing == {"search-all[semantic]#all", "search-all[hybrid]#all"}
+    assert "FALSE ALARM search-all[hybrid]#all (fail)" in ended.err
     # What fails without it proves nothing of it.
-    killers = {mutant["by"].partition("#")[0] for mutant in report["mutants"]}
-    assert not killers & {alarm["check"].partition("#")[0] for alarm in report["false_alarms"]}
+    assert report["mutants"][0]["by"] not in failing
 
 
-@pytest.fixture
-def running(cache: Path, tmp_path: Path) -> Iterator[str]:
+@contextmanager
+def _served(cache: Path, root: Path, **env: str) -> Iterator[str]:
     """The address of a py daemon that the harness has not started."""
     *_, memory = sorted((cache / "memconform" / "builds").glob("py-*/bin/memory"))
-    argv = [str(memory), "serve", "--addr", "127.0.0.1:0", "--root", str(tmp_path)]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as daemon:
+    argv = [str(memory), "serve", "--addr", "127.0.0.1:0", "--root", str(root)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=os.environ | env) as daemon:
         assert daemon.stdout is not None
-        yield daemon.stdout.readline().removeprefix("listening on ").strip()
-        daemon.terminate()
+        try:
+            yield daemon.stdout.readline().removeprefix("listening on ").strip()
+        finally:
+            daemon.terminate()
 
 
 def test_a_running_daemon_keeps_its_own_brains(
-    memconform: Callable[..., Ended], running: str
+    memconform: Callable[..., Ended], cache: Path, tmp_path: Path
 ) -> None:
-    httpx.post(f"{running}/v1/brains", json={"brainId": "mine"}).raise_for_status()
-    ended = memconform(
-        *("mutate", "--against", f"url:{running}", "--json", "m.json", "-j", "2"),
-        *("--mutant", "topk-ignored", "--mutant", "version-contract", "--mutant", "stop-never"),
-    )
+    with _served(cache, tmp_path, JB_EMBED_PROVIDER="fake") as url:
+        httpx.post(f"{url}/v1/brains", json={"brainId": "mine"}).raise_for_status()
+        ended = memconform(
+            *("mutate", "--against", f"url:{url}", "--json", "m.json", "-j", "2"),
+            *("--mutant", "topk-ignored", "--mutant", "version-contract", "--mutant", "stop-never"),
+        )
+        left = [item["brainId"] for item in httpx.get(f"{url}/v1/brains").json()["items"]]
     report = _report(ended)
     assert ended.code == 0, ended.err
     assert (report["killed"], report["total"], report["left_out"]) == (1, 1, 2)
-    left = [item["brainId"] for item in httpx.get(f"{running}/v1/brains").json()["items"]]
     assert left == ["mine"]
 
 

@@ -2,6 +2,10 @@
 
 import json
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -15,12 +19,13 @@ from memconform.conformance.outcome import Event, Outcome
 from memconform.conformance.variables import filled
 from memconform.contract.schemas import ROUTES
 from memconform.contract.wire import Profile
+from memconform.daemons.runner import Launch, SdkRunner
 from memconform.fuzzing import session
 from memconform.fuzzing.answers import Answer, normalized
 from memconform.fuzzing.asking import BrainLostError
 from memconform.fuzzing.comparing import Difference, agreeing, difference
 from memconform.fuzzing.programs import BRAIN, Call, Program
-from memconform.fuzzing.session import Disagreement, seek
+from memconform.fuzzing.session import Disagreement, seek, serving
 from memconform.fuzzing.strategies import TEXTS, programs
 from memconform.fuzzing.writing import case_file
 
@@ -45,6 +50,7 @@ def _json(body: Any, status: int = 200) -> Answer:
         (_json([1, 2]), _json([1]), "/body/1"),
         (_json([1, 2]), _json([2, 1]), "/body/0"),
         (_json({"a": {}}), _json({"a": []}), "/body/a"),
+        (_json({"a/b": {"~": 1}}), _json({"a/b": {"~": 2}}), "/body/a~1b/~0"),
         (_json({}), _json({}, 201), "/status"),
         (_json({}), Answer(200, "text/plain", body={}), "/media"),
         (_json({}), Answer(None, failure="ReadTimeout"), "/status"),
@@ -65,9 +71,9 @@ def test_a_difference_has_the_values_of_all_and_no_value_where_nothing_is() -> N
     assert agreeing(answers, 0) == [["a", "b"], ["c"]]
 
 
-def _normalized(media: str, content: str | bytes, **headers: str) -> Answer:
+def _normalized(media: str, content: str | bytes, *, method: str = "GET", **headers: str) -> Answer:
     content = content.encode() if isinstance(content, str) else content
-    request = httpx.Request("GET", "http://127.0.0.1/")
+    request = httpx.Request(method, "http://127.0.0.1/")
     response = httpx.Response(200, headers={"content-type": media, **headers}, request=request)
     return normalized(response, content, "mc-fuzz-1")
 
@@ -108,6 +114,33 @@ def test_of_a_stream_the_events_are_compared_without_pings_and_moments() -> None
     assert difference({"a": [_json(found)], "b": [_json(other)]}) is None
 
 
+def test_a_head_may_tell_the_media_type_or_not() -> None:
+    assert _normalized("text/plain", "", method="HEAD") == _normalized("", "", method="HEAD")
+    assert _normalized("text/plain", "") != _normalized("", "")
+
+
+async def test_two_sessions_beside_each_other_do_not_end_each_others_daemons(
+    tmp_path: Path,
+) -> None:
+    runner = _Launched()
+    for session_folder in ("one", "two"):
+        async with serving([runner], tmp_path / session_folder) as addresses:
+            assert addresses == {"launched": "http://127.0.0.1:1"}
+    assert len(set(runner.run_ids)) == 2
+
+
+class _Launched(SdkRunner):
+    name = "launched"
+
+    def __init__(self) -> None:
+        self.run_ids: list[str] = []
+
+    @asynccontextmanager
+    async def serve(self, launch: Launch) -> AsyncIterator[Any]:
+        self.run_ids.append(launch.run_id)
+        yield SimpleNamespace(base_url="http://127.0.0.1:1")
+
+
 def test_bytes_are_compared_as_they_are() -> None:
     assert _normalized("application/octet-stream", b"\xff{}").body == {"bytes": "ff7b7d"}
     assert _normalized("application/json", "{").body == {"unreadable": "{"}
@@ -142,6 +175,8 @@ _PARTINGS: list[tuple[Call, Answer, Answer]] = [
     (_SEARCH, _json({"bytes": 3, "path": "a"}), _json({"bytes": 4, "path": "a"})),
     (_SEARCH, _json({"a": 1}), Answer(200, "text/plain", body={"a": 1})),
     (_SEARCH, _json({"chunks": [1, 2]}), _json({"chunks": [1]})),
+    (_SEARCH, _json({"a/b": 1}), _json({"a/b": 2})),
+    (_SEARCH, _json({"brainId": BRAIN}), _json({"brainId": "another"})),
     (_SEARCH, _json({"score": 0.5}), _json({"score": 0.51})),
     (_READ, Answer(405, "application/problem+json", (("allow", ("get", "put")),), _NOT_FOUND),
      Answer(405, "application/problem+json", (("allow", ("get",)),), _NOT_FOUND)),
@@ -174,7 +209,7 @@ def _outcome(answer: Answer) -> Outcome:
     body = (
         bytes.fromhex(answer.body["bytes"])
         if is_bytes
-        else json.dumps((answer.body or {}) | told).encode()
+        else json.dumps((answer.body or {}) | told).replace(BRAIN, "mc-x").encode()
     )
     if answer.status is None:
         return Outcome("x", ended="cut", failure="ReadError")

@@ -183,8 +183,9 @@ def test_only_py_is_broken_in_its_source() -> None:
 
 
 def test_a_daemon_that_runs_is_only_broken_on_its_way() -> None:
-    url = UrlRunner("url:http://127.0.0.1:1".removeprefix("url:"))
-    kept = [mutant for mutant in mutants() if possible(mutant, url, selectable(catalog(), url))]
+    url = UrlRunner("http://127.0.0.1:1")
+    entries = selectable(catalog(), url)
+    kept = [mutant for mutant in mutants() if possible(mutant, url, entries)]
     assert kept
     assert all(mutant.mutation.is_of_exchanges for mutant in kept)
     with pytest.raises(UsageError, match="not ours to start"):

@@ -59,14 +59,12 @@ class KeptDaemons:
             UntestableError: where this SDK has not what is wanted.
         """
         kept = self._taken(serving.model_dump_json()) or await self._started(serving)
-        sound = False
         try:
             await asyncio.to_thread(kept.runner.become, mutation, kept.fixture.folder)
             yield kept.fixture
         finally:
             await asyncio.to_thread(kept.runner.become, Mutation(), kept.fixture.folder)
-            sound = await _emptied(kept)
-            if sound:
+            if await _emptied(kept):
                 self._idle.append(kept)
             else:
                 await self._end(kept)

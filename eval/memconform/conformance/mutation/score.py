@@ -111,7 +111,7 @@ async def score(
     finally:
         await kept.close()
     alarms = sorted(crew.alarms, key=lambda alarm: alarm.check)
-    yield Scored(tuple(alarms), len(crew.fit))
+    yield Scored(tuple(alarms), len(crew.tried))
 
 
 async def _side_by_side(
@@ -145,8 +145,8 @@ class Seen:
         self.mutant = mutant
         self.found: Check | None = None
         self.took_s = 0.0
-        self.unfit = 0
-        """Cases that cite its rule and fail, or cannot be made, where nothing is broken."""
+        self.unfit: list[str] = []
+        """Cases that cite its rule and fail, or cannot be made, where nothing is broken: why."""
         self._cases = 0
         self._unmade: list[str] = []
 
@@ -170,11 +170,8 @@ class Seen:
         if self.found is not None:
             fate, by, got = Fate.KILLED, self.found.id, self.found.got
         else:
-            unmade = self._unmade or not self._cases or self.unfit
-            fate = Fate.UNTESTABLE if unmade else Fate.SURVIVED
-            by, got = "", self._unmade
-            if self.unfit:
-                got = [*got, f"{self.unfit} cases of its rule do not pass without it"]
+            by, got = "", [*self._unmade, *self.unfit]
+            fate = Fate.UNTESTABLE if got or not self._cases else Fate.SURVIVED
         _log.info("mutant", id=self.mutant.id, fate=fate.value, by=by, took_s=self.took_s)
         return result_of(self.mutant, fate, by=by, got=got, cases=self._cases, took_s=self.took_s)
 
@@ -192,19 +189,22 @@ class _Crew:
         """Of a daemon that somebody else has started some things cannot be tested."""
         self._trying = asyncio.Lock()
         self.alarms: list[FalseAlarm] = []
-        self.fit: dict[str, bool] = {}
-        """Whether a case passes where nothing is broken, of those that were tried there."""
+        self.tried: dict[str, str] = {}
+        """Of each case that was tried where nothing is broken, why it fails there, or ""."""
 
     async def good(self, entries: Sequence[Entry]) -> AsyncGenerator[CaseResult, None]:
         """Try cases where nothing is broken, those that were not yet."""
         async with self._trying:
-            new = [entry for entry in entries if entry.id not in self.fit]
+            new = [entry for entry in entries if entry.id not in self.tried]
             if not new:
                 return
             async with aclosing(self.run("good", Mutation(), new)) as cases:
                 async for case in cases:
                     wrong = [check for check in case.checks if check.result not in _GOOD]
-                    self.fit[case.case] = not wrong
+                    self.tried[case.case] = "".join(
+                        f"{c.id} does not pass where nothing is broken: {' '.join(c.got)}"
+                        for c in wrong[:1]
+                    )
                     self.alarms += [
                         FalseAlarm(check=c.id, result=c.result.value, got=c.got[:5])
                         for c in wrong
@@ -244,7 +244,7 @@ class _Crew:
         """Put the cases to a mutant that cite its rule, until one finds it."""
         citing = [e for e in entries if seen.mutant.rule in e.case.rules]
         await self._put(seen, citing)
-        seen.unfit = sum(not self.fit.get(entry.id, False) for entry in citing)
+        seen.unfit = [self.tried[entry.id] for entry in citing if self.tried.get(entry.id)]
 
     async def by_all_others(self, seen: "Seen", entries: Sequence[Entry]) -> None:
         """Put all other cases to it. What one of so many finds must be found again.
@@ -285,7 +285,7 @@ class _Crew:
         async with aclosing(self.good(entries)) as tried:
             async for _ in tried:
                 pass
-        return [entry for entry in entries if self.fit.get(entry.id, False)]
+        return [entry for entry in entries if not self.tried[entry.id]]
 
     async def _on_kept(self, entries: Sequence[Entry], seen: "Seen") -> None:
         if not entries:
