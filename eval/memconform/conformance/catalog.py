@@ -129,7 +129,7 @@ def _expanded(file: str, name: str, raw: dict[str, Any]) -> Iterator[Entry]:
 
 def _references(file: str, name: str, raw: dict[str, Any]) -> list[str]:
     try:
-        return list(references(raw))
+        return references(raw)
     except UnknownVariableError as error:
         raise _fault(file, name, str(error)) from error
 
@@ -162,23 +162,27 @@ def _check_variables(case: Case) -> None:
     """Raise UnknownVariableError for a reference that nothing before it defines, or a capture
     that nothing refers to."""
     known, used = set(BUILT_IN), set[str]()
-    for value in (case.documents, case.daemon.env):
-        _refuse_unknown(value, known)
+    _known_references([case.documents, case.daemon.env], known)
     for step in walk_steps(case):
-        own = step.model_dump(by_alias=True, exclude={"until", "repeat", "parallel", "expect"})
-        _refuse_unknown(own, known)
+        inner = {"until", "repeat", "parallel", "expect"}
+        own = step.model_dump(by_alias=True, exclude=inner, exclude_unset=True)
+        used |= _known_references(own, known)
         known |= set(step.capture)
-        expected = [e.model_dump(by_alias=True) for e in step.expect.values()]
-        _refuse_unknown(expected, known)
-        used |= {name.partition(".")[0] for name in references([own, expected])}
+        expected = [e.model_dump(by_alias=True, exclude_unset=True) for e in step.expect.values()]
+        used |= _known_references(expected, known)
     for name in sorted(known - BUILT_IN - used):
         raise UnknownVariableError(f"{name} is captured, and nothing refers to it")
 
 
-def _refuse_unknown(value: JsonValue, known: set[str]) -> None:
+def _known_references(value: JsonValue, known: set[str]) -> set[str]:
+    """The variables that `value` refers to; raises UnknownVariableError for one that is not."""
+    found = set()
     for name in references(value):
-        if name.partition(".")[0] not in known:
+        variable = name.partition(".")[0]
+        if variable not in known:
             raise UnknownVariableError(f"${{{name}}} is not known here; {nearest(name, known)}")
+        found.add(variable)
+    return found
 
 
 def _described(error: ValidationError) -> Iterator[str]:

@@ -1,37 +1,44 @@
 """`${name}` in cases: which stand where, and what they become."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from memconform.contract.wire import JsonValue
 
 _REFERENCE = re.compile(r"\$\{([a-z][a-z0-9_]*(?:\.[A-Za-z0-9_]+)*)\}")
-_DOLLAR_BRACE = re.compile(r"\$\{")
 
 
 class UnknownVariableError(Exception):
     pass
 
 
-def references(value: JsonValue) -> Iterator[str]:
+def references(value: JsonValue) -> list[str]:
     """The names of the variables in all texts of `value`, keys included.
 
     Raises:
         UnknownVariableError: for a `${` that begins none.
     """
+    found: list[str] = []
+    _collect(value, found)
+    return found
+
+
+def _collect(value: JsonValue, found: list[str]) -> None:
     if isinstance(value, str):
-        names = _REFERENCE.findall(value)
-        if len(names) != len(_DOLLAR_BRACE.findall(value)):
-            raise UnknownVariableError(f"{value!r}: a variable is written ${{name}}")
-        yield from names
+        begun = value.count("${")
+        if begun:
+            names = _REFERENCE.findall(value)
+            if len(names) != begun:
+                raise UnknownVariableError(f"{value!r}: a variable is written ${{name}}")
+            found += names
     elif isinstance(value, dict):
         for key, each in value.items():
-            yield from references(key)
-            yield from references(each)
+            _collect(key, found)
+            _collect(each, found)
     elif isinstance(value, list | tuple):
         for each in value:
-            yield from references(each)
+            _collect(each, found)
 
 
 def filled(value: JsonValue, values: Mapping[str, JsonValue], *, partly: bool = False) -> JsonValue:

@@ -138,7 +138,7 @@ def test_a_variable_that_is_the_whole_text_keeps_its_type() -> None:
     assert filled({"a": "${n}", "b": "n=${n}"}, values) == {"a": 5, "b": "n=5"}
     assert filled("${deep.list.1.x}", values) is None
     assert filled("${m}", values, partly=True) == "${m}"
-    assert list(references({"${n}": ["${deep.list.0}"]})) == ["n", "deep.list.0"]
+    assert references({"${n}": ["${deep.list.0}"]}) == ["n", "deep.list.0"]
     with pytest.raises(UnknownVariableError, match="m"):
         filled("${m}", values)
 
