@@ -10,7 +10,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, TypeVar, get_args
 
@@ -159,7 +159,13 @@ def run_to_end(work: Coroutine[Any, Any, ExitCode]) -> ExitCode:
     try:
         return asyncio.run(work)
     except asyncio.CancelledError:
+        # As it ends, the interpreter takes handlers back: one more would then be its death.
+        for number in _INTERRUPTS:
+            signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt from None
+
+
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 
 
 def cancel_on_signals() -> None:
@@ -173,8 +179,13 @@ def cancel_on_signals() -> None:
         if task is not None and not task.cancelling():
             task.cancel()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, cancel_once)
+    def tell(*_: object) -> None:
+        with suppress(RuntimeError):  # the loop is closed: there is nothing left to end
+            loop.call_soon_threadsafe(cancel_once)
+
+    # Not the loop's own handlers, which end with it, and before the program does.
+    for number in _INTERRUPTS:
+        signal.signal(number, tell)
 
 
 def _is_header_value(value: str) -> bool:

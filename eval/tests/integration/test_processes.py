@@ -138,6 +138,18 @@ def test_an_interrupt_ends_children_that_left_their_group_too(
     assert not processes_of(folder)
 
 
+def test_interrupts_to_the_last_moment_end_in_one_code(
+    scripted: Scripted, dataset: Path, environment: dict[str, str]
+) -> None:
+    """Between the end of the event loop and that of the process one more was once its death."""
+    with _hanging_run(scripted("hangs"), dataset, environment) as run:
+        assert _until(lambda: _journalled(dataset.parent) == 7)
+        while run.poll() is None:
+            run.send_signal(signal.SIGINT)
+            time.sleep(0.002)
+        assert run.returncode == 130
+
+
 def test_a_second_interrupt_does_not_break_off_the_result(
     scripted: Scripted, dataset: Path, environment: dict[str, str]
 ) -> None:
