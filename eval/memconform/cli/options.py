@@ -159,9 +159,6 @@ def run_to_end(work: Coroutine[Any, Any, ExitCode]) -> ExitCode:
     try:
         return asyncio.run(work)
     except asyncio.CancelledError:
-        # As it ends, the interpreter takes handlers back: one more would then be its death.
-        for number in _INTERRUPTS:
-            signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt from None
 
 
@@ -175,17 +172,17 @@ def cancel_on_signals() -> None:
     """
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
-    def cancel_once() -> None:
-        if task is not None and not task.cancelling():
-            task.cancel()
+    def cancel(*_: object) -> None:
+        # Handlers, the loop's own too, are taken back before the process ends: one more would be
+        # its death then.
+        for number in _INTERRUPTS:
+            signal.signal(number, signal.SIG_IGN)
+        if task is not None:
+            with suppress(RuntimeError):  # the loop is closed: there is nothing left to end
+                loop.call_soon_threadsafe(task.cancel)
 
-    def tell(*_: object) -> None:
-        with suppress(RuntimeError):  # the loop is closed: there is nothing left to end
-            loop.call_soon_threadsafe(cancel_once)
-
-    # Not the loop's own handlers, which end with it, and before the program does.
     for number in _INTERRUPTS:
-        signal.signal(number, tell)
+        signal.signal(number, cancel)
 
 
 def _is_header_value(value: str) -> bool:
