@@ -1,6 +1,7 @@
 """What went over the wire, kept for the question that fails."""
 
 import shlex
+import string
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -92,11 +93,14 @@ def printable(data: bytes) -> str | None:
     return text if text.replace("\n", "").isprintable() else None
 
 
+_PLAIN = string.ascii_letters + string.digits + " !#$&()*+,-./:;<=>?@[]^_{|}~"
+# Made once: bodies of some MiB are told too.
+_PRINTF = [chr(byte) if chr(byte) in _PLAIN else f"\\{byte:03o}" for byte in range(256)]
+
+
 def printf(data: bytes) -> str:
     """A shell command that writes `data`, byte by byte whatever they are."""
-    plain = b" !#$&()*+,-./:;<=>?@[]^_{|}~"
-    octal = (chr(b) if (chr(b).isalnum() and b < 128) or b in plain else f"\\{b:03o}" for b in data)
-    return f"printf '{''.join(octal)}'"
+    return f"printf '{''.join(map(_PRINTF.__getitem__, data))}'"
 
 
 def _shown(name: str, value: str) -> str:

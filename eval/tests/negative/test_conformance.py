@@ -24,6 +24,9 @@ from memconform.fakes.mutation import Mutation
 
 CHECKOUT = Path(__file__).parents[3]
 
+pytestmark = pytest.mark.xdist_group("broken")
+"""What takes minutes is made once."""
+
 _TOGETHER = 24
 """Cases that one daemon serves, one after another."""
 

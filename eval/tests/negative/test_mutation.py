@@ -21,7 +21,7 @@ from memconform.conformance.mutation.score import MutantFinished, Scored, score
 from memconform.daemons.discovery import find_runner
 from tests.conftest import CHECKOUT, Ended
 
-SAMPLE = "48"
+SAMPLE = "36"
 """Mutants of the fixed sample; all of them take minutes: `make mutate`."""
 
 
