@@ -11,20 +11,14 @@ DEMO := --sdk all --dataset smoke --scorer exact --seed-reference-brain --output
 ABSENT = echo "$(1) is not on PATH: the tests of sdks/$(2) are left out"; \
 	test "$$MEMCONFORM_REQUIRE_ALL" != 1
 
-.PHONY: demo test lint types unit sdks sdk-go sdk-ts bench mutate setup clean
+.PHONY: demo test lint types unit sdk-go sdk-ts bench mutate setup clean
 
 demo: $(STAMP)
 	@$(BIN)/memconform run $(DEMO) --scenario search-retrieve-only
 	@echo
 	@$(BIN)/memconform run $(DEMO) --scenario ask-basic
 
-# The harness's tests wait for daemons most of the time: the daemons' own run beside them.
-test: lint types
-	@$(MAKE) --no-print-directory -j2 sdks unit
-
-sdks:
-	@$(MAKE) --no-print-directory sdk-go
-	@$(MAKE) --no-print-directory sdk-ts
+test: lint types sdk-go sdk-ts unit
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

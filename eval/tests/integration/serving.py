@@ -1,6 +1,7 @@
 """A reference daemon and the scripted upstream behind it, started by the harness's own code."""
 
 import json
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -53,8 +54,9 @@ async def served(sdk: str, folder: Path, **variables: str) -> AsyncIterator[Serv
     runner.use_upstream("scripted")
     runner.use_variables({"JB_UPSTREAM_TIMEOUT": str(TIMEOUT_S), **variables})
     await runner.build(lambda _: None)
-    async with scripted_upstream(folder / "upstream", "upstream-test") as called:
-        launch = Launch(run_id=f"test-{sdk}", folder=folder, upstream=called.base_url)
+    run_id = f"test-{secrets.token_hex(4)}"
+    async with scripted_upstream(folder / "upstream", f"{run_id}-upstream") as called:
+        launch = Launch(run_id=run_id, folder=folder, upstream=called.base_url)
         async with (
             runner.serve(launch) as daemon,
             httpx.AsyncClient(base_url=daemon.base_url, trust_env=False, timeout=20) as http,

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import random
+import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -40,7 +41,7 @@ async def _daemons(
             await runner.build(lambda _: None)
             own = folder / runner.name
             own.mkdir()
-            launch = Launch(run_id=f"agreement-{runner.name}", folder=own)
+            launch = Launch(run_id=f"agreement-{secrets.token_hex(4)}", folder=own)
             daemon = await stack.enter_async_context(runner.serve(launch))
             clients[sdk] = await stack.enter_async_context(
                 httpx.AsyncClient(base_url=daemon.base_url, trust_env=False, timeout=60)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -68,7 +69,8 @@ async def _run(job: Job, folder: Path, mutations: dict[str, Mutation]) -> dict[s
     """The results of a job's cases, each with its mutation."""
     results = {}
     runner = _runner(mutations.get(job.entries[0].id, Mutation()))
-    async with Fixture(runner, job.serving, folder, folder.name) as fixture:
+    run_id = f"{folder.name}-{secrets.token_hex(4)}"
+    async with Fixture(runner, job.serving, folder, run_id) as fixture:
         await fixture.prepare()
         for entry in job.entries:
             mutation = mutations.get(entry.id, Mutation())

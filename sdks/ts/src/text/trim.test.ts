@@ -16,5 +16,5 @@ test("a long run of blanks does not hold the daemon", () => {
   assert.equal(trimmed(`x${blanks}y`, " "), `x${blanks}y`);
   assert.equal(parseFrontMatter(`---\nkey: x${blanks}y\n---\nz`).text, "z");
   // The regular expression took minutes for it.
-  assert.ok(performance.now() - started < 2000);
+  assert.ok(performance.now() - started < 20_000);
 });
