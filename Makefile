@@ -54,6 +54,7 @@ $(NODE_STAMP): sdks/ts/package-lock.json
 bench: $(STAMP)
 	$(BIN)/python scripts/bench.py
 	$(BIN)/python scripts/bench_conform.py
+	$(BIN)/python scripts/bench_datasets.py
 	$(BIN)/pytest -m slow
 
 mutate: $(STAMP)

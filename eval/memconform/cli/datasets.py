@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from memconform.cli.benchmarks import convert_command, info_command, list_command
 from memconform.cli.options import json_file, json_target
 from memconform.datasets.lint import LintReport, lint
 from memconform.datasets.registry import corpus_of, open_dataset
@@ -15,7 +16,7 @@ from memconform.runs.corpus import corpus_documents, reference_documents
 
 @click.group("datasets")
 def command() -> None:
-    """Examine question sets."""
+    """Examine question sets and retrieval benchmarks."""
 
 
 @command.command("lint")
@@ -70,3 +71,7 @@ def _show(report: LintReport) -> None:
     for fault in report.faults:
         click.echo(f"{fault.question}: {fault.message}")
     click.echo("no faults" if not report.faults else f"{len(report.faults)} faults")
+
+
+for _each in (list_command, info_command, convert_command):
+    command.add_command(_each)

@@ -1,0 +1,167 @@
+"""`memconform datasets list | info | convert`: the retrieval benchmarks."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+from pydantic import BaseModel, Field
+
+from memconform.cli.options import json_file, json_target, schema
+from memconform.datasets.benchmarks import Benchmark, formats, open_benchmark
+from memconform.datasets.haystacks import Dropped
+from memconform.datasets.longmemeval import is_scored
+from memconform.datasets.memini import memini_json
+from memconform.datasets.registry import shipped
+from memconform.runs.store import replacing
+
+
+@click.command("list")
+def list_command() -> None:
+    """The question sets that ship with memconform, and the formats of benchmarks that it reads."""
+    click.echo("question sets, for run --dataset:")
+    for name, path in shipped().items():
+        click.echo(f"  {name:<12} {path}")
+    click.echo("formats of benchmarks, for datasets info and convert:")
+    for each in formats().values():
+        options = "; ".join(
+            f"--{name.replace('_', '-')} {'|'.join(allowed)}"
+            for name, allowed in each.options.items()
+        )
+        click.echo(f"  {each.name:<12} {each.about}{f' ({options})' if options else ''}")
+
+
+class BenchmarkInfo(BaseModel):
+    """What `datasets info --json` writes."""
+
+    schema_version: str = "memconform/benchmark-info@1"
+    path: str
+    format: str
+    options: dict[str, str]
+    sha256: str
+    """Of a file, unpacked; empty of a folder."""
+    haystacks: int = 0
+    items: int = 0
+    queries: int = 0
+    with_gold: int = 0
+    """Queries that name items as their answer's source."""
+    unavoidable: int = 0
+    """Of them, those none of whose gold is an item."""
+    abstain: int = 0
+    scored: int | None = None
+    """Queries that LongMemEval's official retrieval metrics count."""
+    categories: dict[str, int] = Field(default_factory=dict)
+    dropped: list[dict[str, str]] = Field(default_factory=list)
+    """What could not be read or resolved, and why."""
+
+
+_OPTIONS = (
+    click.option("--part", metavar="A|B", help="Of wmb: documents (A) or conversations (B)."),
+    click.option("--session-doc", metavar="TEXT", help="Of longmemeval: full, user-only or dated."),
+    click.option("--level", metavar="LEVEL", help="Whether an item is a turn or a session."),
+    click.option("--format", "name", metavar="NAME", help="Instead of what it looks like."),
+    click.argument("path", type=click.Path(path_type=Path)),
+)
+
+
+def _benchmark(function: Callable[..., None]) -> Callable[..., None]:
+    """A path, and the options of the formats; `datasets list` says which has which."""
+    for option in _OPTIONS:
+        function = option(function)
+    return function
+
+
+@click.command("info")
+@_benchmark
+@click.option("--verbose", is_flag=True, help="List what was dropped, and why.")
+@json_file
+@schema(BenchmarkInfo)
+def info_command(
+    path: Path, name: str | None, json_file: str | None, *, verbose: bool, **given: str | None
+) -> None:
+    """Read a benchmark to its end, and count what it holds.
+
+    \b
+    Exit codes: 0 ok, 2 it is no such benchmark, or its content is not as it should be.
+    """
+    info = _counted(open_benchmark(path, name, given))
+    if json_file != "-":
+        _show_benchmark(info, verbose=verbose)
+    if json_file is not None:
+        with json_target(json_file) as target:
+            target.write(info.model_dump_json(indent=2) + "\n")
+
+
+def _counted(benchmark: Benchmark) -> BenchmarkInfo:
+    info = BenchmarkInfo(
+        path=str(benchmark.path),
+        format=benchmark.format.name,
+        options=dict(benchmark.options),
+        sha256="",
+    )
+    categories: Counter[str] = Counter()
+    scored = 0
+    dropped: list[Dropped] = []
+    for haystack in benchmark:
+        info.haystacks += 1
+        info.items += len(haystack.items)
+        info.queries += len(haystack.queries)
+        ids = {item.id for item in haystack.items}
+        for query in haystack.queries:
+            categories[query.category] += 1
+            info.abstain += query.abstain
+            info.with_gold += bool(query.gold)
+            info.unavoidable += bool(query.gold) and ids.isdisjoint(query.gold)
+        if benchmark.format.name == "longmemeval":
+            scored += is_scored(haystack)
+        dropped += haystack.dropped
+    info.sha256 = benchmark.sha256
+    info.categories = dict(sorted(categories.items()))
+    info.scored = scored if benchmark.format.name == "longmemeval" else None
+    info.dropped = [asdict(each) for each in dropped]
+    return info
+
+
+def _show_benchmark(info: BenchmarkInfo, *, verbose: bool) -> None:
+    options = "".join(f", {name} {value}" for name, value in info.options.items())
+    click.echo(f"{info.path}: {info.format}{options}")
+    if info.sha256:
+        click.echo(f"sha256 {info.sha256}")
+    click.echo(f"{info.haystacks} haystacks, {info.items} items, {info.queries} queries")
+    click.echo(", ".join(f"{name} {count}" for name, count in info.categories.items()))
+    told = f"{info.with_gold} with gold"
+    if info.unavoidable:
+        told += f", {info.unavoidable} of them a miss that cannot be avoided"
+    if info.abstain:
+        told += f"; {info.abstain} to abstain from"
+    if info.scored is not None:
+        told += f"; {info.scored} scored officially"
+    click.echo(told)
+    if info.dropped:
+        hint = "" if verbose else ": --verbose lists them"
+        click.echo(f"{len(info.dropped)} dropped or unresolved{hint}")
+    for each in info.dropped if verbose else ():
+        click.echo(f"  {each['id']}: {each['why']}")
+
+
+@click.command("convert")
+@_benchmark
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    help="The file to write.",
+)
+def convert_command(path: Path, name: str | None, output: Path, **given: str | None) -> None:
+    """Write a benchmark as memini's JSON: one file of items and questions.
+
+    \b
+    Exit codes: 0 ok, 2 it is no such benchmark, or its content is not as it should be.
+    """
+    benchmark = open_benchmark(path, name, given)
+    with replacing(output) as target:
+        for piece in memini_json(path.stem, benchmark):
+            target.write(piece.encode())
+    click.echo(f"-> {output}")

@@ -1,0 +1,101 @@
+"""LoCoMo (Maharana et al., ACL 2024): conversations of two people over months, and questions.
+
+What the public file `locomo10.json` holds is not always what its paper says; each oddity is named
+where it is met.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from memconform.datasets.files import PieceReader, elements, told, unfit
+from memconform.datasets.haystacks import Dropped, Haystack, Item, Level, Query
+
+CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
+"""Numbers as the file has them; its paper lists them in another order."""
+
+_TURN = re.compile(r"D\d+:\d+")
+_SESSION = re.compile(r"session_(\d+)")
+
+
+def read_locomo(source: PieceReader, level: Level) -> Iterator[Haystack]:
+    """A haystack a conversation.
+
+    A question is keyed by `sample_id#index`, for texts repeat inside a conversation. At turn level
+    one whose evidence names no turn that there is stays, as a miss that cannot be avoided.
+
+    Raises:
+        UsageError: naming the conversation and the question that has not what it should.
+    """
+    for number, sample in enumerate(elements(source)):
+        if not isinstance(sample, dict) or not {"sample_id", "conversation", "qa"} <= sample.keys():
+            raise unfit(source.path, f"element {number} is no LoCoMo conversation")
+        try:
+            yield _haystack(sample, level)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise unfit(
+                source.path, f"conversation {sample['sample_id']!r}: {told(error)}"
+            ) from error
+
+
+def _haystack(sample: dict[str, Any], level: Level) -> Haystack:
+    conversation, name = sample["conversation"], str(sample["sample_id"])
+    sessions = {
+        int(match[1]): turns
+        for key, turns in conversation.items()
+        # 16 keys of dates have no session.
+        if (match := _SESSION.fullmatch(key))
+    }
+    turn_ids = {turn["dia_id"] for turns in sessions.values() for turn in turns}
+    items: list[Item] = []
+    for number, turns in sorted(sessions.items()):
+        date = str(conversation[f"session_{number}_date_time"])
+        items += _turns(number, date, turns) if level == "turn" else [_session(number, date, turns)]
+    queries, dropped = [], []
+    for index, row in enumerate(sample["qa"]):
+        query_id = f"{name}#{index}"
+        evidence = " ".join(str(each) for each in row["evidence"])
+        # Some hold two ids, or half of one: "D8:6; D9:17", "D", "D:11:26".
+        gold = _TURN.findall(evidence)
+        dropped += [
+            Dropped(query_id, f"there is no turn {turn}") for turn in gold if turn not in turn_ids
+        ]
+        if level == "session":
+            gold = [turn.partition(":")[0] for turn in gold if turn in turn_ids]
+        if not gold:
+            dropped.append(Dropped(query_id, f"its evidence resolves to no {level}: {evidence!r}"))
+            continue
+        queries.append(_query(query_id, row, tuple(dict.fromkeys(gold))))
+    return Haystack(name, tuple(items), tuple(queries), tuple(dropped))
+
+
+def _turns(number: int, date: str, turns: list[dict[str, Any]]) -> list[Item]:
+    return [
+        Item(
+            id=turn["dia_id"],
+            text=f"[{date}] {turn['speaker']}: {turn['text']}",
+            group=f"D{number}",
+            date=date,
+        )
+        for turn in turns
+    ]
+
+
+def _session(number: int, date: str, turns: list[dict[str, Any]]) -> Item:
+    lines = [f"[{date}]", *(f"{turn['speaker']}: {turn['text']}" for turn in turns)]
+    return Item(id=f"D{number}", text="\n".join(lines), group=f"D{number}", date=date)
+
+
+def _query(query_id: str, row: dict[str, Any], gold: tuple[str, ...]) -> Query:
+    # Of 446 adversarial rows 2 have an answer; the others have what a gullible reader would say.
+    adversarial = row["category"] == 5
+    # Some answers are numbers.
+    answers = () if adversarial else (str(row["answer"]),)
+    return Query(
+        id=query_id,
+        question=row["question"],
+        category=CATEGORIES[row["category"]],
+        gold=gold,
+        answers=answers,
+        abstain=adversarial,
+    )

@@ -1,0 +1,105 @@
+"""LongMemEval (Wu et al., ICLR 2025): a question, and the haystack of chat sessions around it."""
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from memconform.datasets.files import PieceReader, elements, told, unfit
+from memconform.datasets.haystacks import Haystack, Item, Level, Query
+
+SessionDoc = Literal["full", "user-only", "dated"]
+"""A session's text: `role: content` a turn; what the user said; the first, below its date."""
+
+EVIDENCE = "evidence"
+"""The key of an item's metadata that tells whether a user's turn of it holds the answer."""
+
+_KEYS = {
+    "question_id", "question_type", "question", "answer", "question_date", "haystack_dates",
+    "haystack_session_ids", "haystack_sessions", "answer_session_ids",
+}  # fmt: skip
+
+
+def read_longmemeval(
+    source: PieceReader, level: Level, session_doc: SessionDoc = "full"
+) -> Iterator[Haystack]:
+    """A haystack a question, of the oracle, S or M files alike.
+
+    At turn level the items are the user's turns, as the released retrieval code has them.
+
+    Raises:
+        UsageError: naming the question that has not what it should.
+    """
+    for number, row in enumerate(elements(source)):
+        if not isinstance(row, dict) or not row.keys() >= _KEYS:
+            missing = _KEYS - row.keys() if isinstance(row, dict) else _KEYS
+            raise unfit(
+                source.path, f"element {number} is no LongMemEval question: no {min(missing)!r}"
+            )
+        try:
+            yield _haystack(row, level, session_doc)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise unfit(source.path, f"question {row['question_id']!r}: {told(error)}") from error
+
+
+def is_scored(haystack: Haystack) -> bool:
+    """Whether the official retrieval metrics count its question.
+
+    They skip those that are to be abstained from, and those whose evidence is on no user's turn.
+    """
+    [query] = haystack.queries
+    return not query.abstain and any(item.metadata[EVIDENCE] for item in haystack.items)
+
+
+def _haystack(row: dict[str, Any], level: Level, session_doc: SessionDoc) -> Haystack:
+    name = row["question_id"]
+    items: dict[str, Item] = {}
+    sessions = zip(
+        row["haystack_session_ids"], row["haystack_dates"], row["haystack_sessions"], strict=True
+    )
+    for session_id, date, turns in sessions:
+        if level == "session":
+            # 13 haystacks hold the same session twice; the last one counts.
+            items[session_id] = _session(session_id, date, turns, session_doc)
+        else:
+            items |= {item.id: item for item in _turns(session_id, date, turns)}
+    query = Query(
+        id=name,
+        question=row["question"],
+        category=row["question_type"],
+        gold=tuple(row["answer_session_ids"]) if level == "session" else _gold_turns(items),
+        # 32 answers are numbers.
+        answers=(str(row["answer"]),),
+        question_date=row["question_date"],
+        # Whatever its type says.
+        abstain=name.endswith("_abs"),
+    )
+    return Haystack(name, tuple(items.values()), (query,))
+
+
+def _session(session_id: str, date: str, turns: list[dict[str, Any]], doc: SessionDoc) -> Item:
+    user = [turn for turn in turns if turn["role"] == "user"]
+    if doc == "user-only" and user:
+        text = "\n".join(turn["content"] for turn in user)
+    else:
+        text = "\n".join(f"{turn['role']}: {turn['content']}" for turn in turns)
+    if doc == "dated":
+        text = f"[{date}]\n{text}"
+    evidence = any(turn.get("has_answer", False) for turn in user)
+    return Item(session_id, text, session_id, date, {EVIDENCE: evidence})
+
+
+def _turns(session_id: str, date: str, turns: list[dict[str, Any]]) -> list[Item]:
+    return [
+        Item(
+            id=f"{session_id}_{number}",
+            text=turn["content"],
+            group=session_id,
+            date=date,
+            metadata={EVIDENCE: bool(turn.get("has_answer", False))},
+        )
+        for number, turn in enumerate(turns, start=1)
+        if turn["role"] == "user"
+    ]
+
+
+def _gold_turns(items: dict[str, Item]) -> tuple[str, ...]:
+    return tuple(item.id for item in items.values() if item.metadata[EVIDENCE])

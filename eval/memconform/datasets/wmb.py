@@ -1,0 +1,115 @@
+"""WMB-100K: ten conversations of some 10,000 turns each, ten documents, and questions."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from memconform.datasets.files import PieceReader, elements, told, unfit, unreadable
+from memconform.datasets.haystacks import Dropped, Haystack, Item, Query
+
+Part = Literal["A", "B"]
+"""A asks about the documents, B about the conversations."""
+
+QUESTIONS = "datasets/all_questions.json"
+
+_DOCUMENT_MARK = ".DOC."
+"""Stands in the ids of questions about documents."""
+_PROBE = "FalseMemory"
+"""Questions about what was never said."""
+
+_Numbered = dict[tuple[str, int], str]
+"""The item that a turn's number in a category stands for."""
+
+
+def read_wmb(folder: Path, part: Part) -> Iterator[Haystack]:
+    """The one haystack of a part.
+
+    Questions about documents, across two categories (S3) and about what was never said name no
+    turn, and so have no gold.
+
+    Raises:
+        UsageError: naming the file, and the line or the question, that is not as it should be.
+    """
+    items: list[Item] = []
+    numbered: _Numbered = {}
+    if part == "A":
+        items += [_document(path) for path in _files(folder, "documents/*.txt")]
+    else:
+        for path in _files(folder, "datasets/*.jsonl"):
+            _read_conversation(path, items, numbered)
+    queries: list[Query] = []
+    dropped: list[Dropped] = []
+    with PieceReader(folder / QUESTIONS) as source:
+        for row in _questions(source):
+            if (_DOCUMENT_MARK in row["id"]) == (part == "A"):
+                try:
+                    query, unknown = _query(row, numbered)
+                except (KeyError, TypeError) as error:
+                    raise unfit(source.path, f"question {row['id']!r}: {told(error)}") from error
+                queries.append(query)
+                dropped += unknown
+    yield Haystack(f"part-{part.lower()}", tuple(items), tuple(queries), tuple(dropped))
+
+
+def _questions(source: PieceReader) -> Iterator[dict[str, Any]]:
+    for number, row in enumerate(elements(source)):
+        if not isinstance(row, dict) or not isinstance(row.get("id"), str):
+            raise unfit(source.path, f"element {number} is no question of WMB-100K")
+        yield row
+
+
+def _files(folder: Path, pattern: str) -> list[Path]:
+    found = sorted(folder.glob(pattern))
+    if not found:
+        raise unfit(folder, f"has no {pattern}", "give the folder that holds datasets/, documents/")
+    return found
+
+
+def _document(path: Path) -> Item:
+    try:
+        return Item(path.stem, path.read_text(encoding="utf-8"), group=path.stem)
+    except (OSError, UnicodeDecodeError) as error:
+        raise unreadable(path, error) from error
+
+
+def _read_conversation(path: Path, items: list[Item], numbered: _Numbered) -> None:
+    """A row is an item, by category and line."""
+    category = path.stem
+    try:
+        with path.open(encoding="utf-8") as file:
+            for line, raw in enumerate(file, start=1):
+                row = json.loads(raw)
+                item = Item(
+                    f"{category}/{line}", f"{row['speaker']}: {row['text']}", group=category
+                )
+                items.append(item)
+                turn = (category, row["turn_id"])
+                # 5,557 turns have the number of another one: meant is the one that has facts.
+                if row["embedded_facts"] or turn not in numbered:
+                    numbered[turn] = item.id
+    except (OSError, UnicodeDecodeError) as error:
+        raise unreadable(path, error) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise unfit(path, f"line {line}: {told(error)}") from error
+
+
+def _query(row: dict[str, Any], numbered: _Numbered) -> tuple[Query, list[Dropped]]:
+    turns = [(row["category"], number) for number in row["gold_turn_ids"]]
+    query = Query(
+        id=row["id"],
+        question=row["text"],
+        category=row["qtype"],
+        gold=tuple(dict.fromkeys(numbered[turn] for turn in turns if turn in numbered)),
+        answers=(row["gold_answer"],),
+        # The judge is shown these, and never the answer.
+        rubric="\n".join(row["required_memories"]) or None,
+        abstain=row["qtype"] == _PROBE,
+        tags=(row["category"], *([row["category2"]] if "category2" in row else [])),
+    )
+    unknown = [
+        Dropped(row["id"], f"{category} has no turn {number}")
+        for category, number in turns
+        if (category, number) not in numbered
+    ]
+    return query, unknown

@@ -1,0 +1,127 @@
+"""`memconform datasets` on benchmarks: small ones, and the public files where they lie."""
+
+import json
+import lzma
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import CHECKOUT, Ended
+
+DATA = Path(os.environ.get("MEMCONFORM_DATA", CHECKOUT.parent / "shared" / "data"))
+LOCOMO = DATA / "locomo" / "locomo10.json"
+LONGMEMEVAL = DATA / "longmemeval"
+WMB = DATA / "wmb100k"
+
+real = pytest.mark.skipif(not DATA.is_dir(), reason="the public files are not in $MEMCONFORM_DATA")
+
+
+def _info(memconform: Callable[..., Ended], path: Path, *options: str) -> dict[str, Any]:
+    ended = memconform("datasets", "info", path, *options, "--json", "-")
+    assert ended.code == 0, ended.err
+    loaded: dict[str, Any] = json.loads(ended.out)
+    return loaded
+
+
+def _counts(info: dict[str, Any], *names: str) -> tuple[int, ...]:
+    return tuple(info[name] for name in names)
+
+
+@real
+@pytest.mark.parametrize(
+    ("level", "items", "queries", "unavoidable", "open_domain"),
+    [("turn", 5_882, 1_982, 1, 92), ("session", 272, 1_981, 0, 92)],
+)
+def test_locomo_counts(
+    memconform: Callable[..., Ended],
+    level: str,
+    items: int,
+    queries: int,
+    unavoidable: int,
+    open_domain: int,
+) -> None:
+    info = _info(memconform, LOCOMO, "--level", level)
+    assert _counts(info, "haystacks", "items", "queries", "unavoidable") == (
+        *(10, items, queries),
+        unavoidable,
+    )
+    assert info["categories"]["open-domain"] == open_domain
+    assert info["abstain"] == info["categories"]["adversarial"] == 446
+    assert info["sha256"] == "79fa87e90f04081343b8c8debecb80a9a6842b76a7aa537dc9fdf651ea698ff4"
+    # Three evidence ids name no turn; four questions, and at session level one more, name none.
+    assert len(info["dropped"]) == 7 + (level == "session")
+
+
+@real
+def test_longmemeval_oracle_counts(memconform: Callable[..., Ended]) -> None:
+    info = _info(memconform, LONGMEMEVAL / "longmemeval_oracle.json")
+    assert _counts(info, "haystacks", "queries", "scored", "abstain") == (500, 500, 419, 30)
+    assert info["sha256"] == "821a2034d219ab45846873dd14c14f12cfe7776e73527a483f9dac095d38620c"
+
+
+@real
+@pytest.mark.slow
+def test_longmemeval_s_counts(memconform: Callable[..., Ended], workspace: Path) -> None:
+    packed = LONGMEMEVAL / "longmemeval_s_cleaned_499.json.xz"
+    info = _info(memconform, packed)
+    # Of 23,806 sessions 13 stand in their haystack twice.
+    assert _counts(info, "haystacks", "scored", "items") == (499, 418, 23_793)
+    plain = workspace / "s.json"
+    with lzma.open(packed) as file:
+        plain.write_bytes(file.read())
+    assert _info(memconform, plain)["sha256"] == info["sha256"]
+
+
+@real
+@pytest.mark.parametrize(("part", "items", "queries"), [("A", 10, 1_200), ("B", 105_591, 1_508)])
+def test_wmb_counts(memconform: Callable[..., Ended], part: str, items: int, queries: int) -> None:
+    info = _info(memconform, WMB, "--part", part)
+    assert _counts(info, "haystacks", "items", "queries", "unavoidable") == (1, items, queries, 0)
+    assert info["abstain"] == 200
+    assert info["dropped"] == []
+
+
+@real
+def test_locomo_converts_to_memini_s_json_and_reads_as_the_same(
+    memconform: Callable[..., Ended], workspace: Path
+) -> None:
+    ended = memconform("datasets", "convert", LOCOMO, "-o", "m.json")
+    assert ended.code == 0, ended.err
+    one, two = _info(memconform, LOCOMO), _info(memconform, workspace / "m.json")
+    same = ("haystacks", "items", "queries", "unavoidable", "categories")
+    assert [two[name] for name in same] == [one[name] for name in same]
+
+
+def test_formats_are_listed_with_their_options(memconform: Callable[..., Ended]) -> None:
+    told = memconform("datasets", "list").out
+    for word in ("smoke", "lme", "locomo", "longmemeval", "wmb", "memini", "--level turn|session"):
+        assert word in told
+
+
+def test_what_was_dropped_is_listed_on_demand(
+    memconform: Callable[..., Ended], workspace: Path
+) -> None:
+    path = workspace / "m.json"
+    item = {"id": "a", "content": "A"}
+    path.write_text(json.dumps({"items": [item], "questions": [{"query": "q", "gold": ["z"]}]}))
+    plain = memconform("datasets", "info", path).out
+    assert "1 of them a miss that cannot be avoided" in plain
+    assert "1 dropped or unresolved: --verbose lists them" in plain
+    assert "  #0: no item 'z'" in memconform("datasets", "info", path, "--verbose").out
+
+
+@pytest.mark.parametrize("verb", ["info", "convert"])
+def test_a_truncated_file_is_named_with_the_byte_and_nothing_is_written(
+    memconform: Callable[..., Ended], workspace: Path, verb: str
+) -> None:
+    path = workspace / "cut.json"
+    path.write_text('[{"question_id": "q1", "haystack_sess')
+    target = workspace / "out.json"
+    more = ["-o", target] if verb == "convert" else []
+    ended = memconform("datasets", verb, path, "--format", "longmemeval", *more)
+    assert ended.code == 2
+    assert "cut.json: ends too early, at byte 23" in ended.err
+    assert not target.exists()
