@@ -1,6 +1,5 @@
 """The formats of retrieval benchmarks by name, and which one a file looks like."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ ENTRY_POINTS = "memconform.benchmarks"
 """The group in which another package names a `Format` of its own."""
 
 _HEAD = 1 << 16
-_HALF = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +148,12 @@ class Benchmark:
         texts = [(item.id, item.text) for item in haystack.items]
         texts += [(query.id, query.question) for query in haystack.queries]
         for name, text in texts:
-            if not text.isascii() and _HALF.search(text):
-                raise unfit(self.path, f"{haystack.id}: {name} holds half of a surrogate pair")
+            try:
+                # Encoding takes a tenth of the time that looking for one would.
+                text.encode()
+            except UnicodeEncodeError as error:
+                why = f"{haystack.id}: {name} holds half of a surrogate pair"
+                raise unfit(self.path, why) from error
 
 
 def open_benchmark(path: Path, name: str | None, given: Mapping[str, str | None]) -> Benchmark:
