@@ -2,19 +2,17 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 
 import click
 from pydantic import BaseModel, Field
 
-from memconform.cli.options import json_file, json_target, schema
+from memconform.cli.options import json_file, json_target, schema, writable
 from memconform.datasets.benchmarks import Benchmark, formats, open_benchmark
+from memconform.datasets.files import PACKED
 from memconform.datasets.haystacks import Dropped
-from memconform.datasets.longmemeval import is_scored
 from memconform.datasets.memini import memini_json
 from memconform.datasets.registry import shipped
-from memconform.runs.store import replacing
 
 
 @click.command("list")
@@ -50,9 +48,9 @@ class BenchmarkInfo(BaseModel):
     """Of them, those none of whose gold is an item."""
     abstain: int = 0
     scored: int | None = None
-    """Queries that LongMemEval's official retrieval metrics count."""
+    """Queries that the official retrieval metrics count, where they leave some out."""
     categories: dict[str, int] = Field(default_factory=dict)
-    dropped: list[dict[str, str]] = Field(default_factory=list)
+    dropped: list[Dropped] = Field(default_factory=list)
     """What could not be read or resolved, and why."""
 
 
@@ -60,7 +58,7 @@ _OPTIONS = (
     click.option("--part", metavar="A|B", help="Of wmb: documents (A) or conversations (B)."),
     click.option("--session-doc", metavar="TEXT", help="Of longmemeval: full, user-only or dated."),
     click.option("--level", metavar="LEVEL", help="Whether an item is a turn or a session."),
-    click.option("--format", "name", metavar="NAME", help="Instead of what it looks like."),
+    click.option("--format", "name", metavar="NAME", help="Where it could be several."),
     click.argument("path", type=click.Path(path_type=Path)),
 )
 
@@ -101,7 +99,7 @@ def _counted(benchmark: Benchmark) -> BenchmarkInfo:
         sha256="",
     )
     categories: Counter[str] = Counter()
-    scored = 0
+    scored, is_scored = 0, benchmark.format.scored
     dropped: list[Dropped] = []
     for haystack in benchmark:
         info.haystacks += 1
@@ -113,13 +111,13 @@ def _counted(benchmark: Benchmark) -> BenchmarkInfo:
             info.abstain += query.abstain
             info.with_gold += bool(query.gold)
             info.unavoidable += bool(query.gold) and ids.isdisjoint(query.gold)
-        if benchmark.format.name == "longmemeval":
+        if is_scored is not None:
             scored += is_scored(haystack)
         dropped += haystack.dropped
     info.sha256 = benchmark.sha256
     info.categories = dict(sorted(categories.items()))
-    info.scored = scored if benchmark.format.name == "longmemeval" else None
-    info.dropped = [asdict(each) for each in dropped]
+    info.scored = scored if is_scored is not None else None
+    info.dropped = dropped
     return info
 
 
@@ -142,7 +140,7 @@ def _show_benchmark(info: BenchmarkInfo, *, verbose: bool) -> None:
         hint = "" if verbose else ": --verbose lists them"
         click.echo(f"{len(info.dropped)} dropped or unresolved{hint}")
     for each in info.dropped if verbose else ():
-        click.echo(f"  {each['id']}: {each['why']}")
+        click.echo(f"  {each.id}: {each.why}")
 
 
 @click.command("convert")
@@ -150,18 +148,28 @@ def _show_benchmark(info: BenchmarkInfo, *, verbose: bool) -> None:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
     required=True,
-    help="The file to write.",
+    metavar="FILE",
+    callback=writable,
+    help="The file to write; - is standard output.",
 )
-def convert_command(path: Path, name: str | None, output: Path, **given: str | None) -> None:
+def convert_command(path: Path, name: str | None, output: str, **given: str | None) -> None:
     """Write a benchmark as memini's JSON: one file of items and questions.
+
+    That has no place for ids, dates and rubrics of questions, and for that one is to be abstained
+    from.
 
     \b
     Exit codes: 0 ok, 2 it is no such benchmark, or its content is not as it should be.
     """
     benchmark = open_benchmark(path, name, given)
-    with replacing(output) as target:
+    target_path = Path(output)
+    if target_path.exists() and target_path.samefile(path):
+        raise click.UsageError("--output would replace the benchmark itself")
+    if target_path.suffix in PACKED:
+        raise click.UsageError(f"--output: nothing is packed here, so not as {target_path.suffix}")
+    with json_target(output) as target:
         for piece in memini_json(path.stem, benchmark):
-            target.write(piece.encode())
-    click.echo(f"-> {output}")
+            target.write(piece)
+    if output != "-":
+        click.echo(f"-> {output}")

@@ -14,7 +14,10 @@ MISSING = Missing()
 
 
 def resolve(value: JsonValue, pointer: str) -> JsonValue:
-    """What `pointer` names in `value`; MISSING where there is nothing, or no array for a `*`."""
+    """What `pointer` names in `value`; MISSING where there is nothing.
+
+    A `*` is every item of an array; of anything else it is a key.
+    """
     if not pointer:
         return value
     return _resolve(value, pointer.split("/")[1:])
@@ -24,9 +27,7 @@ def _resolve(value: JsonValue, parts: list[str]) -> JsonValue:
     if not parts:
         return value
     part, rest = parts[0], parts[1:]
-    if part == "*":
-        if not isinstance(value, list):
-            return MISSING
+    if part == "*" and isinstance(value, list):
         return [_resolve(item, rest) for item in value]
     key = part.replace("~1", "/").replace("~0", "~")
     if isinstance(value, dict) and key in value:

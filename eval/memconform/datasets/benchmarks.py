@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -10,7 +10,7 @@ from pathlib import Path
 from memconform.datasets.files import PieceReader, elements, unfit
 from memconform.datasets.haystacks import Haystack
 from memconform.datasets.locomo import read_locomo
-from memconform.datasets.longmemeval import read_longmemeval
+from memconform.datasets.longmemeval import is_scored, read_longmemeval
 from memconform.datasets.memini import read_memini
 from memconform.datasets.wmb import QUESTIONS, read_wmb
 from memconform.errors import UsageError, nearest
@@ -32,6 +32,10 @@ class Format:
     options: Mapping[str, tuple[str, ...]]
     """What each of its options may be; the first is the default."""
     is_folder: bool = False
+    only_with: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Options that there are only where another one has a value: its name, and the value."""
+    scored: Callable[[Haystack], bool] | None = None
+    """Whether the official retrieval metrics count a haystack's question; None: they count all."""
 
 
 _LEVELS = ("turn", "session")
@@ -71,6 +75,8 @@ _OURS = (
         read_longmemeval,
         lambda path: {"question_id", "haystack_sessions"} <= _first_keys(path),
         {"level": ("session", "turn"), "session_doc": ("full", "user-only", "dated")},
+        only_with={"session_doc": ("level", "session")},
+        scored=is_scored,
     ),
     Format(
         "wmb",
@@ -121,39 +127,60 @@ class Benchmark:
 
         Raises:
             UsageError: naming what is wrong with it: an empty haystack, an id that stands twice, a
-                text that no daemon can be sent, or whatever its format does not allow.
+                text that no daemon can be sent, no question at all, or whatever its format does
+                not allow.
         """
-        known: set[str] = set()
+        known = _Known(self.path)
         if self.format.is_folder:
             for haystack in self.format.read(self.path, **self.options):
-                self._check(haystack, known)
+                known.add(haystack)
                 yield haystack
-            return
-        with PieceReader(self.path) as source:
-            for haystack in self.format.read(source, **self.options):
-                self._check(haystack, known)
-                yield haystack
-            self.sha256 = source.sha256
+        else:
+            with PieceReader(self.path) as source:
+                for haystack in self.format.read(source, **self.options):
+                    known.add(haystack)
+                    yield haystack
+                self.sha256 = source.sha256
+        if not known.queries:
+            raise unfit(self.path, "holds no question that can be used")
 
-    def _check(self, haystack: Haystack, known: set[str]) -> None:
+
+class _Known:
+    """What was read of a benchmark so far, for what must not come again."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._haystacks: set[str] = set()
+        self.queries: set[str] = set()
+
+    def add(self, haystack: Haystack) -> None:
         if not haystack.items:
-            raise unfit(self.path, f"{haystack.id}: the haystack is empty")
-        ids = Counter(item.id for item in haystack.items)
-        queries = [f"{haystack.id}: {query.id}" for query in haystack.queries]
-        twice = [f"{haystack.id}: {name}" for name, count in ids.items() if count > 1]
-        twice += [name for name, count in Counter(queries).items() if count > 1 or name in known]
+            raise unfit(self._path, f"{haystack.id}: the haystack is empty")
+        if haystack.id in self._haystacks:
+            raise unfit(self._path, f"two haystacks have the id {haystack.id}")
+        self._haystacks.add(haystack.id)
+        items = Counter(item.id for item in haystack.items)
+        twice = [name for name, count in items.items() if count > 1]
+        for query in haystack.queries:
+            if query.id in self.queries:
+                twice.append(query.id)
+            self.queries.add(query.id)
         if twice:
-            raise unfit(self.path, f"the id {twice[0]} stands there twice")
-        known.update(queries)
-        texts = [(item.id, item.text) for item in haystack.items]
-        texts += [(query.id, query.question) for query in haystack.queries]
-        for name, text in texts:
-            try:
-                # Encoding takes a tenth of the time that looking for one would.
+            raise unfit(self._path, f"{haystack.id}: the id {twice[0]} stands there twice")
+        for item in haystack.items:
+            self._encode(haystack, item.id, item.text)
+        for query in haystack.queries:
+            said = (query.question, query.category, *query.gold, *query.answers)
+            self._encode(haystack, query.id, "".join(said), query.rubric or "")
+
+    def _encode(self, haystack: Haystack, name: str, *texts: str) -> None:
+        """Encoding takes a tenth of the time that looking for half a pair would."""
+        try:
+            for text in (name, *texts):
                 text.encode()
-            except UnicodeEncodeError as error:
-                why = f"{haystack.id}: {name} holds half of a surrogate pair"
-                raise unfit(self.path, why) from error
+        except UnicodeEncodeError as error:
+            why = f"{haystack.id}: {name!a} holds half of a surrogate pair"
+            raise unfit(self._path, why) from error
 
 
 def open_benchmark(path: Path, name: str | None, given: Mapping[str, str | None]) -> Benchmark:
@@ -170,18 +197,30 @@ def open_benchmark(path: Path, name: str | None, given: Mapping[str, str | None]
     looks = next((each for each in known.values() if each.fits(path)), None)
     chosen = known[name] if name is not None else looks
     if chosen is None:
+        _raise_fault(path)
         raise UsageError(
             f"{path} looks like no format that is known ({', '.join(known)})",
             code="unknown_format",
             hint="name it by --format, and read what is wrong with it",
         )
-    if looks is not None and looks is not chosen:
+    if looks is not None and not chosen.fits(path):
         raise UsageError(
             f"{path} looks like {looks.name}, not {chosen.name}",
             code="wrong_format",
             hint=f"--format {looks.name}",
         )
     return Benchmark(path, chosen, _settled(chosen, given))
+
+
+def _raise_fault(path: Path) -> None:
+    """Raise UsageError where a file is not even JSON to the end of its first element."""
+    if path.is_dir():
+        return
+    with PieceReader(path) as source:
+        begins = source.read(_HEAD).lstrip()[:1]
+    if begins in (b"", b"["):
+        with PieceReader(path) as source:
+            next(elements(source), None)
 
 
 def _settled(chosen: Format, given: Mapping[str, str | None]) -> dict[str, str]:
@@ -199,4 +238,13 @@ def _settled(chosen: Format, given: Mapping[str, str | None]) -> dict[str, str]:
                 hint=f"one of {', '.join(chosen.options[name])}",
             )
         settled[name] = value
+    for name, (other, value) in chosen.only_with.items():
+        if settled[other] != value:
+            if given.get(name) is not None:
+                raise UsageError(
+                    f"--{name.replace('_', '-')} is for --{other} {value}",
+                    code="bad_option",
+                    hint=f"leave it out with --{other} {settled[other]}",
+                )
+            del settled[name]
     return settled

@@ -6,15 +6,26 @@ import hashlib
 import json
 import lzma
 import re
-from collections.abc import Iterator
+import sys
+import zlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Self, cast
+from typing import IO, Any, Self, cast
 
 from memconform.contract.wire import JsonValue
 from memconform.errors import UsageError
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 _PIECE = 1 << 20
 _GAP = re.compile(r"[ \t\r\n]*")
+
+
+PACKED = (".gz", ".xz", ".zst")
+"""Endings of names of files that are unpacked as they are read."""
 
 
 class PieceReader:
@@ -30,11 +41,11 @@ class PieceReader:
         self._digest = hashlib.sha256()
         self._file = _opened(path)
 
-    def read(self, size: int = 1 << 20) -> bytes:
+    def read(self, size: int = _PIECE) -> bytes:
         """The next bytes; none at the end."""
         try:
             piece = self._file.read(size)
-        except (OSError, EOFError, lzma.LZMAError) as error:
+        except (OSError, EOFError, lzma.LZMAError, zlib.error, zstd.ZstdError) as error:
             raise unreadable(self.path, error) from error
         self._digest.update(piece)
         self.size += len(piece)
@@ -60,9 +71,7 @@ def _opened(path: Path) -> IO[bytes]:
             case ".xz":
                 return cast("IO[bytes]", lzma.open(path, "rb"))
             case ".zst":
-                import zstandard  # noqa: PLC0415 - few files are packed so
-
-                return cast("IO[bytes]", zstandard.open(path, "rb"))
+                return cast("IO[bytes]", zstd.open(path, "rb"))
         return path.open("rb")
     except OSError as error:
         raise unreadable(path, error) from error
@@ -81,6 +90,34 @@ def unfit(path: Path, why: str, hint: str = "is it the file that was published?"
 def told(error: Exception) -> str:
     """What is wrong with a value that has not the shape it should."""
     return f"no {error}" if isinstance(error, KeyError) else str(error)
+
+
+def text(row: Mapping[str, Any], key: str) -> str:
+    """The text at a key; raises KeyError or TypeError for what is none."""
+    value = row[key]
+    if not isinstance(value, str):
+        raise TypeError(f"{key!r} wants a text, and is {_shown(value)}")
+    return value
+
+
+def texts(row: Mapping[str, Any], key: str) -> list[str]:
+    """The texts at a key; raises KeyError or TypeError for what is no list of them."""
+    value = row[key]
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise TypeError(f"{key!r} wants a list of texts, and is {_shown(value)}")
+    return value
+
+
+def answer(row: Mapping[str, Any], key: str) -> str:
+    """The answer at a key, a text or a number; raises KeyError or TypeError for anything else."""
+    value = row[key]
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise TypeError(f"{key!r} wants a text or a number, and is {_shown(value)}")
+    return str(value)
+
+
+def _shown(value: object) -> str:
+    return repr(value)[:60]
 
 
 def _refuse_constant(name: str) -> None:
@@ -130,8 +167,6 @@ class _Text:
         self._source = source
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
         self._text = ""
-        self._before = 0
-        """Bytes of the file before `_text`."""
         self._ended = False
         self._size = _PIECE
         """Characters that the next element is expected to take."""
@@ -188,14 +223,16 @@ class _Text:
         wanted = max(_PIECE, self._size - (len(self._text) - self.at))
         piece = self._source.read(wanted)
         self._ended = not piece
-        self._before += len(self._text[: self.at].encode("utf-8", "surrogatepass"))
         try:
             more = self._decoder.decode(piece, final=self._ended)
         except UnicodeDecodeError as error:
-            raise self.fault("is not UTF-8") from error
+            byte = self._source.size - len(error.object) + error.start
+            raise unfit(self._source.path, f"is not UTF-8, at byte {byte}") from error
         self._text = self._text[self.at :] + more
         self.at = 0
 
     def fault(self, why: str, at: int | None = None) -> UsageError:
-        upto = self._text[: self.at if at is None else at]
-        return unfit(self._source.path, f"{why}, at byte {self._before + len(upto.encode())}")
+        left = self._text[self.at if at is None else at :]
+        undecoded = self._decoder.getstate()[0]
+        byte = self._source.size - len(undecoded) - len(left.encode())
+        return unfit(self._source.path, f"{why}, at byte {byte}")

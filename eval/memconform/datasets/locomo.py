@@ -6,9 +6,10 @@ where it is met.
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from memconform.datasets.files import PieceReader, elements, told, unfit
+from memconform.datasets.files import PieceReader, answer, elements, text, texts, told, unfit
 from memconform.datasets.haystacks import Dropped, Haystack, Item, Level, Query
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
@@ -28,18 +29,20 @@ def read_locomo(source: PieceReader, level: Level) -> Iterator[Haystack]:
         UsageError: naming the conversation and the question that has not what it should.
     """
     for number, sample in enumerate(elements(source)):
-        if not isinstance(sample, dict) or not {"sample_id", "conversation", "qa"} <= sample.keys():
+        if not isinstance(sample, dict) or not (
+            isinstance(sample.get("conversation"), dict) and isinstance(sample.get("qa"), list)
+        ):
             raise unfit(source.path, f"element {number} is no LoCoMo conversation")
         try:
             yield _haystack(sample, level)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise unfit(
-                source.path, f"conversation {sample['sample_id']!r}: {told(error)}"
+                source.path, f"conversation {sample.get('sample_id')!r}: {told(error)}"
             ) from error
 
 
 def _haystack(sample: dict[str, Any], level: Level) -> Haystack:
-    conversation, name = sample["conversation"], str(sample["sample_id"])
+    conversation, name = sample["conversation"], text(sample, "sample_id")
     sessions = {
         int(match[1]): turns
         for key, turns in conversation.items()
@@ -49,31 +52,35 @@ def _haystack(sample: dict[str, Any], level: Level) -> Haystack:
     turn_ids = {turn["dia_id"] for turns in sessions.values() for turn in turns}
     items: list[Item] = []
     for number, turns in sorted(sessions.items()):
-        date = str(conversation[f"session_{number}_date_time"])
+        date = text(conversation, f"session_{number}_date_time")
         items += _turns(number, date, turns) if level == "turn" else [_session(number, date, turns)]
-    queries, dropped = [], []
+    queries: list[Query] = []
+    dropped: list[Dropped] = []
     for index, row in enumerate(sample["qa"]):
         query_id = f"{name}#{index}"
-        evidence = " ".join(str(each) for each in row["evidence"])
-        # Some hold two ids, or half of one: "D8:6; D9:17", "D", "D:11:26".
-        gold = _TURN.findall(evidence)
-        dropped += [
-            Dropped(query_id, f"there is no turn {turn}") for turn in gold if turn not in turn_ids
-        ]
+        try:
+            evidence = " ".join(texts(row, "evidence"))
+            # Some hold two ids, or half of one: "D8:6; D9:17", "D", "D:11:26".
+            gold = _TURN.findall(evidence)
+            query = _query(query_id, row)
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"question {index}: {told(error)}") from error
+        unknown = [turn for turn in gold if turn not in turn_ids]
+        dropped += [Dropped(query_id, f"there is no turn {turn}") for turn in unknown]
         if level == "session":
             gold = [turn.partition(":")[0] for turn in gold if turn in turn_ids]
-        if not gold:
+        if gold:
+            queries.append(replace(query, gold=tuple(dict.fromkeys(gold))))
+        else:
             dropped.append(Dropped(query_id, f"its evidence resolves to no {level}: {evidence!r}"))
-            continue
-        queries.append(_query(query_id, row, tuple(dict.fromkeys(gold))))
     return Haystack(name, tuple(items), tuple(queries), tuple(dropped))
 
 
 def _turns(number: int, date: str, turns: list[dict[str, Any]]) -> list[Item]:
     return [
         Item(
-            id=turn["dia_id"],
-            text=f"[{date}] {turn['speaker']}: {turn['text']}",
+            id=text(turn, "dia_id"),
+            text=f"[{date}] {text(turn, 'speaker')}: {text(turn, 'text')}",
             group=f"D{number}",
             date=date,
         )
@@ -82,20 +89,27 @@ def _turns(number: int, date: str, turns: list[dict[str, Any]]) -> list[Item]:
 
 
 def _session(number: int, date: str, turns: list[dict[str, Any]]) -> Item:
-    lines = [f"[{date}]", *(f"{turn['speaker']}: {turn['text']}" for turn in turns)]
+    lines = [f"[{date}]", *(f"{text(turn, 'speaker')}: {text(turn, 'text')}" for turn in turns)]
     return Item(id=f"D{number}", text="\n".join(lines), group=f"D{number}", date=date)
 
 
-def _query(query_id: str, row: dict[str, Any], gold: tuple[str, ...]) -> Query:
+def _query(query_id: str, row: dict[str, Any]) -> Query:
     # Of 446 adversarial rows 2 have an answer; the others have what a gullible reader would say.
     adversarial = row["category"] == 5
     # Some answers are numbers.
-    answers = () if adversarial else (str(row["answer"]),)
+    answers = () if adversarial else (answer(row, "answer"),)
     return Query(
         id=query_id,
-        question=row["question"],
-        category=CATEGORIES[row["category"]],
-        gold=gold,
+        question=text(row, "question"),
+        category=_category(row),
+        gold=(),
         answers=answers,
         abstain=adversarial,
     )
+
+
+def _category(row: dict[str, Any]) -> str:
+    number = row["category"]
+    if isinstance(number, bool) or number not in CATEGORIES:
+        raise TypeError(f"'category' wants a number from 1 to 5, and is {number!r}")
+    return CATEGORIES[number]

@@ -1,10 +1,11 @@
 """LongMemEval (Wu et al., ICLR 2025): a question, and the haystack of chat sessions around it."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from memconform.datasets.files import PieceReader, elements, told, unfit
-from memconform.datasets.haystacks import Haystack, Item, Level, Query
+from memconform.datasets.files import PieceReader, answer, elements, text, texts, told, unfit
+from memconform.datasets.haystacks import Dropped, Haystack, Item, Level, Query
 
 SessionDoc = Literal["full", "user-only", "dated"]
 """A session's text: `role: content` a turn; what the user said; the first, below its date."""
@@ -50,48 +51,58 @@ def is_scored(haystack: Haystack) -> bool:
 
 
 def _haystack(row: dict[str, Any], level: Level, session_doc: SessionDoc) -> Haystack:
-    name = row["question_id"]
-    items: dict[str, Item] = {}
-    sessions = zip(
-        row["haystack_session_ids"], row["haystack_dates"], row["haystack_sessions"], strict=True
-    )
-    for session_id, date, turns in sessions:
+    name = text(row, "question_id")
+    ids, dates = texts(row, "haystack_session_ids"), texts(row, "haystack_dates")
+    # 13 haystacks hold the same session twice; the last one counts.
+    sessions = {
+        session_id: (date, turns)
+        for session_id, date, turns in zip(ids, dates, row["haystack_sessions"], strict=True)
+    }
+    dropped = [
+        Dropped(name, f"the session {session_id} stands there {count} times: the last one counts")
+        for session_id, count in Counter(ids).items()
+        if count > 1
+    ]
+    items: list[Item] = []
+    for session_id, (date, turns) in sessions.items():
         if level == "session":
-            # 13 haystacks hold the same session twice; the last one counts.
-            items[session_id] = _session(session_id, date, turns, session_doc)
+            items.append(_session(session_id, date, turns, session_doc))
         else:
-            items |= {item.id: item for item in _turns(session_id, date, turns)}
+            items += _turns(session_id, date, turns)
+    gold = texts(row, "answer_session_ids")
+    missing = [each for each in gold if each not in sessions]
+    dropped += [Dropped(name, f"there is no session {each}") for each in missing]
     query = Query(
         id=name,
-        question=row["question"],
-        category=row["question_type"],
-        gold=tuple(row["answer_session_ids"]) if level == "session" else _gold_turns(items),
+        question=text(row, "question"),
+        category=text(row, "question_type"),
+        gold=tuple(gold) if level == "session" else _gold_turns(items),
         # 32 answers are numbers.
-        answers=(str(row["answer"]),),
-        question_date=row["question_date"],
+        answers=(answer(row, "answer"),),
+        question_date=text(row, "question_date"),
         # Whatever its type says.
         abstain=name.endswith("_abs"),
     )
-    return Haystack(name, tuple(items.values()), (query,))
+    return Haystack(name, tuple(items), (query,), tuple(dropped))
 
 
 def _session(session_id: str, date: str, turns: list[dict[str, Any]], doc: SessionDoc) -> Item:
     user = [turn for turn in turns if turn["role"] == "user"]
     if doc == "user-only" and user:
-        text = "\n".join(turn["content"] for turn in user)
+        said = "\n".join(text(turn, "content") for turn in user)
     else:
-        text = "\n".join(f"{turn['role']}: {turn['content']}" for turn in turns)
+        said = "\n".join(f"{turn['role']}: {text(turn, 'content')}" for turn in turns)
     if doc == "dated":
-        text = f"[{date}]\n{text}"
+        said = f"[{date}]\n{said}"
     evidence = any(turn.get("has_answer", False) for turn in user)
-    return Item(session_id, text, session_id, date, {EVIDENCE: evidence})
+    return Item(session_id, said, session_id, date, {EVIDENCE: evidence})
 
 
 def _turns(session_id: str, date: str, turns: list[dict[str, Any]]) -> list[Item]:
     return [
         Item(
             id=f"{session_id}_{number}",
-            text=turn["content"],
+            text=text(turn, "content"),
             group=session_id,
             date=date,
             metadata={EVIDENCE: bool(turn.get("has_answer", False))},
@@ -101,5 +112,5 @@ def _turns(session_id: str, date: str, turns: list[dict[str, Any]]) -> list[Item
     ]
 
 
-def _gold_turns(items: dict[str, Item]) -> tuple[str, ...]:
-    return tuple(item.id for item in items.values() if item.metadata[EVIDENCE])
+def _gold_turns(items: list[Item]) -> tuple[str, ...]:
+    return tuple(item.id for item in items if item.metadata[EVIDENCE])

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -45,7 +44,12 @@ def read_memini(source: PieceReader) -> Iterator[Haystack]:
     """
     loaded = _validated(source)
     groups = [item.group for item in loaded.items] + [each.group for each in loaded.questions]
-    grouped = all(groups)
+    grouped = any(groups)
+    if not all(groups) and grouped:
+        number = groups.index("")
+        of_items = number < len(loaded.items)
+        where = f"item {number}" if of_items else f"question {number - len(loaded.items)}"
+        raise unfit(source.path, f"{where} has no group, and others have: all have one, or none")
     items: dict[str, dict[str, Item]] = {}
     for item in loaded.items:
         haystack = items.setdefault(item.group if grouped else "", {})
@@ -85,24 +89,34 @@ def _validated(source: PieceReader) -> _File:
 
 
 def memini_json(name: str, haystacks: Iterable[Haystack]) -> Iterator[str]:
-    """The same as memini's JSON, in pieces; ids are those of the haystack and the item."""
-    items: list[dict[str, JsonValue]] = []
+    """The same as memini's JSON, in pieces; ids are those of the haystack and the item.
+
+    Its schema has no place for ids and dates of questions, rubrics, metadata, second answers, and
+    for that a question is to be abstained from.
+    """
     questions: list[dict[str, JsonValue]] = []
+    yield f'{{"name": {_json(name)}, "items": ['
+    comma = ""
     for haystack in haystacks:
-        items += [
-            {"id": f"{haystack.id}/{item.id}", "content": item.text, "group": haystack.id}
-            for item in haystack.items
-        ]
-        for query in haystack.queries:
-            row: dict[str, Any] = {
-                "query": query.question,
-                "gold": [f"{haystack.id}/{gold}" for gold in query.gold],
-                "group": haystack.id,
-                "category": query.category,
-            }
-            if query.answers:
-                row["answer"] = query.answers[0]
-            questions.append(row)
-    yield from json.JSONEncoder(ensure_ascii=False).iterencode(
-        {"name": name, "items": items, "questions": questions}
-    )
+        for item in haystack.items:
+            row = {"id": f"{haystack.id}/{item.id}", "content": item.text, "group": haystack.id}
+            yield f"{comma}\n{_json(row)}"
+            comma = ","
+        questions += [_question(haystack.id, query) for query in haystack.queries]
+    yield '], "questions": ['
+    yield ",".join(f"\n{_json(question)}" for question in questions)
+    yield "]}\n"
+
+
+def _question(haystack: str, query: Query) -> dict[str, JsonValue]:
+    row: dict[str, JsonValue] = {
+        "query": query.question,
+        "gold": [f"{haystack}/{gold}" for gold in query.gold],
+        "group": haystack,
+        "category": query.category,
+    }
+    return row | ({"answer": query.answers[0]} if query.answers else {})
+
+
+def _json(value: JsonValue | dict[str, str]) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from memconform.datasets.files import PieceReader, elements, told, unfit, unreadable
+from memconform.datasets.files import PieceReader, elements, text, texts, told, unfit, unreadable
 from memconform.datasets.haystacks import Dropped, Haystack, Item, Query
 
 Part = Literal["A", "B"]
@@ -40,12 +40,13 @@ def read_wmb(folder: Path, part: Part) -> Iterator[Haystack]:
             _read_conversation(path, items, numbered)
     queries: list[Query] = []
     dropped: list[Dropped] = []
+    groups = {item.group for item in items}
     with PieceReader(folder / QUESTIONS) as source:
         for row in _questions(source):
             if (_DOCUMENT_MARK in row["id"]) == (part == "A"):
                 try:
-                    query, unknown = _query(row, numbered)
-                except (KeyError, TypeError) as error:
+                    query, unknown = _query(row, numbered, groups)
+                except (KeyError, TypeError, ValueError) as error:
                     raise unfit(source.path, f"question {row['id']!r}: {told(error)}") from error
                 queries.append(query)
                 dropped += unknown
@@ -80,9 +81,8 @@ def _read_conversation(path: Path, items: list[Item], numbered: _Numbered) -> No
         with path.open(encoding="utf-8") as file:
             for line, raw in enumerate(file, start=1):
                 row = json.loads(raw)
-                item = Item(
-                    f"{category}/{line}", f"{row['speaker']}: {row['text']}", group=category
-                )
+                said = f"{text(row, 'speaker')}: {text(row, 'text')}"
+                item = Item(f"{category}/{line}", said, group=category)
                 items.append(item)
                 turn = (category, row["turn_id"])
                 # 5,557 turns have the number of another one: meant is the one that has facts.
@@ -94,22 +94,28 @@ def _read_conversation(path: Path, items: list[Item], numbered: _Numbered) -> No
         raise unfit(path, f"line {line}: {told(error)}") from error
 
 
-def _query(row: dict[str, Any], numbered: _Numbered) -> tuple[Query, list[Dropped]]:
-    turns = [(row["category"], number) for number in row["gold_turn_ids"]]
+def _query(
+    row: dict[str, Any], numbered: _Numbered, groups: set[str]
+) -> tuple[Query, list[Dropped]]:
+    category = text(row, "category")
+    tags = (category, *([text(row, "category2")] if "category2" in row else []))
+    for tag in tags:
+        if tag not in groups:
+            raise ValueError(f"the file of {tag!r} is missing")
+    gold, dropped = [], []
+    for number in row["gold_turn_ids"]:
+        if (category, number) not in numbered:
+            dropped.append(Dropped(row["id"], f"{category} has no turn {number}"))
+        gold.append(numbered.get((category, number), f"{category}/turn {number}"))
     query = Query(
         id=row["id"],
-        question=row["text"],
-        category=row["qtype"],
-        gold=tuple(dict.fromkeys(numbered[turn] for turn in turns if turn in numbered)),
-        answers=(row["gold_answer"],),
+        question=text(row, "text"),
+        category=text(row, "qtype"),
+        gold=tuple(dict.fromkeys(gold)),
+        answers=(text(row, "gold_answer"),),
         # The judge is shown these, and never the answer.
-        rubric="\n".join(row["required_memories"]) or None,
+        rubric="\n".join(texts(row, "required_memories")) or None,
         abstain=row["qtype"] == _PROBE,
-        tags=(row["category"], *([row["category2"]] if "category2" in row else [])),
+        tags=tags,
     )
-    unknown = [
-        Dropped(row["id"], f"{category} has no turn {number}")
-        for category, number in turns
-        if (category, number) not in numbered
-    ]
-    return query, unknown
+    return query, dropped

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from memconform.conformance.pointer import MISSING, resolve
+from memconform.conformance.pointer import MISSING, resolve, token
 from memconform.contract.problem import STATUS
 from memconform.contract.schemas import Route
 from memconform.contract.wire import JsonValue
@@ -147,7 +147,7 @@ def _body_check(found: Disagreement, expected: Answer, rest: str) -> JsonValue:
         others = {key for key in found.difference.values.values() if key not in body["keys"]}
         mine = resolve(body, f"/{rest}")
         key, absent = (min(others), True) if others else (mine, False)
-        return {"at": f"/{key}", "is": {"$absent": absent}}
+        return {"at": f"/{token(key)}", "is": {"$absent": absent}}
     return {"at": f"/{rest}" if rest else "", "is": _value(body, f"/{rest}" if rest else "")}
 
 

@@ -4,13 +4,13 @@ import gzip
 import hashlib
 import json
 import lzma
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +21,11 @@ from memconform.datasets.haystacks import Haystack, Item, Query
 from memconform.datasets.longmemeval import is_scored
 from memconform.datasets.memini import memini_json
 from memconform.errors import UsageError
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 
 def _write(path: Path, content: object) -> Path:
@@ -84,7 +89,9 @@ def test_elements_are_those_of_the_array_however_it_is_cut(
         (b"[1] x", "has something behind its end, at byte 4"),
         (b"[NaN]", "NaN is no JSON, at byte 1"),
         (b'[{"a": tru}, ' + b"1, " * 40 + b"1]", "Expecting value, at byte 7"),
-        (b'["\xff"]', "is not UTF-8"),
+        (b'["\xff"]', "is not UTF-8, at byte 2"),
+        (b'["\xc3\xa9", "\xc3', "is not UTF-8, at byte 8"),
+        (b'\xef\xbb\xbf["a" 1]', "wants a comma, at byte 8"),
     ],
 )
 def test_a_file_that_is_no_array_is_named_with_the_byte(
@@ -113,7 +120,7 @@ def test_a_fault_amid_a_file_is_found_without_reading_all_of_it(tmp_path: Path) 
         ("", bytes),
         (".gz", gzip.compress),
         (".xz", lzma.compress),
-        (".zst", zstandard.compress),
+        (".zst", zstd.compress),
     ],
 )
 def test_a_packed_file_is_read_as_what_it_holds(tmp_path: Path, ending: str, pack: Any) -> None:
@@ -124,6 +131,9 @@ def test_a_packed_file_is_read_as_what_it_holds(tmp_path: Path, ending: str, pac
         assert list(elements(source)) == [{"a": 1}, {"b": 2}]
         assert source.sha256 == _sha256(content)
     path.write_bytes(pack(content)[:-6])
+    with pytest.raises(UsageError, match=r"ended before|ends too early"):
+        _elements(path)
+    path.write_bytes(b"no such thing")
     with pytest.raises(UsageError, match=r"a\.json"):
         _elements(path)
 
@@ -277,6 +287,23 @@ def test_longmemeval_a_session_that_is_there_twice_counts_as_the_last(tmp_path: 
     ]
 
 
+@pytest.mark.parametrize("level", ["session", "turn"])
+def test_longmemeval_of_a_session_that_is_there_twice_nothing_is_left(
+    tmp_path: Path, level: str
+) -> None:
+    old = [{"role": "user", "content": f"old {n}", "has_answer": True} for n in range(2)]
+    new = [{"role": "user", "content": "new", "has_answer": True}]
+    row = _question(haystack_session_ids=["s1", "s1"], haystack_sessions=[old, new])
+    haystack = _only(_write(tmp_path / "q.json", [row]), level=level)
+    assert [item.text.removeprefix("user: ") for item in haystack.items] == ["new"]
+    assert ["2 times" in each.why for each in haystack.dropped] == [True]
+
+
+def test_longmemeval_gold_that_is_not_there_is_told(tmp_path: Path) -> None:
+    path = _write(tmp_path / "q.json", [_question(answer_session_ids=["s1", "s9"])])
+    assert [each.why for each in _only(path).dropped] == ["there is no session s9"]
+
+
 def test_longmemeval_turns_are_the_user_s(tmp_path: Path) -> None:
     haystack = _only(_write(tmp_path / "q.json", [_question()]), level="turn")
     assert [(item.id, item.text) for item in haystack.items] == [("s1_1", "I saw a heron.")]
@@ -315,6 +342,7 @@ def _wmb(folder: Path) -> Path:
     (folder / "datasets").mkdir(parents=True)
     (folder / "documents").mkdir()
     (folder / "datasets" / "pets.jsonl").write_text(lines)
+    (folder / "datasets" / "travel.jsonl").write_text(lines.replace("The fact", "The trip"))
     (folder / "documents" / "law.txt").write_text("Law is a set of rules.")
     base = {"gold_answer": "x", "required_memories": [], "gold_turn_ids": []}
     questions = [
@@ -333,10 +361,14 @@ def test_wmb_part_b_is_one_haystack_of_rows_and_a_turn_means_the_row_that_has_fa
     tmp_path: Path,
 ) -> None:
     haystack = _only(_wmb(tmp_path / "wmb"))
-    assert [item.id for item in haystack.items] == [f"pets/{line}" for line in (1, 2, 3, 4)]
+    lines = (1, 2, 3, 4)
+    names = [f"{name}/{line}" for name in ("pets", "travel") for line in lines]
+    assert [item.id for item in haystack.items] == names
     assert haystack.items[1].text == "user: The fact."
     first, cross, probe = haystack.queries
-    assert (first.gold, first.rubric) == (("pets/2",), "turn_7: The fact.\nb")
+    # The ninth turn is nowhere: a miss that cannot be avoided.
+    assert first.gold == ("pets/2", "pets/turn 9")
+    assert first.rubric == "turn_7: The fact.\nb"
     assert (cross.gold, cross.tags) == ((), ("pets", "travel"))
     assert probe.abstain
     assert not first.abstain
@@ -349,6 +381,20 @@ def test_wmb_part_a_is_about_whole_documents(tmp_path: Path) -> None:
     haystack = _only(_wmb(tmp_path / "wmb"), part="A")
     assert [item.text for item in haystack.items] == ["Law is a set of rules."]
     assert [query.id for query in haystack.queries] == ["law.DOC.S1.1"]
+
+
+@pytest.mark.parametrize(
+    ("missing", "part"),
+    [("datasets/pets.jsonl", "B"), ("datasets/travel.jsonl", "B"), ("documents/law.txt", "A")],
+)
+def test_wmb_without_one_of_its_files_is_no_smaller_benchmark(
+    tmp_path: Path, missing: str, part: str
+) -> None:
+    folder = _wmb(tmp_path / "wmb")
+    (folder / "documents" / "art.txt").write_text("Art.")
+    (folder / missing).unlink()
+    with pytest.raises(UsageError, match=f"the file of '{Path(missing).stem}' is missing"):
+        _read(folder, part=part)
 
 
 def test_wmb_names_the_file_and_the_line_that_is_broken(tmp_path: Path) -> None:
@@ -377,7 +423,26 @@ def test_memini_without_groups_is_one_haystack_and_with_them_one_each(tmp_path: 
     assert [(h.id, len(h.queries)) for h in _read(_write(path, grouped))] == [("a", 0), ("b", 1)]
 
 
-def test_what_is_written_as_memini_s_json_reads_as_the_same(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("items", "questions", "where"),
+    [
+        (["g", ""], ["g"], "item 1"),
+        (["g", "g"], ["g", ""], "question 1"),
+        (["", ""], ["g"], "item 0"),
+    ],
+)
+def test_memini_with_groups_for_some_is_not_all_one_haystack(
+    tmp_path: Path, items: list[str], questions: list[str], where: str
+) -> None:
+    content = {
+        "items": [{"id": str(n), "content": "A", "group": g} for n, g in enumerate(items)],
+        "questions": [{"query": "?", "gold": ["0"], "group": g} for g in questions],
+    }
+    with pytest.raises(UsageError, match=f"{where} has no group"):
+        _read(_write(tmp_path / "m.json", content))
+
+
+def test_what_is_written_as_memini_s_json_keeps_its_items_and_questions(tmp_path: Path) -> None:
     path = _write(tmp_path / "q.json", [_question("q1"), _question("q2")])
     written = tmp_path / "m.json"
     written.write_text("".join(memini_json("x", open_benchmark(path, None, {}))), encoding="utf-8")
@@ -388,6 +453,7 @@ def test_what_is_written_as_memini_s_json_reads_as_the_same(tmp_path: Path) -> N
         [query] = two.queries
         assert query.gold == (f"{one.id}/s1",)
         assert (query.question, query.category) == ("What did I see?", "multi-session")
+        assert query.answers == ("3",)
 
 
 # --- what is refused
@@ -401,15 +467,29 @@ def test_what_is_written_as_memini_s_json_reads_as_the_same(tmp_path: Path) -> N
         ({"items": [], "questions": []}, "locomo", "looks like memini, not locomo"),
         ([{"a": 1}], None, "looks like no format that is known"),
         ([{"a": 1}], "locomo", "element 0 is no LoCoMo conversation"),
+        ([], "locomo", "holds no question that can be used"),
+        ([], "longmemeval", "holds no question that can be used"),
+        (_locomo(), None, "holds no question that can be used"),
+        (_locomo(_row("D1:1")) * 2, None, "two haystacks have the id conv-1"),
+        (_locomo(_row("D1:1", answer=None)), None, "question 0: 'answer' wants a text or a number"),
+        (_locomo(_row("D1:1") | {"evidence": "D1:1"}), None, "'evidence' wants a list of texts"),
+        (_locomo(_row("D1:1") | {"question": 5}), None, "'question' wants a text"),
+        (_locomo(_row("D1:1", category=True)), None, "'category' wants a number from 1 to 5"),
+        ([_question(answer=["a"])], None, "'answer' wants a text or a number"),
+        ([_question(answer="\ud800")], None, "'q1' holds half of a surrogate pair"),
+        ([_question(answer_session_ids="s1")], None, "'answer_session_ids' wants a list of texts"),
+        ([_question(question_type=None)], None, "'question_type' wants a text"),
+        ([_question(haystack_sessions=[[{"role": "user", "content": None}], []])], None,
+         "'content' wants a text"),
         ([{"question_id": "q"}], "longmemeval", "element 0 is no LongMemEval question"),
         ([_question(), _question("q2", haystack_dates=[])], None, "question 'q2'"),
         ([_question(haystack_sessions=[[{"role": "user"}], []])], None, "'q1': no 'content'"),
-        (_locomo({"question": "x", "category": 4}), None, "conversation 'conv-1': no 'evidence'"),
-        (_locomo(_row("D1:1", category=6)), None, "conversation 'conv-1': no 6"),
-        ([_question(), _question()], None, "the id q1: q1 stands there twice"),
+        (_locomo({"question": "x", "category": 4}), None, "question 0: no 'evidence'"),
+        (_locomo(_row("D1:1", category=6)), None, "'category' wants a number from 1 to 5"),
+        ([_question(), _question()], None, "two haystacks have the id q1"),
         ([_question(haystack_session_ids=[], haystack_dates=[], haystack_sessions=[])], None,
          "q1: the haystack is empty"),
-        ([_question(question="\ud800")], None, "q1 holds half of a surrogate pair"),
+        ([_question(question="\ud800")], None, "'q1' holds half of a surrogate pair"),
         ({"items": [{"id": "a", "content": "A"}] * 2, "questions": []}, None, "in two items"),
         ({"items": [], "questions": []}, None, "items"),
         ({"items": [{"id": "a"}], "questions": []}, None, "items.0.content"),
@@ -433,6 +513,7 @@ def test_what_is_no_such_benchmark_is_refused_by_name(
         ({"part": "B"}, "longmemeval has no --part"),
         ({"level": "word"}, "longmemeval has no --level word"),
         ({"session_doc": "half"}, "longmemeval has no --session-doc half"),
+        ({"level": "turn", "session_doc": "full"}, "--session-doc is for --level session"),
     ],
 )
 def test_an_option_that_a_format_has_not_is_refused(
@@ -440,6 +521,22 @@ def test_an_option_that_a_format_has_not_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match=why):
         open_benchmark(_write(tmp_path / "q.json", [_question()]), None, options)
+
+
+def test_an_option_that_means_nothing_is_not_told(tmp_path: Path) -> None:
+    path = _write(tmp_path / "q.json", [_question()])
+    assert open_benchmark(path, None, {"level": "turn"}).options == {"level": "turn"}
+    assert open_benchmark(path, None, {}).options == {"level": "session", "session_doc": "full"}
+
+
+@pytest.mark.parametrize("content", [b"", b'[{"question_id": "q', b'[{"a": NaN}]'])
+def test_a_file_that_is_broken_at_once_is_told_so_and_not_unknown(
+    tmp_path: Path, content: bytes
+) -> None:
+    path = tmp_path / "x.json"
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match="at byte"):
+        open_benchmark(path, None, {})
 
 
 def test_a_path_or_a_format_that_is_not_there_is_refused(tmp_path: Path) -> None:
@@ -465,7 +562,7 @@ def _mine(source: PieceReader) -> Iterator[Haystack]:
     yield Haystack("h", (Item("i", "text"),), (Query("q", "?", "c", ("i",)),))
 
 
-MINE = Format("mine", "one that a package brings", _mine, lambda path: path.suffix == ".mine", {})
+MINE = Format("mine", "one that a package brings", _mine, lambda _: True, {})
 
 
 @pytest.fixture
@@ -485,3 +582,7 @@ def test_an_entry_point_adds_a_format(tmp_path: Path) -> None:
     benchmark = open_benchmark(path, None, {})
     assert benchmark.format is MINE
     assert [haystack.id for haystack in benchmark] == ["h"]
+    # What is ours by its look may be theirs too, if that is asked for.
+    ours = _write(tmp_path / "q.json", [_question()])
+    assert open_benchmark(ours, None, {}).format.name == "longmemeval"
+    assert open_benchmark(ours, "mine", {}).format is MINE

@@ -176,6 +176,7 @@ _PARTINGS: list[tuple[Call, Answer, Answer]] = [
     (_SEARCH, _json({"a": 1}), Answer(200, "text/plain", body={"a": 1})),
     (_SEARCH, _json({"chunks": [1, 2]}), _json({"chunks": [1]})),
     (_SEARCH, _json({"a/b": 1}), _json({"a/b": 2})),
+    (_SEARCH, _json({"*": 1}), _json({"*": 2})),
     (_SEARCH, _json({"brainId": BRAIN}), _json({"brainId": "another"})),
     (_SEARCH, _json({"score": 0.5}), _json({"score": 0.51})),
     (_READ, Answer(405, "application/problem+json", (("allow", ("get", "put")),), _NOT_FOUND),
