@@ -7,8 +7,9 @@ from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from memconform.datasets.files import PieceReader, elements, unfit
+from memconform.datasets.files import PieceReader, unfit
 from memconform.datasets.haystacks import Haystack
+from memconform.datasets.json_array import elements
 from memconform.datasets.locomo import read_locomo
 from memconform.datasets.longmemeval import is_scored, read_longmemeval
 from memconform.datasets.memini import read_memini

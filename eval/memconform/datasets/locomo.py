@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from memconform.datasets.files import PieceReader, answer, elements, text, texts, told, unfit
+from memconform.datasets.files import PieceReader, unfit
 from memconform.datasets.haystacks import Dropped, Haystack, Item, Level, Query
+from memconform.datasets.json_array import elements
+from memconform.datasets.rows import answer, text, texts, told
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 """Numbers as the file has them; its paper lists them in another order."""

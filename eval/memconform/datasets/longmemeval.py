@@ -4,8 +4,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from memconform.datasets.files import PieceReader, answer, elements, text, texts, told, unfit
+from memconform.datasets.files import PieceReader, unfit
 from memconform.datasets.haystacks import Dropped, Haystack, Item, Level, Query
+from memconform.datasets.json_array import elements
+from memconform.datasets.rows import answer, text, texts, told
 
 SessionDoc = Literal["full", "user-only", "dated"]
 """A session's text: `role: content` a turn; what the user said; the first, below its date."""

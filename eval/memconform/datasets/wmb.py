@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from memconform.datasets.files import PieceReader, elements, text, texts, told, unfit, unreadable
+from memconform.datasets.files import PieceReader, unfit, unreadable
 from memconform.datasets.haystacks import Dropped, Haystack, Item, Query
+from memconform.datasets.json_array import elements
+from memconform.datasets.rows import text, texts, told
 
 Part = Literal["A", "B"]
 """A asks about the documents, B about the conversations."""

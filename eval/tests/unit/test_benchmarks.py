@@ -14,10 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memconform.datasets import benchmarks, files
+from memconform.datasets import benchmarks, json_array
 from memconform.datasets.benchmarks import Format, formats, open_benchmark
-from memconform.datasets.files import PieceReader, elements
+from memconform.datasets.files import PieceReader
 from memconform.datasets.haystacks import Haystack, Item, Query
+from memconform.datasets.json_array import elements
 from memconform.datasets.longmemeval import is_scored
 from memconform.datasets.memini import memini_json
 from memconform.errors import UsageError
@@ -61,7 +62,7 @@ _WRITTEN = st.fixed_dictionaries(
 @pytest.fixture
 def tiny_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Elements, texts and characters are cut wherever they can be."""
-    monkeypatch.setattr(files, "_PIECE", 3)
+    monkeypatch.setattr(json_array, "PIECE", 3)
 
 
 @settings(max_examples=150, deadline=None)
@@ -72,7 +73,7 @@ def test_elements_are_those_of_the_array_however_it_is_cut(
     path = tmp_path_factory.mktemp("json") / "a.json"
     path.write_text(json.dumps(value, **written), "utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "_PIECE", 3)
+        patch.setattr(json_array, "PIECE", 3)
         assert _elements(path) == value
 
 

@@ -1,0 +1,131 @@
+"""The elements of a JSON array, one at a time, of a file of any size."""
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from typing import cast
+
+from memconform.contract.wire import JsonValue
+from memconform.datasets.files import PIECE, PieceReader, unfit
+from memconform.errors import UsageError
+
+_GAP = re.compile(r"[ \t\r\n]*")
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+_SCAN = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
+_SURE = 16
+"""An error that stands further from the end than an escape is long is none of what is to come."""
+_MOST = 512 << 20
+"""Characters of one element; what is larger is no haystack but something that has no end."""
+
+
+def elements(source: PieceReader) -> Iterator[JsonValue]:
+    """The elements of the one array that a JSON file is, one at a time.
+
+    Holds no more than one element and as much of the text. The standard library's scanner is given
+    as much text as the element before took, and more where that was not enough.
+
+    Raises:
+        UsageError: naming the byte at which it is no such JSON, or ends too early.
+    """
+    text = _Text(source)
+    if text.next_sign() != "[":
+        raise text.fault("is no JSON array")
+    text.at += 1
+    if text.next_sign() == "]":
+        text.at += 1
+        text.expect_end()
+        return
+    while True:
+        text.next_sign()
+        yield text.element()
+        sign = text.next_sign()
+        if sign not in ("]", ","):
+            raise text.fault("ends too early" if not sign else "wants a comma")
+        text.at += 1
+        if sign == "]":
+            text.expect_end()
+            return
+
+
+class _Text:
+    """The part of a file that is being looked at."""
+
+    def __init__(self, source: PieceReader) -> None:
+        self._source = source
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        self._text = ""
+        self._ended = False
+        self._size = PIECE
+        """Characters that the next element is expected to take."""
+        self.at = 0
+
+    def element(self) -> JsonValue:
+        """The value that begins here."""
+        while True:
+            if len(self._text) - self.at < self._size and not self._ended:
+                self._grow()
+                continue
+            try:
+                value, end = _SCAN(self._text, self.at)
+            except json.JSONDecodeError as error:
+                self._want_more(error)
+            except RecursionError as error:
+                raise self.fault("nests too deeply") from error
+            except ValueError as error:
+                raise self.fault(str(error)) from error
+            else:
+                if len(self._text) - end < _SURE and not self._ended:
+                    # A number may go on, by an exponent too.
+                    self._grow()
+                    continue
+                self._size = max(PIECE, (end - self.at) * 5 // 4)
+                self.at = end
+                return cast("JsonValue", value)
+
+    def _want_more(self, error: json.JSONDecodeError) -> None:
+        unterminated = error.msg.startswith("Unterminated string")
+        if self._ended:
+            cut = unterminated or error.pos >= len(self._text)
+            raise self.fault("ends too early" if cut else error.msg, at=error.pos) from error
+        if (error.pos < len(self._text) - _SURE and not unterminated) or self._size > _MOST:
+            raise self.fault(error.msg, at=error.pos) from error
+        self._size *= 2
+
+    def next_sign(self) -> str:
+        """The next character that is no space, which is then where this stands; "" at the end."""
+        while True:
+            match = _GAP.match(self._text, self.at)
+            self.at = match.end() if match else self.at
+            if self.at < len(self._text):
+                return self._text[self.at]
+            if self._ended:
+                return ""
+            self._grow()
+
+    def expect_end(self) -> None:
+        if self.next_sign():
+            raise self.fault("has something behind its end")
+
+    def _grow(self) -> None:
+        wanted = max(PIECE, self._size - (len(self._text) - self.at))
+        piece = self._source.read(wanted)
+        self._ended = not piece
+        try:
+            more = self._decoder.decode(piece, final=self._ended)
+        except UnicodeDecodeError as error:
+            byte = self._source.size - len(error.object) + error.start
+            raise unfit(self._source.path, f"is not UTF-8, at byte {byte}") from error
+        self._text = self._text[self.at :] + more
+        self.at = 0
+
+    def fault(self, why: str, at: int | None = None) -> UsageError:
+        left = self._text[self.at if at is None else at :]
+        undecoded = self._decoder.getstate()[0]
+        byte = self._source.size - len(undecoded) - len(left.encode())
+        return unfit(self._source.path, f"{why}, at byte {byte}")
