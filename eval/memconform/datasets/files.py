@@ -5,6 +5,7 @@ import hashlib
 import lzma
 import sys
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Self, cast
 
@@ -34,6 +35,8 @@ class PieceReader:
         """Bytes so far, unpacked."""
         self._digest = hashlib.sha256()
         self._file = _opened(path)
+        # Beside what is done with the pieces: a seventh of the time otherwise.
+        self._digesting = ThreadPoolExecutor(1)
 
     def read(self, size: int = PIECE) -> bytes:
         """The next bytes; none at the end."""
@@ -41,19 +44,21 @@ class PieceReader:
             piece = self._file.read(size)
         except (OSError, EOFError, lzma.LZMAError, zlib.error, zstd.ZstdError) as error:
             raise unreadable(self.path, error) from error
-        self._digest.update(piece)
+        self._digesting.submit(self._digest.update, piece)
         self.size += len(piece)
         return piece
 
     @property
     def sha256(self) -> str:
         """Of the bytes that were read, unpacked."""
-        return self._digest.hexdigest()
+        # One thread: behind all pieces.
+        return self._digesting.submit(self._digest.hexdigest).result()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._digesting.shutdown()
         self._file.close()
 
 
