@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from memconform.conformance.catalog import catalog
 from memconform.conformance.mutation.mutants import mutants
 from memconform.conformance.mutation.results import Fate
 from memconform.conformance.mutation.score import MutantFinished, Scored, score
+from memconform.conformance.results import SdkResult
+from memconform.conformance.suite import SdkFinished
 from memconform.daemons.discovery import find_runner
 from tests.conftest import CHECKOUT, Ended
 
@@ -75,6 +77,32 @@ def test_a_suite_that_does_not_look_lets_a_mutant_live(cache: Path, tmp_path: Pa
     assert last.alarms == ()
 
 
+def test_cases_that_a_lost_daemon_never_ended_are_no_survival(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async def lost(*_: Any, **__: Any) -> AsyncIterator[SdkFinished]:
+        finished = SdkResult(
+            sdk="py", profiles=[], modes=[], cases=[], problems=["it was lost"], took_s=0
+        )
+        yield SdkFinished(finished)
+
+    monkeypatch.setattr("memconform.conformance.mutation.score.conform", lost)
+    chosen = [m for m in mutants() if m.id == "topk-ignored"]
+
+    async def scored() -> list[object]:
+        runs = score(
+            lambda: find_runner("py", CHECKOUT), chosen, catalog(), folder=tmp_path, daemons=1
+        )
+        return [event async for event in runs]
+
+    *_, finished, last = asyncio.run(scored())
+    assert isinstance(finished, MutantFinished)
+    assert finished.result.fate is Fate.UNTESTABLE
+    assert "could not be tried" in finished.result.got[0]
+    assert isinstance(last, Scored)
+    assert last.alarms[0].got == ["it was lost"]
+
+
 def test_a_daemon_that_fails_by_itself_is_a_false_alarm(
     memconform: Callable[..., Ended], cache: Path, tmp_path: Path
 ) -> None:
@@ -95,7 +123,8 @@ def test_a_daemon_that_fails_by_itself_is_a_false_alarm(
 @contextmanager
 def _served(cache: Path, root: Path, **env: str) -> Iterator[str]:
     """The address of a py daemon that the harness has not started."""
-    *_, memory = sorted((cache / "memconform" / "builds").glob("py-*/bin/memory"))
+    built = (cache / "memconform" / "builds").glob("py-*/bin/memory")
+    memory = max(built, key=lambda path: path.stat().st_mtime)
     argv = [str(memory), "serve", "--addr", "127.0.0.1:0", "--root", str(root)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=os.environ | env) as daemon:
         assert daemon.stdout is not None

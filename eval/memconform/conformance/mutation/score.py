@@ -211,6 +211,10 @@ class _Crew:
                         if self._ours or c.result is not Result.UNTESTABLE
                     ]
                     yield case
+            for entry in new:
+                # Of a daemon that was lost some cases come to nothing at all.
+                lost = f"{entry.id} could not be tried where nothing is broken"
+                self.tried.setdefault(entry.id, lost)
 
     async def run(
         self, label: str, mutation: Mutation, entries: Sequence[Entry], mutant: Mutant | None = None
@@ -244,7 +248,7 @@ class _Crew:
         """Put the cases to a mutant that cite its rule, until one finds it."""
         citing = [e for e in entries if seen.mutant.rule in e.case.rules]
         await self._put(seen, citing)
-        seen.unfit = [self.tried[entry.id] for entry in citing if self.tried.get(entry.id)]
+        seen.unfit = [self.tried[entry.id] for entry in citing if self.tried[entry.id]]
 
     async def by_all_others(self, seen: "Seen", entries: Sequence[Entry]) -> None:
         """Put all other cases to it. What one of so many finds must be found again.
