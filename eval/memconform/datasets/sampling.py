@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from memconform.datasets.haystacks import Haystack
-from memconform.datasets.selection import refuse_unknown, spread
+from memconform.datasets.selection import expect_known, spread
 from memconform.errors import NothingSelectedError, UsageError
 
 Holdout = Literal["all", "tune", "held"]
@@ -53,13 +53,13 @@ def choose(haystacks: Iterable[Haystack], selection: QuerySelection) -> frozense
         for query in haystack.queries:
             every.append(_Row(len(every), query.id, query.category))
     counts = Counter(row.category for row in every)
-    refuse_unknown(
+    expect_known(
         selection.ids,
         {row.id for row in every},
         "the benchmark has no question",
         "ids are as its loader gives them",
     )
-    refuse_unknown(
+    expect_known(
         selection.categories,
         counts,
         "the benchmark has no category",

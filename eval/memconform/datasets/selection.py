@@ -63,7 +63,7 @@ def spread(rows: Sequence[_T], limit: int) -> list[_T]:
     return [rows[i * len(rows) // limit] for i in range(limit)]
 
 
-def refuse_unknown(
+def expect_known(
     wanted: Iterable[str],
     known: Collection[str],
     says: str,
@@ -86,7 +86,7 @@ def _matching(dataset: Dataset, selection: Selection) -> list[int]:
         by_tag = not wanted_tags or not wanted_tags.isdisjoint(question.tags)
         if by_id and by_tag:
             rows.append(row)
-    refuse_unknown(
+    expect_known(
         wanted_ids, known, f"{dataset.path} has no question", "ids are in the dataset's `id` keys"
     )
     return rows
