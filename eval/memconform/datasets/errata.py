@@ -7,7 +7,7 @@ from memconform.datasets.files import unfit
 from memconform.datasets.json_file import read_object
 from memconform.datasets.selection import expect_known
 
-_SHAPE = 'write {"conv-26#12": "why its gold is disputed"}'
+_SHAPE = 'write {"conv-1#12": "why its gold is disputed"}'
 
 
 def read_errata(path: Path) -> dict[str, str]:

@@ -10,19 +10,19 @@ from memconform.errors import UsageError
 
 
 def test_errata_say_why_by_id(tmp_path: Path) -> None:
-    content = '{"conv-26#12": "the turn says June"}'
+    content = '{"conv-1#12": "the turn says June"}'
     plain, packed = tmp_path / "e.json", tmp_path / "e.json.gz"
     plain.write_text(content)
     packed.write_bytes(gzip.compress(content.encode()))
-    assert read_errata(plain) == read_errata(packed) == {"conv-26#12": "the turn says June"}
+    assert read_errata(plain) == read_errata(packed) == {"conv-1#12": "the turn says June"}
 
 
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b'["conv-26#12"]', "is no JSON object"),
-        (b'{"conv-26#12": ""}', "'conv-26#12' has no text that says why"),
-        (b'{"conv-26#12": null}', "'conv-26#12' has no text that says why"),
+        (b'["conv-1#12"]', "is no JSON object"),
+        (b'{"conv-1#12": ""}', "'conv-1#12' has no text that says why"),
+        (b'{"conv-1#12": null}', "'conv-1#12' has no text that says why"),
         (b'{"a": "x", "a": "y"}', "the key 'a' stands there twice"),
         (b'{"a": "x"', "line 1"),
         (b'{"a": "\\ud800"}', "half of a surrogate pair"),
