@@ -1,5 +1,7 @@
 """The formats of retrieval benchmarks by name, and which one a file looks like."""
 
+import codecs
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -7,13 +9,14 @@ from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from memconform.datasets.files import PieceReader, unfit
+from memconform.datasets.files import PACKED, PieceReader, unfit
 from memconform.datasets.haystacks import Haystack
 from memconform.datasets.json_array import elements
 from memconform.datasets.locomo import read_locomo
 from memconform.datasets.longmemeval import official_gold, read_longmemeval
 from memconform.datasets.memini import read_memini
-from memconform.datasets.wmb import QUESTIONS, read_wmb
+from memconform.datasets.question_set import read_question_set
+from memconform.datasets.wmb import QUESTIONS, found, read_wmb
 from memconform.errors import UsageError, nearest
 
 ENTRY_POINTS = "memconform.benchmarks"
@@ -63,6 +66,19 @@ def _has_items(path: Path) -> bool:
     return head.startswith(b"{") and (b'"items"' in head or b'"questions"' in head)
 
 
+def _has_rows(path: Path) -> bool:
+    """Whether its first line is a row of a question set, or begins as one."""
+    if path.is_dir() or path.suffix in PACKED:
+        return False
+    with PieceReader(path) as source:
+        line = source.read(_HEAD).removeprefix(codecs.BOM_UTF8).lstrip().partition(b"\n")[0]
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return line.startswith(b"{") and b'"id"' in line and b'"question"' in line
+    return isinstance(row, dict) and {"id", "question"} <= row.keys()
+
+
 _OURS = (
     Format(
         "locomo",
@@ -84,9 +100,17 @@ _OURS = (
         "wmb",
         "WMB-100K, the folder that holds datasets/ and documents/",
         read_wmb,
-        lambda path: (path / QUESTIONS).is_file(),
+        lambda path: bool(found(path, QUESTIONS)),
         {"part": ("B", "A")},
         is_folder=True,
+    ),
+    # Before memini's: "items" may be a tag of a row.
+    Format(
+        "jsonl",
+        "a question set of memconform, NAME.jsonl, with its documents in NAME/corpus/",
+        read_question_set,
+        _has_rows,
+        {},
     ),
     Format(
         "memini",

@@ -5,6 +5,7 @@ import hashlib
 import lzma
 import sys
 import zlib
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Self, cast
@@ -48,6 +49,13 @@ class PieceReader:
         self.size += len(piece)
         return piece
 
+    def rest(self) -> bytes:
+        """All that is left."""
+        content = bytearray()
+        while piece := self.read():
+            content += piece
+        return bytes(content)
+
     @property
     def sha256(self) -> str:
         """Of the bytes that were read, unpacked."""
@@ -60,6 +68,16 @@ class PieceReader:
     def __exit__(self, *_: object) -> None:
         self._digesting.shutdown()
         self._file.close()
+
+
+def lines(source: PieceReader) -> Iterator[bytes]:
+    """The lines of a file, without their ends."""
+    begun = b""
+    while piece := source.read():
+        *whole, begun = (begun + piece).split(b"\n")
+        yield from whole
+    if begun:
+        yield begun
 
 
 def _opened(path: Path) -> IO[bytes]:

@@ -22,6 +22,8 @@ class Item:
     date: str | None = None
     """As the dataset writes it."""
     metadata: Mapping[str, JsonValue] = field(default_factory=dict)
+    source: str = ""
+    """The item that it is another key of; finding it counts as finding that one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,11 +79,8 @@ def read_memini(source: PieceReader) -> Iterator[Haystack]:
 
 
 def _validated(source: PieceReader) -> _File:
-    content = bytearray()
-    while piece := source.read():
-        content += piece
     try:
-        return _File.model_validate_json(bytes(content))
+        return _File.model_validate_json(source.rest())
     except ValidationError as error:
         raise unfit(source.path, describe_mismatch(error)) from error
 

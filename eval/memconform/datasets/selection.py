@@ -1,10 +1,13 @@
 """Choosing questions: by id, by tag, spread over the whole set."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from memconform.datasets.model import Dataset, Question
 from memconform.errors import NothingSelectedError, UsageError, nearest
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +44,8 @@ def select(dataset: Dataset, selection: Selection) -> Selected:
     rows = list(range(dataset.size))
     if selection.ids or selection.tags:
         rows = _matching(dataset, selection)
-    if selection.limit is not None and selection.limit < len(rows):
-        rows = [rows[i * len(rows) // selection.limit] for i in range(selection.limit)]
+    if selection.limit is not None:
+        rows = spread(rows, selection.limit)
     if not rows:
         raise NothingSelectedError(
             f"no question of {dataset.path} is selected",
@@ -51,6 +54,26 @@ def select(dataset: Dataset, selection: Selection) -> Selected:
         )
     everything = len(rows) == dataset.size
     return Selected(dataset, None if everything else frozenset(rows), len(rows))
+
+
+def spread(rows: Sequence[_T], limit: int) -> list[_T]:
+    """Rows `int(i * N / limit)`, and all where there are no more than `limit`."""
+    if limit >= len(rows):
+        return list(rows)
+    return [rows[i * len(rows) // limit] for i in range(limit)]
+
+
+def expect_known(
+    wanted: Iterable[str],
+    known: Collection[str],
+    says: str,
+    hint: str,
+    *,
+    code: str = "unknown_question",
+) -> None:
+    """Raise UsageError for the first wanted name that is not known; it names the nearest one."""
+    for unknown in sorted(set(wanted).difference(known)):
+        raise UsageError(f"{says} {unknown!r}", code=code, hint=nearest(unknown, known) or hint)
 
 
 def _matching(dataset: Dataset, selection: Selection) -> list[int]:
@@ -63,12 +86,9 @@ def _matching(dataset: Dataset, selection: Selection) -> list[int]:
         by_tag = not wanted_tags or not wanted_tags.isdisjoint(question.tags)
         if by_id and by_tag:
             rows.append(row)
-    for unknown in sorted(wanted_ids.difference(known)):
-        raise UsageError(
-            f"{dataset.path} has no question {unknown!r}",
-            code="unknown_question",
-            hint=nearest(unknown, known) or "ids are in the dataset's `id` keys",
-        )
+    expect_known(
+        wanted_ids, known, f"{dataset.path} has no question", "ids are in the dataset's `id` keys"
+    )
     return rows
 
 

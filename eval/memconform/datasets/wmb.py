@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from memconform.datasets.files import PieceReader, unfit, unreadable
+from memconform.datasets.files import PACKED, PieceReader, lines, unfit
 from memconform.datasets.haystacks import Dropped, Haystack, Item, Query
 from memconform.datasets.json_array import elements
 from memconform.datasets.rows import text, texts, told
@@ -36,14 +36,16 @@ def read_wmb(folder: Path, part: Part) -> Iterator[Haystack]:
     items: list[Item] = []
     numbered: _Numbered = {}
     if part == "A":
-        items += [_document(path) for path in _files(folder, "documents/*.txt")]
+        for name, path in _files(folder, "documents/*.txt").items():
+            items.append(_document(name, path))
     else:
-        for path in _files(folder, "datasets/*.jsonl"):
-            _read_conversation(path, items, numbered)
+        for name, path in _files(folder, "datasets/*.jsonl").items():
+            _read_conversation(name, path, items, numbered)
     queries: list[Query] = []
     dropped: list[Dropped] = []
     groups = {item.group for item in items}
-    with PieceReader(folder / QUESTIONS) as source:
+    [questions] = _files(folder, QUESTIONS).values()
+    with PieceReader(questions) as source:
         for row in _questions(source):
             if (_DOCUMENT_MARK in row["id"]) == (part == "A"):
                 try:
@@ -62,27 +64,44 @@ def _questions(source: PieceReader) -> Iterator[dict[str, Any]]:
         yield row
 
 
-def _files(folder: Path, pattern: str) -> list[Path]:
-    found = sorted(folder.glob(pattern))
-    if not found:
+def _files(folder: Path, pattern: str) -> dict[str, Path]:
+    files = found(folder, pattern)
+    if not files:
         raise unfit(folder, f"has no {pattern}", "give the folder that holds datasets/, documents/")
-    return found
+    return files
 
 
-def _document(path: Path) -> Item:
+def found(folder: Path, pattern: str) -> dict[str, Path]:
+    """The files of a pattern, packed or not, by their names without endings.
+
+    Raises:
+        UsageError: where one is there packed and as it is.
+    """
+    files: dict[str, Path] = {}
+    for ending in ("", *PACKED):
+        for path in folder.glob(pattern + ending):
+            name = Path(path.name.removesuffix(ending)).stem
+            if name in files:
+                raise unfit(path, f"{files[name].name} is there too", "leave one of them there")
+            files[name] = path
+    return dict(sorted(files.items()))
+
+
+def _document(name: str, path: Path) -> Item:
+    with PieceReader(path) as source:
+        content = source.rest()
     try:
-        return Item(path.stem, path.read_text(encoding="utf-8"), group=path.stem)
-    except (OSError, UnicodeDecodeError) as error:
-        raise unreadable(path, error) from error
+        return Item(name, content.decode(), group=name)
+    except UnicodeDecodeError as error:
+        raise unfit(path, f"is not UTF-8, at byte {error.start}") from error
 
 
-def _read_conversation(path: Path, items: list[Item], numbered: _Numbered) -> None:
+def _read_conversation(category: str, path: Path, items: list[Item], numbered: _Numbered) -> None:
     """A row is an item, by category and line."""
-    category = path.stem
-    try:
-        with path.open(encoding="utf-8") as file:
-            for line, raw in enumerate(file, start=1):
-                row = json.loads(raw)
+    with PieceReader(path) as source:
+        for line, raw in enumerate(lines(source), start=1):
+            try:
+                row = json.loads(raw.decode())
                 said = f"{text(row, 'speaker')}: {text(row, 'text')}"
                 item = Item(f"{category}/{line}", said, group=category)
                 items.append(item)
@@ -90,10 +109,8 @@ def _read_conversation(path: Path, items: list[Item], numbered: _Numbered) -> No
                 # 5,557 turns have the number of another one: meant is the one that has facts.
                 if row["embedded_facts"] or turn not in numbered:
                     numbered[turn] = item.id
-    except (OSError, UnicodeDecodeError) as error:
-        raise unreadable(path, error) from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise unfit(path, f"line {line}: {told(error)}") from error
+            except (ValueError, KeyError, TypeError) as error:
+                raise unfit(path, f"line {line}: {told(error)}") from error
 
 
 def _query(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memconform.contract.wire import JsonValue
+from memconform.datasets.corpus import corpus_files
 from memconform.datasets.model import Dataset
 from memconform.errors import UsageError
 
@@ -45,22 +46,12 @@ def reference_documents(dataset: Dataset) -> Iterator[Document]:
 
 
 def corpus_documents(folder: Path) -> Iterator[Document]:
-    """Every file below `folder`, but for links and names with a leading dot or underscore.
-
-    The contract keeps `_…` documents out of every index.
+    """Every file below `folder` that counts as a document.
 
     Raises:
         UsageError: where the folder is missing or empty, or a file is too large.
     """
-    files = [path for path in sorted(folder.rglob("*")) if _belongs(path, folder)]
-    if not files:
-        raise UsageError(
-            f"{folder} holds no document (links are not followed)"
-            if folder.is_dir()
-            else f"{folder} is no folder",
-            code="corpus_empty",
-            hint="check --corpus",
-        )
+    files = corpus_files(folder)
     for path in files:
         size = path.stat().st_size
         if size > CONTENT_LIMIT:
@@ -89,9 +80,3 @@ def corpus_digest(folder: Path) -> str:
         content = hashlib.sha256(document.content).hexdigest()
         digest.update(f"{document.path}\0{content}\0".encode())
     return digest.hexdigest()
-
-
-def _belongs(path: Path, folder: Path) -> bool:
-    hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-    indexed = not (hidden or path.name.startswith("_"))
-    return indexed and path.is_file() and not path.is_symlink()

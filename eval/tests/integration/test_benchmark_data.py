@@ -27,7 +27,7 @@ def _info(memconform: Callable[..., Ended], path: Path, *options: str) -> dict[s
     return loaded
 
 
-def _counts(info: dict[str, Any], *names: str) -> tuple[int, ...]:
+def _counts(info: dict[str, Any], *names: str) -> tuple[Any, ...]:
     return tuple(info[name] for name in names)
 
 
@@ -93,6 +93,13 @@ def test_locomo_converts_to_memini_s_json_and_keeps_its_counts(
     one, two = _info(memconform, LOCOMO), _info(memconform, workspace / "m.json")
     same = ("haystacks", "items", "queries", "unavoidable", "categories")
     assert [two[name] for name in same] == [one[name] for name in same]
+
+
+def test_a_question_set_of_the_project_is_a_benchmark(memconform: Callable[..., Ended]) -> None:
+    info = _info(memconform, CHECKOUT / "datasets" / "lme.jsonl")
+    assert _counts(info, "haystacks", "items", "queries", "with_gold") == (1, 212, 100, 90)
+    assert _counts(info, "unavoidable", "abstain", "dropped") == (0, 10, [])
+    assert info["categories"]["temporal"] == 14
 
 
 def test_formats_are_listed_with_their_options(memconform: Callable[..., Ended]) -> None:

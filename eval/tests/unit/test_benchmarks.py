@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from memconform.datasets import benchmarks, json_array
 from memconform.datasets.benchmarks import Format, formats, open_benchmark
-from memconform.datasets.files import PieceReader
+from memconform.datasets.files import PIECE, PieceReader, lines
 from memconform.datasets.haystacks import Haystack, Item, Query
 from memconform.datasets.json_array import elements
 from memconform.datasets.longmemeval import official_gold
@@ -137,6 +137,15 @@ def test_a_packed_file_is_read_as_what_it_holds(tmp_path: Path, ending: str, pac
     path.write_bytes(b"no such thing")
     with pytest.raises(UsageError, match=r"a\.json"):
         _elements(path)
+
+
+def test_lines_are_whole_however_the_file_is_cut(tmp_path: Path) -> None:
+    content = [b"x" * length for length in (PIECE - 1, 0, 5, 2 * PIECE, 7, PIECE, 3)]
+    path = tmp_path / "a.jsonl"
+    for end in (b"", b"\n"):
+        path.write_bytes(b"\n".join(content) + end)
+        with PieceReader(path) as source:
+            assert list(lines(source)) == content
 
 
 def _sha256(content: bytes) -> str:
@@ -403,6 +412,39 @@ def test_wmb_names_the_file_and_the_line_that_is_broken(tmp_path: Path) -> None:
     with (folder / "datasets" / "pets.jsonl").open("a") as file:
         file.write('{"turn_id": 9}\n')
     with pytest.raises(UsageError, match=r"pets\.jsonl: line 5: no 'speaker'"):
+        _read(folder)
+
+
+@pytest.mark.parametrize(
+    ("ending", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress), (".zst", zstd.compress)]
+)
+@pytest.mark.parametrize("part", ["A", "B"])
+def test_wmb_packed_files_are_read_as_the_plain_ones(
+    tmp_path: Path, ending: str, pack: Any, part: str
+) -> None:
+    plain = _only(_wmb(tmp_path / "wmb"), part=part)
+    for path in [*(tmp_path / "wmb").glob("*/*")]:
+        path.with_name(path.name + ending).write_bytes(pack(path.read_bytes()))
+        path.unlink()
+    assert _only(tmp_path / "wmb", part=part) == plain
+
+
+def test_wmb_a_file_that_is_there_packed_and_as_it_is_counts_neither_twice_nor_once(
+    tmp_path: Path,
+) -> None:
+    folder = _wmb(tmp_path / "wmb")
+    path = folder / "datasets" / "pets.jsonl"
+    path.with_name("pets.jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
+    with pytest.raises(UsageError, match=r"pets\.jsonl\.gz: pets\.jsonl is there too"):
+        _read(folder)
+
+
+def test_wmb_a_packed_file_that_is_cut_is_named(tmp_path: Path) -> None:
+    folder = _wmb(tmp_path / "wmb")
+    path = folder / "datasets" / "pets.jsonl"
+    path.with_name("pets.jsonl.gz").write_bytes(gzip.compress(path.read_bytes())[:-6])
+    path.unlink()
+    with pytest.raises(UsageError, match=r"pets\.jsonl\.gz: .*ended before"):
         _read(folder)
 
 

@@ -1,0 +1,72 @@
+"""The project's own question sets as a benchmark: the corpus beside one is its haystack."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from memconform.datasets.corpus import corpus_files
+from memconform.datasets.files import PieceReader, unfit, unreadable
+from memconform.datasets.haystacks import Dropped, Haystack, Item, Query
+from memconform.datasets.jsonl import open_jsonl
+from memconform.datasets.model import Question
+from memconform.datasets.registry import corpus_of
+
+
+def read_question_set(source: PieceReader) -> Iterator[Haystack]:
+    """One haystack: an item a document, by its path; a query a row.
+
+    A row that has no evidence and is not to be abstained from is a query without gold.
+
+    Raises:
+        UsageError: for lines that are no rows, or where there is no corpus of texts.
+    """
+    # For its digest; its rows are read by what reads them for a run.
+    source.rest()
+    dataset = open_jsonl(source.path, source.path.stem)
+    folder = corpus_of(dataset)
+    if folder is None:
+        expected = source.path.with_suffix("") / "corpus"
+        raise unfit(source.path, f"there is no {expected}", "put the documents of `evidence` there")
+    items = tuple(_document(path, folder) for path in corpus_files(folder))
+    known = {item.id for item in items}
+    dropped: list[Dropped] = []
+    queries: list[Query] = []
+    for question in dataset:
+        queries.append(_query(question))
+        if not question.evidence and not question.abstain:
+            dropped.append(Dropped(question.id, "it has no evidence, and so no gold"))
+        dropped += [
+            Dropped(question.id, f"there is no document {path}")
+            for path in queries[-1].gold
+            if path not in known
+        ]
+    yield Haystack(dataset.name, items, tuple(queries), tuple(dropped))
+
+
+def _document(path: Path, folder: Path) -> Item:
+    try:
+        return Item(path.relative_to(folder).as_posix(), path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise unreadable(path, error) from error
+
+
+def _query(question: Question) -> Query:
+    return Query(
+        id=question.id,
+        question=question.question,
+        category=question.tags[0] if question.tags else "",
+        gold=tuple(dict.fromkeys(question.evidence)),
+        answers=_answers(question),
+        question_date=question.question_date,
+        abstain=question.abstain,
+        tags=tuple(question.tags),
+    )
+
+
+def _answers(question: Question) -> tuple[str, ...]:
+    """The reference answer; else the expected strings, each of them, or all as one."""
+    if question.reference_answer is not None:
+        return (question.reference_answer,)
+    expected = question.expected_substrings
+    if question.match == "all" and expected:
+        return ("; ".join(expected),)
+    return tuple(expected)

@@ -1,0 +1,143 @@
+"""Items of the time that a query asks about."""
+
+import json
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memconform.datasets.haystacks import Haystack, Item, Query
+from memconform.datasets.pruning import Pruning, Range, read_events, read_ranges
+from memconform.errors import UsageError
+
+_QUERY = Query("q", "?", "c", ("a",))
+
+
+def _write(path: Path, content: Any) -> Path:
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+def _pruning(tmp_path: Path, events: Any, ranges: Any) -> Pruning:
+    read = read_events(_write(tmp_path / "events.json", events))
+    return Pruning(read, read_ranges(_write(tmp_path / "ranges.json", ranges)))
+
+
+def _haystack(*items: Item) -> Haystack:
+    return Haystack("h", items or tuple(Item(name, "x") for name in "abc"), (_QUERY,))
+
+
+_MAY = {"q": {"start": "2023/05/10", "end": "2023/05/20"}}
+
+
+def _kept(pruning: Pruning, *items: Item) -> list[str] | None:
+    allowed = pruning.allowed(_haystack(*items), _QUERY)
+    return None if allowed is None else sorted(allowed)
+
+
+def _on(*days: str) -> list[dict[str, str]]:
+    return [{"date": day, "event": "it rained"} for day in days]
+
+
+def test_items_without_an_event_in_the_range_are_pruned(tmp_path: Path) -> None:
+    events = {"h/a": _on("2023/01/01", "2023/05/15"), "h/b": _on("2023/06/01"), "h/c": []}
+    assert _kept(_pruning(tmp_path, events, _MAY)) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("day", "kept"),
+    [("2023/05/07", False), ("2023-05-08", True), ("2023/5/22", True), ("2023/05/23", False)],
+)
+def test_a_range_is_widened_by_two_days_at_both_ends(
+    tmp_path: Path, day: str, *, kept: bool
+) -> None:
+    pruning = _pruning(tmp_path, {"h/a": _on(day)}, _MAY)
+    assert _kept(pruning) == (["a"] if kept else [])
+    exact = Pruning(pruning.events, pruning.ranges, slack=timedelta())
+    assert _kept(exact) == []
+
+
+@pytest.mark.parametrize("none", [{}, {"q": None}, {"q": {}}, {"q": "N/A"}])
+def test_a_query_without_a_range_keeps_all(tmp_path: Path, none: Any) -> None:
+    assert _kept(_pruning(tmp_path, {"h/a": _on("2023/05/15")}, none)) is None
+
+
+def test_turns_have_the_events_of_their_session_and_keys_those_of_their_item(
+    tmp_path: Path,
+) -> None:
+    turns = (
+        Item("s1_1", "x", "s1"),
+        Item("s1_3", "x", "s1"),
+        Item("s2_1", "x", "s2"),
+        Item("a#1", "x", source="a"),
+        Item("b#1", "x", source="b"),
+    )
+    events = {"h/s1": _on("2023/05/15"), "h/s2": _on("2023/01/01"), "h/a": _on("2023/05/15")}
+    pruning = _pruning(tmp_path, events, _MAY)
+    assert _kept(pruning, *turns) == ["a#1", "s1_1", "s1_3"]
+
+
+def test_the_events_that_were_published_are_read_with_what_a_model_wrote_amiss(
+    tmp_path: Path,
+) -> None:
+    row = {
+        "question_id": "h",
+        "haystack_session_ids": ["a", "b", "c"],
+        "timestamped_facts": [
+            _on("2023/05/15"),
+            None,
+            ["rain", {"event": "x"}, *_on("2023/13/01", "May", "2023/05/19")],
+        ],
+    }
+    pruning = _pruning(tmp_path, [row], _MAY)
+    assert _kept(pruning) == ["a", "c"]
+    assert [each.id for each in pruning.events.dropped] == ["h/c"] * 4
+    assert pruning.ranges == {"q": Range(date(2023, 5, 10), date(2023, 5, 20))}
+
+
+def test_events_of_another_haystack_do_not_prune_everything(tmp_path: Path) -> None:
+    pruning = _pruning(tmp_path, {"a": _on("2023/05/15")}, _MAY)
+    with pytest.raises(UsageError, match="events of no item of h"):
+        pruning.allowed(_haystack(), _QUERY)
+
+
+def test_a_range_of_a_question_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    pruning = _pruning(tmp_path, {}, _MAY)
+    pruning.refuse_unknown({"q", "r"})
+    with pytest.raises(UsageError, match="does not have: 'q'"):
+        pruning.refuse_unknown({"qq"})
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"start": "2023/05/10"},
+        {"start": "2023/05/10", "end": "May"},
+        {"start": "2023/05/10", "end": "2023/05/09"},
+        {"start": "2023/02/30", "end": "2023/05/09"},
+        "last week",
+        ["2023/05/10", "2023/05/20"],
+    ],
+)
+def test_a_range_that_is_none_is_named(tmp_path: Path, bad: Any) -> None:
+    with pytest.raises(UsageError, match="'q7' has no range but"):
+        read_ranges(_write(tmp_path / "r.json", {"q7": bad}))
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        ({"h/a": "rain"}, "'h/a' wants a list of events"),
+        ([{"question_id": "h", "haystack_session_ids": []}], "element 0: no 'timestamped_facts'"),
+        ([7], "element 0: is no object"),
+        (
+            [{"question_id": "h", "haystack_session_ids": ["a"], "timestamped_facts": []}],
+            "element 0: zip",
+        ),
+        ("rain", "is no JSON object"),
+    ],
+)
+def test_events_that_are_none_are_named(tmp_path: Path, bad: Any, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        read_events(_write(tmp_path / "e.json", bad))
