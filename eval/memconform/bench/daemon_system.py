@@ -11,7 +11,7 @@ from pathlib import Path
 from memconform.bench.records import Filled, SystemRecord
 from memconform.bench.shelf import Shelf
 from memconform.bench.strategy import Strategy
-from memconform.bench.system import Found, Session
+from memconform.bench.system import Found, Index, Session
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError, ContractViolatedError, DaemonFailedError
 from memconform.client.timing import Timeouts
@@ -109,7 +109,7 @@ class _Session:
         )
 
     @asynccontextmanager
-    async def fill(self, haystacks: Iterable[Haystack]) -> AsyncIterator["_Brain"]:
+    async def fill(self, haystacks: Iterable[Haystack]) -> AsyncIterator[Index]:
         shelf = Shelf()
         modes = dict.fromkeys(each.mode or Mode.AUTO for each in self.system.strategies)
         try:
@@ -222,5 +222,3 @@ def _size(folder: Path) -> int:
         with suppress(FileNotFoundError):
             total += 0 if path.is_dir() else path.lstat().st_size
     return total
-
-

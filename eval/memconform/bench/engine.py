@@ -2,10 +2,10 @@
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass
 
+from memconform.bench.daemon_system import DaemonSystem
 from memconform.bench.events import (
     BenchEvent,
     BenchFinished,
@@ -16,6 +16,7 @@ from memconform.bench.events import (
 )
 from memconform.bench.journal import Kept
 from memconform.bench.outcome import BenchOutcome
+from memconform.bench.overhead import overhead
 from memconform.bench.plan import BenchPlan
 from memconform.bench.records import Filled, QueryRecord
 from memconform.bench.strategy import Strategy
@@ -50,11 +51,13 @@ async def execute(
     journal = AppendOnly(folder.journal)
     journal.append(plan.journal_header(folder.path.name).model_dump(mode="json"))
     outcome = BenchOutcome(plan, folder.path.name)
-    for adopted in (*kept.filled.values(), *kept.queries.values()):
-        outcome.add(adopted)
-        journal.append(adopted.model_dump(mode="json"))
+    for record in kept.records():
+        outcome.add(record)
+        journal.append(record.model_dump(mode="json"))
     ended = "usage error"
     try:
+        if any(isinstance(system, DaemonSystem) for system in plan.systems):
+            outcome.overhead = await overhead(folder.path / "null")
         for system in plan.systems:
             async with aclosing(_measured(plan, system, kept, outcome)) as events:
                 async for event in events:
@@ -86,10 +89,12 @@ async def _measured(
     yield SystemStarted(system.name, put - sum(name == system.name for name, *_ in kept.queries))
     session: Session | None = None
     try:
-        async with system.open() as session:
-            async with aclosing(_asked(plan, system, session, kept)) as events:
-                async for event in events:
-                    yield event
+        async with (
+            system.open() as session,
+            aclosing(_asked(plan, system, session, kept)) as events,
+        ):
+            async for event in events:
+                yield event
     except DaemonError as error:
         # Raised while an interrupted bench was ended, it takes the place of the cancellation.
         outcome.halt(system.name, _interruption() if _is_cancelled() else error)
@@ -113,20 +118,22 @@ def _is_cancelled() -> bool:
 
 async def _asked(
     plan: BenchPlan, system: System, session: Session, kept: Kept
-) -> AsyncIterator[BenchEvent]:
+) -> AsyncGenerator[BenchEvent, None]:
     for name, haystacks, tasks in _batches(plan):
-        open_work = {
-            strategy: _shuffled(plan, [t for t in tasks if _key(system, strategy, t) not in kept.queries])
+        open_work = [
+            (strategy, [task for task in tasks if _key(system, strategy, task) not in kept.queries])
             for strategy in system.strategies
-        }
-        if not any(open_work.values()):
+        ]
+        if not any(left for _, left in open_work):
             continue
         async with session.fill(haystacks) as index:
             yield HaystackFilled(index.filled.model_copy(update={"haystack": name}))
             # One strategy after another, so that no query finds its own words in a cache.
-            for strategy, open_tasks in open_work.items():
-                work = _put_all(system.name, index, strategy, open_tasks, plan.concurrency)
-                async with aclosing(work) as records:
+            for strategy, left in open_work:
+                put = _put_all(
+                    system.name, index, strategy, _shuffled(plan, left), plan.concurrency
+                )
+                async with aclosing(put) as records:
                     async for record in records:
                         yield QueryPut(record)
 

@@ -13,7 +13,7 @@ from rank_bm25 import BM25Okapi
 
 from memconform.bench.records import Filled, SystemRecord
 from memconform.bench.strategy import Strategy
-from memconform.bench.system import Found
+from memconform.bench.system import Found, Index, Session
 from memconform.datasets.haystacks import Haystack, Item, Query
 from memconform.upstream.embedders import Embedder
 
@@ -106,14 +106,14 @@ class FlatSystem:
         return f"{self.embedder} {self.seed}"
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator["FlatSystem"]:
+    async def open(self) -> AsyncIterator[Session]:
         yield self
 
     def record(self) -> SystemRecord:
         return SystemRecord(name=self.name, embedder=self.embedder)
 
     @asynccontextmanager
-    async def fill(self, haystacks: Iterable[Haystack]) -> AsyncIterator["_FlatIndex"]:
+    async def fill(self, haystacks: Iterable[Haystack]) -> AsyncIterator[Index]:
         entries = [(haystack.id, item) for haystack in haystacks for item in haystack.items]
         started = time.perf_counter()
         ranker = await asyncio.to_thread(self.index, entries)
@@ -145,9 +145,6 @@ class _FlatIndex:
             if len(ranking) == depth:
                 break
         return Found(tuple(ranking), (time.perf_counter() - started) * 1e3)
-
-
-FLAT = ("flat-bm25", "flat-dense", "null", "oracle", "random")
 
 
 def flat_system(name: str, seed: int, embedder: Callable[[], Embedder]) -> FlatSystem:

@@ -1,5 +1,6 @@
 """What a bench has measured so far, to go on from."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -23,6 +24,10 @@ class Kept:
     """By system and haystack."""
     queries: dict[tuple[str, str, str], QueryRecord] = field(default_factory=dict)
     """By system, strategy and query; those that were not measured are put again."""
+
+    def records(self) -> Iterator[Filled | QueryRecord]:
+        yield from self.filled.values()
+        yield from self.queries.values()
 
 
 def read_kept(path: Path, settings: BenchSettings, systems: dict[str, str]) -> Kept:

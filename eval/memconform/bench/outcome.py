@@ -61,10 +61,14 @@ class BenchOutcome:
         plan = self._plan
         records = list(self._queries.values())
         rows = with_added_latency(self._rows(), records)
-        strategies = dict.fromkeys(s.label for system in plan.systems for s in system.strategies)
+        labels = dict.fromkeys(s.label for each in plan.systems for s in each.strategies if s.mode)
         comparisons = [
-            alike(label, [s.name for s in plan.systems if any(label == each.label for each in s.strategies)], records)
-            for label in strategies
+            alike(
+                label,
+                [e.name for e in plan.systems if any(s.label == label for s in e.strategies)],
+                records,
+            )
+            for label in labels
         ]
         return BenchReport(
             run_id=self._run_id,

@@ -150,23 +150,22 @@ def with_added_latency(rows: Sequence[Row], records: Sequence[QueryRecord]) -> l
     return found
 
 
-def alike(
-    strategy: str, systems: Sequence[str], records: Iterable[QueryRecord]
-) -> Alike | None:
+def alike(strategy: str, systems: Sequence[str], records: Iterable[QueryRecord]) -> Alike | None:
     """How far the systems' rankings are the same; None of fewer than two systems."""
+    if len(systems) < 2:
+        return None
     by_query: dict[str, dict[str, list[str]]] = {}
     for record in records:
         if record.strategy == strategy and record.error is None and record.system in systems:
             by_query.setdefault(record.query, {})[record.system] = record.ranking
     compared = [(query, each) for query, each in by_query.items() if len(each) == len(systems)]
+    first = systems[0]
     differs = [
-        f"{query}: {other} parts from {systems[0]} at rank {_parting(each[systems[0]], each[other])}"
+        f"{query}: {other} parts from {first} at rank {_parting(each[first], each[other])}"
         for query, each in compared
         for other in systems[1:]
-        if each[other] != each[systems[0]]
+        if each[other] != each[first]
     ]
-    if len(systems) < 2:
-        return None
     equal = sum(len({tuple(ranking) for ranking in each.values()}) == 1 for _, each in compared)
     return Alike(
         strategy=strategy,

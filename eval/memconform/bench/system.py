@@ -9,6 +9,9 @@ from memconform.bench.records import Filled, SystemRecord
 from memconform.bench.strategy import Strategy
 from memconform.datasets.haystacks import Haystack, Query
 
+FLAT = ("flat-bm25", "flat-dense", "null", "oracle", "random")
+"""Names of the plain algorithms."""
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -25,7 +28,8 @@ class Found:
 class Index(Protocol):
     """One haystack, or several side by side, that can be searched."""
 
-    filled: Filled
+    @property
+    def filled(self) -> Filled: ...
 
     async def search(self, haystack: str, query: Query, strategy: Strategy, depth: int) -> Found:
         """At least the first `depth` items, where so many are found.
@@ -55,8 +59,11 @@ class Session(Protocol):
 
 
 class System(Protocol):
-    name: str
-    strategies: tuple[Strategy, ...]
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def strategies(self) -> tuple[Strategy, ...]: ...
 
     @property
     def identity(self) -> str:

@@ -2,12 +2,14 @@
 
 import asyncio
 from contextlib import aclosing
+from typing import get_args
 
 import click
 
 from memconform.bench.engine import execute
 from memconform.bench.events import BenchFinished
 from memconform.bench.records import BenchReport
+from memconform.bench.system import FLAT
 from memconform.cli.benching import SUITES, BenchOptions, prepared
 from memconform.cli.options import (
     SECONDS,
@@ -29,8 +31,6 @@ from memconform.datasets.sampling import Holdout
 from memconform.errors import ExitCode, gravest
 from memconform.redaction import redact
 from memconform.reports.bench import BenchConsole, bench_markdown, show_bench
-
-FLAT = ("flat-bm25", "flat-dense", "null", "oracle", "random")
 
 
 @click.command("bench", context_settings={"show_default": True})
@@ -80,7 +80,7 @@ FLAT = ("flat-bm25", "flat-dense", "null", "oracle", "random")
 @click.option("--category", multiple=True, metavar="NAME", help="Only queries of these.")
 @click.option(
     "--holdout",
-    type=click.Choice(Holdout.__args__),
+    type=click.Choice(get_args(Holdout)),
     default="all",
     help="held: every tenth query; tune: the others.",
 )
@@ -178,7 +178,9 @@ async def _bench(options: BenchOptions) -> ExitCode:
         if file is not None:
             with json_target(file) as target:
                 target.write(redact(text))
-    click.echo(f"{report.suite}: -> {finished.result}", err="-" in (options.json_file, options.markdown))
+    click.echo(
+        f"{report.suite}: -> {finished.result}", err="-" in (options.json_file, options.markdown)
+    )
     return code
 
 

@@ -32,8 +32,7 @@ from memconform.datasets.registry import sample
 from memconform.datasets.sampling import Holdout, QuerySelection, choose
 from memconform.errors import MemconformError, UsageError, nearest
 from memconform.runs.store import RunFolder, find_journal, new_run_id
-from memconform.upstream.embedders import embedder_of
-from memconform.upstream.featurehash import FEATURE_HASH
+from memconform.upstream.embedders import FEATURE_HASH, embedder_of
 
 SUITES: Mapping[str, str | None] = {
     "sample": None,
@@ -328,13 +327,13 @@ def _json(flag: str, text: str | None) -> list[JsonValue]:
 
 def _variables(options: BenchOptions) -> list[str]:
     """`NAME=VALUE` for the flags that choose the daemon's services; `--env` goes before them."""
-    if options.embed_model is not None and options.embed_base_url is None:
-        if options.upstream == "own" and options.sdk:
-            raise UsageError(
-                "--embed-model needs a server that has it",
-                code="no_embedder",
-                hint="add --upstream scripted, or --embed-base-url",
-            )
+    served = options.embed_base_url is not None or options.upstream != "own" or not options.sdk
+    if options.embed_model is not None and not served:
+        raise UsageError(
+            "--embed-model needs a server that has it",
+            code="no_embedder",
+            hint="add --upstream scripted, or --embed-base-url",
+        )
     if options.embed_base_url is not None and options.embed_model is None:
         raise UsageError(
             "--embed-base-url needs --embed-model", code="no_embedder", hint="name its model"

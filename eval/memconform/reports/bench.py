@@ -25,6 +25,7 @@ from memconform.scoring.retrieval import RATES
 
 _MISSING = "-"
 _SHOWN = ("recall_any", "recall_all", "mrr", "ndcg")
+_WIDE = 160
 
 
 class BenchConsole(ProgressReport):
@@ -64,15 +65,17 @@ def show_bench(
 ) -> None:
     """The tables, to standard error; a quiet one still says what was not measured."""
     console = StandardError(stderr=True, highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        # A file has no width; rich takes 80 columns for it, and cuts what does not fit.
+        console.width = _WIDE
     if not quiet:
         console.print(Text(redact(_title(report)), style="bold"))
         for name in _views(report):
             for heading, header, cells in _tables(report, name, by_category=verbose):
                 console.print(Text(heading, style="bold"))
                 console.print(_rich(header, cells))
-        for header, cells in (_speed(report), _systems(report)):
-            if cells:
-                console.print(_rich(header, cells))
+        for header, cells in _costs(report):
+            console.print(_rich(header, cells))
         for line in _footnotes(report):
             console.print(Text(redact(line), style="dim"))
     for row in report.rows:
@@ -94,9 +97,8 @@ def bench_markdown(report: BenchReport) -> str:
     for name in _views(report):
         for heading, header, cells in _tables(report, name, by_category=True):
             lines += ["", f"### {heading}", "", *_markdown(header, cells)]
-    for header, cells in (_speed(report), _systems(report)):
-        if cells:
-            lines += ["", *_markdown(header, cells)]
+    for header, cells in _costs(report):
+        lines += ["", *_markdown(header, cells)]
     lines += ["", *(f"- {line}" for line in _footnotes(report))]
     for row in report.rows:
         if not row.measured:
@@ -157,21 +159,33 @@ def _cell(name: str, estimate: Estimate) -> str:
     return value
 
 
-def _speed(report: BenchReport) -> tuple[list[str], _Cells]:
-    header = ["system", "strategy", "p50 ms", "p95 ms", "p99 ms", "own p50", "reranker adds"]
-    rows = [(row, row.latency) for row in report.rows if row.latency is not None]
-    header += list(rows[0][1].tiers) if rows else []
-    return header, [
-        [
-            row.system,
-            row.strategy or _MISSING,
-            *(f"{value:.1f}" for value in (speed.answer.p50, speed.answer.p95, speed.answer.p99)),
-            _p50(speed.search),
-            _p50(row.rerank_adds_ms),
-            *(f"{share:.1%}" for share in speed.tiers.values()),
+def _costs(report: BenchReport) -> list[tuple[list[str], _Cells]]:
+    """The tables of latencies, of tiers where the suite has them, and of ingest."""
+    speeds = [(row, row.latency) for row in report.rows if row.latency is not None]
+    tables = []
+    if speeds:
+        header = ["system", "strategy", "p50 ms", "p95 ms", "p99 ms", "own p50", "reranker adds"]
+        cells = [
+            [
+                *_names(row),
+                *(f"{value:.1f}" for value in (answer.p50, answer.p95, answer.p99)),
+                _p50(speed.search),
+                _p50(row.rerank_adds_ms),
+            ]
+            for row, speed in speeds
+            for answer in [speed.answer]
         ]
-        for row, speed in rows
-    ]
+        tables.append((header, cells))
+    if speeds and report.source.format == "wmb":
+        header = ["system", "strategy", *speeds[0][1].tiers]
+        tiers = [[*_names(row), *map("{:.1%}".format, s.tiers.values())] for row, s in speeds]
+        tables.append((header, tiers))
+    header = ["system", "documents", "chunks", "vectors", "ingest s", "documents/s", "MiB", "disk"]
+    return [*tables, (header, [_system(each) for each in report.systems])]
+
+
+def _names(row: Row) -> list[str]:
+    return [row.system, row.strategy or _MISSING]
 
 
 def _p50(values: QuantileSummary | None) -> str:

@@ -168,4 +168,3 @@ class Assembly:
             settings=settings.model_dump(mode="json"),
             settings_sha256=settings.digest(),
         )
-
