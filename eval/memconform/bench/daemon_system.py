@@ -12,6 +12,7 @@ from memconform.bench.records import Filled, SystemRecord
 from memconform.bench.shelf import Shelf
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import Found, Index, Session
+from memconform.bench.tasks import Task
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError, ContractViolatedError, DaemonFailedError
 from memconform.client.timing import Timeouts
@@ -19,11 +20,11 @@ from memconform.contract.core import Chunk, Filters, SearchRequest, Trace
 from memconform.contract.wire import Mode
 from memconform.daemons.runner import Daemon, Launch, SdkRunner, UpstreamKind
 from memconform.daemons.upstream import served
-from memconform.datasets.haystacks import Haystack, Query
+from memconform.datasets.haystacks import Haystack
 from memconform.errors import DaemonError
 from memconform.runs.lifeline import Lifeline
 from memconform.runs.preflight import read_version
-from memconform.runs.seeding import Seeded, refuse_changed, seed
+from memconform.runs.seeding import refuse_changed, seed
 from memconform.runs.store import DaemonFolder
 from memconform.scenarios.outcome import Retrieval, refuse_fallback
 
@@ -118,7 +119,7 @@ class _Session:
             )
         except DaemonFailedError as error:
             raise _lost(self.lifeline, error) from error
-        shelf.refuse_chunkless(seeded.chunk_counts)
+        shelf.note_chunks(seeded.chunk_counts)
         filled = Filled(
             system=self.system.name,
             haystack="",
@@ -128,7 +129,7 @@ class _Session:
             ingest_ms=seeded.record.took_ms,
             disk_bytes=await asyncio.to_thread(_size, self.state) if self.daemon.process else None,
         )
-        yield _Brain(self, shelf, seeded, filled)
+        yield _Brain(self, shelf, filled)
         if self.lifeline.halted is None:
             await refuse_changed(self.client, _BRAIN, seeded.record)
             # What is left of it is gone with the daemon's state, or with the next seeding.
@@ -140,45 +141,50 @@ class _Session:
 class _Brain:
     session: _Session
     shelf: Shelf
-    seeded: Seeded
     filled: Filled
 
-    async def search(self, haystack: str, query: Query, strategy: Strategy, depth: int) -> Found:
+    async def search(self, task: Task, strategy: Strategy) -> Found:
         client, lifeline = self.session.client, self.session.lifeline
         if lifeline.halted is not None:
             raise lifeline.halted
-        request = self._request(haystack, query, strategy, depth)
+        request = self._request(task, strategy)
         try:
             answer, timings = await lifeline.over(client.search(_BRAIN, request))
             _refuse_other(answer.trace, strategy, request)
-            ranking = self.shelf.fold(haystack, answer.chunks)
-            self._refuse_short(ranking, answer.chunks, request, depth)
+            ranking = self.shelf.fold(task, answer.chunks)
+            self._refuse_short(ranking, answer.chunks, request, task.depth)
         except CallError as error:
             lifeline.failed(error)
             raise
         lifeline.answered()
         return Found(ranking, timings.done_ms, answer.trace.search_ms)
 
-    def _request(
-        self, haystack: str, query: Query, strategy: Strategy, depth: int
-    ) -> SearchRequest:
-        """With as many chunks as it takes to see `depth` documents, whatever was cut into chunks.
+    def _request(self, task: Task, strategy: Strategy) -> SearchRequest:
+        """With as many chunks as it takes to see that many items, whatever they were cut into.
 
-        A fused ranking depends on the size of its legs; these must not depend on that surplus.
+        A fused ranking depends on the size of its legs, which must not depend on that surplus.
         """
-        surplus = sum(count - 1 for count in self.seeded.chunk_counts.values() if count)
-        top_k = min(depth + surplus, _DEEPEST)
-        pool = max(5 * depth, 50)
+        surplus = self.shelf.surplus(task.haystack)
         swept = not strategy.tuning.keys().isdisjoint({"poolFactor", "poolFloor"})
-        shared, dated = self.session.system.shared, {"recency", "temporal"} & set(strategy.tuning)
+        pool = max(5 * task.depth, 50)
+        dated = not strategy.tuning.keys().isdisjoint({"recency", "temporal"})
         return SearchRequest(
-            query=query.question,
-            top_k=top_k,
+            query=task.query.question,
+            top_k=min(task.depth + surplus, _DEEPEST),
             mode=strategy.mode or Mode.AUTO,
             candidate_k=min(pool, 10_000) if surplus and not swept else None,
-            filters=Filters(path_prefix=self.shelf.prefix(haystack)) if shared else None,
+            filters=self._filters(task),
             tuning=strategy.wishes,
-            question_date=_day(query.question_date) if dated else None,
+            question_date=_day(task.query.question_date) if dated else None,
+        )
+
+    def _filters(self, task: Task) -> Filters | None:
+        shared = self.session.system.shared
+        if task.allowed is None and not shared:
+            return None
+        return Filters(
+            path_prefix=self.shelf.prefix(task.haystack) if shared else None,
+            paths=None if task.allowed is None else self.shelf.paths(task.haystack, task.allowed),
         )
 
     def _refuse_short(

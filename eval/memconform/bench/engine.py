@@ -197,7 +197,7 @@ async def _put(system: str, index: Index, strategy: Strategy, task: Task) -> Que
     )
     with recorded() as exchanges:
         try:
-            found = await index.search(task.haystack, query, strategy, task.depth)
+            found = await index.search(task, strategy)
         except CallError as error:
             curl = exchanges[-1].curl() if exchanges else ""
             failure = Failure(code=error.code, message=error.message, body=error.body, curl=curl)

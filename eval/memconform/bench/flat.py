@@ -14,6 +14,7 @@ from rank_bm25 import BM25Okapi
 from memconform.bench.records import Filled, SystemRecord
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import Found, Index, Session
+from memconform.bench.tasks import Task
 from memconform.datasets.haystacks import Haystack, Item, Query
 from memconform.upstream.embedders import Embedder
 
@@ -135,14 +136,14 @@ class _FlatIndex:
     ranker: _Ranker
     filled: Filled
 
-    async def search(self, haystack: str, query: Query, _: Strategy, depth: int) -> Found:
+    async def search(self, task: Task, _: Strategy) -> Found:
         started = time.perf_counter()
         ranking: dict[str, None] = {}
-        for place in self.ranker.order(haystack, query):
+        for place in self.ranker.order(task.haystack, task.query):
             owner, item = self.entries[place]
-            if owner == haystack:
-                ranking[item.id] = None
-            if len(ranking) == depth:
+            if owner == task.haystack and (task.allowed is None or item.id in task.allowed):
+                ranking[item.source or item.id] = None
+            if len(ranking) == task.depth:
                 break
         return Found(tuple(ranking), (time.perf_counter() - started) * 1e3)
 

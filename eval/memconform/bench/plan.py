@@ -41,7 +41,7 @@ def survey(benchmark: Benchmark) -> Survey:
     dropped: list[Dropped] = []
     for haystack in benchmark:
         for item in haystack.items:
-            digest.update(f"{item.id}\0{item.text}\0".encode())
+            digest.update(f"{item.id}\0{item.source}\0{item.text}\0".encode())
         for query in haystack.queries:
             told = (haystack.id, query.id, query.question, query.category, *query.gold)
             digest.update(json.dumps(told).encode())

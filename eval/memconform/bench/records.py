@@ -23,6 +23,8 @@ class BenchSettings(Record):
     """Of the ids of the queries that are put."""
     disputed_sha256: str | None
     """Of the ids in the errata file."""
+    pruned_sha256: str | None
+    """Of what each query was searched among, where that was pruned."""
     index: Literal["isolated", "shared"]
     ks: list[int]
     contract: str = CONTRACT_VERSION

@@ -1,8 +1,10 @@
 """Items as a daemon's documents, and its chunks as items again."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from memconform.bench.tasks import Task
 from memconform.client.failures import ContractViolatedError
 from memconform.contract.core import Chunk
 from memconform.datasets.haystacks import Haystack, Item
@@ -29,6 +31,7 @@ class Shelf:
     def __init__(self) -> None:
         self._places: dict[str, _Place] = {}
         self._prefixes: dict[str, str] = {}
+        self._surplus: Counter[str] = Counter()
 
     def documents(self, haystacks: Iterable[Haystack]) -> Iterator[Document]:
         """A document an item.
@@ -51,26 +54,47 @@ class Shelf:
                 self._places[path] = _Place(haystack.id, item)
                 yield Document(path, content, "text/markdown", {ITEM_ID: item.id})
 
+    def note_chunks(self, chunk_counts: Mapping[str, int]) -> None:
+        """Take in how many chunks each path was made into.
+
+        Raises:
+            DaemonError: where an item with a text was made into none.
+        """
+        found: dict[str, set[str]] = {}
+        for path, count in chunk_counts.items():
+            place = self._places[path]
+            if not count and place.item.text:
+                raise DaemonError(
+                    f"item {place.item.id} was acknowledged with no chunk",
+                    code="index_incomplete",
+                    hint="it can never be found, and would look like a bad ranking",
+                )
+            self._surplus[place.haystack] += count
+            found.setdefault(place.haystack, set()).add(_id(place.item))
+        self._surplus.subtract({haystack: len(ids) for haystack, ids in found.items()})
+
+    def surplus(self, haystack: str) -> int:
+        """How many chunks a haystack has more than items that can be found."""
+        return max(self._surplus[haystack], 0)
+
     def prefix(self, haystack: str) -> str:
         """What the paths of a haystack's documents begin with."""
         return self._prefixes[haystack]
 
-    def refuse_chunkless(self, chunk_counts: dict[str, int]) -> None:
-        """Raise DaemonError where an item with a text was made into no chunk."""
-        for path, count in chunk_counts.items():
-            if not count and self._places[path].item.text:
-                raise DaemonError(
-                    f"item {self._places[path].item.id} was acknowledged with no chunk",
-                    code="index_incomplete",
-                    hint="it can never be found, and would look like a bad ranking",
-                )
+    def paths(self, haystack: str, items: Collection[str]) -> list[str]:
+        """Where these items of a haystack lie."""
+        return [
+            path
+            for path, place in self._places.items()
+            if place.haystack == haystack and place.item.id in items
+        ]
 
-    def fold(self, haystack: str, chunks: Sequence[Chunk]) -> tuple[str, ...]:
+    def fold(self, task: Task, chunks: Sequence[Chunk]) -> tuple[str, ...]:
         """The items of these chunks, each at the rank of its first.
 
         Raises:
-            ContractViolatedError: for a chunk that is not of an item of the haystack, or says what
-                that item does not.
+            ContractViolatedError: for a chunk that is not of an item that was asked for, or says
+                what that item does not.
         """
         found: dict[str, None] = {}
         for chunk in chunks:
@@ -79,10 +103,10 @@ class Shelf:
                 raise ContractViolatedError(
                     "foreign_chunk", f"{chunk.path} was retrieved, and never ingested"
                 )
-            if place.haystack != haystack:
+            pruned = task.allowed is not None and place.item.id not in task.allowed
+            if place.haystack != task.haystack or pruned:
                 raise ContractViolatedError(
-                    "filter_ignored",
-                    f"{chunk.path} was retrieved, and pathPrefix is {self.prefix(haystack)!r}",
+                    "filter_ignored", f"{chunk.path} was retrieved, which the filters leave out"
                 )
             named = (chunk.metadata or {}).get(ITEM_ID, place.item.id)
             if named != place.item.id:
@@ -93,5 +117,10 @@ class Shelf:
                 raise ContractViolatedError(
                     "other_text", f"{chunk.path} came with a text that its document does not hold"
                 )
-            found[place.item.id] = None
+            found[_id(place.item)] = None
         return tuple(found)
+
+
+def _id(item: Item) -> str:
+    """What finding an item counts as."""
+    return item.source or item.id

@@ -7,7 +7,8 @@ from typing import Protocol
 
 from memconform.bench.records import Filled, SystemRecord
 from memconform.bench.strategy import Strategy
-from memconform.datasets.haystacks import Haystack, Query
+from memconform.bench.tasks import Task
+from memconform.datasets.haystacks import Haystack
 
 FLAT = ("flat-bm25", "flat-dense", "null", "oracle", "random")
 """Names of the plain algorithms."""
@@ -31,8 +32,8 @@ class Index(Protocol):
     @property
     def filled(self) -> Filled: ...
 
-    async def search(self, haystack: str, query: Query, strategy: Strategy, depth: int) -> Found:
-        """At least the first `depth` items, where so many are found.
+    async def search(self, task: Task, strategy: Strategy) -> Found:
+        """At least as many items as the task wants, where so many are found.
 
         Raises:
             CallError: where this query was not measured.

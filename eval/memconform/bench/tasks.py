@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from memconform.bench.records import Relevance
 from memconform.datasets.haystacks import Haystack, Query
+from memconform.datasets.pruning import Pruning
 
 ALL = "all"
 """Every query that has gold, by the gold that its dataset names."""
@@ -26,6 +27,8 @@ class Task:
     """The session of each item, where rankings of turns are judged by session too."""
     depth: int
     """How many items a ranking is to have, where so many are found."""
+    allowed: frozenset[str] | None = None
+    """Ids of the items among which is searched; None: all of the haystack."""
 
     def views(self, ranking: Sequence[str]) -> dict[str, Relevance]:
         found = {name: Relevance(gold=list(gold)) for name, gold in self.golds.items() if gold}
@@ -52,6 +55,7 @@ class Tasking:
     for k sessions may take many more turns."""
     disputed: Collection[str] | None = None
     """Ids of queries whose gold is disputed; None where nothing is known of that."""
+    pruning: Pruning | None = None
 
     def of(self, haystack: Haystack) -> list[Task]:
         by_session = self.turns and self.official_gold is not None
@@ -63,6 +67,7 @@ class Tasking:
                 golds=self._golds(haystack, query),
                 sessions=sessions,
                 depth=max(self.depth, len(haystack.items)) if by_session else self.depth,
+                allowed=self.pruning.allowed(haystack, query) if self.pruning else None,
             )
             for query in haystack.queries
             if query.id in self.chosen

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import aclosing
+from pathlib import Path
 from typing import get_args
 
 import click
@@ -27,6 +28,7 @@ from memconform.cli.options import (
     writable,
 )
 from memconform.contract.wire import Mode
+from memconform.datasets.expansion import Join
 from memconform.datasets.sampling import Holdout
 from memconform.errors import ExitCode, gravest
 from memconform.redaction import redact
@@ -70,7 +72,32 @@ from memconform.reports.bench import BenchConsole, bench_markdown, show_bench
 @click.option(
     "--errata",
     metavar="FILE",
+    type=click.Path(path_type=Path),
     help="JSON of query ids whose gold is disputed, each with why: scores without them as well.",
+)
+@click.option(
+    "--keys",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Key expansion: JSON of what was written of each item.",
+)
+@click.option(
+    "--join",
+    type=click.Choice(get_args(Join)),
+    default="separate",
+    help="Keys beside their item, before its text, or instead of it.",
+)
+@click.option(
+    "--events",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Temporal pruning: the dated events of each item …",
+)
+@click.option(
+    "--ranges",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="… and the time that each query is about.",
 )
 @click.option("--limit", type=click.IntRange(min=1), help="So many queries, spread evenly.")
 @click.option(

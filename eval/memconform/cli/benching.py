@@ -28,6 +28,8 @@ from memconform.daemons.availability import Absence
 from memconform.daemons.runner import Progress, SdkRunner, UpstreamKind
 from memconform.datasets.benchmarks import Benchmark, open_benchmark
 from memconform.datasets.errata import read_errata, refuse_unknown
+from memconform.datasets.expansion import Join, expanded, read_keys
+from memconform.datasets.pruning import Pruning, read_events, read_ranges
 from memconform.datasets.registry import sample
 from memconform.datasets.sampling import Holdout, QuerySelection, choose
 from memconform.errors import MemconformError, UsageError, nearest
@@ -60,7 +62,11 @@ class BenchOptions:
     level: str | None
     session_doc: str | None
     part: str | None
-    errata: str | None
+    errata: Path | None
+    keys: Path | None
+    join: Join
+    events: Path | None
+    ranges: Path | None
     limit: int | None
     sample: int | None
     ids: tuple[str, ...]
@@ -119,6 +125,9 @@ async def prepared(options: BenchOptions, progress: Progress) -> Prepared:
     headers = request_headers(options.header)
     journal = None if options.resume is None else find_journal(options.output, options.resume)
     benchmark = _benchmark(options)
+    if options.keys is not None:
+        keys = read_keys(options.keys)
+        benchmark.transform = lambda haystacks: expanded(haystacks, keys, options.join)
     found = survey(benchmark)
     settings, tasking = _asked(options, benchmark, found)
     runners, absences = await _runners(options, searched, variables, progress)
@@ -199,15 +208,17 @@ def _asked(
     chosen = choose(benchmark, selection)
     disputed = None
     if options.errata is not None:
-        errata = read_errata(Path(options.errata))
+        errata = read_errata(options.errata)
         refuse_unknown(errata, found.queries)
         disputed = frozenset(errata)
+    pruning = _pruning(options, found)
     settings = BenchSettings(
         format=benchmark.format.name,
         options=dict(benchmark.options),
         content_sha256=found.content_sha256,
         chosen_sha256=_digest(chosen),
         disputed_sha256=None if disputed is None else _digest(disputed),
+        pruned_sha256=None if pruning is None else _digest(map(repr, pruning.ranges.items())),
         index=options.index,
         ks=ks,
     )
@@ -217,8 +228,23 @@ def _asked(
         official_gold=benchmark.format.official_gold,
         turns=benchmark.options.get("level") == "turn",
         disputed=disputed,
+        pruning=pruning,
     )
     return settings, tasking
+
+
+def _pruning(options: BenchOptions, found: Survey) -> Pruning | None:
+    if options.events is None or options.ranges is None:
+        if options.events is not options.ranges:
+            raise UsageError(
+                "--events and --ranges prune together",
+                code="bad_option",
+                hint="give both, or none",
+            )
+        return None
+    pruning = Pruning(read_events(options.events), read_ranges(options.ranges))
+    pruning.refuse_unknown(found.queries)
+    return pruning
 
 
 async def _runners(

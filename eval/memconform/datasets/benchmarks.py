@@ -145,6 +145,8 @@ class Benchmark:
     path: Path
     format: Format
     options: Mapping[str, str]
+    transform: Callable[[Iterator[Haystack]], Iterator[Haystack]] = iter
+    """What is made of its haystacks before anybody sees them."""
     sha256: str = ""
     """Of a file's bytes, unpacked, once it was read to its end."""
 
@@ -158,12 +160,12 @@ class Benchmark:
         """
         known = _Known(self.path)
         if self.format.is_folder:
-            for haystack in self.format.read(self.path, **self.options):
+            for haystack in self.transform(self.format.read(self.path, **self.options)):
                 known.add(haystack)
                 yield haystack
         else:
             with PieceReader(self.path) as source:
-                for haystack in self.format.read(source, **self.options):
+                for haystack in self.transform(self.format.read(source, **self.options)):
                     known.add(haystack)
                     yield haystack
                 self.sha256 = source.sha256
