@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from memconform.contract.wire import Profile
-from memconform.daemons.manifest import Capabilities, Manifest, Serve
+from memconform.daemons.manifest import Capabilities, Env, Manifest, Serve
 from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.resources import Resources
 from memconform.daemons.runner import Daemon, Launch, SdkRunner, UpstreamKind
@@ -18,6 +18,8 @@ _MANIFEST = Manifest(
     serve=Serve(
         argv=["{python}", "-m", "memconform.upstream", "{host}", "{port}"], port="announced"
     ),
+    # Where it keeps the vectors that its model made.
+    env=Env.model_validate({"pass": ["MEMCONFORM_CACHE", "XDG_CACHE_HOME"]}),
     # A manifest must claim something; nobody asks the upstream for it.
     capabilities=Capabilities(profiles=[Profile.CORE], modes=["auto"]),
 )

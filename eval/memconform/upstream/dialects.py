@@ -116,10 +116,12 @@ class OpenAI:
         kinds = {
             400: "invalid_request_error",
             401: "authentication_error",
+            404: "invalid_request_error",
             429: "rate_limit_error",
         }
         kind = kinds.get(status, "server_error")
-        return {"error": {"message": message, "type": kind, "param": None, "code": None}}
+        code = "model_not_found" if status == 404 else None
+        return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
 def _openai_usage(usage: Usage) -> Body:

@@ -9,7 +9,7 @@ import base64
 import json
 import re
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -20,17 +20,18 @@ from starlette.routing import Route
 
 from memconform import __version__
 from memconform.contract.wire import CONTRACT_VERSION, describe_mismatch
+from memconform.errors import UsageError
 from memconform.upstream.dialects import Anthropic, BadRequestError, Dialect, OpenAI
+from memconform.upstream.embedders import embedder_of, served_models
 from memconform.upstream.extractive import complete, lexical_scores
-from memconform.upstream.featurehash import DIMENSIONS, feature_hash
 from memconform.upstream.records import Recorded, Records
 from memconform.upstream.script import Kind, Playing, Reply, Script, Usage
-
-FEATURE_HASH = "fh256-1"
 
 _WORD = re.compile(r"\S+\s*|\s+")
 _POLL_SECONDS = 0.02
 """How soon it is seen that a client which is kept waiting has gone."""
+_STATUS = {"unknown_model": 404, "extra_missing": 404, "bad_text": 400}
+"""By the code of an embedder's UsageError; any other is the server's own trouble."""
 
 
 class _ClientGoneError(Exception):
@@ -111,15 +112,18 @@ class Upstream:
         return handle
 
     def _plain(
-        self, kind: Kind, answer: Callable[[dict[str, Any]], dict[str, Any]]
+        self, kind: Kind, answer: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
     ) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
             recorded = None
             try:
                 recorded, reply = await self._taken(kind, request)
-                body = answer(recorded.body)
+                body = await answer(recorded.body)
             except BadRequestError as error:
                 return _refused(OpenAI(), error, recorded)
+            except UsageError as error:
+                told = f"{error.message}; try: {error.hint}"
+                return _refused(OpenAI(), told, recorded, _STATUS.get(error.code, 500))
             return await _whole(request, recorded, reply, body, OpenAI())
 
         return handle
@@ -171,10 +175,12 @@ def _refuse_constant(name: str) -> None:
     raise BadRequestError(f"{name} is no JSON")
 
 
-def _refused(dialect: Dialect, error: BadRequestError, recorded: Recorded | None) -> Response:
+def _refused(
+    dialect: Dialect, error: BadRequestError | str, recorded: Recorded | None, status: int = 400
+) -> Response:
     if recorded is not None:
         recorded.outcome = "refused"
-    return JSONResponse(dialect.problem(400, str(error)), 400)
+    return JSONResponse(dialect.problem(status, str(error)), status)
 
 
 async def _begun(
@@ -256,29 +262,35 @@ def _texts(value: object, key: str) -> list[str]:
     raise BadRequestError(f"{key}: a text or a list of texts is wanted")
 
 
-def _embeddings(body: dict[str, Any]) -> dict[str, Any]:
+async def _embeddings(body: dict[str, Any]) -> dict[str, Any]:
     texts = _texts(body.get("input"), "input")
-    if body.get("dimensions", DIMENSIONS) != DIMENSIONS:
-        raise BadRequestError(f"dimensions: {FEATURE_HASH} has {DIMENSIONS}")
-    encoded = body.get("encoding_format") == "base64"
+    model = body.get("model")
+    if not isinstance(model, str):
+        raise BadRequestError("model: a name is wanted")
+    embedder = embedder_of(model)
+    if body.get("dimensions", embedder.dimensions) != embedder.dimensions:
+        raise BadRequestError(f"dimensions: {model} has {embedder.dimensions}")
+    encode = _base64 if body.get("encoding_format") == "base64" else list
+    # Others are answered meanwhile.
+    vectors = await asyncio.to_thread(embedder.embed, texts)
     words = sum(len(text.split()) for text in texts)
     return {
         "object": "list",
-        "model": FEATURE_HASH,
+        "model": model,
         "data": [
-            {"object": "embedding", "index": n, "embedding": _base64(v) if encoded else v}
-            for n, v in enumerate(map(feature_hash, texts))
+            {"object": "embedding", "index": n, "embedding": encode(vector)}
+            for n, vector in enumerate(vectors)
         ],
         "usage": {"prompt_tokens": words, "total_tokens": words},
     }
 
 
-def _base64(vector: list[float]) -> str:
+def _base64(vector: Sequence[float]) -> str:
     """Little-endian float32s, as OpenAI encodes embeddings."""
     return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
 
 
-def _rerank(body: dict[str, Any]) -> dict[str, Any]:
+async def _rerank(body: dict[str, Any]) -> dict[str, Any]:
     query = body.get("query")
     if not isinstance(query, str):
         raise BadRequestError("query: a text is wanted")
@@ -299,5 +311,6 @@ async def _health(_: Request) -> Response:
 
 
 async def _models(_: Request) -> Response:
-    models = [{"id": name, "object": "model"} for name in ("extractive", FEATURE_HASH, "lexical")]
+    names = ("extractive", *served_models(), "lexical")
+    models = [{"id": name, "object": "model"} for name in names]
     return JSONResponse({"object": "list", "data": models})

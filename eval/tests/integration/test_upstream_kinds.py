@@ -249,7 +249,7 @@ def test_the_vendors_own_clients_are_served(environment: dict[str, str]) -> None
                 assert chat.choices[0].message.content == "The kiln is hot."
                 assert "extractive" in {model.id for model in client.models.list()}
                 # Left to itself the client asks for base64, and decodes it.
-                [item] = client.embeddings.create(model="m", input="the kiln").data
+                [item] = client.embeddings.create(model="fh256-1", input="the kiln").data
                 assert len(item.embedding) == 256
         with anthropic.Anthropic(base_url=address, api_key="k", max_retries=0) as claude:
             with claude.messages.stream(
