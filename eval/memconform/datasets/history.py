@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from random import Random
-from types import TracebackType
 from typing import Self
 
 from memconform.contract.wire import JsonValue
@@ -95,16 +94,8 @@ class FillerPool:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
-
-    def __len__(self) -> int:
-        return len(self._fillers)
 
     def add(self, session_id: str, turns: Turns, subject: str = "") -> None:
         """Take a session, once."""
