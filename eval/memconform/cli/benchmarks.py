@@ -99,7 +99,7 @@ def _counted(benchmark: Benchmark) -> BenchmarkInfo:
         sha256="",
     )
     categories: Counter[str] = Counter()
-    scored, is_scored = 0, benchmark.format.scored
+    scored, official_gold = 0, benchmark.format.official_gold
     dropped: list[Dropped] = []
     for haystack in benchmark:
         info.haystacks += 1
@@ -111,12 +111,12 @@ def _counted(benchmark: Benchmark) -> BenchmarkInfo:
             info.abstain += query.abstain
             info.with_gold += bool(query.gold)
             info.unavoidable += bool(query.gold) and ids.isdisjoint(query.gold)
-        if is_scored is not None:
-            scored += is_scored(haystack)
+        if official_gold is not None:
+            scored += bool(official_gold(haystack))
         dropped += haystack.dropped
     info.sha256 = benchmark.sha256
     info.categories = dict(sorted(categories.items()))
-    info.scored = scored if is_scored is not None else None
+    info.scored = scored if official_gold is not None else None
     info.dropped = dropped
     return info
 

@@ -15,6 +15,7 @@ from memconform.errors import ExitCode, MemconformError, nearest
 from memconform.redaction import redact
 
 _VERBS = {
+    "bench": "Measure retrieval on LoCoMo, LongMemEval, WMB-100K, or a file of yours.",
     "conform": "Hold daemons to the contract, case by case; list, explain, replay, lint.",
     "datasets": "Examine question sets and benchmarks: lint, info, convert, compile-history.",
     "doctor": "Try an SDK step by step: build, start, ingest, search, ask, stop.",

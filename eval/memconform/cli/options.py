@@ -9,7 +9,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, TypeVar, get_args
@@ -152,6 +152,11 @@ def request_headers(given: Sequence[str]) -> dict[str, str]:
             )
         headers[name] = value
     return headers
+
+
+def comma_separated(given: Iterable[str]) -> tuple[str, ...]:
+    """The parts of `A,B`, of a flag that may also be given several times."""
+    return tuple(part for text in given for part in text.split(",") if part)
 
 
 def run_to_end(work: Coroutine[Any, Any, ExitCode]) -> ExitCode:

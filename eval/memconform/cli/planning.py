@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.options import daemon_variables, read_floors, request_headers
+from memconform.cli.options import comma_separated, daemon_variables, read_floors, request_headers
 from memconform.client.timing import Timeouts
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.availability import Absence, build_all
@@ -181,7 +181,7 @@ def _selected_questions(options: RunOptions) -> Selected:
             code="two_seeds",
             hint="give one of them",
         )
-    ids = tuple(part for given in options.ids for part in given.split(",") if part)
+    ids = comma_separated(options.ids)
     if options.ids and not ids:
         raise UsageError("--ids names no question", code="no_ids", hint="write --ids A,B")
     if not _BRAIN_ID.fullmatch(options.brain) or options.brain in (".", ".."):

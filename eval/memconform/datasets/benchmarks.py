@@ -13,7 +13,7 @@ from memconform.datasets.files import PACKED, PieceReader, unfit
 from memconform.datasets.haystacks import Haystack
 from memconform.datasets.json_array import elements
 from memconform.datasets.locomo import read_locomo
-from memconform.datasets.longmemeval import is_scored, read_longmemeval
+from memconform.datasets.longmemeval import official_gold, read_longmemeval
 from memconform.datasets.memini import read_memini
 from memconform.datasets.question_set import read_question_set
 from memconform.datasets.wmb import QUESTIONS, found, read_wmb
@@ -38,8 +38,9 @@ class Format:
     is_folder: bool = False
     only_with: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Options that there are only where another one has a value: its name, and the value."""
-    scored: Callable[[Haystack], bool] | None = None
-    """Whether the official retrieval metrics count a haystack's question; None: they count all."""
+    official_gold: Callable[[Haystack], tuple[str, ...]] | None = None
+    """Of haystacks with one question each: its gold by the official retrieval metrics, none where
+    they skip it. None: there are no others than ours."""
 
 
 _LEVELS = ("turn", "session")
@@ -93,7 +94,7 @@ _OURS = (
         lambda path: {"question_id", "haystack_sessions"} <= _first_keys(path),
         {"level": ("session", "turn"), "session_doc": ("full", "user-only", "dated")},
         only_with={"session_doc": ("level", "session")},
-        scored=is_scored,
+        official_gold=official_gold,
     ),
     Format(
         "wmb",

@@ -43,13 +43,14 @@ def read_longmemeval(
             raise unfit(source.path, f"question {row['question_id']!r}: {told(error)}") from error
 
 
-def is_scored(haystack: Haystack) -> bool:
-    """Whether the official retrieval metrics count its question.
+def official_gold(haystack: Haystack) -> tuple[str, ...]:
+    """The gold of its question by the official retrieval metrics; none where they skip it.
 
-    They skip those that are to be abstained from, and those whose evidence is on no user's turn.
+    They know only items with evidence on a user's turn, and no question to be abstained from.
     """
     [query] = haystack.queries
-    return not query.abstain and any(item.metadata[EVIDENCE] for item in haystack.items)
+    evidence = {item.id for item in haystack.items if item.metadata[EVIDENCE]}
+    return () if query.abstain else tuple(gold for gold in query.gold if gold in evidence)
 
 
 def _haystack(row: dict[str, Any], level: Level, session_doc: SessionDoc) -> Haystack:

@@ -12,9 +12,17 @@ _CHECKOUT = Path(__file__).parents[3] / "datasets"
 
 def shipped() -> dict[str, Path]:
     """The question sets that come with the project, by name."""
+    return {path.stem: path for path in sorted(_folder().glob("*.jsonl"))}
+
+
+def _folder() -> Path:
     # An installed package carries copies; a checkout has the originals.
-    folder = _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT
-    return {path.stem: path for path in sorted(folder.glob("*.jsonl"))}
+    return _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT
+
+
+def sample() -> Path:
+    """The benchmark that comes with the project."""
+    return _folder() / "sample.json"
 
 
 def open_dataset(reference: str) -> Dataset:

@@ -16,7 +16,7 @@ from memconform.client.failures import (
 from memconform.client.recorder import Exchange, recorded
 from memconform.daemons.runner import Daemon
 from memconform.datasets.model import Question
-from memconform.errors import DaemonError, MemconformError
+from memconform.errors import MemconformError
 from memconform.redaction import redact
 from memconform.runs.fold import fold
 from memconform.runs.journal import (
@@ -26,6 +26,7 @@ from memconform.runs.journal import (
     RetrievalRecord,
     StageRecord,
 )
+from memconform.runs.lifeline import Lifeline
 from memconform.runs.plan import Settings
 from memconform.runs.results import (
     CallTimings,
@@ -39,10 +40,6 @@ from memconform.scoring.scorer import ExactScorer
 from memconform.scoring.verdicts import Verdict
 
 _log = structlog.get_logger()
-
-IN_A_ROW = 3
-_DEATH_SECONDS = 0.5
-"""How long a broken connection may wait for the news that the daemon has died."""
 
 _VERDICTS: dict[type[CallError], Verdict] = {
     DaemonFailedError: Verdict.DAEMON_ERROR,
@@ -75,14 +72,14 @@ class Asker:
         self._scenario = scenario
         self._scorer = scorer
         self._client = client
-        self._daemon = daemon
         self._journal = journal
         self._paths = paths
-        self._died = asyncio.ensure_future(daemon.wait_exit())
-        self._died.add_done_callback(self._on_death)
-        self._timeouts = self._unreachable = 0
-        self.halted: MemconformError | None = None
+        self._lifeline = Lifeline(daemon)
+
+    @property
+    def halted(self) -> MemconformError | None:
         """Why the rest was not asked, once that is so."""
+        return self._lifeline.halted
 
     def is_open(self, row: int) -> bool:
         """Whether a question still lacks attempts."""
@@ -113,7 +110,7 @@ class Asker:
             await asyncio.gather(*workers, closing, return_exceptions=True)
 
     def close(self) -> None:
-        self._died.cancel()
+        self._lifeline.close()
 
     async def _work(
         self,
@@ -140,7 +137,7 @@ class Asker:
             except CallError as error:
                 why = {"code": error.code, "message": error.message}
                 _log.info("question not measured", id=question.id, **why)
-                self._count_in_a_row(error)
+                self._lifeline.failed(error)
                 failure = Failure(**why, body=error.body, **self._keep(row, attempt, exchanges))
                 judgement = JudgementRecord(
                     row=row,
@@ -151,24 +148,12 @@ class Asker:
                     error=failure,
                 )
                 return [judgement]
-        self._timeouts = self._unreachable = 0
+        self._lifeline.answered()
         return self._judged(row, attempt, question, outcome)
 
     async def _put(self, question: Question) -> Outcome:
-        """Put the question, unless the daemon dies over it."""
-        call = asyncio.ensure_future(self._scenario.put(self._client, question, self._retrieval))
-        try:
-            await asyncio.wait({call, self._died}, return_when=asyncio.FIRST_COMPLETED)
-            if call.done() and _broke(call):
-                # A connection breaks a moment before its daemon is known to be dead.
-                await asyncio.wait({self._died}, timeout=_DEATH_SECONDS)
-            if self._died.done() and (not call.done() or _broke(call)):
-                raise DaemonFailedError(
-                    "daemon_died", f"the daemon died over this question: {self._died.result()}"
-                )
-            return call.result()
-        finally:
-            call.cancel()
+        put = self._scenario.put(self._client, question, self._retrieval)
+        return await self._lifeline.over(put)
 
     def _keep(self, row: int, attempt: int, exchanges: list[Exchange]) -> dict[str, str]:
         """Keep the wire of a failed attempt; where it is, and how to repeat it."""
@@ -177,17 +162,6 @@ class Asker:
         name = f"wire/{row:06}-{attempt}.http"
         self._journal.keep_beside(name, b"".join(e.transcript() for e in exchanges))
         return {"curl": exchanges[-1].curl(), "wire": name}
-
-    def _on_death(self, died: "asyncio.Future[str]") -> None:
-        if not died.cancelled():
-            self._halt(
-                DaemonError(
-                    f"the daemon died: {died.result()}",
-                    code="daemon_died",
-                    hint="what was asked so far is kept; its log says more",
-                    excerpt=self._daemon.log_tail(),
-                )
-            )
 
     def _refuse_foreign(self, outcome: Outcome) -> None:
         """Raises ContractViolatedError where a chunk is of no document that went in."""
@@ -198,30 +172,6 @@ class Asker:
                 raise ContractViolatedError(
                     "foreign_chunk", f"{chunk.path} was retrieved, and never ingested"
                 )
-
-    def _count_in_a_row(self, error: CallError) -> None:
-        self._unreachable = self._unreachable + 1 if error.code == "unreachable" else 0
-        if self._unreachable >= IN_A_ROW:
-            self._halt(
-                DaemonError(
-                    f"nobody listens at {self._client.base_url} any more",
-                    code="daemon_gone",
-                    hint="the daemon was not started by the harness; its own log says more",
-                )
-            )
-        self._timeouts = self._timeouts + 1 if isinstance(error, CallTimeoutError) else 0
-        if self._timeouts >= IN_A_ROW:
-            self._halt(
-                DaemonError(
-                    f"{IN_A_ROW} questions in a row timed out",
-                    code="timeouts_in_a_row",
-                    hint="is the daemon stuck? --timeout, -first and -gap set the limits",
-                    excerpt=self._daemon.log_tail(),
-                )
-            )
-
-    def _halt(self, error: MemconformError) -> None:
-        self.halted = self.halted or error
 
     def _judged(
         self, row: int, attempt: int, question: Question, outcome: Outcome
@@ -276,12 +226,3 @@ async def _close_after(
 ) -> None:
     await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
     results.put_nowait(None)
-
-
-def _broke(call: "asyncio.Future[Outcome]") -> bool:
-    """Whether the call ended because nobody was at the other end any more."""
-    error = call.exception()
-    return isinstance(error, DaemonFailedError) and error.code in (
-        "unreachable",
-        "connection_broken",
-    )

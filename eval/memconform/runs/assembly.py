@@ -2,7 +2,6 @@
 
 import json
 import platform
-import subprocess
 import time
 from array import array
 from collections import Counter
@@ -16,6 +15,7 @@ from memconform.runs.asking import is_applicable
 from memconform.runs.fold import fold, unasked
 from memconform.runs.journal import Header, Journal
 from memconform.runs.plan import Plan
+from memconform.runs.provenance import git_revision, host
 from memconform.runs.results import (
     DaemonRecord,
     Incident,
@@ -31,7 +31,6 @@ from memconform.runs.verdict import Tally, conclude
 from memconform.scenarios import SCENARIOS
 from memconform.scoring.verdicts import Verdict
 from memconform.stats.intervals import wilson
-from memconform.stats.quantiles import quantiles
 
 MANIFEST_SCHEMA = "memconform/run-manifest@1"
 
@@ -142,7 +141,7 @@ class Assembly:
             unstable=tally.unstable,
             served_modes=dict(self._modes),
             latency=LatencySummary(
-                **{name: _quantile_summary(values) for name, values in self._latency.items()}
+                **{name: QuantileSummary.of(values) for name, values in self._latency.items()}
             ),
             floors=list(conclusion.floors),
             exit_code=conclusion.exit_code,
@@ -159,33 +158,13 @@ class Assembly:
         return Provenance(
             dataset_path=str(self._plan.selected.dataset.path.resolve()),
             dataset_sha256=settings.dataset_sha256,
-            git_revision=_git_revision(),
+            git_revision=git_revision(),
             harness_version=__version__,
             python_version=platform.python_version(),
-            host=f"{platform.system()} {platform.machine()}",
+            host=host(),
             command=list(self._plan.command),
             rescored_from=self._plan.rescored,
             resumed_from=self._plan.resumed.parent.name if self._plan.resumed else None,
             settings=settings.model_dump(mode="json"),
             settings_sha256=settings.digest(),
         )
-
-
-def _quantile_summary(values: "array[float]") -> QuantileSummary | None:
-    found = quantiles(values)
-    return QuantileSummary(**found._asdict()) if found else None
-
-
-def _git_revision() -> str | None:
-    """The revision of the working folder's checkout, `-dirty` where it has changes; or None."""
-    try:
-        answer = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],  # noqa: S607 - the user's git, wherever it is
-            capture_output=True,
-            text=True,
-            timeout=5,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return answer.stdout.strip()

@@ -3,10 +3,11 @@
 import hashlib
 import mimetypes
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from memconform.contract.wire import JsonValue
 from memconform.datasets.corpus import corpus_files
 from memconform.datasets.model import Dataset
 from memconform.errors import UsageError
@@ -20,6 +21,7 @@ class Document:
     path: str
     content: bytes
     content_type: str
+    metadata: Mapping[str, JsonValue] | None = None
 
 
 def reference_documents(dataset: Dataset) -> Iterator[Document]:

@@ -156,7 +156,7 @@ async def _stages(
             client=client,
             daemon=daemon,
             journal=journal,
-            paths=seeded.paths if seeded else None,
+            paths=frozenset(seeded.chunk_counts) if seeded else None,
         )
         try:
             async with aclosing(_ask(plan, asker)) as events:

@@ -137,7 +137,7 @@ class _Examination:
         documents = [
             Document(f"raw/{name}.md", text.encode(), "text/markdown") for name, text in _WORDS
         ]
-        seeded = await seed(self._client, self._runner, self._brain, documents, Mode.AUTO)
+        seeded = await seed(self._client, self._runner, self._brain, documents, [Mode.AUTO])
         return (
             f"{seeded.record.documents} documents by {self._runner.seed_via}, found by their words"
         )

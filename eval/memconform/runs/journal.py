@@ -1,8 +1,5 @@
 """The journal: what a run has learnt so far, safe against the harness being killed."""
 
-import json
-import os
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,12 +7,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 
 from memconform.errors import ResultsError
-from memconform.redaction import redact_bytes, redact_values
+from memconform.redaction import redact_bytes
+from memconform.runs.append_only import AppendOnly
 from memconform.runs.plan import Settings
 from memconform.runs.results import CallTimings, CitedChunk, Failure, RankedChunk, Record
 from memconform.scoring.verdicts import Verdict
-
-_FSYNC_SECONDS = 0.5
 
 
 class Header(Record):
@@ -71,7 +67,7 @@ _READER: TypeAdapter[StageRecord] = TypeAdapter(
 
 
 class Journal:
-    """Append-only; each write reaches the kernel at once and the disk about half a second later.
+    """Append-only; what it has written it can read again, question by question.
 
     Raises:
         ResultsError: from every method, where the file cannot be written or read.
@@ -79,46 +75,14 @@ class Journal:
 
     def __init__(self, path: Path, header: Header) -> None:
         self.path = path
-        try:
-            self._file = path.open("xb", buffering=0)
-        except OSError as error:
-            raise self._unwritable(error) from error
-        self._offset = 0
+        self._lines = AppendOnly(path)
         self._places: dict[int, list[int]] = {}
-        self._dirty = threading.Event()
-        self._closing = threading.Event()
-        self._sync_error: OSError | None = None
-        # A thread, because an fsync of some milliseconds would show up in the latencies.
-        self._syncer = threading.Thread(target=self._sync_often, name="journal-fsync", daemon=True)
-        self._syncer.start()
-        self._append(_line(header.model_dump(mode="json")))
+        self._lines.append(header.model_dump(mode="json"))
 
     def write(self, row: int, records: list[StageRecord]) -> None:
         """Append the records of one attempt at a question."""
-        data = b"".join(_line(record.model_dump(mode="json")) for record in records)
-        self._places.setdefault(row, []).append(self._offset)
-        self._append(data)
-
-    def _append(self, data: bytes) -> None:
-        try:
-            if self._sync_error is not None:
-                raise self._sync_error
-            written = 0
-            while written < len(data):
-                written += self._file.write(data[written:])
-        except OSError as error:
-            raise self._unwritable(error) from error
-        self._offset += len(data)
-        self._dirty.set()
-
-    def _sync_often(self) -> None:
-        while not self._closing.wait(_FSYNC_SECONDS):
-            if self._dirty.is_set():
-                self._dirty.clear()
-                try:
-                    os.fsync(self._file.fileno())
-                except OSError as error:
-                    self._sync_error = error
+        self._places.setdefault(row, []).append(self._lines.offset)
+        self._lines.append(*(record.model_dump(mode="json") for record in records))
 
     @property
     def is_empty(self) -> bool:
@@ -149,7 +113,7 @@ class Journal:
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(redact_bytes(data))
         except OSError as error:
-            raise self._unwritable(error) from error
+            raise self._lines.unwritable(error) from error
 
     def read(self, row: int) -> Iterator[StageRecord]:
         """The records of one question, attempt after attempt, in the order of writing."""
@@ -164,27 +128,7 @@ class Journal:
 
     def close(self, footer: dict[str, Any]) -> None:
         """End the journal; without this call it is the journal of a run that was cut short."""
-        self._closing.set()
-        self._syncer.join()
-        try:
-            self._append(_line({"stage": "footer", **footer}))
-            os.fsync(self._file.fileno())
-        except OSError as error:
-            raise self._unwritable(error) from error
-        finally:
-            self._file.close()
-
-    def _unwritable(self, error: OSError) -> ResultsError:
-        return ResultsError(
-            f"{self.path}: {error.strerror}",
-            code="journal_unwritable",
-            hint="check free space and permissions of the results folder; what was measured"
-            f" so far is in {self.path}",
-        )
-
-
-def _line(record: dict[str, Any]) -> bytes:
-    return json.dumps(redact_values(record), ensure_ascii=False).encode() + b"\n"
+        self._lines.close({"stage": "footer", **footer})
 
 
 def read_header(path: Path) -> Header:

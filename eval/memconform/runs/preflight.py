@@ -48,7 +48,7 @@ async def fill_brain(plan: Plan, runner: SdkRunner, client: ContractClient) -> S
             if plan.seeding == "reference"
             else corpus_documents(plan.seeding)
         )
-        return await seed(client, runner, brain, documents, plan.settings.mode)
+        return await seed(client, runner, brain, documents, [plan.settings.mode])
     try:
         counts = await settled(client, brain)
     except CallError as error:

@@ -1,11 +1,13 @@
 """What a run leaves on disk; the schema is versioned and read one major back."""
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from memconform.errors import MemconformError
 from memconform.scoring.verdicts import Verdict
+from memconform.stats.quantiles import quantiles
 
 RESULT_SCHEMA: Literal["memconform/result@1"] = "memconform/result@1"
 
@@ -85,6 +87,12 @@ class QuantileSummary(Record):
     p95: float
     p99: float
 
+    @classmethod
+    def of(cls, values: Iterable[float]) -> "QuantileSummary | None":
+        """None without values."""
+        found = quantiles(values)
+        return cls(**found._asdict()) if found else None
+
 
 class LatencySummary(Record):
     """Milliseconds over the measured questions."""
@@ -139,6 +147,7 @@ class SeedRecord(Record):
     chunks: int
     vectors: int
     took_ms: float
+    """From the first document that was sent until none was pending."""
 
 
 class Provenance(Record):

@@ -25,24 +25,15 @@ def new_run_id(started: datetime, sdk: str, scenario: str) -> str:
     return f"{moment}-{sdk}-{scenario}-{secrets.token_hex(2)}"
 
 
-class RunFolder:
-    """`<output>/runs/<run-id>/`; every method raises ResultsError where it cannot write."""
+class DaemonFolder:
+    """Where a daemon keeps its log and its state; raises ResultsError where it cannot be made."""
 
-    def __init__(self, output: Path, run_id: str) -> None:
-        self.path = output / "runs" / run_id
-        self._output = output
+    def __init__(self, path: Path) -> None:
+        self.path = path
         try:
             self.path.mkdir(parents=True)
         except OSError as error:
             raise _unwritable(self.path, error) from error
-
-    @property
-    def journal(self) -> Path:
-        return self.path / _JOURNAL
-
-    @property
-    def result(self) -> Path:
-        return self.path / "result.json"
 
     @property
     def log(self) -> Path:
@@ -52,20 +43,6 @@ class RunFolder:
     def upstream(self) -> Path:
         """Of the scripted upstream's log."""
         return self.path / "upstream"
-
-    def day_copy(self, started: datetime, sdk: str) -> Path:
-        return self._output / f"{started:%Y-%m-%d}" / f"{sdk}.json"
-
-    def publish(self, started: datetime, sdk: str) -> Path:
-        """Copy the result to `<output>/<date>/<sdk>.json`."""
-        target = self.day_copy(started, sdk)
-        with replacing(target) as copy, self.result.open("rb") as result:
-            shutil.copyfileobj(result, copy)
-        return target
-
-    def remove(self) -> None:
-        """Leave no trace of a run that never began."""
-        shutil.rmtree(self.path, ignore_errors=True)
 
     def redact_log(self) -> None:
         """Take out of the daemon's own output what is secret."""
@@ -80,6 +57,36 @@ class RunFolder:
         """Remove the daemon's state, and the upstream's, which a result does not need."""
         shutil.rmtree(self.path / "state", ignore_errors=True)
         shutil.rmtree(self.upstream / "state", ignore_errors=True)
+
+
+class RunFolder(DaemonFolder):
+    """`<output>/runs/<run-id>/`; every method raises ResultsError where it cannot write."""
+
+    def __init__(self, output: Path, run_id: str) -> None:
+        super().__init__(output / "runs" / run_id)
+        self._output = output
+
+    @property
+    def journal(self) -> Path:
+        return self.path / _JOURNAL
+
+    @property
+    def result(self) -> Path:
+        return self.path / "result.json"
+
+    def day_copy(self, started: datetime, sdk: str) -> Path:
+        return self._output / f"{started:%Y-%m-%d}" / f"{sdk}.json"
+
+    def publish(self, started: datetime, sdk: str) -> Path:
+        """Copy the result to `<output>/<date>/<sdk>.json`."""
+        target = self.day_copy(started, sdk)
+        with replacing(target) as copy, self.result.open("rb") as result:
+            shutil.copyfileobj(result, copy)
+        return target
+
+    def remove(self) -> None:
+        """Leave no trace of a run that never began."""
+        shutil.rmtree(self.path, ignore_errors=True)
 
 
 def find_journal(output: Path, run: str) -> Path:

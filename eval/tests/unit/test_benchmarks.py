@@ -19,7 +19,7 @@ from memconform.datasets.benchmarks import Format, formats, open_benchmark
 from memconform.datasets.files import PIECE, PieceReader, lines
 from memconform.datasets.haystacks import Haystack, Item, Query
 from memconform.datasets.json_array import elements
-from memconform.datasets.longmemeval import is_scored
+from memconform.datasets.longmemeval import official_gold
 from memconform.datasets.memini import memini_json
 from memconform.errors import UsageError
 
@@ -334,7 +334,7 @@ def test_longmemeval_official_metrics_skip_abstentions_and_what_no_user_said(
 ) -> None:
     with PieceReader(_write(tmp_path / "q.json", [row])) as source:
         [haystack] = formats()["longmemeval"].read(source, level=level)
-    assert is_scored(haystack) is scored
+    assert bool(official_gold(haystack)) is scored
     assert haystack.queries[0].abstain is row["question_id"].endswith("_abs")
 
 

@@ -79,12 +79,12 @@ def test_a_full_disk_is_an_error_of_ours(tmp_path: Path, monkeypatch: pytest.Mon
         def write(self, _: bytes) -> int:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    whole = journal._file
-    monkeypatch.setattr(journal, "_file", _Full())
+    whole = journal._lines._file
+    monkeypatch.setattr(journal._lines, "_file", _Full())
     with pytest.raises(ResultsError, match="No space left") as caught:
         journal.write(0, _records(0))
     assert caught.value.exit_code == 70
-    monkeypatch.setattr(journal, "_file", whole)
+    monkeypatch.setattr(journal._lines, "_file", whole)
     journal.close({})
 
 

@@ -1,0 +1,1 @@
+"""Retrieval benchmarks: how well and how fast systems find what answers a question."""

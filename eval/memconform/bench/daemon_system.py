@@ -1,0 +1,224 @@
+"""A daemon as a system: ingest, proof of it, search through the contract."""
+
+import asyncio
+import hashlib
+import re
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memconform.bench.records import Filled, SystemRecord
+from memconform.bench.shelf import Shelf
+from memconform.bench.strategy import Strategy
+from memconform.bench.system import Found, Index, Session
+from memconform.client.client import ContractClient
+from memconform.client.failures import CallError, ContractViolatedError, DaemonFailedError
+from memconform.client.timing import Timeouts
+from memconform.contract.core import Chunk, Filters, SearchRequest, Trace
+from memconform.contract.wire import Mode
+from memconform.daemons.runner import Daemon, Launch, SdkRunner, UpstreamKind
+from memconform.daemons.upstream import served
+from memconform.datasets.haystacks import Haystack, Query
+from memconform.errors import DaemonError
+from memconform.runs.lifeline import Lifeline
+from memconform.runs.preflight import read_version
+from memconform.runs.seeding import Seeded, refuse_changed, seed
+from memconform.runs.store import DaemonFolder
+from memconform.scenarios.outcome import Retrieval, refuse_fallback
+
+_BRAIN = "mc-bench"
+_DEEPEST = 1_000
+"""The largest topK of the contract."""
+_DAY = re.compile(r"(\d{4})[-/](\d{2})[-/](\d{2})")
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonSystem:
+    runner: SdkRunner
+    strategies: tuple[Strategy, ...]
+    folder: Path
+    """For its log and its state; it is made."""
+    run_id: str
+    upstream: UpstreamKind
+    shared: bool
+    """Whether several haystacks lie in one brain, and queries are filtered."""
+    concurrency: int = 1
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.runner.name
+
+    @property
+    def identity(self) -> str:
+        told = (self.runner.build_hash(), self.upstream, sorted(self.runner.variables().items()))
+        return hashlib.sha256(repr(told).encode()).hexdigest()
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Session]:
+        folder = DaemonFolder(self.folder)
+        try:
+            async with self._open(folder) as session:
+                yield session
+        finally:
+            folder.redact_log()
+            folder.drop_state()
+
+    @asynccontextmanager
+    async def _open(self, folder: DaemonFolder) -> AsyncIterator[Session]:
+        launch = Launch(run_id=self.run_id, folder=folder.path, sampled=True)
+        async with (
+            served(self.runner, launch, self.upstream) as daemon,
+            ContractClient(
+                daemon.base_url,
+                timeouts=self.timeouts,
+                connections=self.concurrency + 1,
+                headers=self.headers,
+            ) as client,
+        ):
+            version = await read_version(client)
+            lifeline = Lifeline(daemon)
+            try:
+                yield _Session(self, daemon, client, lifeline, launch.state, version.version)
+            finally:
+                lifeline.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    system: DaemonSystem
+    daemon: Daemon
+    client: ContractClient
+    lifeline: Lifeline
+    state: Path
+    version: str
+
+    def record(self) -> SystemRecord:
+        runner, resources = self.system.runner, self.daemon.resources()
+        return SystemRecord(
+            name=runner.name,
+            version=self.version,
+            build_hash=runner.build_hash(),
+            upstream=self.system.upstream,
+            variables=runner.variables(),
+            ready_ms=self.daemon.ready_ms,
+            rss_peak_bytes=resources.rss_peak_bytes if resources else None,
+            cpu_seconds=resources.cpu_seconds if resources else None,
+        )
+
+    @asynccontextmanager
+    async def fill(self, haystacks: Iterable[Haystack]) -> AsyncIterator[Index]:
+        shelf = Shelf()
+        modes = dict.fromkeys(each.mode or Mode.AUTO for each in self.system.strategies)
+        try:
+            seeded = await self.lifeline.over(
+                seed(self.client, self.system.runner, _BRAIN, shelf.documents(haystacks), modes)
+            )
+        except DaemonFailedError as error:
+            raise _lost(self.lifeline, error) from error
+        shelf.refuse_chunkless(seeded.chunk_counts)
+        filled = Filled(
+            system=self.system.name,
+            haystack="",
+            documents=seeded.record.documents,
+            chunks=seeded.record.chunks,
+            vectors=seeded.record.vectors,
+            ingest_ms=seeded.record.took_ms,
+            disk_bytes=await asyncio.to_thread(_size, self.state) if self.daemon.process else None,
+        )
+        yield _Brain(self, shelf, seeded, filled)
+        if self.lifeline.halted is None:
+            await refuse_changed(self.client, _BRAIN, seeded.record)
+            # What is left of it is gone with the daemon's state, or with the next seeding.
+            with suppress(CallError):
+                await self.client.delete_brain(_BRAIN)
+
+
+@dataclass(frozen=True, slots=True)
+class _Brain:
+    session: _Session
+    shelf: Shelf
+    seeded: Seeded
+    filled: Filled
+
+    async def search(self, haystack: str, query: Query, strategy: Strategy, depth: int) -> Found:
+        client, lifeline = self.session.client, self.session.lifeline
+        if lifeline.halted is not None:
+            raise lifeline.halted
+        request = self._request(haystack, query, strategy, depth)
+        try:
+            answer, timings = await lifeline.over(client.search(_BRAIN, request))
+            _refuse_other(answer.trace, strategy, request)
+            ranking = self.shelf.fold(haystack, answer.chunks)
+            self._refuse_short(ranking, answer.chunks, request, depth)
+        except CallError as error:
+            lifeline.failed(error)
+            raise
+        lifeline.answered()
+        return Found(ranking, timings.done_ms, answer.trace.search_ms)
+
+    def _request(
+        self, haystack: str, query: Query, strategy: Strategy, depth: int
+    ) -> SearchRequest:
+        """With as many chunks as it takes to see `depth` documents, whatever was cut into chunks.
+
+        A fused ranking depends on the size of its legs; these must not depend on that surplus.
+        """
+        surplus = sum(count - 1 for count in self.seeded.chunk_counts.values() if count)
+        top_k = min(depth + surplus, _DEEPEST)
+        pool = max(5 * depth, 50)
+        swept = not strategy.tuning.keys().isdisjoint({"poolFactor", "poolFloor"})
+        shared, dated = self.session.system.shared, {"recency", "temporal"} & set(strategy.tuning)
+        return SearchRequest(
+            query=query.question,
+            top_k=top_k,
+            mode=strategy.mode or Mode.AUTO,
+            candidate_k=min(pool, 10_000) if surplus and not swept else None,
+            filters=Filters(path_prefix=self.shelf.prefix(haystack)) if shared else None,
+            tuning=strategy.wishes,
+            question_date=_day(query.question_date) if dated else None,
+        )
+
+    def _refuse_short(
+        self, ranking: tuple[str, ...], chunks: list[Chunk], request: SearchRequest, depth: int
+    ) -> None:
+        """Raise where the contract's largest topK hides items behind chunks of others."""
+        if len(ranking) < depth and len(chunks) == request.top_k < self.filled.chunks:
+            raise ContractViolatedError(
+                "too_shallow",
+                f"{len(chunks)} chunks are of {len(ranking)} documents, and {depth} are wanted",
+            )
+
+
+def _refuse_other(trace: Trace, strategy: Strategy, request: SearchRequest) -> None:
+    """Raise CallError where another search was made than the one that was asked for."""
+    refuse_fallback(Retrieval(_BRAIN, request.mode, request.top_k), trace)
+    told = trace.tuning or {}
+    for key, value in strategy.tuning.items():
+        if told.get(key) != value:
+            raise DaemonFailedError(
+                "tuning_not_served", f"asked for {key} {value!r}, the trace says {told.get(key)!r}"
+            )
+
+
+def _lost(lifeline: Lifeline, error: DaemonFailedError) -> DaemonError:
+    return lifeline.halted or DaemonError(
+        error.message, code=error.code, hint="its log says more", excerpt=error.body
+    )
+
+
+def _day(date: str | None) -> str | None:
+    """`YYYY-MM-DD` of a date that begins with a year, month and day."""
+    match = _DAY.match(date or "")
+    return "-".join(match.groups()) if match else None
+
+
+def _size(folder: Path) -> int:
+    """Bytes of all files below a folder, but for those that vanish meanwhile."""
+    total = 0
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):
+            total += 0 if path.is_dir() else path.lstat().st_size
+    return total

@@ -1,0 +1,212 @@
+"""Carries out a bench and tells what happens, as events."""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from contextlib import aclosing
+
+from memconform.bench.daemon_system import DaemonSystem
+from memconform.bench.events import (
+    BenchEvent,
+    BenchFinished,
+    HaystackFilled,
+    QueryPut,
+    SystemHalted,
+    SystemStarted,
+)
+from memconform.bench.journal import Kept
+from memconform.bench.outcome import BenchOutcome
+from memconform.bench.overhead import overhead
+from memconform.bench.plan import BenchPlan
+from memconform.bench.records import Filled, QueryRecord
+from memconform.bench.strategy import Strategy
+from memconform.bench.system import Index, Session, System
+from memconform.bench.tasks import Task
+from memconform.client.failures import CallError
+from memconform.client.recorder import recorded
+from memconform.datasets.haystacks import Haystack
+from memconform.errors import DaemonError, ExitCode, MemconformError
+from memconform.runs.append_only import AppendOnly
+from memconform.runs.results import Failure
+from memconform.runs.store import RunFolder
+
+_Work = tuple[Strategy, Task]
+
+
+class InterruptedBenchError(MemconformError):
+    exit_code = ExitCode.INTERRUPTED
+
+
+async def execute(
+    plan: BenchPlan, folder: RunFolder, kept: Kept
+) -> AsyncGenerator[BenchEvent, None]:
+    """Put every query to every system, and end with the report.
+
+    A system that fails ends in rows that say so; so does a cancellation of the task that iterates.
+
+    Raises:
+        UsageError: where the benchmark cannot be used after all; its folder keeps the journal.
+        ResultsError: where results cannot be written.
+    """
+    journal = AppendOnly(folder.journal)
+    journal.append(plan.journal_header(folder.path.name).model_dump(mode="json"))
+    outcome = BenchOutcome(plan, folder.path.name)
+    for record in kept.records():
+        outcome.add(record)
+        journal.append(record.model_dump(mode="json"))
+    ended = "usage error"
+    try:
+        if any(isinstance(system, DaemonSystem) for system in plan.systems):
+            outcome.overhead = await overhead(folder.path / "null")
+        for system in plan.systems:
+            async with aclosing(_measured(plan, system, kept, outcome)) as events:
+                async for event in events:
+                    if isinstance(event, HaystackFilled | QueryPut):
+                        record = _record(event)
+                        journal.append(record.model_dump(mode="json"))
+                        outcome.add(record)
+                    yield event
+            if (incident := outcome.incident_of(system.name)) is not None:
+                yield SystemHalted(system.name, incident)
+            if isinstance(incident, InterruptedBenchError):
+                break
+        ended = "done"
+    finally:
+        journal.close({"stage": "footer", "ended": ended})
+    report = await asyncio.to_thread(outcome.write, folder)
+    yield BenchFinished(report, folder.result)
+
+
+def _record(event: HaystackFilled | QueryPut) -> Filled | QueryRecord:
+    return event.filled if isinstance(event, HaystackFilled) else event.record
+
+
+async def _measured(
+    plan: BenchPlan, system: System, kept: Kept, outcome: BenchOutcome
+) -> AsyncGenerator[BenchEvent, None]:
+    """One system; what ends it early is left with `outcome`."""
+    put = len(plan.tasking.chosen) * len(system.strategies)
+    yield SystemStarted(system.name, put - sum(name == system.name for name, *_ in kept.queries))
+    session: Session | None = None
+    try:
+        async with (
+            system.open() as session,
+            aclosing(_asked(plan, system, session, kept)) as events,
+        ):
+            async for event in events:
+                yield event
+    except DaemonError as error:
+        # Raised while an interrupted bench was ended, it takes the place of the cancellation.
+        outcome.halt(system.name, _interruption() if _is_cancelled() else error)
+    except asyncio.CancelledError:
+        outcome.halt(system.name, _interruption())
+    finally:
+        if session is not None:
+            outcome.systems[system.name] = session.record()
+
+
+def _interruption() -> InterruptedBenchError:
+    return InterruptedBenchError(
+        "interrupted", code="interrupted", hint="--resume goes on from what was measured"
+    )
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+async def _asked(
+    plan: BenchPlan, system: System, session: Session, kept: Kept
+) -> AsyncGenerator[BenchEvent, None]:
+    for name, haystacks, tasks in _batches(plan):
+        open_work = [
+            (strategy, [task for task in tasks if _key(system, strategy, task) not in kept.queries])
+            for strategy in system.strategies
+        ]
+        if not any(left for _, left in open_work):
+            continue
+        async with session.fill(haystacks) as index:
+            yield HaystackFilled(index.filled.model_copy(update={"haystack": name}))
+            # One strategy after another, so that no query finds its own words in a cache.
+            for strategy, left in open_work:
+                put = _put_all(
+                    system.name, index, strategy, _shuffled(plan, left), plan.concurrency
+                )
+                async with aclosing(put) as records:
+                    async for record in records:
+                        yield QueryPut(record)
+
+
+def _key(system: System, strategy: Strategy, task: Task) -> tuple[str, str, str]:
+    return system.name, strategy.label, task.query.id
+
+
+def _batches(plan: BenchPlan) -> Iterator[tuple[str, Iterable[Haystack], list[Task]]]:
+    """What is filled into one index, under which name, and what is asked of it."""
+    if plan.settings.index == "shared":
+        tasks = [task for haystack in plan.read() for task in plan.tasking.of(haystack)]
+        yield "", plan.read(), tasks
+        return
+    for haystack in plan.read():
+        if own := plan.tasking.of(haystack):
+            yield haystack.id, (haystack,), own
+
+
+def _shuffled(plan: BenchPlan, tasks: list[Task]) -> list[Task]:
+    if plan.shuffle is not None:
+        random.Random(plan.shuffle).shuffle(tasks)  # noqa: S311 - nothing secret
+    return tasks
+
+
+async def _put_all(
+    system: str, index: Index, strategy: Strategy, tasks: list[Task], concurrency: int
+) -> AsyncGenerator[QueryRecord, None]:
+    """The records as they come, with so many queries in flight."""
+    left = iter(tasks)
+    flying: set[asyncio.Task[QueryRecord]] = set()
+    try:
+        while True:
+            for task in left:
+                flying.add(asyncio.create_task(_put(system, index, strategy, task)))
+                if len(flying) >= concurrency:
+                    break
+            if not flying:
+                return
+            done, flying = await asyncio.wait(flying, return_when=asyncio.FIRST_COMPLETED)
+            for finished in done:
+                yield finished.result()
+    finally:
+        for task_ in flying:
+            task_.cancel()
+        await asyncio.gather(*flying, return_exceptions=True)
+
+
+async def _put(system: str, index: Index, strategy: Strategy, task: Task) -> QueryRecord:
+    query = task.query
+    record = QueryRecord(
+        system=system,
+        strategy=strategy.label,
+        haystack=task.haystack,
+        query=query.id,
+        category=query.category,
+        views={},
+        ranking=[],
+        latency_ms=None,
+        search_ms=None,
+    )
+    with recorded() as exchanges:
+        try:
+            found = await index.search(task.haystack, query, strategy, task.depth)
+        except CallError as error:
+            curl = exchanges[-1].curl() if exchanges else ""
+            failure = Failure(code=error.code, message=error.message, body=error.body, curl=curl)
+            return record.model_copy(update={"error": failure})
+    return record.model_copy(
+        update={
+            "views": task.views(found.ranking),
+            "ranking": list(found.ranking),
+            "latency_ms": found.latency_ms,
+            "search_ms": found.search_ms,
+        }
+    )

@@ -1,0 +1,75 @@
+"""What a bench has measured so far, to go on from."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from memconform.bench.records import BenchSettings, Filled, JournalHeader, QueryRecord
+from memconform.errors import ResultsError, UsageError
+
+_FOOTER = b'{"stage": "footer"'
+_READER: TypeAdapter[Filled | QueryRecord] = TypeAdapter(
+    Annotated[Filled | QueryRecord, Field(discriminator="stage")]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What an earlier bench has measured."""
+
+    filled: dict[tuple[str, str], Filled] = field(default_factory=dict)
+    """By system and haystack."""
+    queries: dict[tuple[str, str, str], QueryRecord] = field(default_factory=dict)
+    """By system, strategy and query; those that were not measured are put again."""
+
+    def records(self) -> Iterator[Filled | QueryRecord]:
+        yield from self.filled.values()
+        yield from self.queries.values()
+
+
+def read_kept(path: Path, settings: BenchSettings, systems: dict[str, str]) -> Kept:
+    """The measurements of an earlier bench, by its journal.
+
+    A last line without its end was being written when the bench was killed, and is dropped.
+
+    Raises:
+        UsageError: where that bench asked something else, or something else was asked.
+        ResultsError: where it is no journal of a bench.
+    """
+    kept = Kept()
+    try:
+        with path.open("rb") as file:
+            _refuse_other(path, JournalHeader.model_validate_json(next(file)), settings, systems)
+            for line in file:
+                if not line.endswith(b"\n") or line.startswith(_FOOTER):
+                    break
+                record = _READER.validate_json(line)
+                if isinstance(record, Filled):
+                    kept.filled[record.system, record.haystack] = record
+                elif record.error is None:
+                    kept.queries[record.system, record.strategy, record.query] = record
+    except (OSError, ValidationError, StopIteration) as error:
+        raise ResultsError(
+            f"{path} is no journal of a bench",
+            code="journal_unreadable",
+            hint="name a bench's folder below results/runs, or start anew without --resume",
+        ) from error
+    return kept
+
+
+def _refuse_other(
+    path: Path, header: JournalHeader, settings: BenchSettings, systems: dict[str, str]
+) -> None:
+    known = header.settings.model_dump()
+    other = [name for name, value in settings.model_dump().items() if known[name] != value]
+    other += [name for name, what in systems.items() if header.systems.get(name, what) != what]
+    if other:
+        raise UsageError(
+            f"{path.parent} was measured otherwise: {', '.join(other)}",
+            code="resume_mismatch",
+            hint="the benchmark, its options, the choice of queries, --index, -k, and each system's"
+            " build, upstream and variables must be the same",
+        )

@@ -1,0 +1,134 @@
+"""Gathers what a bench measures, and writes its report."""
+
+import platform
+import time
+from datetime import UTC, datetime
+
+from memconform import __version__
+from memconform.bench.plan import BenchPlan
+from memconform.bench.records import (
+    BenchReport,
+    Filled,
+    FilledSystem,
+    QueryRecord,
+    Row,
+    SystemRecord,
+)
+from memconform.bench.rows import alike, row, with_added_latency
+from memconform.errors import ExitCode, MemconformError, gravest
+from memconform.runs.provenance import git_revision, host
+from memconform.runs.results import Incident, QuantileSummary
+from memconform.runs.store import RunFolder, replacing, write_result
+
+
+class BenchOutcome:
+    def __init__(self, plan: BenchPlan, run_id: str) -> None:
+        self._plan = plan
+        self._run_id = run_id
+        self._started, self._clock = datetime.now(UTC), time.perf_counter()
+        self._queries: dict[tuple[str, str, str], QueryRecord] = {}
+        self._filled: dict[tuple[str, str], Filled] = {}
+        self._incidents: dict[str, MemconformError] = {}
+        self.systems: dict[str, SystemRecord] = {}
+        """By name; of those that were started."""
+        self.overhead: QuantileSummary | None = None
+
+    def add(self, record: Filled | QueryRecord) -> None:
+        if isinstance(record, Filled):
+            self._filled[record.system, record.haystack] = record
+        else:
+            self._queries[record.system, record.strategy, record.query] = record
+
+    def halt(self, system: str, error: MemconformError) -> None:
+        self._incidents[system] = error
+
+    def incident_of(self, system: str) -> MemconformError | None:
+        return self._incidents.get(system)
+
+    def write(self, folder: RunFolder) -> BenchReport:
+        """The report, and beside its head every query, in the run's folder.
+
+        Raises:
+            ResultsError: where it cannot be written.
+        """
+        report = self._report()
+        with replacing(folder.result) as target:
+            lines = (record.model_dump_json().encode() for record in self._queries.values())
+            write_result(target, report, lines)
+        return report
+
+    def _report(self) -> BenchReport:
+        plan = self._plan
+        records = list(self._queries.values())
+        rows = with_added_latency(self._rows(), records)
+        labels = dict.fromkeys(s.label for each in plan.systems for s in each.strategies if s.mode)
+        comparisons = [
+            alike(
+                label,
+                [e.name for e in plan.systems if any(s.label == label for s in e.strategies)],
+                records,
+            )
+            for label in labels
+        ]
+        return BenchReport(
+            run_id=self._run_id,
+            suite=plan.suite,
+            started_at=self._started,
+            took_s=round(time.perf_counter() - self._clock, 3),
+            harness_version=__version__,
+            python_version=platform.python_version(),
+            host=host(),
+            git_revision=git_revision(),
+            command=list(plan.command),
+            seed=plan.seed,
+            settings=plan.settings,
+            source=plan.source(),
+            concurrency=plan.concurrency,
+            resumed_from=plan.resumed.parent.name if plan.resumed else None,
+            overhead_ms=self.overhead,
+            systems=[self._system(system.name) for system in plan.systems],
+            rows=rows,
+            alike=[each for each in comparisons if each is not None],
+            exit_code=int(self._exit_code(rows)),
+        )
+
+    def _rows(self) -> list[Row]:
+        plan = self._plan
+        found = []
+        for system in plan.systems:
+            for strategy in system.strategies:
+                own = (system.name, strategy.label)
+                found.append(
+                    row(
+                        *own,
+                        len(plan.tasking.chosen),
+                        [r for key, r in self._queries.items() if key[:2] == own],
+                        self._incidents.get(system.name),
+                        ks=plan.settings.ks,
+                        seed=plan.seed,
+                    )
+                )
+        return found
+
+    def _exit_code(self, rows: list[Row]) -> ExitCode:
+        codes = [error.exit_code for error in self._incidents.values()]
+        codes += [ExitCode.DAEMON for each in rows if not each.measured]
+        return gravest(codes)
+
+    def _system(self, name: str) -> FilledSystem:
+        filled = [each for (system, _), each in self._filled.items() if system == name]
+        seconds = sum(each.ingest_ms for each in filled) / 1e3
+        documents = sum(each.documents for each in filled)
+        disk = [each.disk_bytes for each in filled if each.disk_bytes is not None]
+        incident = self._incidents.get(name)
+        known = self.systems.get(name, SystemRecord(name=name))
+        return FilledSystem(
+            **known.model_dump(),
+            documents=documents,
+            chunks=sum(each.chunks for each in filled),
+            vectors=sum(each.vectors for each in filled),
+            ingest_s=seconds,
+            documents_per_s=documents / seconds if seconds else None,
+            disk_bytes=max(disk, default=None),
+            incident=Incident.of(incident) if incident else None,
+        )

@@ -1,0 +1,181 @@
+"""From what was measured of single queries to rows of a table."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from memconform.bench.records import (
+    Alike,
+    Estimate,
+    QueryRecord,
+    Row,
+    RowLatency,
+    Scores,
+    View,
+)
+from memconform.contract.wire import Mode
+from memconform.errors import MemconformError
+from memconform.runs.results import QuantileSummary
+from memconform.scoring.retrieval import RATES, metrics
+from memconform.stats.bootstrap import bootstrap_means
+from memconform.stats.intervals import Interval, clustered_wilson
+
+TIERS = ("< 300 ms", "300 to 500 ms", "500 to 1,000 ms", ">= 1,000 ms")
+"""WMB-100K's tiers of speed; each begins where the one before it ends."""
+_TIER_ENDS = (300, 500, 1_000)
+_SHOWN = 3
+
+_Judged = tuple[str, str, dict[str, float]]
+"""The haystack, the category, and the metrics of one query."""
+
+
+def row(
+    system: str,
+    strategy: str,
+    expected: int,
+    records: Sequence[QueryRecord],
+    incident: MemconformError | None,
+    *,
+    ks: Sequence[int],
+    seed: int,
+) -> Row:
+    """The row of one system and strategy; its numbers are there only if nothing is missing."""
+    missing = expected - sum(record.error is None for record in records)
+    if missing:
+        why = [f"{incident.code}: {incident.message}"] if incident else []
+        return Row(
+            system=system,
+            strategy=strategy,
+            measured=False,
+            why=why + _failures(records),
+            queries=expected,
+            not_measured=missing,
+        )
+    names = dict.fromkeys(name for record in records for name in record.views)
+    return Row(
+        system=system,
+        strategy=strategy,
+        measured=True,
+        queries=expected,
+        not_measured=0,
+        views={name: _view(name, records, ks, seed) for name in names},
+        latency=_latency(records),
+    )
+
+
+def _failures(records: Iterable[QueryRecord]) -> list[str]:
+    """Each kind of failure, how often it was seen, and where first."""
+    failed = [(record.query, record.error) for record in records if record.error]
+    counts = Counter(error.code for _, error in failed)
+    first = {error.code: (query, error) for query, error in reversed(failed)}
+    return [
+        f"{count} of {code}, the first {first[code][0]}: {first[code][1].message}"
+        for code, count in counts.most_common(_SHOWN)
+    ]
+
+
+def _view(name: str, records: Sequence[QueryRecord], ks: Sequence[int], seed: int) -> View:
+    judged: list[_Judged] = []
+    for record in records:
+        if (relevance := record.views.get(name)) is not None:
+            ranking = record.ranking if relevance.ranking is None else relevance.ranking
+            found = metrics(ranking, relevance.gold, ks)
+            judged.append((record.haystack, record.category, found))
+    categories = sorted({category for _, category, _ in judged if category})
+    whole = _scores(judged, seed)
+    return View(
+        queries=whole.queries,
+        metrics=whole.metrics,
+        by_category={
+            each: _scores([one for one in judged if one[1] == each], seed) for each in categories
+        },
+    )
+
+
+def _scores(judged: Sequence[_Judged], seed: int) -> Scores:
+    names = list(judged[0][2])
+    values = np.array([[found[name] for name in names] for _, _, found in judged])
+    haystacks = [haystack for haystack, _, _ in judged]
+    means = bootstrap_means(values, haystacks, seed=seed)
+    estimates = {}
+    for column, name in enumerate(names):
+        interval = means[column]
+        if name.partition("@")[0] in RATES:
+            interval = _rate_interval(haystacks, values[:, column])
+        estimates[name] = _estimate(float(values[:, column].mean()), interval)
+    return Scores(queries=len(judged), metrics=estimates)
+
+
+def _rate_interval(haystacks: Sequence[str], passed: Iterable[float]) -> Interval:
+    successes, trials = Counter[str](), Counter(haystacks)
+    for haystack, value in zip(haystacks, passed, strict=True):
+        successes[haystack] += int(value)
+    clusters = [(successes[haystack], trials[haystack]) for haystack in trials]
+    return clustered_wilson(clusters)[0]
+
+
+def _estimate(mean: float, interval: Interval) -> Estimate:
+    return Estimate(value=100 * mean, low=100 * interval.low, high=100 * interval.high)
+
+
+def _latency(records: Sequence[QueryRecord]) -> RowLatency | None:
+    taken = [record.latency_ms for record in records if record.latency_ms is not None]
+    answer = QuantileSummary.of(taken)
+    if answer is None:
+        return None
+    tiers = Counter(sum(value >= end for end in _TIER_ENDS) for value in taken)
+    return RowLatency(
+        answer=answer,
+        search=QuantileSummary.of(r.search_ms for r in records if r.search_ms is not None),
+        tiers={name: tiers[place] / len(taken) for place, name in enumerate(TIERS)},
+    )
+
+
+def with_added_latency(rows: Sequence[Row], records: Sequence[QueryRecord]) -> list[Row]:
+    """Rows of hybrid-rerank say what they take longer than hybrid, query by query."""
+    taken = {(r.system, r.strategy, r.query): r.latency_ms for r in records}
+    found = []
+    for each in rows:
+        plain = each.strategy.replace(Mode.HYBRID_RERANK, Mode.HYBRID, 1)
+        added = [
+            slow - fast
+            for (system, strategy, query), slow in taken.items()
+            if (system, strategy) == (each.system, each.strategy) != (system, plain)
+            and slow is not None
+            and (fast := taken.get((system, plain, query))) is not None
+        ]
+        summary = QuantileSummary.of(added) if each.measured else None
+        found.append(each.model_copy(update={"rerank_adds_ms": summary}))
+    return found
+
+
+def alike(strategy: str, systems: Sequence[str], records: Iterable[QueryRecord]) -> Alike | None:
+    """How far the systems' rankings are the same; None of fewer than two systems."""
+    if len(systems) < 2:
+        return None
+    by_query: dict[str, dict[str, list[str]]] = {}
+    for record in records:
+        if record.strategy == strategy and record.error is None and record.system in systems:
+            by_query.setdefault(record.query, {})[record.system] = record.ranking
+    compared = [(query, each) for query, each in by_query.items() if len(each) == len(systems)]
+    first = systems[0]
+    differs = [
+        f"{query}: {other} parts from {first} at rank {_parting(each[first], each[other])}"
+        for query, each in compared
+        for other in systems[1:]
+        if each[other] != each[first]
+    ]
+    equal = sum(len({tuple(ranking) for ranking in each.values()}) == 1 for _, each in compared)
+    return Alike(
+        strategy=strategy,
+        systems=list(systems),
+        compared=len(compared),
+        equal=equal,
+        differs=differs[:_SHOWN],
+    )
+
+
+def _parting(one: Sequence[str], other: Sequence[str]) -> int:
+    pairs = enumerate(zip(one, other, strict=False), 1)
+    return next((rank for rank, (a, b) in pairs if a != b), min(len(one), len(other)) + 1)

@@ -1,0 +1,192 @@
+"""`memconform bench`."""
+
+import asyncio
+from contextlib import aclosing
+from typing import get_args
+
+import click
+
+from memconform.bench.engine import execute
+from memconform.bench.events import BenchFinished
+from memconform.bench.records import BenchReport
+from memconform.bench.system import FLAT
+from memconform.cli.benching import SUITES, BenchOptions, prepared
+from memconform.cli.options import (
+    SECONDS,
+    cancel_on_signals,
+    configure_logs,
+    env,
+    json_file,
+    json_target,
+    log_level,
+    output,
+    run_to_end,
+    schema,
+    sdks,
+    upstream,
+    writable,
+)
+from memconform.contract.wire import Mode
+from memconform.datasets.sampling import Holdout
+from memconform.errors import ExitCode, gravest
+from memconform.redaction import redact
+from memconform.reports.bench import BenchConsole, bench_markdown, show_bench
+
+
+@click.command("bench", context_settings={"show_default": True})
+@click.option(
+    "--suite",
+    type=click.Choice(list(SUITES)),
+    default="sample",
+    help="Which benchmark; sample ships with memconform, file is any format that is known.",
+)
+@click.option(
+    "--data", metavar="PATH", help="The benchmark's file or folder; memconform datasets fetch."
+)
+@sdks(required=False)
+@click.option(
+    "--system",
+    multiple=True,
+    type=click.Choice(FLAT),
+    help="A plain algorithm to stand beside the SDKs. May be given several times.",
+)
+@click.option(
+    "--modes",
+    default="bm25",
+    metavar="MODE,…",
+    help=f"How daemons search: {', '.join(mode.value for mode in Mode)}.",
+)
+@click.option("-k", "ks", default="5,10", metavar="K,…", help="Where rankings are cut.")
+@click.option(
+    "--index",
+    type=click.Choice(["isolated", "shared"]),
+    default="isolated",
+    help="A brain a haystack, or one brain of all, filtered by path: word frequencies are then"
+    " those of all.",
+)
+@click.option("--level", metavar="LEVEL", help="Of locomo, longmemeval: turn or session.")
+@click.option("--session-doc", metavar="TEXT", help="Of longmemeval: full, user-only or dated.")
+@click.option("--part", metavar="A|B", help="Of wmb: documents (A) or conversations (B).")
+@click.option(
+    "--errata",
+    metavar="FILE",
+    help="JSON of query ids whose gold is disputed, each with why: scores without them as well.",
+)
+@click.option("--limit", type=click.IntRange(min=1), help="So many queries, spread evenly.")
+@click.option(
+    "--sample", type=click.IntRange(min=1), help="So many queries, drawn from every category."
+)
+@click.option("--ids", multiple=True, metavar="ID,…", help="Only these queries.")
+@click.option("--category", multiple=True, metavar="NAME", help="Only queries of these.")
+@click.option(
+    "--holdout",
+    type=click.Choice(get_args(Holdout)),
+    default="all",
+    help="held: every tenth query; tune: the others.",
+)
+@click.option("--seed", type=int, default=0, help="Of samples, random rankings and resampling.")
+@click.option("--fusion", metavar="NAME,…", help="Sweep: minmax, rrf.")
+@click.option("--alpha", metavar="N,…", help="Sweep: the weight of vectors, 0 to 1.")
+@click.option("--rrf-k", metavar="N,…", help="Sweep: the constant of rank fusion.")
+@click.option("--pool-factor", metavar="N,…", help="Sweep: candidates of a leg, times topK.")
+@click.option("--pool-floor", metavar="N,…", help="Sweep: candidates of a leg, at least.")
+@click.option("--recency", metavar="JSON", help="Passed on as tuning.recency.")
+@click.option("--temporal", metavar="JSON", help="Passed on as tuning.temporal.")
+@upstream
+@click.option(
+    "--embed-base-url", metavar="URL", help="An OpenAI-compatible server that embeds, …/v1."
+)
+@click.option(
+    "--embed-model",
+    metavar="NAME",
+    help="Its model; with --upstream scripted one of ours: fh256-1, all-MiniLM-L6-v2.",
+)
+@click.option(
+    "--embed-dims", type=click.IntRange(min=1), help="Refuse a model of other dimensions."
+)
+@click.option("--query-prefix", metavar="TEXT", help="Put before a query when it is embedded.")
+@click.option(
+    "--rerank",
+    metavar="none|URL|llm",
+    help="No reranker, a cross-encoder's server, or the daemon's language model.",
+)
+@env
+@click.option("--concurrency", type=click.IntRange(1, 256), default=1, help="Queries in flight.")
+@click.option(
+    "--shuffle", type=int, metavar="SEED", help="Another order of queries: no score may change."
+)
+@click.option("--timeout", type=SECONDS, default=120.0, help="Seconds for a whole request.")
+@click.option(
+    "--require-agreement", is_flag=True, help="Fail where the SDKs do not rank every query alike."
+)
+@click.option("--resume", metavar="RUN", help="Go on from a bench that was cut short.")
+@click.option(
+    "--header", multiple=True, metavar="NAME:VALUE", help="Send it with every request. Kept secret."
+)
+@output
+@json_file
+@click.option(
+    "--markdown", metavar="FILE", callback=writable, help="Write the tables to FILE as Markdown."
+)
+@click.option("--verbose", is_flag=True, help="Also scores by category, and what was dropped.")
+@click.option("--quiet", is_flag=True, help="No progress and no table.")
+@schema(BenchReport)
+@log_level
+def command(**flags: object) -> ExitCode:
+    """Measure how well and how fast daemons retrieve, on benchmarks of the field.
+
+    Nothing is asked before a brain is proven to hold every item, and no row has a number unless
+    every query of it was measured.
+
+    \b
+    Exit codes: 0 ok, 1 no agreement where it is required, 2 usage, 3 a row could not be measured,
+    4 nothing selected, 5 nothing to agree with, 70 internal error, 130 interrupted.
+    """
+    options = BenchOptions(**flags)  # type: ignore[arg-type] # click has checked every flag
+    configure_logs(options.log_level)
+    return run_to_end(_bench(options))
+
+
+async def _bench(options: BenchOptions) -> ExitCode:
+    cancel_on_signals()
+    bench = await prepared(options, lambda line: click.echo(f"  {line}", err=True))
+    finished: BenchFinished | None = None
+    with BenchConsole(bench.plan, quiet=options.quiet) as console:
+        async with aclosing(execute(bench.plan, bench.folder, bench.kept)) as events:
+            async for event in events:
+                console.handle(event)
+                if isinstance(event, BenchFinished):
+                    finished = event
+    if finished is None:
+        raise asyncio.CancelledError
+    report = finished.report
+    codes = [ExitCode(report.exit_code), *(absence.exit_code for absence in bench.absences)]
+    if options.require_agreement:
+        codes += [agreement_code(report)]
+    code = gravest(codes)
+    show_bench(
+        report,
+        bench.absences,
+        dropped=bench.plan.survey.dropped if options.verbose else (),
+        verbose=options.verbose,
+        quiet=options.quiet,
+    )
+    for file, text in (
+        (options.json_file, report.model_dump_json(indent=1) + "\n"),
+        (options.markdown, bench_markdown(report)),
+    ):
+        if file is not None:
+            with json_target(file) as target:
+                target.write(redact(text))
+    click.echo(
+        f"{report.suite}: -> {finished.result}", err="-" in (options.json_file, options.markdown)
+    )
+    return code
+
+
+def agreement_code(report: BenchReport) -> ExitCode:
+    """What the agreement of the SDKs comes to, where it is required."""
+    if any(each.equal < each.compared for each in report.alike):
+        return ExitCode.FAILED
+    whole = report.alike and all(e.compared == report.source.queries for e in report.alike)
+    return ExitCode.OK if whole else ExitCode.INCONCLUSIVE
