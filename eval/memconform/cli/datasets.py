@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from memconform.cli.benchmarks import convert_command, info_command, list_command
+from memconform.cli.history import compile_command
 from memconform.cli.options import json_file, json_target
 from memconform.datasets.lint import LintReport, lint
 from memconform.datasets.registry import corpus_of, open_dataset
@@ -73,5 +74,5 @@ def _show(report: LintReport) -> None:
     click.echo("no faults" if not report.faults else f"{len(report.faults)} faults")
 
 
-for _each in (list_command, info_command, convert_command):
+for _each in (list_command, info_command, convert_command, compile_command):
     command.add_command(_each)

@@ -1,0 +1,288 @@
+"""What histories are compiled from: LongMemEval files, or the parts that its authors released.
+
+The parts are `2_questions` (questions, and which sessions answer them), `6_session_cache`
+(simulated sessions, evidence and filler), `5_filler_sess` (filler of ShareGPT and UltraChat), and
+`1_attr_bg` (which backgrounds are about one attribute).
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from memconform.contract.wire import JsonValue
+from memconform.datasets.files import PieceReader, unfit
+from memconform.datasets.haystacks import Dropped
+from memconform.datasets.history import Case, EvidenceSession, FillerPool, Turns
+from memconform.datasets.json_array import elements
+from memconform.datasets.rows import answer, text, texts, told
+from memconform.errors import UsageError
+
+_TYPES = {
+    "single_hop": "single-session-user",
+    "implicit_preference": "single-session-preference",
+    "implicit_preference_v2": "single-session-preference",
+    "assistant_previnfo": "single-session-assistant",
+    "two_hop": "multi-session",
+    "multi_session_synthesis": "multi-session",
+    "temp_reasoning_implicit": "temporal-reasoning",
+    "temp_reasoning_explicit": "temporal-reasoning",
+    "knowledge_update": "knowledge-update",
+}
+"""Names in the released parts, and in the paper and its files."""
+
+_PAIRS = (
+    ("session_1", "session_2"),
+    ("old_session", "new_session"),
+    ("session_old", "session_new"),
+)
+"""What two sessions of one entry are called: the authors' code knows all of these."""
+
+_SAID = "assistant_previnfo"
+_MOMENT = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})(?: \(\w{3}\) (\d{2}):(\d{2}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    evidence: Path
+    """A LongMemEval file, or `2_questions`."""
+    fillers: Sequence[Path]
+    """LongMemEval files, whose evidence is no filler, `5_filler_sess` or `6_session_cache`."""
+    sessions: Path | None = None
+    """`6_session_cache`, where the evidence is `2_questions`; it is filler too."""
+    attributes: Path | None = None
+    """`1_attr_bg`."""
+
+
+@dataclass(slots=True)
+class _Subjects:
+    """What questions are about: an attribute of the user, or else a background."""
+
+    attributes: dict[str, str] = field(default_factory=dict)
+    """By background."""
+    questions: dict[str, str] = field(default_factory=dict)
+
+
+def cases(sources: Sources, pool: FillerPool) -> Iterator[Case | Dropped]:
+    """Fill the pool, then give the questions; one without evidence that people checked is dropped.
+
+    Raises:
+        UsageError: naming the element of a file that is not as it should be.
+    """
+    released = "question_content" in _first_keys(sources.evidence)
+    if released and sources.sessions is None:
+        raise UsageError(
+            f"{sources.evidence} has its evidence elsewhere",
+            code="bad_option",
+            hint="give --sessions, the file of 6_session_cache",
+        )
+    if not released and (sources.sessions or sources.attributes):
+        raise UsageError(
+            f"{sources.evidence} has its evidence in itself",
+            code="bad_option",
+            hint="--sessions and --attributes are for 2_questions",
+        )
+    subjects = _Subjects()
+    if sources.attributes is not None:
+        subjects.attributes = _attributes(sources.attributes)
+    questions = list(_questions(sources.evidence, subjects)) if released else []
+    wanted = {name for _, row in questions for name in _candidates(row)}
+    found: dict[str, dict[str, Any]] = {}
+    further = () if sources.sessions is None else (sources.sessions,)
+    for path in (*further, *sources.fillers):
+        for row in _fill(path, pool, subjects):
+            if row.get("session_id") in wanted:
+                found[row["session_id"]] = row
+    seen: set[str] = set()
+    for number, row in questions if released else _elements(sources.evidence):
+        with _naming(sources.evidence, number):
+            case = _case(row, found, subjects) if released else _longmemeval_case(row)
+            if case.id in seen:
+                raise ValueError(f"the question {case.id!r} stands there twice")
+        seen.add(case.id)
+        yield case
+
+
+@contextmanager
+def _naming(path: Path, number: int) -> Iterator[None]:
+    """What is wrong inside is told with the file and the element."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        hint = "is it a file of LongMemEval? datasets/README.md says which are read"
+        raise unfit(path, f"element {number}: {told(error)}", hint) from error
+
+
+def _elements(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    with PieceReader(path) as source:
+        for number, row in enumerate(elements(source)):
+            with _naming(path, number):
+                if not isinstance(row, dict):
+                    raise TypeError("is no object")
+            yield number, row
+
+
+def _first_keys(path: Path) -> set[str]:
+    return next((set(row) for _, row in _elements(path)), set())
+
+
+# --- files of LongMemEval
+
+
+def _longmemeval_case(row: dict[str, Any]) -> Case:
+    sessions = _sessions(row)
+    evidence = tuple(
+        EvidenceSession(name, _turns(sessions[name][1]), _moment(sessions[name][0]))
+        for name in dict.fromkeys(texts(row, "answer_session_ids"))
+    )
+    if not evidence:
+        raise ValueError("no session answers it")
+    return Case(
+        id=text(row, "question_id"),
+        type=text(row, "question_type"),
+        question=text(row, "question"),
+        answer=_answer(row),
+        date=_moment(row["question_date"]),
+        sessions=evidence,
+    )
+
+
+def _sessions(row: dict[str, Any]) -> dict[str, tuple[str, list[dict[str, Any]]]]:
+    """A haystack's dates and turns by session; of one that stands there twice the last counts."""
+    ids, dates = texts(row, "haystack_session_ids"), texts(row, "haystack_dates")
+    return {
+        name: (day, turns)
+        for name, day, turns in zip(ids, dates, row["haystack_sessions"], strict=True)
+    }
+
+
+# --- the released parts
+
+
+def _attributes(path: Path) -> dict[str, str]:
+    """The attribute that each background is about."""
+    found = {}
+    for number, row in _elements(path):
+        with _naming(path, number):
+            for background in row["backgrounds"]:
+                found[str(background["background_id"])] = f"attribute {row['attribute_id']}"
+    return found
+
+
+def _questions(path: Path, subjects: _Subjects) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, row in _elements(path):
+        with _naming(path, number):
+            background = str(row["background_id"])
+            about = subjects.attributes.get(background, f"background {background}")
+            subjects.questions[text(row, "question_id")] = about
+            _candidates(row)
+        yield number, row
+
+
+def _candidates(row: dict[str, Any]) -> list[str]:
+    """The sessions that may answer a question: those that are written in no special manner."""
+    return [text(each, "session_id") for each in row["sessions"] if each["style"] == "neutral"]
+
+
+def _fill(path: Path, pool: FillerPool, subjects: _Subjects) -> Iterator[dict[str, Any]]:
+    """The elements of a file, once what is filler of each is in the pool."""
+    for number, row in _elements(path):
+        with _naming(path, number):
+            if "haystack_sessions" in row:
+                evidence = set(texts(row, "answer_session_ids"))
+                for name, (_, turns) in _sessions(row).items():
+                    if name not in evidence:
+                        pool.add(name, _turns(turns))
+            else:
+                about = subjects.questions.get(str(row.get("question_id")), "")
+                for name, part in _parts(row):
+                    pool.add(name, part, about)
+        yield row
+
+
+def _parts(row: dict[str, Any]) -> list[tuple[str, Turns]]:
+    name = text(row, "session_id")
+    if "session" in row:
+        return [(name, _turns(row["session"]))]
+    pair = next((pair for pair in _PAIRS if row.keys() >= set(pair)), None)
+    parts: list[Any] = [row[key] for key in pair] if pair is not None else row["sessions"]
+    return [(f"{name}_{number}", _turns(turns)) for number, turns in enumerate(parts, start=1)]
+
+
+def _case(
+    row: dict[str, Any], found: Mapping[str, dict[str, Any]], subjects: _Subjects
+) -> Case | Dropped:
+    name, task, content = (
+        text(row, "question_id"),
+        text(row, "question_type"),
+        row["question_content"],
+    )
+    if task not in _TYPES:
+        raise ValueError(f"there is no task {task!r}")
+    chosen = next(
+        (
+            found[each]
+            for each in _candidates(row)
+            # What an assistant has said is taken from filler, which nobody has labelled.
+            if each in found and (task == _SAID or found[each].get("human_valid_label"))
+        ),
+        None,
+    )
+    if chosen is None:
+        return Dropped(name, "no session that people checked answers it")
+    parts = _parts(chosen)
+    sessions = tuple(
+        EvidenceSession(f"answer_{part}", turns, day)
+        for (part, turns), day in zip(parts, _days(task, content, len(parts)), strict=True)
+    )
+    return Case(
+        id=name,
+        type=_TYPES[task],
+        question=text(content, "question"),
+        answer=_answer(content),
+        date=_moment(content["question_date"]) if "question_date" in content else None,
+        sessions=sessions,
+        subject=subjects.questions[name],
+    )
+
+
+def _days(task: str, content: dict[str, Any], count: int) -> list[date | None]:
+    if task == "temp_reasoning_implicit":
+        return [_moment(fact["date"]) for fact in content["facts"][:count]]
+    if task == "knowledge_update" and "temporal_constraint" in content:
+        return [_moment(content["temporal_constraint"][f"fact_{n}_date"]) for n in (1, 2)]
+    known = "unified_date" in content
+    return [_moment(content["unified_date"]) if known else None] * count
+
+
+# --- values
+
+
+def _turns(given: Any) -> Turns:  # noqa: ANN401 - it is JSON
+    """Turns without what is no part of a benchmark."""
+    turns: list[dict[str, JsonValue]] = []
+    for turn in given:
+        said = {"role": text(turn, "role"), "content": text(turn, "content")}
+        "".join(said.values()).encode()
+        turns.append(said | ({"has_answer": turn["has_answer"]} if "has_answer" in turn else {}))
+    return turns
+
+
+def _answer(row: dict[str, Any]) -> str | int | float:
+    answer(row, "answer")
+    given: str | int | float = row["answer"]
+    return given
+
+
+def _moment(given: JsonValue) -> date:
+    """A day, or a moment where the time is there too."""
+    match = _MOMENT.fullmatch(given) if isinstance(given, str) else None
+    if match is None:
+        raise ValueError(f"{given!r} is no date")
+    year, month, day, hour, minute = (int(part or 0) for part in match.groups())
+    if match[4] is None:
+        return date(year, month, day)
+    return datetime(year, month, day, hour, minute, tzinfo=UTC)
