@@ -220,7 +220,7 @@ def _failed(file: Pinned, target: IO[bytes], error: Exception) -> UsageError:
     match error:
         case httpx.ConnectError() | httpx.ConnectTimeout() | httpx.ProxyError():
             return UsageError(
-                f"{httpx.URL(file.url).host} is not reached: {why}",
+                f"{error.request.url.host} is not reached: {why}",
                 code="fetch_offline",
                 hint="run it again with a network; or bring the file from a machine that has one,"
                 " and hold it to its digest by `memconform datasets verify`",
