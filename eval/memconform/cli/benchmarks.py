@@ -7,20 +7,26 @@ from pathlib import Path
 import click
 from pydantic import BaseModel, Field
 
+from memconform.cli.fetching import show_sources, sources
 from memconform.cli.options import json_file, json_target, schema, writable
 from memconform.datasets.benchmarks import Benchmark, formats, open_benchmark
 from memconform.datasets.files import PACKED
 from memconform.datasets.haystacks import Dropped
 from memconform.datasets.memini import memini_json
 from memconform.datasets.registry import shipped
+from memconform.datasets.sources import load_sources
 
 
 @click.command("list")
-def list_command() -> None:
-    """The question sets that ship with memconform, and the formats of benchmarks that it reads."""
+@sources
+def list_command(data: Path, sources_file: Path | None) -> None:
+    """The question sets that ship with memconform, public benchmarks, and formats that it reads."""
+    found = load_sources(sources_file)
     click.echo("question sets, for run --dataset:")
     for name, path in shipped().items():
         click.echo(f"  {name:<12} {path}")
+    click.echo("public benchmarks, for datasets fetch:")
+    show_sources(found, data)
     click.echo("formats of benchmarks, for datasets info and convert:")
     for each in formats().values():
         options = "; ".join(

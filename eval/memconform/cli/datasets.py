@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from memconform.cli.benchmarks import convert_command, info_command, list_command
+from memconform.cli.fetching import fetch_command, verify_command
 from memconform.cli.history import compile_command
 from memconform.cli.options import json_file, json_target
 from memconform.datasets.lint import LintReport, lint
@@ -17,7 +18,7 @@ from memconform.runs.corpus import corpus_documents, reference_documents
 
 @click.group("datasets")
 def command() -> None:
-    """Examine question sets and retrieval benchmarks."""
+    """Examine question sets and retrieval benchmarks, and fetch the public ones."""
 
 
 @command.command("lint")
@@ -74,5 +75,12 @@ def _show(report: LintReport) -> None:
     click.echo("no faults" if not report.faults else f"{len(report.faults)} faults")
 
 
-for _each in (list_command, info_command, convert_command, compile_command):
+for _each in (
+    list_command,
+    info_command,
+    convert_command,
+    fetch_command,
+    verify_command,
+    compile_command,
+):
     command.add_command(_each)

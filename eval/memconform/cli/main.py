@@ -17,7 +17,7 @@ from memconform.redaction import redact
 _VERBS = {
     "bench": "Measure retrieval on LoCoMo, LongMemEval, WMB-100K, or a file of yours.",
     "conform": "Hold daemons to the contract, case by case; list, explain, replay, lint.",
-    "datasets": "Examine question sets and benchmarks: lint, info, convert, compile-history.",
+    "datasets": "Question sets and benchmarks: lint, info, fetch, convert, compile-history.",
     "doctor": "Try an SDK step by step: build, start, ingest, search, ask, stop.",
     "fuzz": "Put the same random requests to several SDKs until they part.",
     "info": "Show the SDKs that are found, their toolchains, profiles and modes.",

@@ -10,19 +10,19 @@ _PACKAGED = Path(__file__).parent / "shipped"
 _CHECKOUT = Path(__file__).parents[3] / "datasets"
 
 
+def shipped_folder() -> Path:
+    """What comes with the project: an installed package carries copies of a checkout's files."""
+    return _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT
+
+
 def shipped() -> dict[str, Path]:
     """The question sets that come with the project, by name."""
-    return {path.stem: path for path in sorted(_folder().glob("*.jsonl"))}
-
-
-def _folder() -> Path:
-    # An installed package carries copies; a checkout has the originals.
-    return _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT
+    return {path.stem: path for path in sorted(shipped_folder().glob("*.jsonl"))}
 
 
 def sample() -> Path:
     """The benchmark that comes with the project."""
-    return _folder() / "sample.json"
+    return shipped_folder() / "sample.json"
 
 
 def open_dataset(reference: str) -> Dataset:

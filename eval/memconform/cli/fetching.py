@@ -1,0 +1,211 @@
+"""`memconform datasets fetch | verify`, and what `datasets list` says of sources."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import httpx
+from platformdirs import user_data_path
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+
+from memconform.datasets.fetching import (
+    Pinned,
+    fetch,
+    http_client,
+    pinned,
+    sha256_of,
+    state,
+)
+from memconform.datasets.files import unreadable
+from memconform.datasets.sources import Source, choose, load_sources
+from memconform.errors import ExitCode, NothingSelectedError, UsageError, gravest, nearest
+from memconform.reports.console import StandardError
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_to = click.option(
+    "--to",
+    "data",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    envvar="MEMCONFORM_DATA",
+    show_envvar=True,
+    default=lambda: user_data_path("memconform") / "datasets",
+    show_default="the platform's folder for data",
+    help="Where the files are, each source's in a folder of its own.",
+)
+
+_sources = click.option(
+    "--sources",
+    "sources_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    envvar="MEMCONFORM_SOURCES",
+    show_envvar=True,
+    help="A sources.toml other than the one that comes with memconform.",
+)
+
+
+def sources(command: _Command) -> _Command:
+    """The flags that say which sources there are, and where their files are."""
+    return _to(_sources(command))
+
+
+def show_sources(found: dict[str, Source], data: Path) -> None:
+    """What there is to fetch, and whether it is here; by the sizes, which costs no reading."""
+    for name, source in found.items():
+        files = pinned(source, data / source.folder)
+        here = [file for file in files if file.path.is_file()]
+        if not here:
+            told = "not here"
+        elif len(here) < len(files):
+            told = f"{len(here)} of {len(files)} files are here"
+        elif any(file.path.stat().st_size != file.size for file in here):
+            told = "here, and of another size than it should be"
+        else:
+            told = str(source.place(data))
+        click.echo(f"  {name:<22} {source.about} ({source.size:,} bytes, {source.licence}): {told}")
+
+
+@click.command("fetch")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@sources
+def fetch_command(names: tuple[str, ...], data: Path, sources_file: Path | None) -> None:
+    """Download public benchmarks, and hold them to their digests; `datasets list` shows them.
+
+    A file stands under its name once all of its bytes are right. One that was cut off is gone on
+    with by the same command; one that is there and differs is not replaced.
+
+    \b
+    Exit codes: 0 all of it is there, 2 something could not be had: the error says what to do.
+    """
+    chosen = choose(load_sources(sources_file), names)
+    console = StandardError(stderr=True, highlight=False, soft_wrap=True)
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with http_client() as http, progress:
+        for name, source in chosen.items():
+            console.print(f"{name}: {source.licence}, see {source.home}", markup=False)
+            for file in pinned(source, data / source.folder):
+                _fetch_one(file, http, progress)
+            click.echo(source.place(data))
+
+
+def _fetch_one(file: Pinned, http: httpx.Client, progress: Progress) -> None:
+    task = progress.add_task(file.path.name, total=file.size)
+    came = fetch(file, http, lambda here: progress.update(task, completed=here))
+    progress.remove_task(task)
+    told = f"{file.size:,} bytes, sha256 is right" if came else "was there already"
+    progress.console.print(f"  {file.path.name}: {told}", markup=False)
+
+
+@click.command("verify")
+@click.argument("given", nargs=-1, metavar="[NAME|PATH]...")
+@sources
+def verify_command(given: tuple[str, ...], data: Path, sources_file: Path | None) -> ExitCode:
+    """Hold files to their digests: of the sources that are named, else of all that are here.
+
+    A PATH is a file, or a folder with files, of a source that lies elsewhere; it is known by its
+    name.
+
+    \b
+    Exit codes: 0 ok, 1 a digest differs, 2 a file of a source is missing, 4 without a name: no
+    source is here.
+    """
+    known = load_sources(sources_file)
+    if not given:
+        return gravest([_verify(files) for files in _all_here(known, data)])
+    sets: list[list[Pinned]] = []
+    for each in given:
+        if each in known:
+            sets.append(pinned(known[each], data / known[each].folder))
+        elif Path(each).exists():
+            sets.append(_at(known, Path(each)))
+        else:
+            raise UsageError(
+                f"{each!r} is no source, and no path that is there",
+                code="unknown_source",
+                hint=nearest(each, known) or "`memconform datasets list` shows the sources",
+            )
+    return gravest([_verify(files) for files in sets])
+
+
+def _all_here(known: dict[str, Source], data: Path) -> list[list[Pinned]]:
+    """The files of the sources of which there is any in the data folder."""
+    all_files = (pinned(source, data / source.folder) for source in known.values())
+    here = [files for files in all_files if _any_here(files)]
+    if not here:
+        raise NothingSelectedError(
+            f"no source is in {data}",
+            code="no_source_here",
+            hint="`memconform datasets fetch NAME` gets one; --to says where else they are",
+        )
+    return here
+
+
+def _at(known: dict[str, Source], path: Path) -> list[Pinned]:
+    """The pins of what lies at a path outside the data folder."""
+    folder = path if path.is_dir() else path.parent
+    sets = [pinned(source, folder) for source in known.values()]
+    if path.is_dir():
+        found = [file for files in sets if _any_here(files) for file in files]
+    else:
+        named = [
+            replace(file, path=path)
+            for files in sets
+            for file in files
+            if file.path.name == path.name
+        ]
+        found = [file for file in named if state(file) == "ok"] or named
+    if not found:
+        raise UsageError(
+            f"{path}: no source has a file of that name",
+            code="unknown_source",
+            hint="files are known by the names that sources.toml gives them",
+        )
+    return found
+
+
+def _any_here(files: Iterable[Pinned]) -> bool:
+    return any(file.path.exists() for file in files)
+
+
+def _verify(files: Iterable[Pinned]) -> ExitCode:
+    codes = []
+    for file in files:
+        match state(file):
+            case "ok":
+                codes.append(ExitCode.OK)
+                told = "ok"
+            case "missing":
+                codes.append(ExitCode.USAGE)
+                told = f"missing; it is at {file.url}"
+            case "different":
+                codes.append(ExitCode.FAILED)
+                told = f"another digest: {_digest(file)}; pinned: {file.sha256}"
+        click.echo(f"{file.path}: {told}")
+    return gravest(codes)
+
+
+def _digest(file: Pinned) -> str:
+    try:
+        return sha256_of(file.path)
+    except OSError as error:
+        raise unreadable(file.path, error) from error

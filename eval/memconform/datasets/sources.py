@@ -1,0 +1,144 @@
+"""`sources.toml`: where public benchmarks are, and which bytes they are."""
+
+import tomllib
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+)
+
+from memconform.datasets.benchmarks import formats
+from memconform.datasets.registry import shipped_folder
+from memconform.errors import UsageError, nearest
+
+_Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
+_Text = Annotated[str, StringConstraints(min_length=1)]
+# No part begins with a dot, so none is `..`, and none is the name of a file that is on its way.
+_PART = r"[A-Za-z0-9_][A-Za-z0-9._-]*"
+_Path = Annotated[str, StringConstraints(pattern=rf"^{_PART}(/{_PART})*$")]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class SourceFile(_Table):
+    """A file of a source, and its bytes: a pin that is not known is no pin, so it is required."""
+
+    name: _Path
+    """Below the source's folder here, and behind its url there."""
+    size: int = Field(alias="bytes", gt=0)
+    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Source(_Table):
+    about: _Text
+    home: _Text
+    """Where people read about it."""
+    licence: _Text
+    format: _Text
+    """As `datasets list` names it."""
+    folder: _Path
+    """Below the data folder."""
+    url: Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+/(\S*/)?$")]
+    files: tuple[SourceFile, ...] = Field(min_length=1, strict=False)
+
+    @property
+    def size(self) -> int:
+        return sum(file.size for file in self.files)
+
+    def place(self, data: Path) -> Path:
+        """What `datasets info` takes: the folder, or the file where the format is one of a file."""
+        folder = data / self.folder
+        is_folder = formats()[self.format].is_folder
+        return folder if is_folder else folder / self.files[0].name
+
+
+_SOURCES = TypeAdapter(dict[_Name, Source])
+
+
+def load_sources(path: Path | None) -> dict[str, Source]:
+    """The sources of a file by name; of the one that comes with the project where none is given.
+
+    Raises:
+        UsageError: naming the file, and the source and key that is wrong.
+    """
+    path = path or shipped_folder() / "sources.toml"
+    try:
+        sources = _SOURCES.validate_python(tomllib.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise UsageError(
+            f"{path}: {error.strerror}", code="sources_missing", hint="check --sources"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise _invalid(path, [f"not UTF-8 at byte {error.start}"]) from error
+    except tomllib.TOMLDecodeError as error:
+        raise _invalid(path, [str(error)]) from error
+    except ValidationError as error:
+        raise _invalid(path, _faults(error)) from error
+    if faults := _unfit(sources):
+        raise _invalid(path, faults)
+    return sources
+
+
+def choose(sources: dict[str, Source], names: tuple[str, ...]) -> dict[str, Source]:
+    """The sources of these names, each once; raises UsageError for a name that none has."""
+    for name in names:
+        if name not in sources:
+            raise UsageError(
+                f"no source {name!r}; there are {', '.join(sources) or 'none'}",
+                code="unknown_source",
+                hint=nearest(name, sources) or "`memconform datasets list` shows them",
+            )
+    return {name: sources[name] for name in names}
+
+
+def _unfit(sources: dict[str, Source]) -> list[str]:
+    """What no key shows by itself."""
+    faults = []
+    places: dict[str, str] = {}
+    for name, source in sources.items():
+        known = formats()
+        if source.format not in known:
+            hint = nearest(source.format, known)
+            faults.append(f"[{name}] format: no {source.format!r}; {hint}".rstrip("; "))
+        elif len(source.files) > 1 and not known[source.format].is_folder:
+            faults.append(f"[{name}] files: {source.format} is a format of one file")
+        for number, file in enumerate(source.files):
+            place = f"{source.folder}/{file.name}"
+            if place in places:
+                faults.append(f"[{name}] files.{number}.name: {place} is {places[place]}'s too")
+            places[place] = name
+    return faults
+
+
+def _faults(error: ValidationError) -> list[str]:
+    lines = []
+    for fault in error.errors(include_url=False, include_context=False, include_input=False):
+        table, *keys = (str(part) for part in fault["loc"])
+        where = f"[{table}] {'.'.join(keys)}".rstrip()
+        match fault["type"]:
+            case "extra_forbidden":
+                model = SourceFile if len(keys) > 1 else Source
+                known = [each.alias or name for name, each in model.model_fields.items()]
+                lines.append(f"{where}: unknown key; {nearest(keys[-1], known)}".rstrip("; "))
+            case "missing":
+                lines.append(f"{where}: missing")
+            case _:
+                lines.append(f"{where}: {fault['msg']}")
+    return lines
+
+
+def _invalid(path: Path, faults: list[str]) -> UsageError:
+    return UsageError(
+        f"{path} is no valid sources.toml",
+        code="sources_invalid",
+        hint="datasets/README.md, Fetching, lists every key",
+        excerpt="\n".join(faults),
+    )
