@@ -24,6 +24,7 @@ from memconform.datasets.haystacks import Haystack
 from memconform.errors import DaemonError
 from memconform.runs.lifeline import Lifeline
 from memconform.runs.preflight import read_version
+from memconform.runs.results import SeedRecord
 from memconform.runs.seeding import refuse_changed, seed
 from memconform.runs.store import DaemonFolder
 from memconform.scenarios.outcome import Retrieval, refuse_fallback
@@ -129,9 +130,8 @@ class _Session:
             ingest_ms=seeded.record.took_ms,
             disk_bytes=await asyncio.to_thread(_size, self.state) if self.daemon.process else None,
         )
-        yield _Brain(self, shelf, filled)
+        yield _Brain(self, shelf, seeded.record, filled)
         if self.lifeline.halted is None:
-            await refuse_changed(self.client, _BRAIN, seeded.record)
             # What is left of it is gone with the daemon's state, or with the next seeding.
             with suppress(CallError):
                 await self.client.delete_brain(_BRAIN)
@@ -141,7 +141,12 @@ class _Session:
 class _Brain:
     session: _Session
     shelf: Shelf
+    seeded: SeedRecord
     filled: Filled
+
+    async def prove(self) -> None:
+        if self.session.lifeline.halted is None:
+            await refuse_changed(self.session.client, _BRAIN, self.seeded)
 
     async def search(self, task: Task, strategy: Strategy) -> Found:
         client, lifeline = self.session.client, self.session.lifeline

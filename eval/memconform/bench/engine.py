@@ -10,6 +10,7 @@ from memconform.bench.events import (
     BenchEvent,
     BenchFinished,
     HaystackFilled,
+    HaystackSpoilt,
     QueryPut,
     SystemHalted,
     SystemStarted,
@@ -18,7 +19,7 @@ from memconform.bench.journal import Kept
 from memconform.bench.outcome import BenchOutcome
 from memconform.bench.overhead import overhead
 from memconform.bench.plan import BenchPlan
-from memconform.bench.records import Filled, QueryRecord
+from memconform.bench.records import Measured, QueryRecord, Spoilt
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import Index, Session, System
 from memconform.bench.tasks import Task
@@ -51,9 +52,9 @@ async def execute(
     journal = AppendOnly(folder.journal)
     journal.append(plan.journal_header(folder.path.name).model_dump(mode="json"))
     outcome = BenchOutcome(plan, folder.path.name)
-    for record in kept.records():
-        outcome.add(record)
-        journal.append(record.model_dump(mode="json"))
+    for adopted in kept.records():
+        outcome.add(adopted)
+        journal.append(adopted.model_dump(mode="json"))
     ended = "usage error"
     try:
         if any(isinstance(system, DaemonSystem) for system in plan.systems):
@@ -61,8 +62,7 @@ async def execute(
         for system in plan.systems:
             async with aclosing(_measured(plan, system, kept, outcome)) as events:
                 async for event in events:
-                    if isinstance(event, HaystackFilled | QueryPut):
-                        record = _record(event)
+                    if (record := _record(event)) is not None:
                         journal.append(record.model_dump(mode="json"))
                         outcome.add(record)
                     yield event
@@ -77,8 +77,15 @@ async def execute(
     yield BenchFinished(report, folder.result)
 
 
-def _record(event: HaystackFilled | QueryPut) -> Filled | QueryRecord:
-    return event.filled if isinstance(event, HaystackFilled) else event.record
+def _record(event: BenchEvent) -> Measured | None:
+    match event:
+        case HaystackFilled(filled=record):
+            return record
+        case HaystackSpoilt(spoilt=record):
+            return record
+        case QueryPut(record=record):
+            return record
+    return None
 
 
 async def _measured(
@@ -136,6 +143,12 @@ async def _asked(
                 async with aclosing(put) as records:
                     async for record in records:
                         yield QueryPut(record)
+            try:
+                await index.prove()
+            except DaemonError as error:
+                why = Failure(code=error.code, message=error.message)
+                yield HaystackSpoilt(Spoilt(system=system.name, haystack=name, error=why))
+                raise
 
 
 def _key(system: System, strategy: Strategy, task: Task) -> tuple[str, str, str]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from memconform.bench.records import BenchReport, Filled, QueryRecord
+from memconform.bench.records import BenchReport, Filled, QueryRecord, Spoilt
 from memconform.errors import MemconformError
 
 
@@ -17,6 +17,11 @@ class SystemStarted:
 @dataclass(frozen=True, slots=True)
 class HaystackFilled:
     filled: Filled
+
+
+@dataclass(frozen=True, slots=True)
+class HaystackSpoilt:
+    spoilt: Spoilt
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,4 +43,6 @@ class BenchFinished:
     result: Path
 
 
-BenchEvent = SystemStarted | HaystackFilled | QueryPut | SystemHalted | BenchFinished
+BenchEvent = (
+    SystemStarted | HaystackFilled | HaystackSpoilt | QueryPut | SystemHalted | BenchFinished
+)

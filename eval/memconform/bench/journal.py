@@ -7,13 +7,23 @@ from typing import Annotated
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from memconform.bench.records import BenchSettings, Filled, JournalHeader, QueryRecord
+from memconform.bench.records import (
+    BenchSettings,
+    Filled,
+    JournalHeader,
+    Measured,
+    QueryRecord,
+    Spoilt,
+)
 from memconform.errors import ResultsError, UsageError
 
 _FOOTER = b'{"stage": "footer"'
-_READER: TypeAdapter[Filled | QueryRecord] = TypeAdapter(
-    Annotated[Filled | QueryRecord, Field(discriminator="stage")]
-)
+_READER: TypeAdapter[Measured] = TypeAdapter(Annotated[Measured, Field(discriminator="stage")])
+
+
+def in_index(query: QueryRecord, spoilt: Spoilt) -> bool:
+    """Whether a query was put to the index that was spoilt."""
+    return query.system == spoilt.system and spoilt.haystack in ("", query.haystack)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +34,18 @@ class Kept:
     """By system and haystack."""
     queries: dict[tuple[str, str, str], QueryRecord] = field(default_factory=dict)
     """By system, strategy and query; those that were not measured are put again."""
+
+    def add(self, record: Measured) -> None:
+        match record:
+            case Filled():
+                self.filled[record.system, record.haystack] = record
+            case QueryRecord(error=None):
+                self.queries[record.system, record.strategy, record.query] = record
+            case Spoilt():
+                self.filled.pop((record.system, record.haystack), None)
+                for key, query in list(self.queries.items()):
+                    if in_index(query, record):
+                        del self.queries[key]
 
     def records(self) -> Iterator[Filled | QueryRecord]:
         yield from self.filled.values()
@@ -46,11 +68,7 @@ def read_kept(path: Path, settings: BenchSettings, systems: dict[str, str]) -> K
             for line in file:
                 if not line.endswith(b"\n") or line.startswith(_FOOTER):
                     break
-                record = _READER.validate_json(line)
-                if isinstance(record, Filled):
-                    kept.filled[record.system, record.haystack] = record
-                elif record.error is None:
-                    kept.queries[record.system, record.strategy, record.query] = record
+                kept.add(_READER.validate_json(line))
     except (OSError, ValidationError, StopIteration) as error:
         raise ResultsError(
             f"{path} is no journal of a bench",

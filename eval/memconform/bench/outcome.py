@@ -5,13 +5,16 @@ import time
 from datetime import UTC, datetime
 
 from memconform import __version__
+from memconform.bench.journal import in_index
 from memconform.bench.plan import BenchPlan
 from memconform.bench.records import (
     BenchReport,
     Filled,
     FilledSystem,
+    Measured,
     QueryRecord,
     Row,
+    Spoilt,
     SystemRecord,
 )
 from memconform.bench.rows import alike, row, with_added_latency
@@ -33,11 +36,16 @@ class BenchOutcome:
         """By name; of those that were started."""
         self.overhead: QuantileSummary | None = None
 
-    def add(self, record: Filled | QueryRecord) -> None:
-        if isinstance(record, Filled):
-            self._filled[record.system, record.haystack] = record
-        else:
-            self._queries[record.system, record.strategy, record.query] = record
+    def add(self, record: Measured) -> None:
+        match record:
+            case Filled():
+                self._filled[record.system, record.haystack] = record
+            case QueryRecord():
+                self._queries[record.system, record.strategy, record.query] = record
+            case Spoilt():
+                for key, query in self._queries.items():
+                    if in_index(query, record):
+                        self._queries[key] = query.model_copy(update={"error": record.error})
 
     def halt(self, system: str, error: MemconformError) -> None:
         self._incidents[system] = error
@@ -102,7 +110,11 @@ class BenchOutcome:
                     row(
                         *own,
                         len(plan.tasking.chosen),
-                        [r for key, r in self._queries.items() if key[:2] == own],
+                        # In one order, or resampling would depend on that of asking.
+                        sorted(
+                            (r for key, r in self._queries.items() if key[:2] == own),
+                            key=lambda record: (record.haystack, record.query),
+                        ),
                         self._incidents.get(system.name),
                         ks=plan.settings.ks,
                         seed=plan.seed,

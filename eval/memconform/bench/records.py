@@ -45,6 +45,16 @@ class Filled(Record):
     """Of the daemon's state behind it."""
 
 
+class Spoilt(Record):
+    """An index that changed while it was asked: what was found in it is no measurement."""
+
+    stage: Literal["spoilt"] = "spoilt"
+    system: str
+    haystack: str
+    """Empty where it holds them all."""
+    error: Failure
+
+
 class Relevance(Record):
     """A ranking, and what is relevant in it."""
 
@@ -70,6 +80,10 @@ class QueryRecord(Record):
     search_ms: float | None
     error: Failure | None = None
     """Why it was not measured."""
+
+
+Measured = Filled | QueryRecord | Spoilt
+"""What a journal holds between its header and its footer."""
 
 
 class Estimate(Record):

@@ -45,6 +45,9 @@ def strategies(
             if values and (key not in _OF_FUSION or mode in _FUSED)
         }
         for combination in product(*concerned.values()):
-            strategy = Strategy(mode, dict(zip(concerned, combination, strict=True)))
+            tuning = dict(zip(concerned, combination, strict=True))
+            # A daemon does not echo what its fusion does not go by.
+            tuning.pop("alpha" if tuning.get("fusion") == "rrf" else "rrfK", None)
+            strategy = Strategy(mode, tuning)
             found[strategy.label] = strategy
     return tuple(found.values())

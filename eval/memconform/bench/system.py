@@ -41,6 +41,10 @@ class Index(Protocol):
         """
         ...
 
+    async def prove(self) -> None:
+        """Raise DaemonError where it is no longer what it was filled with."""
+        ...
+
 
 class Session(Protocol):
     """A system that runs."""

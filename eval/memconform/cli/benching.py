@@ -131,9 +131,14 @@ async def prepared(options: BenchOptions, progress: Progress) -> Prepared:
     found = survey(benchmark)
     settings, tasking = _asked(options, benchmark, found)
     runners, absences = await _runners(options, searched, variables, progress)
+    model = options.embed_model or FEATURE_HASH
+    flat = [
+        flat_system(name, options.seed, lambda: embedder_of(model))
+        for name in dict.fromkeys(options.system)
+    ]
     run_id = new_run_id(datetime.now(UTC), "bench", options.suite)
     folder = RunFolder(options.output, run_id)
-    systems: list[System] = [
+    daemons = [
         DaemonSystem(
             runner=runner,
             strategies=searched,
@@ -147,18 +152,14 @@ async def prepared(options: BenchOptions, progress: Progress) -> Prepared:
         )
         for runner in runners
     ]
-    model = options.embed_model or FEATURE_HASH
-    systems += [
-        flat_system(name, options.seed, lambda: embedder_of(model))
-        for name in dict.fromkeys(options.system)
-    ]
+    systems: tuple[System, ...] = (*daemons, *flat)
     plan = BenchPlan(
         suite=options.suite,
         benchmark=benchmark,
         survey=found,
         settings=settings,
         tasking=tasking,
-        systems=tuple(systems),
+        systems=systems,
         seed=options.seed,
         concurrency=options.concurrency,
         shuffle=options.shuffle,
@@ -306,7 +307,7 @@ def _strategies(options: BenchOptions) -> tuple[Strategy, ...]:
             raise UsageError(
                 f"--modes {name} is no mode",
                 code="bad_mode",
-                hint=nearest(name, Mode) or f"there are {', '.join(Mode)}",
+                hint=nearest(name, [m.value for m in Mode]) or f"there are {', '.join(Mode)}",
             )
         modes.append(Mode(name))
     if options.rerank not in (None, "none"):
@@ -320,6 +321,10 @@ def _strategies(options: BenchOptions) -> tuple[Strategy, ...]:
         "recency": _json("--recency", options.recency),
         "temporal": _json("--temporal", options.temporal),
     }
+    if sweeps["rrfK"] and "rrf" not in sweeps["fusion"]:
+        raise UsageError(
+            "--rrf-k is of --fusion rrf", code="bad_tuning", hint="add --fusion minmax,rrf"
+        )
     found = strategies(modes, sweeps)
     try:
         for strategy in found:

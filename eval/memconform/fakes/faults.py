@@ -158,6 +158,8 @@ RANKING_FAULTS: dict[str, Callable[[list[Chunk]], list[Chunk]]] = {
     ],
     "empty_text": lambda chunks: [{**chunk, "text": ""} for chunk in chunks],
     "foreign_chunk": lambda chunks: [{**chunk, "path": "made/up.md"} for chunk in chunks],
+    "other_text": lambda chunks: [{**chunk, "text": chunk["text"] + "!"} for chunk in chunks],
+    "other_item": lambda chunks: [{**chunk, "metadata": {"item_id": "x"}} for chunk in chunks],
     "nan_score": lambda chunks: [{**chunk, "score": float("nan")} for chunk in chunks],
 }
 ENCODINGS = {"crlf": _replaced("\r\n"), "cr": _replaced("\r"), "noise": _noisy}
@@ -181,6 +183,8 @@ STATE_FAULTS = (
     "not_searchable",
     "truncates",
     "mode_not_served",
+    "ignores_prefix",
+    "no_chunks",
 )
 FAULTS = (
     "",

@@ -38,12 +38,14 @@ class Brain:
     def __init__(self) -> None:
         self.documents: dict[str, str] = {}
 
-    def search(self, query: str, top_k: int, paths: list[str] | None) -> list[Chunk]:
+    def search(
+        self, query: str, top_k: int, paths: list[str] | None, prefix: str = ""
+    ) -> list[Chunk]:
         wanted = set(_TERM.findall(query.lower()))
         scored = [
             (len(wanted.intersection(_TERM.findall(text.lower()))), path, text)
             for path, text in self.documents.items()
-            if paths is None or path in paths
+            if (paths is None or path in paths) and path.startswith(prefix)
         ]
         best = sorted((hit for hit in scored if hit[0]), key=lambda hit: (-hit[0], hit[1]))
         return [
@@ -100,7 +102,8 @@ class ScriptedDaemon:
         if self._fault == "miscounts":
             size = max(0, size - 1)
         pending = 3 if self._fault == "stays_pending" else 0
-        counts = {"documents": size, "chunks": size, "vectors": 0, "pending": pending}
+        chunks = 0 if self._fault == "no_chunks" else size
+        counts = {"documents": size, "chunks": chunks, "vectors": 0, "pending": pending}
         return {"brainId": brain_id, **counts}
 
     async def _in_brain(
@@ -138,15 +141,16 @@ class ScriptedDaemon:
         return {
             "documentId": path,
             "path": path,
-            "chunkCount": 1,
+            "chunkCount": int(self._fault != "no_chunks"),
             "bytes": size,
             "tookMs": 0.1,
         }
 
     def _retrieve(self, brain: Brain, query: str, body: dict[str, Any]) -> dict[str, Any]:
         strikes = self._strikes(query, body)
-        paths = (body.get("filters") or {}).get("paths")
-        chunks = brain.search(query, int(body.get("topK", 10)), paths)
+        filters = body.get("filters") or {}
+        prefix = "" if self._fault == "ignores_prefix" else filters.get("pathPrefix", "")
+        chunks = brain.search(query, int(body.get("topK", 10)), filters.get("paths"), prefix)
         if strikes and self._fault in RANKING_FAULTS:
             chunks = RANKING_FAULTS[self._fault](chunks)
         mode = "bm25" if body.get("mode") == "auto" else body.get("mode")

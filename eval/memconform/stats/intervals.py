@@ -52,8 +52,9 @@ def clustered_wilson(
     between = m / (m - 1) * sum((s - rate * n) ** 2 for s, n in clusters) / trials**2
     effect = between / (rate * (1 - rate) / trials)
     upper = (1 + confidence) / 2
-    size = trials / effect * (t.ppf(upper, trials - 1) / t.ppf(upper, m - 1)) ** 2
-    size = min(float(size), float(trials))
+    shrunk = (t.ppf(upper, trials - 1) / t.ppf(upper, m - 1)) ** 2
+    # Clusters may also be more alike than chance would have them, down to no effect at all.
+    size = trials * min(1.0, float(shrunk) / effect) if effect else float(trials)
     return _score_interval(total, trials, size, confidence), size
 
 

@@ -1,0 +1,330 @@
+"""`memconform bench`, the installed program against daemons in processes of their own."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from memconform.bench.records import BenchReport
+from tests.conftest import PROGRAM, STRUCK, Ended, runnable
+
+Call = Callable[..., Ended]
+Scripted = Callable[..., Path]
+
+
+def _row(report: dict[str, Any], system: str, strategy: str = "") -> dict[str, Any]:
+    rows: list[dict[str, Any]] = report["rows"]
+    [row] = [r for r in rows if (r["system"], r["strategy"]) == (system, strategy)]
+    return row
+
+
+def _value(row: dict[str, Any], name: str, view: str = "all") -> float:
+    value: float = row["views"][view]["metrics"][name]["value"]
+    return value
+
+
+@pytest.fixture
+def boxes(workspace: Path) -> Path:
+    """Two haystacks of six items each; the fourth word of an item is in no other."""
+    items = [
+        {"id": f"i{n}", "content": f"The secret of box{n} is word{n}x", "group": f"g{n % 2}"}
+        for n in range(12)
+    ]
+    questions = [
+        {"query": f"What is in box{n}?", "gold": [f"i{n}"], "group": f"g{n % 2}", "category": "c"}
+        for n in range(12)
+    ]
+    path = workspace / "boxes.json"
+    path.write_text(json.dumps({"name": "boxes", "items": items, "questions": questions}))
+    return path
+
+
+def _bench(memconform: Call, data: Path, *more: str | Path) -> tuple[Ended, dict[str, Any]]:
+    file = data.with_name("report.json")
+    ended = memconform("bench", "--suite", "file", "--data", data, "--json", file, *more)
+    return ended, json.loads(file.read_text()) if file.exists() else {}
+
+
+def test_the_sample_needs_no_data_and_the_sdks_rank_it_alike(
+    memconform: Call, cache: Path, workspace: Path
+) -> None:
+    del cache
+    sdks = [part for sdk in runnable() for part in ("--sdk", sdk)]
+    flats = ("--system", "oracle", "--system", "null", "--system", "flat-bm25")
+    ended = memconform(
+        *("bench", *sdks, *flats, "--modes", "bm25,semantic,hybrid", "--require-agreement"),
+        *("--json", "report.json", "--markdown", "report.md"),
+    )
+    assert ended.code == 0, ended.err
+    report = json.loads((workspace / "report.json").read_text())
+    jsonschema.validate(report, BenchReport.model_json_schema())
+    for sdk in runnable():
+        for mode in ("bm25", "semantic", "hybrid"):
+            assert 50 <= _value(_row(report, sdk, mode), "recall_any@10") <= 95
+    assert {a["strategy"]: (a["compared"], a["equal"]) for a in report["alike"]} == dict.fromkeys(
+        ("bm25", "semantic", "hybrid"), (20, 20)
+    )
+    assert _value(_row(report, "oracle"), "recall_all@5") == 100
+    assert _value(_row(report, "null"), "recall_any@10") == 0
+    [first, *_] = report["systems"]
+    assert (first["documents"], first["chunks"], first["vectors"]) == (32, 32, 32)
+    assert report["overhead_ms"]["p50"] > 0
+    table = (workspace / "report.md").read_text()
+    assert f"| {runnable()[0]} | bm25 |" in table
+    assert "### all, multi-hop: 5 queries" in table
+
+
+def test_a_shared_index_is_asked_with_a_filter(memconform: Call, sdk: str, boxes: Path) -> None:
+    ended, report = _bench(memconform, boxes, "--sdk", sdk, "--index", "shared", "-k", "6")
+    assert ended.code == 0, ended.err
+    assert _value(_row(report, sdk, "bm25"), "recall_any@6") == 100
+    [path] = ended.folder.glob("results/runs/*/result.json")
+    for query in json.loads(path.read_text())["questions"]:
+        # Every item has the words "in" and "box", and the other haystack's stay out.
+        assert {int(item[1:]) % 2 for item in query["ranking"]} == {int(query["haystack"][1:])}
+
+
+def test_what_a_daemon_loses_is_no_low_score(
+    memconform: Call, scripted: Scripted, boxes: Path
+) -> None:
+    sdk = scripted("loses_document")
+    ended, report = _bench(memconform, boxes, "--sdk", sdk)
+    row = _row(report, "scripted", "bm25")
+    assert (ended.code, row["measured"], row["views"]) == (3, False, {})
+    assert "brain_changed" in row["why"][0]
+    assert "scripted bm25: not measured" in ended.err
+    # Nor is what was found in the brain that changed taken over later.
+    [run] = (ended.folder / "results" / "runs").iterdir()
+    ended, report = _bench(memconform, boxes, "--sdk", scripted(), "--resume", run)
+    assert (ended.code, _row(report, "scripted", "bm25")["measured"]) == (2, False)
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        ("foreign_chunk", "foreign_chunk"),
+        ("other_text", "other_text"),
+        ("other_item", "other_item"),
+        ("http_500", "http_500"),
+        ("mode_not_served", "mode_not_served"),
+        ("rising_scores", "bad_ranking"),
+        ("dies", "daemon_died"),
+    ],
+)
+def test_one_query_that_fails_keeps_its_row_from_having_numbers(
+    memconform: Call, scripted: Scripted, boxes: Path, fault: str, code: str
+) -> None:
+    ended, report = _bench(memconform, boxes, "--sdk", scripted(fault))
+    row = _row(report, "scripted", "bm25")
+    assert (ended.code, row["measured"], row["views"], row["latency"]) == (3, False, {}, None)
+    assert any(code in why for why in row["why"])
+    assert "of 12 queries are missing" in ended.err
+    if fault != "dies":
+        assert row["not_measured"] == 1
+        [path] = ended.folder.glob("results/runs/*/result.json")
+        [query] = [q for q in json.loads(path.read_text())["questions"] if q["error"]]
+        assert (query["query"], query["error"]["code"]) == (f"#{STRUCK}", code)
+        assert query["error"]["curl"].startswith("curl ")
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        ("miscounts", "index_incomplete"),
+        ("no_chunks", "index_incomplete"),
+        ("truncates", "index_incomplete"),
+        ("not_searchable", "not_searchable"),
+    ],
+)
+def test_nothing_is_asked_of_an_index_that_is_not_whole(
+    memconform: Call, scripted: Scripted, boxes: Path, fault: str, code: str
+) -> None:
+    ended, report = _bench(memconform, boxes, "--sdk", scripted(fault), "--system", "flat-bm25")
+    row = _row(report, "scripted", "bm25")
+    assert (ended.code, row["measured"], row["not_measured"]) == (3, False, 12)
+    assert row["why"][0].startswith(code)
+    assert report["systems"][0]["incident"]["code"] == code
+    # Who can be measured is.
+    assert _row(report, "flat-bm25")["measured"]
+
+
+def test_a_filter_that_is_ignored_is_said(
+    memconform: Call, scripted: Scripted, boxes: Path
+) -> None:
+    sdk = scripted("ignores_prefix")
+    ended, report = _bench(memconform, boxes, "--sdk", sdk, "--index", "shared")
+    row = _row(report, "scripted", "bm25")
+    assert (ended.code, row["measured"], row["not_measured"]) == (3, False, 12)
+    assert "12 of filter_ignored" in row["why"][0]
+    ended, report = _bench(memconform, boxes, "--sdk", scripted(), "--index", "shared")
+    assert (ended.code, _row(report, "scripted", "bm25")["measured"]) == (0, True)
+
+
+def test_tuning_that_a_trace_does_not_echo_is_not_measured(
+    memconform: Call, sdk: str, boxes: Path
+) -> None:
+    sweep = ("--modes", "bm25,hybrid", "--fusion", "minmax,rrf", "--rrf-k", "5,60")
+    ended, report = _bench(memconform, boxes, "--sdk", sdk, *sweep, "--recency", "true")
+    assert ended.code == 3
+    # The reference daemons know no recency.
+    assert all("asked for recency True" in row["why"][0] for row in report["rows"])
+    ended, report = _bench(memconform, boxes, "--sdk", sdk, *sweep)
+    assert ended.code == 0, ended.err
+    assert [row["strategy"] for row in report["rows"]] == [
+        "bm25",
+        "hybrid fusion=minmax",
+        "hybrid fusion=rrf rrfK=5",
+        "hybrid fusion=rrf rrfK=60",
+    ]
+
+
+def test_a_reranker_stands_beside_what_it_adds(memconform: Call, sdk: str, boxes: Path) -> None:
+    modes = ("--modes", "hybrid,hybrid-rerank", "--upstream", "scripted")
+    ended, report = _bench(memconform, boxes, "--sdk", sdk, *modes)
+    assert ended.code == 0, ended.err
+    assert _row(report, sdk, "hybrid")["rerank_adds_ms"] is None
+    assert _row(report, sdk, "hybrid-rerank")["rerank_adds_ms"]
+
+
+def test_order_concurrency_and_resume_change_no_score(
+    memconform: Call, sdk: str, workspace: Path
+) -> None:
+    def scores(*more: str) -> Any:
+        ended = memconform(
+            *("bench", "--sdk", sdk, "--modes", "bm25,hybrid", "--json", "r.json", *more)
+        )
+        assert ended.code == 0, ended.err
+        return [row["views"] for row in json.loads((workspace / "r.json").read_text())["rows"]]
+
+    plain = scores()
+    assert scores("--shuffle", "7") == plain
+    assert scores("--concurrency", "4") == plain
+    run = max((workspace / "results" / "runs").iterdir())
+    journal = run / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    # As it is left by a harness that was killed over a line.
+    journal.write_bytes(b"".join(lines[: len(lines) // 2]) + lines[-2][:30])
+    assert scores("--resume", run.name) == plain
+    again = json.loads((workspace / "r.json").read_text())
+    assert again["resumed_from"] == run.name
+    other = memconform("bench", "--sdk", sdk, "--modes", "bm25", "-k", "3", "--resume", run.name)
+    assert other.code == 2
+    assert "was measured otherwise: ks" in other.err
+
+
+def test_an_interrupted_bench_keeps_what_it_has(
+    scripted: Scripted, boxes: Path, environment: dict[str, str]
+) -> None:
+    sdk = scripted("hangs")
+    argv = ("bench", "--suite", "file", "--data", boxes, "--sdk", sdk, "--json", "report.json")
+    with subprocess.Popen(
+        [PROGRAM, *argv], cwd=boxes.parent, env=environment, stderr=subprocess.PIPE, text=True
+    ) as bench:
+        journal = None
+        end = time.monotonic() + 60
+        while journal is None or b'"#5"' not in journal.read_bytes():
+            time.sleep(0.1)
+            assert time.monotonic() < end
+            journal = next(boxes.parent.glob("results/runs/*/journal.jsonl"), None)
+        os.kill(bench.pid, signal.SIGINT)
+        bench.communicate(timeout=30)
+    assert bench.returncode == 130
+    report = json.loads((boxes.parent / "report.json").read_text())
+    row = _row(report, "scripted", "bm25")
+    # The even ones are a haystack of their own, and were asked before the one that hangs.
+    assert (row["measured"], row["not_measured"]) == (False, 3)
+    assert "interrupted" in row["why"][0]
+
+
+def test_a_dataset_that_is_another_benchmarks_is_refused(memconform: Call, boxes: Path) -> None:
+    ended = memconform("bench", "--suite", "locomo", "--data", boxes, "--system", "null")
+    assert ended.code == 2
+    assert "looks like memini, not locomo" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ((), "nothing to measure"),
+        (("--system", "null", "-k", "0"), "a cut is at 1 to 1000"),
+        (("--system", "null", "-k", "five"), "no list of numbers"),
+        (("--system", "null", "--modes", "bm52"), "did you mean 'bm25'"),
+        (("--system", "null", "--modes", ""), "--modes names none"),
+        (("--system", "null", "--suite", "locomo"), "needs --data"),
+        (("--system", "null", "--data", "x.json"), "takes no --data"),
+        (("--system", "null", "--modes", "hybrid", "--alpha", "2"), "alpha: "),
+        (("--system", "null", "--modes", "hybrid", "--rrf-k", "x"), "no list of numbers"),
+        (("--system", "null", "--modes", "hybrid", "--rrf-k", "5"), "is of --fusion rrf"),
+        (("--system", "null", "--recency", "{"), "no JSON"),
+        (("--sdk", "py", "--embed-model", "all-MiniLM-L6-v2"), "needs a server that has it"),
+        (("--sdk", "py", "--embed-base-url", "http://127.0.0.1:1/v1"), "needs --embed-model"),
+        (("--sdk", "py", "--rerank", "sometimes"), "none of none, llm and an address"),
+        (("--sdk", "py", "--modes", "hybrid-rerank"), "does not claim mode hybrid-rerank"),
+        (("--system", "null", "--events", "e.json"), "prune together"),
+        (("--system", "flat-dense", "--embed-model", "nomic"), "no embedding model"),
+        (("--system", "null", "--category", "singlehop"), "did you mean 'single-hop'"),
+        (("--system", "null", "--resume", "nowhere"), "no run 'nowhere'"),
+    ],
+)
+def test_what_cannot_be_carried_out_is_said_before_anything_is(
+    memconform: Call, workspace: Path, cache: Path, flags: tuple[str, ...], message: str
+) -> None:
+    del cache
+    ended = memconform("bench", *flags)
+    assert (ended.code, message in ended.err) == (2, True), ended.err
+    assert not list(workspace.glob("results/runs/*"))
+
+
+def test_nothing_selected_is_no_success(memconform: Call) -> None:
+    ended = memconform("bench", "--system", "null", "--ids", "#1", "--holdout", "held")
+    assert ended.code == 4
+
+
+def test_disputed_gold_is_scored_with_and_without(
+    memconform: Call, workspace: Path, boxes: Path
+) -> None:
+    (workspace / "errata.json").write_text('{"#3": "its gold says another box"}')
+    flags = ("--system", "oracle", "--errata", workspace / "errata.json")
+    ended, report = _bench(memconform, boxes, *flags)
+    assert ended.code == 0, ended.err
+    views = _row(report, "oracle")["views"]
+    assert (views["all"]["queries"], views["undisputed"]["queries"]) == (12, 11)
+    (workspace / "errata.json").write_text('{"#99": "nobody asks this"}')
+    ended, _ = _bench(memconform, boxes, *flags)
+    assert (ended.code, "#99" in ended.err) == (2, True)
+
+
+def test_keys_of_an_item_count_as_the_item(memconform: Call, sdk: str, boxes: Path) -> None:
+    keys = boxes.with_name("keys.json")
+    keys.write_text(json.dumps({f"i{n}": [f"zyx{n}", "about crates"] for n in range(12)}))
+    for join, recall in (("separate", 100), ("merge", 100), ("replace", 0)):
+        ended, report = _bench(memconform, boxes, "--sdk", sdk, "--keys", keys, "--join", join)
+        assert ended.code == 0, ended.err
+        assert _value(_row(report, sdk, "bm25"), "recall_any@5") == recall
+        [path] = [max(ended.folder.glob("results/runs/*/result.json"))]
+        found = {item for q in json.loads(path.read_text())["questions"] for item in q["ranking"]}
+        assert found <= {f"i{n}" for n in range(12)}
+
+
+def test_a_query_about_a_time_is_put_to_its_items(memconform: Call, sdk: str, boxes: Path) -> None:
+    events, ranges = boxes.with_name("events.json"), boxes.with_name("ranges.json")
+    dated = {
+        f"g{n % 2}/i{n}": [{"date": f"2023/05/{2 * n + 1:02}", "event": "packed"}]
+        for n in range(12)
+    }
+    events.write_text(json.dumps(dated))
+    ranges.write_text(json.dumps({"#4": {"start": "2023/05/05", "end": "2023/05/09"}}))
+    ended, _ = _bench(memconform, boxes, "--sdk", sdk, "--events", events, "--ranges", ranges)
+    assert ended.code == 0, ended.err
+    [path] = ended.folder.glob("results/runs/*/result.json")
+    rankings = {q["query"]: q["ranking"] for q in json.loads(path.read_text())["questions"]}
+    # Two days more at both ends: from the third to the eleventh.
+    assert set(rankings["#4"]) == {"i2", "i4"}
+    assert len(rankings["#6"]) == 5 or len(rankings["#6"]) == 6
