@@ -1,29 +1,50 @@
-"""Measures what READMEs show, and writes it where their tables come from.
+"""Measures what READMEs show, and writes it where `memconform report tables` makes them from.
 
-python scripts/publish.py lme         measure, write results/published/, and the tables
-python scripts/publish.py mutation    the same for the mutation score, which takes minutes
-python scripts/publish.py             only write the tables anew from results/published/
+python scripts/publish.py lme           measure, write results/published/, and the tables
+python scripts/publish.py mutation      the same for the mutation score, which takes minutes
+python scripts/publish.py bench         the same on the real benchmarks, which takes half an hour
+python scripts/publish.py bench/NAME    one of them
+
+The benchmarks are looked for in $MEMCONFORM_DATA; those that embed need memconform[minilm].
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from memconform.conformance.mutation.results import Score
-from memconform.reports.mutation import mutation_table
+from memconform.reports.tables import LME_MODES, PUBLISHED
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
-_PUBLISHED = _CHECKOUT / "results" / "published"
-_LME_README = _CHECKOUT / "datasets" / "README.md"
-_README = _CHECKOUT / "README.md"
-_MUTATION = _PUBLISHED / "mutation.json"
+_PUBLISHED = _CHECKOUT / PUBLISHED
 _PROGRAM = Path(sys.executable).with_name("memconform")
 _SDKS = ("go", "ts", "py")
 _KEPT = ("dataset", "scenario", "mode", "scorer", "total", "passed", "pass_rate")
-_MODES = ("bm25", "semantic", "hybrid")
+
+_LOCOMO = ("--suite", "locomo", "--data", "@locomo/locomo10.json", "--index", "shared")
+_S = ("--suite", "longmemeval", "--data", "@longmemeval/longmemeval_s_cleaned_499.json.xz")
+_ALL = ("--sdk", "go", "--sdk", "ts", "--sdk", "py")
+_MINILM = ("--upstream", "scripted", "--embed-model", "all-MiniLM-L6-v2")
+_BENCHES = {
+    "locomo-session": (*_LOCOMO, "--level", "session", *_ALL, "--modes", "bm25"),
+    "locomo-turn": (*_LOCOMO, "--level", "turn", *_ALL, "--modes", "bm25"),
+    "locomo-turn-minilm": (
+        *_LOCOMO,
+        "--level",
+        "turn",
+        *_ALL,
+        "--modes",
+        "semantic,hybrid",
+        *_MINILM,
+    ),
+    "longmemeval-s": (*_S, "--sdk", "go", "--system", "flat-bm25"),
+    "longmemeval-s-shared": (*_S, "--index", "shared", "--sdk", "go"),
+    "wmb-b": ("--suite", "wmb", "--data", "@wmb100k", "--part", "B", "--sdk", "go"),
+}
+"""What is published of `bench`; `@` stands before a path below the data."""
 
 
 def measure(mode: str) -> dict[str, Any]:
@@ -61,25 +82,6 @@ def measure(mode: str) -> dict[str, Any]:
     }
 
 
-def table(results: list[dict[str, Any]]) -> str:
-    lines = [
-        "| mode | passed | rate | 95 % interval | rankings equal |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    for result in results:
-        low, high = result["pass_rate_interval"]
-        lines.append(
-            f"| {result['mode']} | {result['passed']} of {result['total']}"
-            f" | {result['pass_rate']:.3f} | {low:.3f} to {high:.3f}"
-            f" | {', '.join(result['sdks'])}: {result['rankings_equal']} of {result['total']} |"
-        )
-    return "\n".join(lines) + "\n"
-
-
-def published() -> list[dict[str, Any]]:
-    return [json.loads((_PUBLISHED / f"lme-{mode}.json").read_text()) for mode in _MODES]
-
-
 def measure_mutation() -> dict[str, Any]:
     """The report without what each of hundreds of mutants came to, but for those that live."""
     with tempfile.TemporaryDirectory() as output:
@@ -91,32 +93,38 @@ def measure_mutation() -> dict[str, Any]:
     return measured | {"living": [mutant for mutant in mutants if mutant["fate"] != "killed"]}
 
 
-def published_mutation_table() -> str:
-    by_profile = json.loads(_MUTATION.read_text())["by_profile"]
-    return mutation_table({name: Score(**score) for name, score in by_profile.items()}) + "\n"
+def measure_bench(name: str) -> dict[str, Any]:
+    """A bench on the real files, as it is reported, without the folders of this machine."""
+    arguments = _BENCHES[name]
+    data = Path(os.environ.get("MEMCONFORM_DATA") or _CHECKOUT.parent / "shared" / "data")
+    given = [str(data / part.removeprefix("@")) if part[0] == "@" else part for part in arguments]
+    with tempfile.TemporaryDirectory() as output:
+        report = Path(output) / "report.json"
+        command: list[str | Path] = [_PROGRAM, "bench", *given, "--output", output]
+        command += ["--json", report]
+        subprocess.run(command, cwd=_CHECKOUT, check=True)
+        measured: dict[str, Any] = json.loads(report.read_text())
+    measured["command"] = ["memconform", "bench", *(part.rpartition("/")[2] for part in arguments)]
+    measured["source"]["path"] = Path(measured["source"]["path"]).name
+    return measured
 
 
-def _write_table(file: Path, name: str, text: str) -> None:
-    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
-    before, _, rest = file.read_text().partition(begin)
-    _, _, after = rest.partition(end)
-    file.write_text(before + begin + text + end + after)
-
-
-def _publish(file: Path, measured: dict[str, Any]) -> None:
-    _PUBLISHED.mkdir(parents=True, exist_ok=True)
+def _publish(name: str, measured: dict[str, Any]) -> None:
+    file = _PUBLISHED / f"{name}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(measured, indent=1) + "\n")
 
 
 def main() -> None:
-    if "lme" in sys.argv:
-        for mode in _MODES:
-            _publish(_PUBLISHED / f"lme-{mode}.json", measure(mode))
-    if "mutation" in sys.argv:
-        _publish(_MUTATION, measure_mutation())
-    _write_table(_LME_README, "lme", table(published()))
-    if _MUTATION.is_file():
-        _write_table(_README, "mutation", published_mutation_table())
+    chosen = sys.argv[1:]
+    for mode in LME_MODES if "lme" in chosen else ():
+        _publish(f"lme-{mode}", measure(mode))
+    if "mutation" in chosen:
+        _publish("mutation", measure_mutation())
+    for name in _BENCHES:
+        if "bench" in chosen or f"bench/{name}" in chosen:
+            _publish(f"bench/{name}", measure_bench(name))
+    subprocess.run([_PROGRAM, "report", "tables"], cwd=_CHECKOUT, check=True)
 
 
 if __name__ == "__main__":

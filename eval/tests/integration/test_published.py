@@ -1,28 +1,49 @@
 """Figures in READMEs are those that are published, and those are what the daemon reaches."""
 
-import importlib.util
 import json
+import shutil
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from memconform.conformance.mutation.mutants import mutants
 from tests.conftest import CHECKOUT, Ended, runnable
 
-_spec = importlib.util.spec_from_file_location("publish", CHECKOUT / "scripts" / "publish.py")
-assert _spec is not None
-assert _spec.loader is not None
-publish = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(publish)
+
+def test_tables_in_readmes_are_made_from_what_is_published(
+    memconform: Callable[..., Ended],
+) -> None:
+    ended = memconform("report", "tables", "--check", CHECKOUT)
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.count("is what is published") == 3
 
 
-def test_the_table_is_made_from_what_is_published() -> None:
-    assert publish.table(publish.published()) in (CHECKOUT / "datasets" / "README.md").read_text()
+def test_a_figure_that_was_changed_by_hand_is_found(
+    memconform: Callable[..., Ended], workspace: Path
+) -> None:
+    for name in ("README.md", "datasets/README.md"):
+        (workspace / name).parent.mkdir(exist_ok=True)
+        (workspace / name).write_text((CHECKOUT / name).read_text())
+    shutil.copytree(CHECKOUT / "results" / "published", workspace / "results" / "published")
+    readme = workspace / "datasets" / "README.md"
+    published = readme.read_text()
+    readme.write_text(published.replace("| 75 of 90 |", "| 85 of 90 |"))
+    ended = memconform("report", "tables", "--check")
+    assert (ended.code, "lme differs" in ended.err) == (1, True)
+    ended = memconform("report", "tables")
+    assert (ended.code, readme.read_text()) == (0, published)
+    readme.write_text(published.replace("<!-- lme: begin -->", ""))
+    ended = memconform("report", "tables")
+    assert (ended.code, "has no <!-- lme: begin -->" in ended.err) == (2, True)
 
 
-def test_the_mutation_score_is_the_published_one() -> None:
-    assert publish.published_mutation_table() in (CHECKOUT / "README.md").read_text()
+def test_nothing_published_names_a_folder_of_the_machine_that_measured() -> None:
+    for path in (CHECKOUT / "results" / "published").rglob("*.json"):
+        assert str(Path.home()) not in path.read_text()
+        assert str(CHECKOUT) not in path.read_text()
+        assert "/tmp" not in path.read_text()  # noqa: S108 - looked for, not used
 
 
 def test_the_published_mutation_score_is_of_the_mutants_that_there_are() -> None:
