@@ -11,7 +11,8 @@ from memconform.bench.engine import execute
 from memconform.bench.events import BenchFinished
 from memconform.bench.records import BenchReport
 from memconform.bench.system import FLAT
-from memconform.cli.benching import SUITES, BenchOptions, prepared
+from memconform.cli.bench_options import SUITES, BenchOptions
+from memconform.cli.benching import prepared
 from memconform.cli.options import (
     SECONDS,
     cancel_on_signals,
@@ -121,7 +122,9 @@ from memconform.reports.bench import BenchConsole, bench_markdown, show_bench
 @click.option("--temporal", metavar="JSON", help="Passed on as tuning.temporal.")
 @upstream
 @click.option(
-    "--embed-base-url", metavar="URL", help="An OpenAI-compatible server that embeds, …/v1."
+    "--embed-base-url",
+    metavar="URL",
+    help="An OpenAI-compatible server that embeds, …/v1; its key by --env OPENAI_API_KEY=….",
 )
 @click.option(
     "--embed-model",

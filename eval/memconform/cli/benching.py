@@ -7,98 +7,30 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
-
-from pydantic import ValidationError
 
 from memconform.bench.daemon_system import DaemonSystem
 from memconform.bench.flat import flat_system
 from memconform.bench.journal import Kept, read_kept
 from memconform.bench.plan import BenchPlan, Survey, survey
 from memconform.bench.records import BenchSettings
-from memconform.bench.strategy import Strategy, strategies
+from memconform.bench.strategy import Strategy
 from memconform.bench.system import System
 from memconform.bench.tasks import Tasking
+from memconform.cli.bench_options import SUITES, BenchOptions
 from memconform.cli.options import comma_separated, daemon_variables, request_headers
 from memconform.cli.planning import ALL, built
+from memconform.cli.searching import cuts, embedder_for, searched_strategies, service_variables
 from memconform.client.timing import Timeouts
-from memconform.contract.core import Tuning
-from memconform.contract.wire import JsonValue, Mode, describe_mismatch
 from memconform.daemons.availability import Absence
-from memconform.daemons.runner import Progress, SdkRunner, UpstreamKind
+from memconform.daemons.runner import Progress, SdkRunner
 from memconform.datasets.benchmarks import Benchmark, open_benchmark
 from memconform.datasets.errata import read_errata, refuse_unknown
-from memconform.datasets.expansion import Join, expanded, read_keys
+from memconform.datasets.expansion import expanded, read_keys
 from memconform.datasets.pruning import Pruning, read_events, read_ranges
 from memconform.datasets.registry import sample
-from memconform.datasets.sampling import Holdout, QuerySelection, choose
-from memconform.errors import MemconformError, UsageError, nearest
+from memconform.datasets.sampling import QuerySelection, choose
+from memconform.errors import MemconformError, UsageError
 from memconform.runs.store import RunFolder, find_journal, new_run_id
-from memconform.upstream.embedders import FEATURE_HASH, embedder_of
-
-SUITES: Mapping[str, str | None] = {
-    "sample": None,
-    "locomo": "locomo",
-    "longmemeval": "longmemeval",
-    "wmb": "wmb",
-    "file": None,
-}
-"""Suites, and the format that each is read in; None where it is what the file looks like."""
-_DEEPEST = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class BenchOptions:
-    """The command line, typed; names are those of the flags."""
-
-    suite: str
-    data: str | None
-    sdk: tuple[str, ...]
-    no_skip: bool
-    system: tuple[str, ...]
-    modes: str
-    ks: str
-    index: Literal["isolated", "shared"]
-    level: str | None
-    session_doc: str | None
-    part: str | None
-    errata: Path | None
-    keys: Path | None
-    join: Join
-    events: Path | None
-    ranges: Path | None
-    limit: int | None
-    sample: int | None
-    ids: tuple[str, ...]
-    category: tuple[str, ...]
-    holdout: Holdout
-    seed: int
-    fusion: str | None
-    alpha: str | None
-    rrf_k: str | None
-    pool_factor: str | None
-    pool_floor: str | None
-    recency: str | None
-    temporal: str | None
-    upstream: UpstreamKind
-    embed_base_url: str | None
-    embed_model: str | None
-    embed_dims: int | None
-    query_prefix: str | None
-    rerank: str | None
-    env: tuple[str, ...]
-    concurrency: int
-    shuffle: int | None
-    timeout: float
-    require_agreement: bool
-    resume: str | None
-    header: tuple[str, ...]
-    output: Path
-    json_file: str | None
-    markdown: str | None
-    verbose: bool
-    quiet: bool
-    log_level: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +53,7 @@ async def prepared(options: BenchOptions, progress: Progress) -> Prepared:
         raise UsageError(
             "there is nothing to measure", code="no_system", hint="give --sdk all, or --system"
         )
-    searched, variables = _strategies(options), daemon_variables(_variables(options))
+    searched, variables = searched_strategies(options), daemon_variables(service_variables(options))
     headers = request_headers(options.header)
     journal = None if options.resume is None else find_journal(options.output, options.resume)
     benchmark = _benchmark(options)
@@ -131,11 +63,8 @@ async def prepared(options: BenchOptions, progress: Progress) -> Prepared:
     found = survey(benchmark)
     settings, tasking = _asked(options, benchmark, found)
     runners, absences = await _runners(options, searched, variables, progress)
-    model = options.embed_model or FEATURE_HASH
-    flat = [
-        flat_system(name, options.seed, lambda: embedder_of(model))
-        for name in dict.fromkeys(options.system)
-    ]
+    embedder = embedder_for(options, variables)
+    flat = [flat_system(name, options.seed, embedder) for name in dict.fromkeys(options.system)]
     run_id = new_run_id(datetime.now(UTC), "bench", options.suite)
     folder = RunFolder(options.output, run_id)
     daemons = [
@@ -197,7 +126,7 @@ def _benchmark(options: BenchOptions) -> Benchmark:
 def _asked(
     options: BenchOptions, benchmark: Benchmark, found: Survey
 ) -> tuple[BenchSettings, Tasking]:
-    ks = _cuts(options.ks)
+    ks = cuts(options.ks)
     selection = QuerySelection(
         ids=comma_separated(options.ids),
         categories=options.category,
@@ -285,109 +214,6 @@ def _refuse_unclaimed(runner: SdkRunner, searched: Sequence[Strategy]) -> None:
                 code="mode_not_claimed",
                 hint=f"it claims {', '.join(served)}; a reranker is there with --upstream scripted",
             )
-
-
-def _cuts(text: str) -> list[int]:
-    """The ks of `-k`, ascending, each once."""
-    parts = comma_separated([text])
-    if not parts or not all(part.isascii() and part.isdigit() for part in parts):
-        raise UsageError(f"-k {text} is no list of numbers", code="bad_k", hint="write -k 5,10")
-    ks = sorted({int(part) for part in parts})
-    if not 1 <= ks[0] <= ks[-1] <= _DEEPEST:
-        raise UsageError(
-            f"-k {text}: a cut is at 1 to {_DEEPEST}", code="bad_k", hint="write -k 5,10"
-        )
-    return ks
-
-
-def _strategies(options: BenchOptions) -> tuple[Strategy, ...]:
-    modes = []
-    for name in comma_separated([options.modes]):
-        if name not in list(Mode):
-            raise UsageError(
-                f"--modes {name} is no mode",
-                code="bad_mode",
-                hint=nearest(name, [m.value for m in Mode]) or f"there are {', '.join(Mode)}",
-            )
-        modes.append(Mode(name))
-    if options.rerank not in (None, "none"):
-        modes.append(Mode.HYBRID_RERANK)
-    sweeps: dict[str, list[JsonValue]] = {
-        "fusion": list(comma_separated([options.fusion or ""])),
-        "alpha": _numbers("--alpha", options.alpha),
-        "rrfK": _numbers("--rrf-k", options.rrf_k),
-        "poolFactor": _numbers("--pool-factor", options.pool_factor),
-        "poolFloor": _numbers("--pool-floor", options.pool_floor),
-        "recency": _json("--recency", options.recency),
-        "temporal": _json("--temporal", options.temporal),
-    }
-    if sweeps["rrfK"] and "rrf" not in sweeps["fusion"]:
-        raise UsageError(
-            "--rrf-k is of --fusion rrf", code="bad_tuning", hint="add --fusion minmax,rrf"
-        )
-    found = strategies(modes, sweeps)
-    try:
-        for strategy in found:
-            Tuning.model_validate(strategy.tuning)
-    except ValidationError as error:
-        raise UsageError(
-            f"tuning: {describe_mismatch(error)}", code="bad_tuning", hint="see core.tuning"
-        ) from error
-    if not found:
-        raise UsageError("--modes names none", code="bad_mode", hint="write --modes bm25,hybrid")
-    return found
-
-
-def _numbers(flag: str, text: str | None) -> list[JsonValue]:
-    try:
-        return [json.loads(part) for part in comma_separated([text or ""])]
-    except ValueError as error:
-        raise UsageError(
-            f"{flag} {text} is no list of numbers", code="bad_tuning", hint=f"write {flag} 1,2"
-        ) from error
-
-
-def _json(flag: str, text: str | None) -> list[JsonValue]:
-    try:
-        return [] if text is None else [json.loads(text)]
-    except ValueError as error:
-        raise UsageError(
-            f"{flag} {text} is no JSON", code="bad_tuning", hint=f"write {flag} true"
-        ) from error
-
-
-def _variables(options: BenchOptions) -> list[str]:
-    """`NAME=VALUE` for the flags that choose the daemon's services; `--env` goes before them."""
-    served = options.embed_base_url is not None or options.upstream != "own" or not options.sdk
-    if options.embed_model is not None and not served:
-        raise UsageError(
-            "--embed-model needs a server that has it",
-            code="no_embedder",
-            hint="add --upstream scripted, or --embed-base-url",
-        )
-    if options.embed_base_url is not None and options.embed_model is None:
-        raise UsageError(
-            "--embed-base-url needs --embed-model", code="no_embedder", hint="name its model"
-        )
-    given = {
-        "JB_EMBED_PROVIDER": "openai" if options.embed_base_url else None,
-        "OPENAI_BASE_URL": options.embed_base_url,
-        "JB_EMBED_MODEL": options.embed_model,
-        "JB_EMBED_QUERY_PREFIX": options.query_prefix,
-    }
-    if options.rerank is not None:
-        url = options.rerank if options.rerank not in ("none", "llm") else None
-        if url is not None and not url.startswith(("http://", "https://")):
-            raise UsageError(
-                f"--rerank {url} is none of none, llm and an address",
-                code="bad_rerank",
-                hint="write --rerank http://127.0.0.1:8080/rerank",
-            )
-        given |= {
-            "JB_RERANK_PROVIDER": "http" if url else options.rerank,
-            "JB_RERANK_URL": url,
-        }
-    return [*(f"{name}={value}" for name, value in given.items() if value), *options.env]
 
 
 def _digest(names: Iterable[str]) -> str:

@@ -2,8 +2,10 @@
 
 import json
 import secrets
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import signal
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from httpx_sse import EventSource
 from memconform.daemons.discovery import find_runner
 from memconform.daemons.runner import Launch
 from memconform.daemons.upstream import scripted_upstream
+from tests.conftest import PROGRAM
 
 CHECKOUT = Path(__file__).parents[3]
 
@@ -63,3 +66,24 @@ async def served(sdk: str, folder: Path, **variables: str) -> AsyncIterator[Serv
             httpx.AsyncClient(base_url=called.base_url, trust_env=False) as upstream,
         ):
             yield Served(http, upstream)
+
+
+@contextmanager
+def upstream_by_hand(environment: dict[str, str], *flags: str | Path) -> Iterator[str]:
+    """The address of an upstream that the program serves."""
+    process = subprocess.Popen(
+        [PROGRAM, "upstream", "--addr", "127.0.0.1:0", *flags],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("listening on http://127.0.0.1:"), line
+        yield line.split()[-1]
+    finally:
+        process.terminate()
+        process.communicate(timeout=10)
+    assert process.returncode in (0, -signal.SIGTERM)

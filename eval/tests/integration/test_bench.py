@@ -14,6 +14,7 @@ import pytest
 
 from memconform.bench.records import BenchReport
 from tests.conftest import PROGRAM, STRUCK, Ended, runnable
+from tests.integration.serving import upstream_by_hand
 
 Call = Callable[..., Ended]
 Scripted = Callable[..., Path]
@@ -89,6 +90,21 @@ def test_a_shared_index_is_asked_with_a_filter(memconform: Call, sdk: str, boxes
     for query in json.loads(path.read_text())["questions"]:
         # Every item has the words "in" and "box", and the other haystack's stay out.
         assert {int(item[1:]) % 2 for item in query["ranking"]} == {int(query["haystack"][1:])}
+
+
+def test_a_server_that_embeds_is_asked_by_daemons_and_by_flat_dense(
+    memconform: Call, sdk: str, boxes: Path, environment: dict[str, str]
+) -> None:
+    with upstream_by_hand(environment) as url:
+        served = ("--embed-base-url", f"{url}/v1", "--embed-model", "fh256-1")
+        systems = ("--sdk", sdk, "--system", "flat-dense", "--modes", "semantic")
+        ended, report = _bench(memconform, boxes, *systems, *served, "--embed-dims", "256")
+        assert ended.code == 0, ended.err
+        daemon, flat = report["rows"]
+        assert daemon["views"] == flat["views"]
+        assert report["systems"][0]["variables"]["OPENAI_BASE_URL"] == f"{url}/v1"
+        ended, _ = _bench(memconform, boxes, *systems, *served[:3], "nobody", "--embed-dims", "256")
+        assert (ended.code, "does not embed by nobody" in ended.err) == (3, True)
 
 
 def test_what_a_daemon_loses_is_no_low_score(
@@ -269,6 +285,7 @@ def test_a_dataset_that_is_another_benchmarks_is_refused(memconform: Call, boxes
         (("--sdk", "py", "--modes", "hybrid-rerank"), "does not claim mode hybrid-rerank"),
         (("--system", "null", "--events", "e.json"), "prune together"),
         (("--system", "flat-dense", "--embed-model", "nomic"), "no embedding model"),
+        (("--system", "null", "--embed-dims", "384"), "vectors of 256 dimensions, not 384"),
         (("--system", "null", "--category", "singlehop"), "did you mean 'single-hop'"),
         (("--system", "null", "--resume", "nowhere"), "no run 'nowhere'"),
     ],

@@ -1,11 +1,9 @@
 """`--upstream own|scripted|real`, and `memconform upstream` by hand."""
 
 import json
-import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import anthropic
@@ -15,6 +13,7 @@ import psutil
 import pytest
 
 from tests.conftest import CHECKOUT, PROGRAM, Ended
+from tests.integration.serving import upstream_by_hand
 
 Call = Callable[..., Ended]
 
@@ -23,31 +22,10 @@ _SMOKE = ("--dataset", "smoke", "--scorer", "exact", "--seed-reference-brain", "
 _KEY = "sk-a-real-looking-canary"
 
 
-@contextmanager
-def _by_hand(environment: dict[str, str], *flags: str | Path) -> Iterator[str]:
-    """The address of an upstream that the program serves."""
-    process = subprocess.Popen(
-        [PROGRAM, "upstream", "--addr", "127.0.0.1:0", *flags],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line.startswith("listening on http://127.0.0.1:"), line
-        yield line.split()[-1]
-    finally:
-        process.terminate()
-        process.communicate(timeout=10)
-    assert process.returncode in (0, -signal.SIGTERM)
-
-
 def test_the_real_services_are_those_that_the_shell_names(
     memconform: Call, environment: dict[str, str], workspace: Path
 ) -> None:
-    with _by_hand(environment) as address:
+    with upstream_by_hand(environment) as address:
         environment |= {
             "JB_LLM_PROVIDER": "openai",
             "JB_LLM_MODEL": "some-model",
@@ -201,7 +179,7 @@ def test_an_upstream_that_fails_is_a_daemon_error_and_no_wrong_answer(
 ) -> None:
     script = workspace / "script.json"
     script.write_text(json.dumps({"rules": [{"kind": "chat", "reply": {"fault": "cut"}}]}))
-    with _by_hand(environment, "--script", script) as address:
+    with upstream_by_hand(environment, "--script", script) as address:
         environment |= {
             "JB_LLM_PROVIDER": "openai",
             "JB_LLM_MODEL": "m",
@@ -240,7 +218,7 @@ def test_a_bad_address_is_refused(memconform: Call, addr: str) -> None:
 
 def test_the_vendors_own_clients_are_served(environment: dict[str, str]) -> None:
     prompt = "The kiln is hot.\nIs the kiln hot?"
-    with _by_hand(environment) as address:
+    with upstream_by_hand(environment) as address:
         for base in (f"{address}/v1", address):
             with openai.OpenAI(base_url=base, api_key="k", max_retries=0) as client:
                 chat = client.chat.completions.create(
@@ -264,7 +242,7 @@ def test_the_control_takes_another_script_and_refuses_a_bad_one(
     environment: dict[str, str],
 ) -> None:
     with (
-        _by_hand(environment) as address,
+        upstream_by_hand(environment) as address,
         httpx.Client(base_url=address, trust_env=False) as http,
     ):
         body = {"messages": [{"role": "user", "content": "x"}], "model": "m"}

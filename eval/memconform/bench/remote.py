@@ -1,0 +1,72 @@
+"""Embeddings of an OpenAI-compatible server, for what runs inside the harness."""
+
+from collections.abc import Sequence
+
+import httpx
+import numpy as np
+from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
+
+from memconform.contract.wire import describe_mismatch
+from memconform.errors import DaemonError
+
+_BATCH = 64
+_SECONDS = 120.0
+
+
+class _Row(BaseModel):
+    index: int
+    embedding: list[FiniteFloat]
+
+
+class _Rows(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+    data: list[_Row]
+
+
+class RemoteEmbedder:
+    """One model of a server; vectors are scaled to length 1.
+
+    Raises:
+        DaemonError: from every method, where the server does not answer as it should.
+    """
+
+    def __init__(self, base_url: str, model: str, key: str | None) -> None:
+        self.name = model
+        self._url = f"{base_url.rstrip('/')}/embeddings"
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._http = httpx.Client(headers=headers, timeout=_SECONDS)
+        [vector] = self.embed(["How long is a vector?"])
+        self.dimensions = len(vector)
+
+    def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
+        return [
+            vector
+            for start in range(0, len(texts), _BATCH)
+            for vector in self._batch(texts[start : start + _BATCH])
+        ]
+
+    def _batch(self, texts: Sequence[str]) -> list[Sequence[float]]:
+        body = {"model": self.name, "input": list(texts), "encoding_format": "float"}
+        try:
+            response = self._http.post(self._url, json=body).raise_for_status()
+            rows = sorted(
+                _Rows.model_validate_json(response.content).data, key=lambda row: row.index
+            )
+        except httpx.HTTPError as error:
+            raise self._failed(str(error) or type(error).__name__) from error
+        except ValidationError as error:
+            raise self._failed(describe_mismatch(error)) from error
+        lengths = {len(row.embedding) for row in rows}
+        if [row.index for row in rows] != list(range(len(texts))) or len(lengths) > 1:
+            raise self._failed(f"{len(texts)} texts were sent, {len(rows)} vectors came")
+        vectors = np.array([row.embedding for row in rows])
+        scale = np.linalg.norm(vectors, axis=1, keepdims=True)
+        unit: list[Sequence[float]] = (vectors / np.where(scale == 0, 1, scale)).tolist()
+        return unit
+
+    def _failed(self, why: str) -> DaemonError:
+        return DaemonError(
+            f"{self._url} does not embed by {self.name}: {why}",
+            code="embedder_failed",
+            hint="check --embed-base-url, which ends in /v1, and --embed-model",
+        )

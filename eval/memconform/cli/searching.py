@@ -1,0 +1,147 @@
+"""How `bench` is to search: cuts, modes, sweeps, and the models behind them."""
+
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+
+from pydantic import ValidationError
+
+from memconform.bench.remote import RemoteEmbedder
+from memconform.bench.strategy import Strategy, strategies
+from memconform.cli.bench_options import BenchOptions
+from memconform.cli.options import comma_separated
+from memconform.contract.core import Tuning
+from memconform.contract.wire import JsonValue, Mode, describe_mismatch
+from memconform.errors import UsageError, nearest
+from memconform.upstream.embedders import FEATURE_HASH, Embedder, embedder_of
+
+_DEEPEST = 1_000
+"""The largest topK of the contract."""
+
+
+def cuts(text: str) -> list[int]:
+    """The ks of `-k`, ascending, each once."""
+    parts = comma_separated([text])
+    if not parts or not all(part.isascii() and part.isdigit() for part in parts):
+        raise UsageError(f"-k {text} is no list of numbers", code="bad_k", hint="write -k 5,10")
+    ks = sorted({int(part) for part in parts})
+    if not 1 <= ks[0] <= ks[-1] <= _DEEPEST:
+        raise UsageError(
+            f"-k {text}: a cut is at 1 to {_DEEPEST}", code="bad_k", hint="write -k 5,10"
+        )
+    return ks
+
+
+def searched_strategies(options: BenchOptions) -> tuple[Strategy, ...]:
+    modes = []
+    for name in comma_separated([options.modes]):
+        if name not in list(Mode):
+            raise UsageError(
+                f"--modes {name} is no mode",
+                code="bad_mode",
+                hint=nearest(name, [m.value for m in Mode]) or f"there are {', '.join(Mode)}",
+            )
+        modes.append(Mode(name))
+    if options.rerank not in (None, "none"):
+        modes.append(Mode.HYBRID_RERANK)
+    sweeps: dict[str, list[JsonValue]] = {
+        "fusion": list(comma_separated([options.fusion or ""])),
+        "alpha": _numbers("--alpha", options.alpha),
+        "rrfK": _numbers("--rrf-k", options.rrf_k),
+        "poolFactor": _numbers("--pool-factor", options.pool_factor),
+        "poolFloor": _numbers("--pool-floor", options.pool_floor),
+        "recency": _json("--recency", options.recency),
+        "temporal": _json("--temporal", options.temporal),
+    }
+    if sweeps["rrfK"] and "rrf" not in sweeps["fusion"]:
+        raise UsageError(
+            "--rrf-k is of --fusion rrf", code="bad_tuning", hint="add --fusion minmax,rrf"
+        )
+    found = strategies(modes, sweeps)
+    try:
+        for strategy in found:
+            Tuning.model_validate(strategy.tuning)
+    except ValidationError as error:
+        raise UsageError(
+            f"tuning: {describe_mismatch(error)}", code="bad_tuning", hint="see core.tuning"
+        ) from error
+    if not found:
+        raise UsageError("--modes names none", code="bad_mode", hint="write --modes bm25,hybrid")
+    return found
+
+
+def _numbers(flag: str, text: str | None) -> list[JsonValue]:
+    try:
+        return [json.loads(part) for part in comma_separated([text or ""])]
+    except ValueError as error:
+        raise UsageError(
+            f"{flag} {text} is no list of numbers", code="bad_tuning", hint=f"write {flag} 1,2"
+        ) from error
+
+
+def _json(flag: str, text: str | None) -> list[JsonValue]:
+    try:
+        return [] if text is None else [json.loads(text)]
+    except ValueError as error:
+        raise UsageError(
+            f"{flag} {text} is no JSON", code="bad_tuning", hint=f"write {flag} true"
+        ) from error
+
+
+def service_variables(options: BenchOptions) -> list[str]:
+    """`NAME=VALUE` for the flags that choose the daemon's services; `--env` goes before them."""
+    served = options.embed_base_url is not None or options.upstream != "own" or not options.sdk
+    if options.embed_model is not None and not served:
+        raise UsageError(
+            "--embed-model needs a server that has it",
+            code="no_embedder",
+            hint="add --upstream scripted, or --embed-base-url",
+        )
+    if options.embed_base_url is not None and options.embed_model is None:
+        raise UsageError(
+            "--embed-base-url needs --embed-model", code="no_embedder", hint="name its model"
+        )
+    given = {
+        "JB_EMBED_PROVIDER": "openai" if options.embed_base_url else None,
+        "OPENAI_BASE_URL": options.embed_base_url,
+        # Clients want some key, and a server of one's own takes any; --env brings a real one.
+        "OPENAI_API_KEY": "unused" if options.embed_base_url else None,
+        "JB_EMBED_MODEL": options.embed_model,
+        "JB_EMBED_QUERY_PREFIX": options.query_prefix,
+    }
+    if options.rerank is not None:
+        url = options.rerank if options.rerank not in ("none", "llm") else None
+        if url is not None and not url.startswith(("http://", "https://")):
+            raise UsageError(
+                f"--rerank {url} is none of none, llm and an address",
+                code="bad_rerank",
+                hint="write --rerank http://127.0.0.1:8080/rerank",
+            )
+        given |= {
+            "JB_RERANK_PROVIDER": "http" if url else options.rerank,
+            "JB_RERANK_URL": url,
+        }
+    return [*(f"{name}={value}" for name, value in given.items() if value), *options.env]
+
+
+def embedder_for(options: BenchOptions, variables: Mapping[str, str]) -> Callable[[], Embedder]:
+    """What embeds for `flat-dense`, and for the daemons.
+
+    Raises:
+        UsageError: where its vectors have not `--embed-dims` dimensions.
+    """
+    model, url = options.embed_model or FEATURE_HASH, options.embed_base_url
+
+    @cache
+    def embedder() -> Embedder:
+        if url is None:
+            return embedder_of(model)
+        return RemoteEmbedder(url, model, variables.get("OPENAI_API_KEY"))
+
+    if options.embed_dims is not None and (dims := embedder().dimensions) != options.embed_dims:
+        raise UsageError(
+            f"{model} makes vectors of {dims} dimensions, not {options.embed_dims}",
+            code="other_dimensions",
+            hint="check --embed-model and --embed-dims",
+        )
+    return embedder
