@@ -12,6 +12,7 @@ from memconform.bench.system import System
 from memconform.bench.tasks import Tasking
 from memconform.datasets.benchmarks import Benchmark
 from memconform.datasets.haystacks import Dropped, Haystack
+from memconform.datasets.sources import pinned_as
 from memconform.errors import UsageError
 
 
@@ -99,6 +100,7 @@ class BenchPlan:
             format=benchmark.format.name,
             options=dict(benchmark.options),
             sha256=found.sha256,
+            pinned=pinned_as(found.sha256),
             haystacks=found.haystacks,
             items=found.items,
             queries=len(chosen),

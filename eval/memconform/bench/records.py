@@ -178,6 +178,8 @@ class Source(Record):
     options: dict[str, str]
     sha256: str
     """Of a file's bytes, unpacked; empty of a folder."""
+    pinned: str | None
+    """The public source whose digest that is."""
     haystacks: int
     items: int
     queries: int

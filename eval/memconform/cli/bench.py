@@ -44,7 +44,9 @@ from memconform.reports.bench import BenchConsole, bench_markdown, show_bench
     help="Which benchmark; sample ships with memconform, file is any format that is known.",
 )
 @click.option(
-    "--data", metavar="PATH", help="The benchmark's file or folder; memconform datasets fetch."
+    "--data",
+    metavar="PATH|NAME",
+    help="The benchmark's file or folder, or a source that was fetched.",
 )
 @sdks(required=False)
 @click.option(

@@ -29,6 +29,7 @@ from memconform.datasets.expansion import expanded, read_keys
 from memconform.datasets.pruning import Pruning, read_events, read_ranges
 from memconform.datasets.registry import sample
 from memconform.datasets.sampling import QuerySelection, choose
+from memconform.datasets.sources import data_folder, fetched, known_sources
 from memconform.errors import MemconformError, UsageError
 from memconform.runs.store import RunFolder, find_journal, new_run_id
 
@@ -114,13 +115,25 @@ def _benchmark(options: BenchOptions) -> Benchmark:
                 hint="--suite file takes any file",
             )
         return open_benchmark(sample(), None, given)
+    sources = known_sources()
+    fitting = [name for name, each in sources.items() if each.format == SUITES[options.suite]]
     if options.data is None:
         raise UsageError(
             f"--suite {options.suite} needs --data",
             code="no_data",
-            hint="memconform datasets fetch downloads the public ones",
+            hint=f"give a path, or what was fetched: {', '.join(fitting or sources)}",
         )
-    return open_benchmark(Path(options.data), SUITES[options.suite], given)
+    path = Path(options.data)
+    if not path.exists() and options.data in sources:
+        found = fetched(options.data)
+        if found is None:
+            raise UsageError(
+                f"{options.data} is not in {data_folder()}",
+                code="not_fetched",
+                hint=f"memconform datasets fetch {options.data}",
+            )
+        path = found
+    return open_benchmark(path, SUITES[options.suite], given)
 
 
 def _asked(

@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 import click
 import httpx
-from platformdirs import user_data_path
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -26,7 +25,14 @@ from memconform.datasets.fetching import (
     state,
 )
 from memconform.datasets.files import unreadable
-from memconform.datasets.sources import Source, choose, load_sources
+from memconform.datasets.sources import (
+    DATA_VARIABLE,
+    SOURCES_VARIABLE,
+    Source,
+    choose,
+    data_folder,
+    load_sources,
+)
 from memconform.errors import ExitCode, NothingSelectedError, UsageError, gravest, nearest
 from memconform.reports.console import StandardError
 
@@ -37,9 +43,9 @@ _to = click.option(
     "data",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    envvar="MEMCONFORM_DATA",
+    envvar=DATA_VARIABLE,
     show_envvar=True,
-    default=lambda: user_data_path("memconform") / "datasets",
+    default=data_folder,
     show_default="the platform's folder for data",
     help="Where the files are, each source's in a folder of its own.",
 )
@@ -49,7 +55,7 @@ _sources = click.option(
     "sources_file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    envvar="MEMCONFORM_SOURCES",
+    envvar=SOURCES_VARIABLE,
     show_envvar=True,
     help="A sources.toml other than the one that comes with memconform.",
 )

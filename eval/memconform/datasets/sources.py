@@ -1,9 +1,11 @@
 """`sources.toml`: where public benchmarks are, and which bytes they are."""
 
+import os
 import tomllib
 from pathlib import Path
 from typing import Annotated
 
+from platformdirs import user_data_path
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -22,6 +24,11 @@ _Text = Annotated[str, StringConstraints(min_length=1)]
 # No part begins with a dot, so none is `..`, and none is the name of a file that is on its way.
 _PART = r"[A-Za-z0-9_][A-Za-z0-9._-]*"
 _Path = Annotated[str, StringConstraints(pattern=rf"^{_PART}(/{_PART})*$")]
+
+
+DATA_VARIABLE = "MEMCONFORM_DATA"
+"""Names the folder of fetched files."""
+SOURCES_VARIABLE = "MEMCONFORM_SOURCES"
 
 
 class _Table(BaseModel):
@@ -58,6 +65,40 @@ class Source(_Table):
         folder = data / self.folder
         is_folder = formats()[self.format].is_folder
         return folder if is_folder else folder / self.files[0].name
+
+
+def data_folder() -> Path:
+    """Where files are fetched to, and looked for, unless another folder is named."""
+    named = os.environ.get(DATA_VARIABLE)
+    return Path(named) if named else user_data_path("memconform") / "datasets"
+
+
+def fetched(name: str) -> Path | None:
+    """Where the source of a name lies; None where there is no such source, or not all of it here.
+
+    Raises:
+        UsageError: where the sources that `SOURCES_VARIABLE` names are none.
+    """
+    source = known_sources().get(name)
+    if source is None:
+        return None
+    folder = data_folder() / source.folder
+    here = all((folder / file.name).is_file() for file in source.files)
+    return source.place(data_folder()) if here else None
+
+
+def pinned_as(sha256: str) -> str | None:
+    """The source of one file that has this digest."""
+    for name, source in known_sources().items():
+        if [file.sha256 for file in source.files] == [sha256]:
+            return name
+    return None
+
+
+def known_sources() -> dict[str, Source]:
+    """Of the file that `SOURCES_VARIABLE` names, or of the one that comes with the project."""
+    named = os.environ.get(SOURCES_VARIABLE)
+    return load_sources(Path(named) if named else None)
 
 
 _SOURCES = TypeAdapter(dict[_Name, Source])

@@ -215,8 +215,10 @@ def _mebibytes(value: int | None) -> str:
 
 
 def _footnotes(report: BenchReport) -> list[str]:
-    lines = []
     source = report.source
+    lines = []
+    if source.sha256 and source.format in ("locomo", "longmemeval"):
+        lines.append(f"the file is {source.pinned or 'none of those that are pinned'}")
     if source.with_gold < source.queries:
         lines.append(
             f"{source.queries - source.with_gold:,} queries name no gold: only their speed counts"

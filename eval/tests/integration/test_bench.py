@@ -299,6 +299,26 @@ def test_what_cannot_be_carried_out_is_said_before_anything_is(
     assert not list(workspace.glob("results/runs/*"))
 
 
+def test_what_was_fetched_is_named_by_its_name(
+    memconform: Call, workspace: Path, environment: dict[str, str]
+) -> None:
+    data = workspace / "data"
+    environment["MEMCONFORM_DATA"] = str(data)
+    flags = ("bench", "--suite", "locomo", "--data", "locomo", "--system", "null")
+    ended = memconform(*flags)
+    assert (ended.code, "memconform datasets fetch locomo" in ended.err) == (2, True)
+    (data / "locomo").mkdir(parents=True)
+    turns = [{"dia_id": "D1:1", "speaker": "Ada", "text": "The kiln is hot."}]
+    asked = {"question": "Is it hot?", "answer": "yes", "evidence": ["D1:1"], "category": 4}
+    talk = {"session_1": turns, "session_1_date_time": "1:56 pm on 8 May, 2023"}
+    conversation = {"sample_id": "c", "conversation": talk, "qa": [asked]}
+    (data / "locomo" / "locomo10.json").write_text(json.dumps([conversation]))
+    ended = memconform(*flags, "--level", "turn")
+    assert ended.code == 0, ended.err
+    # It is not the public file.
+    assert "none of those that are pinned" in ended.err
+
+
 def test_nothing_selected_is_no_success(memconform: Call) -> None:
     ended = memconform("bench", "--system", "null", "--ids", "#1", "--holdout", "held")
     assert ended.code == 4
