@@ -47,8 +47,10 @@ def test_dot_products_are_summed_in_the_order_of_the_dimensions(dimensions: int)
     vectors = _units(20, dimensions)
     [query] = _units(1, dimensions)
     query[::3] = 0
-    dots = _table(vectors).dots(query, np.array([3, 19, 0]))
-    assert dots.tolist() == [_dot(query, vectors[slot]) for slot in (3, 19, 0)]
+    table = _table(vectors)
+    for slots in ([0, 3, 19], [17], list(range(19)), []):
+        dots = table.dots(query, np.array(slots, dtype=np.int64))
+        assert dots.tolist() == [_dot(query, vectors[slot]) for slot in slots]
 
 
 @pytest.mark.parametrize("limit", [1, 7, 50])

@@ -36,7 +36,7 @@ class VectorTable:
         self._columns[:, slot] = vector
 
     def contenders(self, query: Vector, slots: Slots, limit: int) -> Slots:
-        """Those of `slots` that may be among the best `limit` by rounded dot product.
+        """Those of `slots`, which rise, that may be among the best `limit` by rounded dot product.
 
         A float32 sum of n products, in any order, is off by at most n·u / (1 - n·u) times the sum
         of their absolute values (u = 2^-24; Higham, Accuracy and Stability, 3.1), which for
@@ -53,8 +53,13 @@ class VectorTable:
         return kept
 
     def dots(self, query: Vector, slots: Slots) -> npt.NDArray[np.float64]:
-        """The exact dot product of `query` with each of `slots`."""
-        total = np.zeros(len(slots), dtype=np.float64)
-        for index in np.flatnonzero(query) if self.dimensions else ():
-            total += np.float64(query[index]) * self._columns[index].take(slots).astype(np.float64)
-        return total
+        """The exact dot product of `query` with each of `slots`, which rise."""
+        if not len(slots):
+            return np.zeros(0)
+        # To pick many slots takes longer than to sum them all.
+        many = len(slots) > self._columns.shape[1] // 16
+        columns = self._columns[:, : slots[-1] + 1] if many else self._columns[:, slots]
+        total = np.zeros(columns.shape[1], dtype=np.float64)
+        for index in np.flatnonzero(query):
+            total += np.float64(query[index]) * columns[index].astype(np.float64)
+        return total[slots] if many else total
