@@ -3,8 +3,12 @@ package index
 import (
 	"encoding/binary"
 	"math"
+	"runtime"
+	"slices"
+	"sync"
 
 	"memoryd/internal/embed"
+	"memoryd/internal/rank"
 )
 
 // matrix holds the vectors of one brain, a row a slot. It takes its dimension from the first.
@@ -49,14 +53,59 @@ func sparse(vector embed.Vector) query {
 	return q
 }
 
-// dot sums the products in the order of the dimensions, which is the contract's.
-func (m *matrix) dot(q query, slot int) float64 {
-	row := m.rows[slot*m.dims : (slot+1)*m.dims]
-	sum := 0.0
-	for i, place := range q.places {
-		sum += float64(q.values[i] * float64(row[place])) // never a fused multiply-add
+// score fills in the hits' scores. All cores share in it: a hundred thousand vectors keep one busy
+// for 40 ms.
+func (m *matrix) score(q query, hits []rank.Hit) {
+	share := max(len(hits)/runtime.GOMAXPROCS(0)+1, smallestShare)
+	var sharing sync.WaitGroup
+	for part := range slices.Chunk(hits, share) {
+		if len(hits) <= share {
+			m.scorePart(q, part)
+			return
+		}
+		sharing.Add(1)
+		go func() {
+			defer sharing.Done()
+			m.scorePart(q, part)
+		}()
 	}
-	return sum
+	sharing.Wait()
+}
+
+// smallestShare is what a goroutine is started for: some 0.4 ms.
+const smallestShare = 1024
+
+func (m *matrix) scorePart(q query, hits []rank.Hit) {
+	for four := range slices.Chunk(hits, 4) {
+		var rows [4][]float32
+		for i := range rows {
+			rows[i] = m.row(four[min(i, len(four)-1)].Slot)
+		}
+		sums := q.dots(rows)
+		for i := range four {
+			four[i].Score = rank.Round(sums[i])
+		}
+	}
+}
+
+func (m *matrix) row(slot int) []float32 { return m.rows[slot*m.dims : (slot+1)*m.dims] }
+
+// dots sums the products of each row in the order of the dimensions, which is the contract's. An
+// addition waits for the one before it; those of four rows do not wait for each other.
+func (q query) dots(rows [4][]float32) [4]float64 {
+	a := rows[0]
+	b, c, d := rows[1][:len(a)], rows[2][:len(a)], rows[3][:len(a)]
+	values := q.values[:len(q.places)]
+	var sumA, sumB, sumC, sumD float64
+	for i, place := range q.places {
+		value := values[i]
+		// The conversions keep the products from being fused with the additions.
+		sumA += float64(value * float64(a[place]))
+		sumB += float64(value * float64(b[place]))
+		sumC += float64(value * float64(c[place]))
+		sumD += float64(value * float64(d[place]))
+	}
+	return [4]float64{sumA, sumB, sumC, sumD}
 }
 
 func encodeVector(vector embed.Vector) []byte {

@@ -68,13 +68,13 @@ func (ix *Index) Semantic(vector embed.Vector, filter Filter, limit int) ([]rank
 			len(vector), ix.vectors.dims)
 	}
 	allows := filter.compiled()
-	query := sparse(vector)
 	hits := make([]rank.Hit, 0, len(ix.slots))
 	for number, s := range ix.slots {
 		if s.document != nil && allows(s.document) {
-			hits = append(hits, rank.Hit{Slot: number, Score: rank.Round(ix.vectors.dot(query, number))})
+			hits = append(hits, rank.Hit{Slot: number})
 		}
 	}
+	ix.vectors.score(sparse(vector), hits)
 	return rank.Best(hits, limit, ix.Compare), nil
 }
 

@@ -3,6 +3,7 @@ package rank
 import (
 	"cmp"
 	"encoding/json"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -84,5 +85,21 @@ func TestTiesWithTheLastPlaceAreDecidedByTheOrder(t *testing.T) {
 	want := []Hit{{7, 2}, {1, 1}, {3, 1}}
 	if got := Best(hits, 3, byScoreAndSlot); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestBestIsTheHeadOfTheSortedHits(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		hits := make([]Hit, random.IntN(300))
+		for i := range hits {
+			hits[i] = Hit{i, float64(random.IntN(40)) - 20}
+		}
+		limit := 1 + random.IntN(60)
+		want := slices.SortedFunc(slices.Values(hits), byScoreAndSlot)
+		want = want[:min(len(want), limit)]
+		if got := Best(hits, limit, byScoreAndSlot); !slices.Equal(got, want) {
+			t.Fatalf("the best %d: got %v, want %v", limit, got, want)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memoryd.embedding import Vector
+from memoryd.path_order import PathOrder
 from memoryd.ranking import Hit, rounded
 from memoryd.text import match_expression, nfkc
 from memoryd.upstream import UpstreamError
@@ -19,13 +20,9 @@ from memoryd.vectors import VectorTable
 
 _FORMAT = "1"
 
-_ALLOWED = """
+_FITTING = """
 SELECT id - 1 FROM chunks JOIN documents USING (path)
-WHERE NOT EXISTS (
-    SELECT 1 FROM json_each(:prefixes) AS prefix
-    WHERE substr(documents.path, 1, length(prefix.value)) <> prefix.value
-  )
-  AND (:paths IS NULL OR path IN (SELECT value FROM json_each(:paths)))
+WHERE (:paths IS NULL OR path IN (SELECT value FROM json_each(:paths)))
   AND (:session_ids IS NULL OR session_id IN (SELECT value FROM json_each(:session_ids)))
   AND (:tags IS NULL OR EXISTS (
     SELECT 1 FROM json_each(documents.tags) AS has JOIN json_each(:tags) AS wanted
@@ -68,8 +65,12 @@ class Filters:
 
     @property
     def restrict(self) -> bool:
-        optional = (self.paths, self.tags, self.session_ids)
-        return bool(self.prefixes) or any(wanted is not None for wanted in optional)
+        return bool(self.prefixes) or self.lists
+
+    @property
+    def lists(self) -> bool:
+        """Whether anything but prefixes restricts."""
+        return any(wanted is not None for wanted in (self.paths, self.tags, self.session_ids))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,7 @@ class Index:
     def _load(self) -> None:
         self._keys: list[tuple[bytes, int] | None] = []
         self._free: list[int] = []
+        self._path_order: PathOrder | None = None
         self._vectors = VectorTable() if self._embedder else None
         for id_, path, ordinal, vector in self._db.execute(
             "SELECT id, path, ordinal, vector FROM chunks ORDER BY id"
@@ -144,6 +146,7 @@ class Index:
     def apply(self, documents: Sequence[IndexedDocument] = (), removed: Iterable[str] = ()) -> None:
         """Take `documents` in, replacing those of the same path, and `removed` paths out."""
         db = self._db
+        self._path_order = None
         db.execute("BEGIN IMMEDIATE")
         try:
             for path in removed:
@@ -244,9 +247,10 @@ class Index:
             raise LookupError("this index holds no vectors")
         if self.dimensions not in (0, len(query)):
             raise _dimension_mismatch(len(query), self.dimensions)
-        scores = self._vectors.dots(query, len(self._keys))
         slots = np.flatnonzero(self._allowed(filters) if filters.restrict else self._used())
-        return self._best(slots, scores[slots], limit)
+        slots = self._vectors.contenders(query, slots, limit)
+        dots = self._vectors.dots(query, slots)
+        return self._best(slots, dots, limit)
 
     def _best(
         self, slots: npt.NDArray[np.int64], scores: npt.NDArray[np.float64], limit: int
@@ -267,16 +271,29 @@ class Index:
 
     def _allowed(self, filters: Filters) -> npt.NDArray[np.bool_]:
         """Which slots the filters allow."""
+        allowed = self._fitting(filters) if filters.lists else self._used()
+        for prefix in filters.prefixes:
+            starting = np.zeros(len(self._keys), dtype=bool)
+            starting[self._in_path_order().starting_with(prefix.encode())] = True
+            allowed &= starting
+        return allowed
+
+    def _in_path_order(self) -> PathOrder:
+        if self._path_order is None:
+            self._path_order = PathOrder(self._keys)
+        return self._path_order
+
+    def _fitting(self, filters: Filters) -> npt.NDArray[np.bool_]:
+        """Which slots fit the filters' lists."""
         values = {
-            "prefixes": json.dumps(filters.prefixes),
             "paths": _json_or_none(filters.paths),
             "tags": _json_or_none(filters.tags),
             "session_ids": _json_or_none(filters.session_ids),
         }
-        allowed = np.zeros(len(self._keys), dtype=bool)
-        for (slot,) in self._db.execute(_ALLOWED, values):
-            allowed[slot] = True
-        return allowed
+        fitting = np.zeros(len(self._keys), dtype=bool)
+        for (slot,) in self._db.execute(_FITTING, values):
+            fitting[slot] = True
+        return fitting
 
     def chunk(self, slot: int) -> StoredChunk:
         path, ordinal, text, title, metadata = self._db.execute(

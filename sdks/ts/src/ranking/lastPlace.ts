@@ -1,0 +1,25 @@
+/**
+ * The score of the last of the best `limit`, which is one at least: what is below it is not among
+ * them, and what ties with it may be. Once the best are good, few scores enter them, and 100,000
+ * take a fraction of the time in which they are sorted.
+ */
+export function lastPlace(scores: Float64Array, limit: number): number {
+  if (scores.length <= limit) return -Infinity;
+  const best = scores.slice(0, limit).sort();
+  let least = best[0] ?? -Infinity;
+  for (let i = limit; i < scores.length; i++) {
+    const score = scores[i] ?? -Infinity;
+    if (score <= least) continue;
+    let place = 1;
+    let end = limit;
+    while (place < end) {
+      const middle = (place + end) >> 1;
+      if ((best[middle] ?? Infinity) < score) place = middle + 1;
+      else end = middle;
+    }
+    best.copyWithin(0, 1, place);
+    best[place - 1] = score;
+    least = best[0] ?? -Infinity;
+  }
+  return least;
+}
