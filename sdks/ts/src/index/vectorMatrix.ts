@@ -28,18 +28,11 @@ export class VectorMatrix {
 
   /**
    * The dot product of `query` with each slot's vector, summed in float64 and in the order of the
-   * dimensions, as the contract asks. Zeros of the query are left out: they change no sum, and the
-   * feature hash of a question has little else.
+   * dimensions, as the contract asks.
    */
   dots(query: Float32Array, slots: readonly number[]): Float64Array {
-    const used: number[] = [];
-    query.forEach((value, index) => {
-      if (value !== 0) used.push(index);
-    });
-    const indices = Int32Array.from(used);
-    const weights = Float64Array.from(used, (index) => query[index] ?? 0);
     const sums = new Float64Array(slots.length);
-    addUpInFours(this.#values, query.length, slots, indices, weights, sums);
+    addUpInFours(this.#values, Float64Array.from(query), slots, sums);
     return sums;
   }
 }
@@ -52,12 +45,11 @@ export class VectorMatrix {
  */
 function addUpInFours(
   values: Float32Array,
-  dimensions: number,
-  slots: readonly number[],
-  indices: Int32Array,
   weights: Float64Array,
+  slots: readonly number[],
   sums: Float64Array,
 ): void {
+  const dimensions = weights.length;
   const last = slots.length - 1;
   for (let first = 0; first <= last; first += 4) {
     // Behind the last slot it is taken again; where its sum would go then there is no place.
@@ -69,13 +61,12 @@ function addUpInFours(
     let sumB = 0;
     let sumC = 0;
     let sumD = 0;
-    for (let i = 0; i < indices.length; i++) {
+    for (let i = 0; i < dimensions; i++) {
       const weight = weights[i]!;
-      const index = indices[i]!;
-      sumA += weight * values[a + index]!;
-      sumB += weight * values[b + index]!;
-      sumC += weight * values[c + index]!;
-      sumD += weight * values[d + index]!;
+      sumA += weight * values[a + i]!;
+      sumB += weight * values[b + i]!;
+      sumC += weight * values[c + i]!;
+      sumD += weight * values[d + i]!;
     }
     sums[first] = sumA;
     sums[first + 1] = sumB;
