@@ -55,6 +55,7 @@ bench: $(STAMP)
 	$(BIN)/python scripts/bench.py
 	$(BIN)/python scripts/bench_conform.py
 	$(BIN)/python scripts/bench_datasets.py
+	$(BIN)/python scripts/bench_vectors.py
 	$(BIN)/pytest -m slow
 
 mutate: $(STAMP)

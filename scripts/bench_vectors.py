@@ -10,6 +10,7 @@ daemons' bit by bit, is marked, and ends in exit 1.
 import argparse
 import asyncio
 import json
+import secrets
 import statistics
 import sys
 import tempfile
@@ -106,7 +107,9 @@ async def _daemon(sdk: str, folder: Path, embeddings: str) -> AsyncIterator[Cont
     runner: SdkRunner = find_runner(sdk, _CHECKOUT)
     runner.use_upstream("scripted")
     await runner.build(print)
-    launch = Launch(run_id=f"bench-vectors-{sdk}", folder=folder, upstream=embeddings)
+    launch = Launch(
+        run_id=f"bench-vectors-{secrets.token_hex(4)}", folder=folder, upstream=embeddings
+    )
     async with runner.serve(launch) as daemon, ContractClient(daemon.base_url) as client:
         yield client
 
@@ -115,9 +118,9 @@ async def _measure(
     sdk: str, client: ContractClient, documents: int, queries: int
 ) -> dict[str, list[Ranking]]:
     runner = find_runner(sdk, _CHECKOUT)
-    await seed(client, runner, "one", _documents(1), Mode.SEMANTIC)
+    await seed(client, runner, "one", _documents(1), [Mode.SEMANTIC])
     started = time.perf_counter()
-    await seed(client, runner, "many", _documents(documents), Mode.SEMANTIC)
+    await seed(client, runner, "many", _documents(documents), [Mode.SEMANTIC])
     rate = documents / (time.perf_counter() - started)
     print(f"  {'ingest/batch: documents a second':<58} {rate:>9.2f} 1/s")
     rankings: dict[str, list[Ranking]] = {}
