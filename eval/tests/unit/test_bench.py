@@ -1,0 +1,294 @@
+"""What a bench makes of what it measured: strategies, folding, views, rows, and what it keeps."""
+
+import asyncio
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import pytest
+from rank_bm25 import BM25Okapi
+
+from memconform.bench.flat import flat_system
+from memconform.bench.journal import Kept, read_kept
+from memconform.bench.records import (
+    BenchSettings,
+    Filled,
+    JournalHeader,
+    QueryRecord,
+    Relevance,
+    Spoilt,
+)
+from memconform.bench.rows import alike, row, with_added_latency
+from memconform.bench.shelf import Shelf
+from memconform.bench.strategy import Strategy, strategies
+from memconform.bench.tasks import OFFICIAL, OFFICIAL_SESSIONS, Task, Tasking
+from memconform.client.failures import ContractViolatedError
+from memconform.contract.core import Chunk
+from memconform.contract.wire import Mode
+from memconform.datasets.haystacks import Haystack, Item, Query
+from memconform.errors import DaemonError, ResultsError, UsageError
+from memconform.runs.results import Failure
+
+_ITEMS = tuple(Item(f"s{n // 2}_{n}", f"text {n}", f"s{n // 2}") for n in range(6))
+_QUERY = Query("q", "What?", "c", gold=("s1_3",))
+_HAYSTACK = Haystack("h", _ITEMS, (_QUERY,))
+
+
+def _task(**more: Any) -> Task:
+    given: dict[str, Any] = {"haystack": "h", "query": _QUERY, "golds": {}, "sessions": {}}
+    return Task(**(given | {"depth": 3} | more))
+
+
+def _chunk(path: str, text: str, **more: object) -> Chunk:
+    given = {"chunk_id": f"{path}#{text}", "document_id": path, "path": path, "score": 1.0}
+    return Chunk.model_validate(given | {"text": text} | more)
+
+
+def _record(query: str, **more: object) -> QueryRecord:
+    given = {
+        "system": "go",
+        "strategy": "bm25",
+        "haystack": "h",
+        "query": query,
+        "category": "c",
+        "views": {"all": Relevance(gold=["a"])},
+        "ranking": ["a", "b"],
+        "latency_ms": 2.0,
+        "search_ms": 1.0,
+    }
+    return QueryRecord.model_validate(given | more)
+
+
+def test_strategies_are_modes_times_the_wishes_that_concern_them() -> None:
+    sweeps: dict[str, list[Any]] = {
+        "fusion": ["minmax", "rrf"],
+        "alpha": [0.3],
+        "rrfK": [5, 60],
+        "recency": [True],
+    }
+    found = [each.label for each in strategies([Mode.BM25, Mode.HYBRID, Mode.BM25], sweeps)]
+    assert found == [
+        "bm25 recency=true",
+        "hybrid fusion=minmax alpha=0.3 recency=true",
+        "hybrid fusion=rrf rrfK=5 recency=true",
+        "hybrid fusion=rrf rrfK=60 recency=true",
+    ]
+
+
+class TestShelf:
+    def _filled(self, counts: dict[str, int] | None = None) -> Shelf:
+        shelf = Shelf()
+        documents = list(shelf.documents([_HAYSTACK, Haystack("other", _ITEMS[:1], ())]))
+        assert [each.path for each in documents[:2]] == ["000000/000000.md", "000000/000001.md"]
+        shelf.note_chunks({each.path: 1 for each in documents} | (counts or {}))
+        return shelf
+
+    def test_chunks_of_a_document_count_once_at_the_rank_of_the_first(self) -> None:
+        shelf = self._filled({"000000/000002.md": 3})
+        chunks = [
+            _chunk(f"000000/00000{n}.md", part) for n, part in ((2, "t"), (0, "text"), (2, "2"))
+        ]
+        assert shelf.fold(_task(), chunks) == ("s1_2", "s0_0")
+        # Two chunks more than items: so many more are asked for.
+        assert (shelf.surplus("h"), shelf.surplus("other")) == (2, 0)
+
+    def test_another_key_of_an_item_counts_as_the_item(self) -> None:
+        shelf = Shelf()
+        items = (_ITEMS[0], Item("s0_0#1", "a summary", "s0", source="s0_0"), _ITEMS[1])
+        paths = [each.path for each in shelf.documents([Haystack("h", items, ())])]
+        shelf.note_chunks(dict.fromkeys(paths, 1))
+        assert shelf.fold(_task(), [_chunk(paths[1], "summary"), _chunk(paths[0], "text 0")]) == (
+            "s0_0",
+        )
+        assert shelf.surplus("h") == 1
+
+    @pytest.mark.parametrize(
+        ("chunk", "code"),
+        [
+            (_chunk("raw/x.md", "text"), "foreign_chunk"),
+            (_chunk("000001/000000.md", "text"), "filter_ignored"),
+            (_chunk("000000/000000.md", "text 1"), "other_text"),
+            (_chunk("000000/000000.md", "text", metadata={"item_id": "s0_1"}), "other_item"),
+        ],
+    )
+    def test_what_is_no_item_of_the_haystack_is_no_finding(self, chunk: Chunk, code: str) -> None:
+        with pytest.raises(ContractViolatedError) as caught:
+            self._filled().fold(_task(), [chunk])
+        assert caught.value.code == code
+
+    def test_an_item_that_was_pruned_is_no_finding(self) -> None:
+        shelf, task = self._filled(), _task(allowed=frozenset({"s0_0"}))
+        assert shelf.paths("h", {"s0_0"}) == ["000000/000000.md"]
+        assert shelf.fold(task, [_chunk("000000/000000.md", "text")]) == ("s0_0",)
+        with pytest.raises(ContractViolatedError):
+            shelf.fold(task, [_chunk("000000/000001.md", "text")])
+
+    def test_a_text_without_a_chunk_is_an_index_that_is_not_whole(self) -> None:
+        with pytest.raises(DaemonError, match="no chunk"):
+            self._filled({"000000/000003.md": 0})
+
+    def test_an_item_that_is_too_large_is_named(self) -> None:
+        large = Haystack("h", (Item("big", "x" * (8 * 2**20 + 1)),), ())
+        with pytest.raises(UsageError, match="item big has 8388609 bytes"):
+            list(Shelf().documents([large]))
+
+
+def test_turns_are_judged_by_their_sessions_too() -> None:
+    tasking = Tasking(
+        chosen=frozenset({"q"}), depth=2, official_gold=lambda _: ("s1_3", "s2_4"), turns=True
+    )
+    [task] = tasking.of(_HAYSTACK)
+    # All turns are ranked: two sessions may take more than two of them.
+    assert task.depth == 6
+    views = task.views(("s0_0", "s0_1", "s1_2", "s2_4"))
+    assert (views[OFFICIAL].gold, views[OFFICIAL].ranking) == (["s1_3", "s2_4"], None)
+    by_session = views[OFFICIAL_SESSIONS]
+    assert (by_session.gold, by_session.ranking) == (["s1", "s2"], ["s0", "s1", "s2"])
+    # A question that the official metrics skip is in none of their views.
+    [skipped] = Tasking(
+        chosen=frozenset({"q"}), depth=2, official_gold=lambda _: (), turns=True
+    ).of(_HAYSTACK)
+    assert set(skipped.views(())) == {"all"}
+
+
+def test_a_row_has_numbers_only_if_nothing_is_missing() -> None:
+    failure = Failure(code="timeout", message="nothing more came")
+    records = [_record("q1"), _record("q2"), _record("q3", error=failure, views={})]
+    found = row("go", "bm25", 4, records, None, ks=[1], seed=0)
+    assert (found.measured, found.not_measured, found.views) == (False, 2, {})
+    assert found.why == ["1 of timeout, the first q3: nothing more came"]
+    whole = row("go", "bm25", 2, records[:2], None, ks=[1], seed=0)
+    assert whole.views["all"].metrics["recall_any@1"].value == 100
+
+
+def test_a_query_without_gold_counts_for_speed_alone() -> None:
+    records = [_record("q1"), _record("q2", views={}, latency_ms=700.0)]
+    found = row("go", "bm25", 2, records, None, ks=[1], seed=0)
+    assert found.views["all"].queries == 1
+    assert found.latency is not None
+    assert list(found.latency.tiers.values()) == [0.5, 0.0, 0.5, 0.0]
+
+
+@pytest.mark.parametrize(("latency", "tier"), [(299.9, 0), (300, 1), (500, 2), (999, 2), (1000, 3)])
+def test_tiers_begin_where_the_one_before_ends(latency: float, tier: int) -> None:
+    found = row("go", "bm25", 1, [_record("q", latency_ms=latency)], None, ks=[1], seed=0)
+    assert found.latency is not None
+    assert list(found.latency.tiers.values()).index(1.0) == tier
+
+
+def test_a_reranker_is_told_by_what_each_query_takes_longer() -> None:
+    records = [
+        _record(f"q{n}", strategy=strategy, latency_ms=latency)
+        for strategy, latencies in (
+            ("hybrid", (1.0, 9.0, 2.0)),
+            ("hybrid-rerank", (11.0, 12.0, 22.0)),
+        )
+        for n, latency in enumerate(latencies)
+    ]
+    rows = [
+        row("go", name, 3, [r for r in records if r.strategy == name], None, ks=[1], seed=0)
+        for name in ("hybrid", "hybrid-rerank")
+    ]
+    plain, reranked = with_added_latency(rows, records)
+    assert plain.rerank_adds_ms is None
+    assert reranked.rerank_adds_ms is not None
+    assert reranked.rerank_adds_ms.p50 == 10
+
+
+def test_where_systems_part_is_said_with_the_rank() -> None:
+    records = [_record("q1"), _record("q1", system="py"), _record("q2")]
+    records += [_record("q2", system="py", ranking=["a", "c"]), _record("q3")]
+    found = alike("bm25", ["go", "py"], records)
+    assert found is not None
+    # Of q3 the second has no ranking: it is not compared.
+    assert (found.compared, found.equal) == (2, 1)
+    assert found.differs == ["q2: py parts from go at rank 2"]
+    assert alike("bm25", ["go"], records) is None
+
+
+_SETTINGS = BenchSettings(
+    format="memini",
+    options={},
+    content_sha256="0",
+    chosen_sha256="1",
+    disputed_sha256=None,
+    pruned_sha256=None,
+    index="isolated",
+    ks=[5],
+)
+_FILLED = Filled(system="go", haystack="h", documents=1, chunks=1, vectors=0, ingest_ms=1)
+
+
+def _journal(path: Path, *records: Filled | QueryRecord | Spoilt) -> Path:
+    header = JournalHeader(run_id="r", settings=_SETTINGS, systems={"go": "built"})
+    lines = [each.model_dump_json() for each in (header, *records)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_what_was_measured_is_kept_and_what_was_not_is_put_again(tmp_path: Path) -> None:
+    failed = _record("q2", error=Failure(code="timeout", message="t"))
+    journal = _journal(tmp_path / "j", _FILLED, _record("q1"), failed)
+    with journal.open("a") as file:
+        file.write('{"stage": "query", "system')
+    kept = read_kept(journal, _SETTINGS, {"go": "built"})
+    assert kept.filled == {("go", "h"): _FILLED}
+    assert list(kept.queries) == [("go", "bm25", "q1")]
+
+
+def test_what_was_found_in_a_spoilt_index_is_not_kept(tmp_path: Path) -> None:
+    spoilt = Spoilt(system="go", haystack="h", error=Failure(code="brain_changed", message="m"))
+    other = _record("q2", haystack="other")
+    kept = read_kept(
+        _journal(tmp_path / "j", _FILLED, _record("q1"), other, spoilt), _SETTINGS, {"go": "built"}
+    )
+    assert (kept.filled, list(kept.queries)) == ({}, [("go", "bm25", "q2")])
+    # One index of all haystacks spoils them all.
+    everything = spoilt.model_copy(update={"haystack": ""})
+    journal = _journal(tmp_path / "k", _record("q1"), other, everything)
+    assert read_kept(journal, _SETTINGS, {"go": "built"}) == Kept()
+
+
+@pytest.mark.parametrize(
+    ("settings", "systems", "named"),
+    [
+        ({"ks": [5, 10]}, {"go": "built"}, "ks"),
+        ({"content_sha256": "other"}, {"go": "built"}, "content_sha256"),
+        ({}, {"go": "built anew"}, "go"),
+    ],
+)
+def test_another_bench_is_not_gone_on_with(
+    tmp_path: Path, settings: dict[str, object], systems: dict[str, str], named: str
+) -> None:
+    journal = _journal(tmp_path / "j", _record("q1"))
+    with pytest.raises(UsageError, match=f"was measured otherwise: {named}"):
+        read_kept(journal, _SETTINGS.model_copy(update=settings), systems)
+
+
+@pytest.mark.parametrize("content", ["", "{}\n", "[]\n", '{"stage": "query"}\n'])
+def test_what_is_no_journal_is_said(tmp_path: Path, content: str) -> None:
+    (tmp_path / "j").write_text(content)
+    with pytest.raises(ResultsError, match="is no journal of a bench"):
+        read_kept(tmp_path / "j", _SETTINGS, {})
+
+
+def test_flat_bm25_is_rank_bm25_with_ties_by_the_reversed_argsort() -> None:
+    texts = ["the kiln is hot", "A b", "the kiln is hot", "kiln kiln", "nothing here", "A b"]
+    items = tuple(Item(f"i{n}", text) for n, text in enumerate(texts))
+    scores = BM25Okapi([text.split(" ") for text in texts]).get_scores(["kiln", "is", "", "A"])
+    wanted = [f"i{n}" for n in np.argsort(scores)[::-1]]
+    query = Query("q", "kiln is  A", "c", gold=("i0",))
+
+    async def found() -> tuple[str, ...]:
+        system = flat_system("flat-bm25", 0, _nothing_embeds)
+        async with (
+            system.open() as session,
+            session.fill([Haystack("h", items, (query,))]) as index,
+        ):
+            return (await index.search(_task(query=query, depth=6), Strategy(None))).ranking
+
+    assert list(asyncio.run(found())) == wanted
+
+
+def _nothing_embeds() -> NoReturn:
+    raise AssertionError("no text is embedded")
