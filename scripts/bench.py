@@ -34,12 +34,12 @@ from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import Selection, select
 from memconform.runs.engine import execute
 from memconform.runs.plan import Floor, Plan, Settings
+from reporting import missed, report
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
 _QUESTIONS = 1_000
 _ROUNDS = 5
 _DOCUMENTS = 10_000
-_missed = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +60,6 @@ _LIMITS = {
     "ts": Limits(ready_s=0.8, batch=2_000, single=400, overhead_ms=0.8),
     "py": Limits(ready_s=1.2, batch=1_000, single=400, overhead_ms=1.5),
 }
-
-
-def report(name: str, value: float, unit: str, *, limit: float, least: bool = False) -> None:
-    """Print a figure beside its limit."""
-    global _missed  # noqa: PLW0603 - the exit code of a script
-    held = value >= limit if least else value <= limit
-    _missed += not held
-    sign = ">=" if least else "<="
-    mark = "" if held else "   MISSED"
-    print(f"  {name:<58} {value:>9.2f} {unit:<6} {sign} {limit:g}{mark}")
 
 
 async def harness(folder: Path) -> None:
@@ -388,7 +378,7 @@ async def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         for name in chosen:
             await sections[name](Path(folder))
-    return 1 if _missed else 0
+    return 1 if missed() else 0
 
 
 if __name__ == "__main__":

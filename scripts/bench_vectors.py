@@ -31,6 +31,7 @@ from memconform.daemons.discovery import find_runner
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.runs.corpus import Document
 from memconform.runs.seeding import seed
+from reporting import missed, report
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
 _DIMENSIONS = 384
@@ -46,16 +47,6 @@ _FILTERS = {
 _NUMBERS = [str(byte - 128) for byte in range(256)]
 
 Ranking = list[tuple[str, float]]
-
-_missed = 0
-
-
-def report(name: str, value: float, unit: str, *, limit: float) -> None:
-    """Print a figure beside its limit."""
-    global _missed  # noqa: PLW0603 - the exit code of a script
-    held = value <= limit
-    _missed += not held
-    print(f"  {name:<58} {value:>9.2f} {unit:<6} <= {limit:g}{'' if held else '   MISSED'}")
 
 
 class _Embeddings(BaseHTTPRequestHandler):
@@ -183,7 +174,7 @@ async def main() -> int:
                 found[sdk] = await _measure(sdk, client, options.documents, options.queries)
     if found:
         _compare(found)
-    return 1 if _missed else 0
+    return 1 if missed() else 0
 
 
 if __name__ == "__main__":

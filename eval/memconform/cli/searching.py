@@ -109,6 +109,9 @@ def service_variables(options: BenchOptions) -> list[str]:
         "JB_EMBED_MODEL": options.embed_model,
         "JB_EMBED_QUERY_PREFIX": options.query_prefix,
     }
+    if options.embed_model is not None or options.rerank is not None:
+        # A trained model on a slow machine takes longer over a batch than daemons wait by default.
+        given["JB_UPSTREAM_TIMEOUT"] = f"{options.timeout:g}"
     if options.rerank is not None:
         url = options.rerank if options.rerank not in ("none", "llm") else None
         if url is not None and not url.startswith(("http://", "https://")):

@@ -1,0 +1,81 @@
+"""Holds `memconform bench` to figures on the real benchmarks: scores, and the time that it all takes.
+
+The files are looked for in $MEMCONFORM_DATA, as `memconform datasets fetch` lays them; without them it
+says so and measures nothing.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from memconform.datasets.sources import data_folder
+from reporting import missed, report
+
+_CHECKOUT = Path(__file__).resolve().parents[1]
+_PROGRAM = Path(sys.executable).with_name("memconform")
+_METRICS = ("recall_any@5", "recall_any@10", "mrr@10")
+_PUBLISHED = {
+    "turn": (58.7, 67.1, 44.8),
+    "session": (92.6, 96.8, 79.4),
+    "longmemeval": (97.6, 99.0, 92.2),
+}
+"""memini's keyword search over one index, as its authors publish it."""
+
+
+def bench(folder: Path, data: Path, *flags: str) -> dict[str, Any] | None:
+    if not data.exists():
+        print(f"  {data} is not there: memconform datasets fetch")
+        return None
+    file = folder / "report.json"
+    command: list[str | Path] = [_PROGRAM, "bench", "--data", data, *flags, "--quiet"]
+    command += ["--output", folder / "results", "--json", file]
+    subprocess.run(command, cwd=_CHECKOUT, check=True, stdout=subprocess.DEVNULL)
+    found: dict[str, Any] = json.loads(file.read_text())
+    return found
+
+
+def hold(name: str, found: dict[str, Any], published: Iterable[float], within: float) -> None:
+    """Report how far the metrics of each row are from those that are published."""
+    for row in found["rows"]:
+        metrics = row["views"]["all"]["metrics"]
+        gaps = [abs(metrics[m]["value"] - p) for m, p in zip(_METRICS, published, strict=True)]
+        label = f"{name}, {row['system']} {row['strategy']}: farthest from published"
+        report(label, max(gaps), "points", limit=within)
+    for each in found["alike"]:
+        report(f"{name}: rankings that differ", each["compared"] - each["equal"], "", limit=0)
+
+
+def main() -> int:
+    data = data_folder()
+    sdks = ("--sdk", "go", "--sdk", "ts", "--sdk", "py")
+    with tempfile.TemporaryDirectory() as path:
+        folder = Path(path)
+        print("retrieval on LoCoMo, one index over all conversations")
+        locomo = data / "locomo" / "locomo10.json"
+        shared = ("--suite", "locomo", "--index", "shared")
+        for level in ("turn", "session"):
+            found = bench(folder, locomo, *shared, "--level", level, *sdks)
+            if found:
+                hold(f"LoCoMo {level}", found, _PUBLISHED[level], 0.1)
+        if alone := bench(folder, locomo, *shared, "--level", "turn", "--sdk", "go"):
+            report("LoCoMo turn, bm25, go: all of it", alone["took_s"], "s", limit=60)
+        print("retrieval on LongMemEval S")
+        files = sorted((data / "longmemeval").glob("longmemeval_s_cleaned*.json*"))
+        s = files[0] if files else data / "longmemeval" / "longmemeval_s_cleaned.json"
+        if found := bench(folder, s, "--suite", "longmemeval", "--sdk", "go"):
+            report("LongMemEval S, bm25, go: all of it", found["took_s"], "s", limit=300)
+        if found := bench(folder, s, "--suite", "longmemeval", "--index", "shared", "--sdk", "go"):
+            hold("LongMemEval S", found, _PUBLISHED["longmemeval"], 0.2)
+        print("retrieval on WMB-100K, part B")
+        if found := bench(folder, data / "wmb100k", "--suite", "wmb", "--sdk", "go"):
+            report("ingest, go", found["systems"][0]["ingest_s"], "s", limit=75)
+            report("search p95, go", found["rows"][0]["latency"]["answer"]["p95"], "ms", limit=300)
+    return 1 if missed() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
