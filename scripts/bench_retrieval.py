@@ -1,7 +1,7 @@
-"""Holds `memconform bench` to figures on the real benchmarks: scores, and the time that it all takes.
+"""Holds `memconform bench` to figures on the real benchmarks: scores, and the time it takes.
 
-The files are looked for in $MEMCONFORM_DATA, as `memconform datasets fetch` lays them; without them it
-says so and measures nothing.
+The files are looked for in $MEMCONFORM_DATA, as `memconform datasets fetch` lays them; without them
+it says so and measures nothing.
 """
 
 import json
