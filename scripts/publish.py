@@ -26,7 +26,7 @@ _KEPT = ("dataset", "scenario", "mode", "scorer", "total", "passed", "pass_rate"
 
 _LOCOMO = ("--suite", "locomo", "--data", "@locomo/locomo10.json", "--index", "shared")
 _S = ("--suite", "longmemeval", "--data", "@longmemeval/longmemeval_s_cleaned_499.json.xz")
-_ALL = ("--sdk", "go", "--sdk", "ts", "--sdk", "py")
+_ALL = ("--sdk", "go", "--sdk", "ts", "--sdk", "py", "--require-agreement")
 _MINILM = ("--upstream", "scripted", "--embed-model", "all-MiniLM-L6-v2")
 _BENCHES = {
     "locomo-session": (*_LOCOMO, "--level", "session", *_ALL, "--modes", "bm25"),

@@ -16,7 +16,14 @@ from memconform.bench.tasks import Task
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError, ContractViolatedError, DaemonFailedError
 from memconform.client.timing import Timeouts
-from memconform.contract.core import Chunk, Filters, SearchRequest, Trace
+from memconform.contract.core import (
+    DEEPEST,
+    Filters,
+    SearchRequest,
+    SearchResponse,
+    Trace,
+)
+from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
 from memconform.daemons.runner import Daemon, Launch, SdkRunner, UpstreamKind
 from memconform.daemons.upstream import served
@@ -29,9 +36,6 @@ from memconform.runs.seeding import refuse_changed, seed
 from memconform.runs.store import DaemonFolder
 from memconform.scenarios.outcome import Retrieval, refuse_fallback
 
-_BRAIN = "mc-bench"
-_DEEPEST = 1_000
-"""The largest topK of the contract."""
 _DAY = re.compile(r"(\d{4})[-/](\d{2})[-/](\d{2})")
 
 
@@ -52,6 +56,11 @@ class DaemonSystem:
     @property
     def name(self) -> str:
         return self.runner.name
+
+    @property
+    def brain(self) -> str:
+        """Of this bench alone: another one may ask the same daemon."""
+        return f"mc-{self.run_id}"
 
     @property
     def identity(self) -> str:
@@ -116,7 +125,13 @@ class _Session:
         modes = dict.fromkeys(each.mode or Mode.AUTO for each in self.system.strategies)
         try:
             seeded = await self.lifeline.over(
-                seed(self.client, self.system.runner, _BRAIN, shelf.documents(haystacks), modes)
+                seed(
+                    self.client,
+                    self.system.runner,
+                    self.system.brain,
+                    shelf.documents(haystacks),
+                    modes,
+                )
             )
         except DaemonFailedError as error:
             raise _lost(self.lifeline, error) from error
@@ -134,7 +149,7 @@ class _Session:
         if self.lifeline.halted is None:
             # What is left of it is gone with the daemon's state, or with the next seeding.
             with suppress(CallError):
-                await self.client.delete_brain(_BRAIN)
+                await self.client.delete_brain(self.system.brain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +161,7 @@ class _Brain:
 
     async def prove(self) -> None:
         if self.session.lifeline.halted is None:
-            await refuse_changed(self.session.client, _BRAIN, self.seeded)
+            await refuse_changed(self.session.client, self.session.system.brain, self.seeded)
 
     async def search(self, task: Task, strategy: Strategy) -> Found:
         client, lifeline = self.session.client, self.session.lifeline
@@ -154,10 +169,13 @@ class _Brain:
             raise lifeline.halted
         request = self._request(task, strategy)
         try:
-            answer, timings = await lifeline.over(client.search(_BRAIN, request))
+            answer, timings = await lifeline.over(client.search(self.session.system.brain, request))
             _refuse_other(answer.trace, strategy, request)
             ranking = self.shelf.fold(task, answer.chunks)
-            self._refuse_short(ranking, answer.chunks, request, task.depth)
+            # Without a term a query finds nothing, in any mode.
+            if terms(request.query):
+                reach = self.shelf.reach(task.haystack, task.allowed)
+                refuse_short(reach, task.depth, request.top_k, answer, ranked=len(ranking))
         except CallError as error:
             lifeline.failed(error)
             raise
@@ -167,15 +185,16 @@ class _Brain:
     def _request(self, task: Task, strategy: Strategy) -> SearchRequest:
         """With as many chunks as it takes to see that many items, whatever they were cut into.
 
-        A fused ranking depends on the size of its legs, which must not depend on that surplus.
+        The legs of a fused ranking are to hold as many items as they would without that surplus.
         """
-        surplus = self.shelf.surplus(task.haystack)
+        chunks, items = self.shelf.reach(task.haystack, task.allowed)
+        surplus = chunks - items
+        pool = max(5 * task.depth, 50) + surplus
         swept = not strategy.tuning.keys().isdisjoint({"poolFactor", "poolFloor"})
-        pool = max(5 * task.depth, 50)
         dated = not strategy.tuning.keys().isdisjoint({"recency", "temporal"})
         return SearchRequest(
             query=task.query.question,
-            top_k=min(task.depth + surplus, _DEEPEST),
+            top_k=min(task.depth + surplus, DEEPEST),
             mode=strategy.mode or Mode.AUTO,
             candidate_k=min(pool, 10_000) if surplus and not swept else None,
             filters=self._filters(task),
@@ -192,20 +211,27 @@ class _Brain:
             paths=None if task.allowed is None else self.shelf.paths(task.haystack, task.allowed),
         )
 
-    def _refuse_short(
-        self, ranking: tuple[str, ...], chunks: list[Chunk], request: SearchRequest, depth: int
-    ) -> None:
-        """Raise where the contract's largest topK hides items behind chunks of others."""
-        if len(ranking) < depth and len(chunks) == request.top_k < self.filled.chunks:
-            raise ContractViolatedError(
-                "too_shallow",
-                f"{len(chunks)} chunks are of {len(ranking)} documents, and {depth} are wanted",
-            )
+
+def refuse_short(
+    reach: tuple[int, int], depth: int, top_k: int, answer: SearchResponse, *, ranked: int
+) -> None:
+    """Raise where items that the mode ranks are missing, or hidden behind chunks of others.
+
+    `reach` is how many chunks and items there are to be found, `ranked` how many items came.
+    """
+    chunks, items = reach
+    cut = len(answer.chunks) == top_k < chunks
+    if ranked < min(depth, items) and (cut or answer.trace.embedder_used):
+        raise ContractViolatedError(
+            "short_ranking",
+            f"{len(answer.chunks)} chunks of {ranked} items came, and of {items} items {depth} are"
+            " wanted",
+        )
 
 
 def _refuse_other(trace: Trace, strategy: Strategy, request: SearchRequest) -> None:
     """Raise CallError where another search was made than the one that was asked for."""
-    refuse_fallback(Retrieval(_BRAIN, request.mode, request.top_k), trace)
+    refuse_fallback(Retrieval("", request.mode, request.top_k), trace)
     told = trace.tuning or {}
     for key, value in strategy.tuning.items():
         if told.get(key) != value:

@@ -10,6 +10,7 @@ from memconform.bench.events import (
     BenchEvent,
     BenchFinished,
     HaystackFilled,
+    HaystackProved,
     HaystackSpoilt,
     QueryPut,
     SystemHalted,
@@ -19,7 +20,7 @@ from memconform.bench.journal import Kept
 from memconform.bench.outcome import BenchOutcome
 from memconform.bench.overhead import overhead
 from memconform.bench.plan import BenchPlan
-from memconform.bench.records import Measured, QueryRecord, Spoilt
+from memconform.bench.records import Measured, Proved, QueryRecord, Spoilt
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import Index, Session, System
 from memconform.bench.tasks import Task
@@ -31,7 +32,8 @@ from memconform.runs.append_only import AppendOnly
 from memconform.runs.results import Failure
 from memconform.runs.store import RunFolder
 
-_Work = tuple[Strategy, Task]
+_PROOF_EVERY = 100
+"""Queries between two looks at whether the index is still whole: so many a resume may put again."""
 
 
 class InterruptedBenchError(MemconformError):
@@ -54,11 +56,12 @@ async def execute(
     outcome = BenchOutcome(plan, folder.path.name)
     for adopted in kept.records():
         outcome.add(adopted)
+        outcome.adopted = True
         journal.append(adopted.model_dump(mode="json"))
-    ended = "usage error"
+    ended = "not finished"
     try:
         if any(isinstance(system, DaemonSystem) for system in plan.systems):
-            outcome.overhead = await overhead(folder.path / "null")
+            outcome.overhead = await overhead()
         for system in plan.systems:
             async with aclosing(_measured(plan, system, kept, outcome)) as events:
                 async for event in events:
@@ -68,9 +71,9 @@ async def execute(
                     yield event
             if (incident := outcome.incident_of(system.name)) is not None:
                 yield SystemHalted(system.name, incident)
+            ended = incident.code if incident else "done"
             if isinstance(incident, InterruptedBenchError):
                 break
-        ended = "done"
     finally:
         journal.close({"stage": "footer", "ended": ended})
     report = await asyncio.to_thread(outcome.write, folder)
@@ -80,6 +83,8 @@ async def execute(
 def _record(event: BenchEvent) -> Measured | None:
     match event:
         case HaystackFilled(filled=record):
+            return record
+        case HaystackProved(proved=record):
             return record
         case HaystackSpoilt(spoilt=record):
             return record
@@ -135,20 +140,32 @@ async def _asked(
             continue
         async with session.fill(haystacks) as index:
             yield HaystackFilled(index.filled.model_copy(update={"haystack": name}))
-            # One strategy after another, so that no query finds its own words in a cache.
+            # One strategy after another: a query twice in a row would find itself in caches.
+            put = 0
             for strategy, left in open_work:
-                put = _put_all(
+                work = _put_all(
                     system.name, index, strategy, _shuffled(plan, left), plan.concurrency
                 )
-                async with aclosing(put) as records:
+                async with aclosing(work) as records:
                     async for record in records:
                         yield QueryPut(record)
-            try:
-                await index.prove()
-            except DaemonError as error:
-                why = Failure(code=error.code, message=error.message)
-                yield HaystackSpoilt(Spoilt(system=system.name, haystack=name, error=why))
-                raise
+                        put += 1
+                        if put % _PROOF_EVERY == 0:
+                            async for event in _proof(system.name, name, index):
+                                yield event
+            async for event in _proof(system.name, name, index):
+                yield event
+
+
+async def _proof(system: str, haystack: str, index: Index) -> AsyncGenerator[BenchEvent, None]:
+    """Whether what was found so far counts; raises DaemonError where it does not."""
+    try:
+        await index.prove()
+    except DaemonError as error:
+        why = Failure(code=error.code, message=error.message)
+        yield HaystackSpoilt(Spoilt(system=system, haystack=haystack, error=why))
+        raise
+    yield HaystackProved(Proved(system=system, haystack=haystack))
 
 
 def _key(system: System, strategy: Strategy, task: Task) -> tuple[str, str, str]:

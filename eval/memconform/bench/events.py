@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from memconform.bench.records import BenchReport, Filled, QueryRecord, Spoilt
+from memconform.bench.records import BenchReport, Filled, Proved, QueryRecord, Spoilt
 from memconform.errors import MemconformError
 
 
@@ -17,6 +17,11 @@ class SystemStarted:
 @dataclass(frozen=True, slots=True)
 class HaystackFilled:
     filled: Filled
+
+
+@dataclass(frozen=True, slots=True)
+class HaystackProved:
+    proved: Proved
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,5 +49,11 @@ class BenchFinished:
 
 
 BenchEvent = (
-    SystemStarted | HaystackFilled | HaystackSpoilt | QueryPut | SystemHalted | BenchFinished
+    SystemStarted
+    | HaystackFilled
+    | HaystackProved
+    | HaystackSpoilt
+    | QueryPut
+    | SystemHalted
+    | BenchFinished
 )

@@ -46,13 +46,13 @@ class _Bm25:
 class _Dense:
     """Cosines of unit vectors; ties in the order of the items."""
 
-    def __init__(self, entries: Sequence[_Entry], embedder: Embedder) -> None:
-        self._embedder = embedder
+    def __init__(self, entries: Sequence[_Entry], embedder: Embedder, prefix: str) -> None:
+        self._embedder, self._prefix = embedder, prefix
         self._matrix = np.array(embedder.embed([item.text for _, item in entries]))
         self.vectors = len(entries)
 
     def order(self, _: str, query: Query) -> Iterable[int]:
-        scores = self._matrix @ np.array(self._embedder.embed([query.question])[0])
+        scores = self._matrix @ np.array(self._embedder.embed([self._prefix + query.question])[0])
         return (int(place) for place in np.argsort(-scores, kind="stable"))
 
 
@@ -100,11 +100,13 @@ class FlatSystem:
     index: Callable[[Sequence[_Entry]], _Ranker]
     embedder: str | None = None
     seed: int = 0
+    prefix: str = ""
+    """Put before a query that is embedded."""
     strategies: tuple[Strategy, ...] = (Strategy(None),)
 
     @property
     def identity(self) -> str:
-        return f"{self.embedder} {self.seed}"
+        return f"{self.embedder} {self.seed} {self.prefix}"
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Session]:
@@ -151,11 +153,15 @@ class _FlatIndex:
         return Found(tuple(ranking), (time.perf_counter() - started) * 1e3)
 
 
-def flat_system(name: str, seed: int, embedder: Callable[[], Embedder]) -> FlatSystem:
-    """The system of one of these names; `embedder` is called for the one that embeds."""
+def flat_system(
+    name: str, seed: int, embedder: Callable[[], Embedder], prefix: str = ""
+) -> FlatSystem:
+    """The system of that name; `embedder` is called for the one that embeds."""
     if name == "flat-dense":
         chosen = embedder()
-        return FlatSystem(name, lambda entries: _Dense(entries, chosen), chosen.name)
+        return FlatSystem(
+            name, lambda entries: _Dense(entries, chosen, prefix), chosen.name, prefix=prefix
+        )
     if name == "random":
         return FlatSystem(name, lambda entries: _Random(entries, seed), seed=seed)
     plain: dict[str, Callable[[Sequence[_Entry]], _Ranker]] = {

@@ -12,44 +12,62 @@ from memconform.bench.records import (
     Filled,
     JournalHeader,
     Measured,
+    Proved,
     QueryRecord,
     Spoilt,
 )
-from memconform.errors import ResultsError, UsageError
+from memconform.errors import UsageError
 
 _FOOTER = b'{"stage": "footer"'
 _READER: TypeAdapter[Measured] = TypeAdapter(Annotated[Measured, Field(discriminator="stage")])
 
 
-def in_index(query: QueryRecord, spoilt: Spoilt) -> bool:
-    """Whether a query was put to the index that was spoilt."""
-    return query.system == spoilt.system and spoilt.haystack in ("", query.haystack)
+def in_index(record: Filled | QueryRecord, index: Proved | Spoilt) -> bool:
+    """Whether something was measured in the index that was proved or spoilt."""
+    return record.system == index.system and index.haystack in ("", record.haystack)
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What an earlier bench has measured."""
+    """What an earlier bench has measured, in indexes that were proven afterwards."""
 
     filled: dict[tuple[str, str], Filled] = field(default_factory=dict)
     """By system and haystack."""
     queries: dict[tuple[str, str, str], QueryRecord] = field(default_factory=dict)
     """By system, strategy and query; those that were not measured are put again."""
+    _open: list[Filled | QueryRecord] = field(default_factory=list, compare=False)
+    """What no proof has followed yet."""
 
     def add(self, record: Measured) -> None:
         match record:
-            case Filled():
-                self.filled[record.system, record.haystack] = record
-            case QueryRecord(error=None):
-                self.queries[record.system, record.strategy, record.query] = record
+            case Filled() | QueryRecord(error=None):
+                self._open.append(record)
+            case Proved():
+                for each in self._open:
+                    if in_index(each, record):
+                        self._keep(each)
+                self._open.clear()
             case Spoilt():
+                self._open.clear()
                 self.filled.pop((record.system, record.haystack), None)
                 for key, query in list(self.queries.items()):
                     if in_index(query, record):
                         del self.queries[key]
 
-    def records(self) -> Iterator[Filled | QueryRecord]:
-        yield from self.filled.values()
-        yield from self.queries.values()
+    def _keep(self, record: Filled | QueryRecord) -> None:
+        match record:
+            case Filled():
+                self.filled[record.system, record.haystack] = record
+            case QueryRecord():
+                self.queries[record.system, record.strategy, record.query] = record
+
+    def records(self) -> Iterator[Measured]:
+        """To be written anew, index after index, each with its proof."""
+        for (system, haystack), filled in self.filled.items():
+            proof = Proved(system=system, haystack=haystack)
+            yield filled
+            yield from (query for query in self.queries.values() if in_index(query, proof))
+            yield proof
 
 
 def read_kept(path: Path, settings: BenchSettings, systems: dict[str, str]) -> Kept:
@@ -58,8 +76,7 @@ def read_kept(path: Path, settings: BenchSettings, systems: dict[str, str]) -> K
     A last line without its end was being written when the bench was killed, and is dropped.
 
     Raises:
-        UsageError: where that bench asked something else, or something else was asked.
-        ResultsError: where it is no journal of a bench.
+        UsageError: where it is no journal of a bench, or of one that asked something else.
     """
     kept = Kept()
     try:
@@ -68,9 +85,11 @@ def read_kept(path: Path, settings: BenchSettings, systems: dict[str, str]) -> K
             for line in file:
                 if not line.endswith(b"\n") or line.startswith(_FOOTER):
                     break
-                kept.add(_READER.validate_json(line))
+                record = _READER.validate_json(line)
+                if record.system in systems:
+                    kept.add(record)
     except (OSError, ValidationError, StopIteration) as error:
-        raise ResultsError(
+        raise UsageError(
             f"{path} is no journal of a bench",
             code="journal_unreadable",
             hint="name a bench's folder below results/runs, or start anew without --resume",

@@ -35,6 +35,8 @@ class BenchOutcome:
         self.systems: dict[str, SystemRecord] = {}
         """By name; of those that were started."""
         self.overhead: QuantileSummary | None = None
+        self.adopted = False
+        """Whether anything is of an earlier bench, whose speed is not this one's."""
 
     def add(self, record: Measured) -> None:
         match record:
@@ -68,7 +70,7 @@ class BenchOutcome:
     def _report(self) -> BenchReport:
         plan = self._plan
         records = list(self._queries.values())
-        rows = with_added_latency(self._rows(), records)
+        rows = self._rows()
         labels = dict.fromkeys(s.label for each in plan.systems for s in each.strategies if s.mode)
         comparisons = [
             alike(
@@ -120,7 +122,9 @@ class BenchOutcome:
                         seed=plan.seed,
                     )
                 )
-        return found
+        if self.adopted:
+            return [each.model_copy(update={"latency": None}) for each in found]
+        return with_added_latency(found, list(self._queries.values()))
 
     def _exit_code(self, rows: list[Row]) -> ExitCode:
         codes = [error.exit_code for error in self._incidents.values()]

@@ -2,6 +2,7 @@
 
 import secrets
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from memconform.client.client import ContractClient
 from memconform.contract.core import SearchRequest
@@ -10,7 +11,6 @@ from memconform.daemons.manifest import Capabilities, Manifest, Serve
 from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.runner import Launch
 from memconform.runs.results import QuantileSummary
-from memconform.runs.store import DaemonFolder
 
 _SEARCHES = 200
 _NULL = Manifest(
@@ -21,22 +21,22 @@ _NULL = Manifest(
 )
 
 
-async def overhead(folder: Path) -> QuantileSummary | None:
-    """Milliseconds of a search by the same client against a server that answers at once.
+async def overhead() -> QuantileSummary | None:
+    """Milliseconds of one search after another against a server that answers at once.
 
     Raises:
         DaemonError: where that server does not start.
     """
-    own = DaemonFolder(folder)
-    launch = Launch(run_id=f"null-{secrets.token_hex(4)}", folder=own.path)
     request = SearchRequest(query="null", mode=Mode.BM25)
     taken = []
-    async with (
-        ManifestRunner(_NULL, own.path).serve(launch) as server,
-        ContractClient(server.base_url) as client,
-    ):
-        for _ in range(_SEARCHES):
-            _, timings = await client.search("null", request)
-            taken.append(timings.done_ms)
-    own.drop_state()
+    with TemporaryDirectory(prefix="memconform-null-") as path:
+        folder = Path(path)
+        launch = Launch(run_id=f"null-{secrets.token_hex(4)}", folder=folder)
+        async with (
+            ManifestRunner(_NULL, folder).serve(launch) as server,
+            ContractClient(server.base_url) as client,
+        ):
+            for _ in range(_SEARCHES):
+                _, timings = await client.search("null", request)
+                taken.append(timings.done_ms)
     return QuantileSummary.of(taken)

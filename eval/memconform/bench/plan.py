@@ -10,6 +10,7 @@ from pathlib import Path
 from memconform.bench.records import BenchSettings, JournalHeader, Source
 from memconform.bench.system import System
 from memconform.bench.tasks import Tasking
+from memconform.contract.wire import JsonValue
 from memconform.datasets.benchmarks import Benchmark
 from memconform.datasets.haystacks import Dropped, Haystack
 from memconform.datasets.sources import pinned_as
@@ -31,22 +32,42 @@ class Survey:
     with_gold: frozenset[str]
     """Ids of those that have gold."""
     dropped: tuple[Dropped, ...]
+    silent: int
+    """Items without a text."""
+
+
+class ContentDigest:
+    """SHA-256 of haystacks as they were read, with all that decides what is asked and scored."""
+
+    def __init__(self) -> None:
+        self._sha256 = hashlib.sha256()
+
+    def add(self, haystack: Haystack) -> None:
+        self._add(haystack.id)
+        for item in haystack.items:
+            self._add(item.id, item.text, item.group, item.date, dict(item.metadata), item.source)
+        for query in haystack.queries:
+            self._add(query.id, query.question, query.category, query.gold)
+            self._add(query.question_date, query.abstain)
+
+    def _add(self, *told: JsonValue) -> None:
+        self._sha256.update(json.dumps(told).encode() + b"\n")
+
+    def hexdigest(self) -> str:
+        return self._sha256.hexdigest()
 
 
 def survey(benchmark: Benchmark) -> Survey:
     """Read it to its end; raises UsageError where it is not as it should be."""
-    digest = hashlib.sha256()
+    digest = ContentDigest()
     counts: Counter[str] = Counter()
     queries: list[str] = []
     with_gold: list[str] = []
     dropped: list[Dropped] = []
     for haystack in benchmark:
-        for item in haystack.items:
-            digest.update(f"{item.id}\0{item.source}\0{item.text}\0".encode())
-        for query in haystack.queries:
-            told = (haystack.id, query.id, query.question, query.category, *query.gold)
-            digest.update(json.dumps(told).encode())
-        counts.update(haystacks=1, items=len(haystack.items))
+        digest.add(haystack)
+        silent = sum(not item.text for item in haystack.items)
+        counts.update(haystacks=1, items=len(haystack.items), silent=silent)
         queries += [query.id for query in haystack.queries]
         with_gold += [query.id for query in haystack.queries if query.gold]
         dropped += haystack.dropped
@@ -58,6 +79,7 @@ def survey(benchmark: Benchmark) -> Survey:
         queries=frozenset(queries),
         with_gold=frozenset(with_gold),
         dropped=tuple(dropped),
+        silent=counts["silent"],
     )
 
 
@@ -74,12 +96,17 @@ class BenchPlan:
     shuffle: int | None = None
     """Seed of another order of the queries, which must change nothing."""
     command: tuple[str, ...] = ()
+    made: tuple[str, ...] = ()
+    """What was made of the benchmark, and chosen from it, in words."""
     resumed: Path | None = None
 
     def read(self) -> Iterator[Haystack]:
-        """The haystacks; raises UsageError where the file is no longer what it was."""
-        yield from self.benchmark
-        if self.benchmark.sha256 != self.survey.sha256:
+        """The haystacks; raises UsageError where they are no longer what they were."""
+        digest = ContentDigest()
+        for haystack in self.benchmark:
+            digest.add(haystack)
+            yield haystack
+        if digest.hexdigest() != self.survey.content_sha256:
             raise UsageError(
                 f"{self.benchmark.path} changed while it was used",
                 code="dataset_changed",
@@ -99,6 +126,7 @@ class BenchPlan:
             path=str(benchmark.path.resolve()),
             format=benchmark.format.name,
             options=dict(benchmark.options),
+            made=list(self.made),
             sha256=found.sha256,
             pinned=pinned_as(found.sha256),
             haystacks=found.haystacks,
@@ -106,4 +134,5 @@ class BenchPlan:
             queries=len(chosen),
             with_gold=len(chosen & found.with_gold),
             dropped=len(found.dropped),
+            silent=found.silent,
         )

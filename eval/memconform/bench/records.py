@@ -24,7 +24,7 @@ class BenchSettings(Record):
     disputed_sha256: str | None
     """Of the ids in the errata file."""
     pruned_sha256: str | None
-    """Of what each query was searched among, where that was pruned."""
+    """Of the events and ranges by which it was pruned what each query is searched among."""
     index: Literal["isolated", "shared"]
     ks: list[int]
     contract: str = CONTRACT_VERSION
@@ -43,6 +43,15 @@ class Filled(Record):
     ingest_ms: float
     disk_bytes: int | None = None
     """Of the daemon's state behind it."""
+
+
+class Proved(Record):
+    """An index was still what it was filled with: what was found in it so far is a measurement."""
+
+    stage: Literal["proved"] = "proved"
+    system: str
+    haystack: str
+    """Empty where it holds them all."""
 
 
 class Spoilt(Record):
@@ -82,7 +91,7 @@ class QueryRecord(Record):
     """Why it was not measured."""
 
 
-Measured = Filled | QueryRecord | Spoilt
+Measured = Filled | Proved | QueryRecord | Spoilt
 """What a journal holds between its header and its footer."""
 
 
@@ -176,6 +185,8 @@ class Source(Record):
     path: str
     format: str
     options: dict[str, str]
+    made: list[str]
+    """What was made of it, and chosen from it."""
     sha256: str
     """Of a file's bytes, unpacked; empty of a folder."""
     pinned: str | None
@@ -186,6 +197,8 @@ class Source(Record):
     """Those that were put."""
     with_gold: int
     dropped: int
+    silent: int
+    """Items without a text, which nobody can find."""
 
 
 class BenchReport(Record):

@@ -1,6 +1,5 @@
 """Items as a daemon's documents, and its chunks as items again."""
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -31,7 +30,9 @@ class Shelf:
     def __init__(self) -> None:
         self._places: dict[str, _Place] = {}
         self._prefixes: dict[str, str] = {}
-        self._surplus: Counter[str] = Counter()
+        self._chunks: dict[str, int] = {}
+        self._paths: dict[str, list[str]] = {}
+        self._reach: dict[str, tuple[int, int]] = {}
 
     def documents(self, haystacks: Iterable[Haystack]) -> Iterator[Document]:
         """A document an item.
@@ -41,8 +42,9 @@ class Shelf:
         """
         for number, haystack in enumerate(haystacks):
             prefix = self._prefixes[haystack.id] = f"{number:06}/"
+            paths = self._paths[haystack.id] = []
             for place, item in enumerate(haystack.items):
-                content = item.text.encode()
+                content = document_text(item).encode()
                 if len(content) > CONTENT_LIMIT:
                     raise UsageError(
                         f"{haystack.id}: item {item.id} has {len(content)} bytes; a document may"
@@ -52,6 +54,7 @@ class Shelf:
                     )
                 path = f"{prefix}{place:06}.md"
                 self._places[path] = _Place(haystack.id, item)
+                paths.append(path)
                 yield Document(path, content, "text/markdown", {ITEM_ID: item.id})
 
     def note_chunks(self, chunk_counts: Mapping[str, int]) -> None:
@@ -60,22 +63,26 @@ class Shelf:
         Raises:
             DaemonError: where an item with a text was made into none.
         """
-        found: dict[str, set[str]] = {}
         for path, count in chunk_counts.items():
-            place = self._places[path]
-            if not count and place.item.text:
+            item = self._places[path].item
+            if not count and item.text:
                 raise DaemonError(
-                    f"item {place.item.id} was acknowledged with no chunk",
+                    f"item {item.id} was acknowledged with no chunk",
                     code="index_incomplete",
                     hint="it can never be found, and would look like a bad ranking",
                 )
-            self._surplus[place.haystack] += count
-            found.setdefault(place.haystack, set()).add(_id(place.item))
-        self._surplus.subtract({haystack: len(ids) for haystack, ids in found.items()})
+        self._chunks = dict(chunk_counts)
+        self._reach = {haystack: self._counted(paths) for haystack, paths in self._paths.items()}
 
-    def surplus(self, haystack: str) -> int:
-        """How many chunks a haystack has more than items that can be found."""
-        return max(self._surplus[haystack], 0)
+    def reach(self, haystack: str, allowed: Collection[str] | None) -> tuple[int, int]:
+        """How many chunks, and how many items, there are to be found."""
+        if allowed is None:
+            return self._reach[haystack]
+        return self._counted(self.paths(haystack, allowed))
+
+    def _counted(self, paths: Sequence[str]) -> tuple[int, int]:
+        items = {_id(self._places[path].item) for path in paths if self._chunks[path]}
+        return sum(self._chunks[path] for path in paths), len(items)
 
     def prefix(self, haystack: str) -> str:
         """What the paths of a haystack's documents begin with."""
@@ -83,11 +90,7 @@ class Shelf:
 
     def paths(self, haystack: str, items: Collection[str]) -> list[str]:
         """Where these items of a haystack lie."""
-        return [
-            path
-            for path, place in self._places.items()
-            if place.haystack == haystack and place.item.id in items
-        ]
+        return [path for path in self._paths[haystack] if self._places[path].item.id in items]
 
     def fold(self, task: Task, chunks: Sequence[Chunk]) -> tuple[str, ...]:
         """The items of these chunks, each at the rank of its first.
@@ -113,12 +116,21 @@ class Shelf:
                 raise ContractViolatedError(
                     "other_item", f"{chunk.path} is item {place.item.id!r}, and came as {named!r}"
                 )
-            if chunk.text not in place.item.text:
+            if chunk.text not in document_text(place.item):
                 raise ContractViolatedError(
                     "other_text", f"{chunk.path} came with a text that its document does not hold"
                 )
             found[_id(place.item)] = None
         return tuple(found)
+
+
+def document_text(item: Item) -> str:
+    """What stands in an item's document.
+
+    A first line `---` would begin front matter, which daemons take out of what can be found
+    (core.chunk.front-matter); behind an empty line it is text.
+    """
+    return f"\n{item.text}" if item.text.startswith("---") else item.text
 
 
 def _id(item: Item) -> str:

@@ -87,8 +87,7 @@ from memconform.reports.bench import BenchConsole, bench_markdown, show_bench
 @click.option(
     "--join",
     type=click.Choice(get_args(Join)),
-    default="separate",
-    help="Keys beside their item, before its text, or instead of it.",
+    help="Keys beside their item (unless given), before its text, or instead of it.",
 )
 @click.option(
     "--events",
@@ -183,6 +182,8 @@ async def _bench(options: BenchOptions) -> ExitCode:
     cancel_on_signals()
     bench = await prepared(options, lambda line: click.echo(f"  {line}", err=True))
     finished: BenchFinished | None = None
+    if options.resume is not None:
+        click.echo(f"  {len(bench.kept.queries):,} measurements are taken over", err=True)
     with BenchConsole(bench.plan, quiet=options.quiet) as console:
         async with aclosing(execute(bench.plan, bench.folder, bench.kept)) as events:
             async for event in events:
@@ -194,7 +195,10 @@ async def _bench(options: BenchOptions) -> ExitCode:
     report = finished.report
     codes = [ExitCode(report.exit_code), *(absence.exit_code for absence in bench.absences)]
     if options.require_agreement:
-        codes += [agreement_code(report)]
+        agreed = agreement_code(report)
+        codes.append(agreed)
+        if agreed is ExitCode.INCONCLUSIVE:
+            click.echo("no agreement: not every query was measured on several SDKs", err=True)
     code = gravest(codes)
     show_bench(
         report,

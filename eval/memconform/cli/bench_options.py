@@ -36,7 +36,7 @@ class BenchOptions:
     part: str | None
     errata: Path | None
     keys: Path | None
-    join: Join
+    join: Join | None
     events: Path | None
     ranges: Path | None
     limit: int | None

@@ -58,14 +58,23 @@ async def prepared(options: BenchOptions, progress: Progress) -> Prepared:
     headers = request_headers(options.header)
     journal = None if options.resume is None else find_journal(options.output, options.resume)
     benchmark = _benchmark(options)
+    if options.join is not None and options.keys is None:
+        raise UsageError("--join needs --keys", code="bad_option", hint="give the keys' file")
     if options.keys is not None:
+        join = options.join or "separate"
         keys = read_keys(options.keys)
-        benchmark.transform = lambda haystacks: expanded(haystacks, keys, options.join)
+        benchmark.transform = lambda haystacks: expanded(haystacks, keys, join)
     found = survey(benchmark)
     settings, tasking = _asked(options, benchmark, found)
     runners, absences = await _runners(options, searched, variables, progress)
     embedder = embedder_for(options, variables)
-    flat = [flat_system(name, options.seed, embedder) for name in dict.fromkeys(options.system)]
+    flat = [
+        flat_system(name, options.seed, embedder, options.query_prefix or "")
+        for name in dict.fromkeys(options.system)
+    ]
+    _refuse_shared_names(runners, options)
+    if journal is not None:
+        _refuse_unknown_builds(runners)
     run_id = new_run_id(datetime.now(UTC), "bench", options.suite)
     folder = RunFolder(options.output, run_id)
     daemons = [
@@ -93,6 +102,7 @@ async def prepared(options: BenchOptions, progress: Progress) -> Prepared:
         seed=options.seed,
         concurrency=options.concurrency,
         shuffle=options.shuffle,
+        made=_made(options),
         command=tuple(part.encode("utf-8", "replace").decode() for part in sys.argv),
         resumed=journal,
     )
@@ -133,7 +143,14 @@ def _benchmark(options: BenchOptions) -> Benchmark:
                 hint=f"memconform datasets fetch {options.data}",
             )
         path = found
-    return open_benchmark(path, SUITES[options.suite], given)
+    try:
+        return open_benchmark(path, SUITES[options.suite], given)
+    except UsageError as error:
+        if error.code == "wrong_format":
+            error.hint = (
+                f"--suite file, or the one it is of: {', '.join(filter(None, SUITES.values()))}"
+            )
+        raise
 
 
 def _asked(
@@ -161,7 +178,7 @@ def _asked(
         content_sha256=found.content_sha256,
         chosen_sha256=_digest(chosen),
         disputed_sha256=None if disputed is None else _digest(disputed),
-        pruned_sha256=None if pruning is None else _digest(map(repr, pruning.ranges.items())),
+        pruned_sha256=None if pruning is None else _digest(map(repr, _told(pruning))),
         index=options.index,
         ks=ks,
     )
@@ -174,6 +191,25 @@ def _asked(
         pruning=pruning,
     )
     return settings, tasking
+
+
+def _told(pruning: Pruning) -> Iterable[object]:
+    """All that decides what is pruned."""
+    return (*pruning.events.days.items(), *pruning.ranges.items(), pruning.slack)
+
+
+def _made(options: BenchOptions) -> tuple[str, ...]:
+    """What was made of the benchmark, and chosen from it, in words."""
+    told: dict[str, object] = {
+        f"keys of {options.keys} by {options.join}": options.keys,
+        f"pruned by {options.events} and {options.ranges}": options.events,
+        f"limit {options.limit}": options.limit,
+        f"sample {options.sample} of seed {options.seed}": options.sample,
+        f"{len(options.ids)} ids": options.ids,
+        f"category {', '.join(options.category)}": options.category,
+        f"holdout {options.holdout}": options.holdout != "all",
+    }
+    return tuple(words for words, given in told.items() if given)
 
 
 def _pruning(options: BenchOptions, found: Survey) -> Pruning | None:
@@ -214,6 +250,26 @@ async def _runners(
     if not runners:
         raise absences[0].error
     return runners, absences
+
+
+def _refuse_shared_names(runners: Iterable[SdkRunner], options: BenchOptions) -> None:
+    for runner in runners:
+        if runner.name in options.system:
+            raise UsageError(
+                f"an SDK and a system are both called {runner.name}",
+                code="one_name_twice",
+                hint="`name` in its sdk.toml is what counts",
+            )
+
+
+def _refuse_unknown_builds(runners: Iterable[SdkRunner]) -> None:
+    for runner in runners:
+        if runner.build_hash() is None:
+            raise UsageError(
+                f"it cannot be known whether {runner.name} is what it was",
+                code="resume_unknown_build",
+                hint="--resume is for SDKs that an sdk.toml describes",
+            )
 
 
 def _refuse_unclaimed(runner: SdkRunner, searched: Sequence[Strategy]) -> None:

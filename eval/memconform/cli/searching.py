@@ -10,13 +10,10 @@ from memconform.bench.remote import RemoteEmbedder
 from memconform.bench.strategy import Strategy, strategies
 from memconform.cli.bench_options import BenchOptions
 from memconform.cli.options import comma_separated
-from memconform.contract.core import Tuning
+from memconform.contract.core import DEEPEST, Tuning
 from memconform.contract.wire import JsonValue, Mode, describe_mismatch
 from memconform.errors import UsageError, nearest
 from memconform.upstream.embedders import FEATURE_HASH, Embedder, embedder_of
-
-_DEEPEST = 1_000
-"""The largest topK of the contract."""
 
 
 def cuts(text: str) -> list[int]:
@@ -25,9 +22,9 @@ def cuts(text: str) -> list[int]:
     if not parts or not all(part.isascii() and part.isdigit() for part in parts):
         raise UsageError(f"-k {text} is no list of numbers", code="bad_k", hint="write -k 5,10")
     ks = sorted({int(part) for part in parts})
-    if not 1 <= ks[0] <= ks[-1] <= _DEEPEST:
+    if not 1 <= ks[0] <= ks[-1] <= DEEPEST:
         raise UsageError(
-            f"-k {text}: a cut is at 1 to {_DEEPEST}", code="bad_k", hint="write -k 5,10"
+            f"-k {text}: a cut is at 1 to {DEEPEST}", code="bad_k", hint="write -k 5,10"
         )
     return ks
 
@@ -53,18 +50,23 @@ def searched_strategies(options: BenchOptions) -> tuple[Strategy, ...]:
         "recency": _json("--recency", options.recency),
         "temporal": _json("--temporal", options.temporal),
     }
-    if sweeps["rrfK"] and "rrf" not in sweeps["fusion"]:
-        raise UsageError(
-            "--rrf-k is of --fusion rrf", code="bad_tuning", hint="add --fusion minmax,rrf"
-        )
     found = strategies(modes, sweeps)
     try:
-        for strategy in found:
-            Tuning.model_validate(strategy.tuning)
+        for key, values in sweeps.items():
+            for value in values:
+                Tuning.model_validate({key: value})
     except ValidationError as error:
         raise UsageError(
             f"tuning: {describe_mismatch(error)}", code="bad_tuning", hint="see core.tuning"
         ) from error
+    for key, values in sweeps.items():
+        for value in values:
+            if not any(strategy.tuning.get(key) == value for strategy in found):
+                raise UsageError(
+                    f"no strategy goes by {key} {json.dumps(value)}",
+                    code="bad_tuning",
+                    hint="rrfK is of --fusion rrf, alpha of minmax, both and pools of hybrid modes",
+                )
     if not found:
         raise UsageError("--modes names none", code="bad_mode", hint="write --modes bm25,hybrid")
     return found
@@ -97,10 +99,14 @@ def service_variables(options: BenchOptions) -> list[str]:
             code="no_embedder",
             hint="add --upstream scripted, or --embed-base-url",
         )
-    if options.embed_base_url is not None and options.embed_model is None:
-        raise UsageError(
-            "--embed-base-url needs --embed-model", code="no_embedder", hint="name its model"
-        )
+    for flag, value in (
+        ("--embed-base-url", options.embed_base_url),
+        ("--embed-dims", options.embed_dims),
+    ):
+        if value is not None and options.embed_model is None:
+            raise UsageError(
+                f"{flag} needs --embed-model", code="no_embedder", hint="name the model"
+            )
     given = {
         "JB_EMBED_PROVIDER": "openai" if options.embed_base_url else None,
         "OPENAI_BASE_URL": options.embed_base_url,

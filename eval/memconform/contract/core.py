@@ -109,9 +109,13 @@ class Retrieval(Request):
     tuning: Tuning | None = None
 
 
+DEEPEST = 1_000
+"""The largest topK."""
+
+
 class SearchRequest(Retrieval):
     query: str = Field(min_length=1)
-    top_k: int = Field(default=10, ge=1, le=1_000)
+    top_k: int = Field(default=10, ge=1, le=DEEPEST)
 
 
 class Chunk(Response):

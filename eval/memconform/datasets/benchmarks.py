@@ -74,6 +74,8 @@ def _has_rows(path: Path) -> bool:
         line = source.read(_HEAD).removeprefix(codecs.BOM_UTF8).lstrip().partition(b"\n")[0]
     try:
         row = json.loads(line)
+    except RecursionError:
+        return False
     except ValueError:
         return line.startswith(b"{") and b'"id"' in line and b'"question"' in line
     return isinstance(row, dict) and {"id", "question"} <= row.keys()
@@ -198,6 +200,8 @@ class _Known:
         for item in haystack.items:
             self._encode(haystack, item.id, item.text)
         for query in haystack.queries:
+            if not query.question.strip():
+                raise unfit(self._path, f"{haystack.id}: the question {query.id} is blank")
             said = (query.question, query.category, *query.gold, *query.answers)
             self._encode(haystack, query.id, "".join(said), query.rubric or "")
 

@@ -60,7 +60,9 @@ class Pruning:
         )
 
     def allowed(self, haystack: Haystack, query: Query) -> frozenset[str] | None:
-        """The items that have an event in the query's range; None: all, for it has no range.
+        """The items that have an event in the query's range, or that the events file does not name.
+
+        None: all, for the query has no range.
 
         Another key of an item is kept or pruned with it.
 
@@ -76,10 +78,11 @@ class Pruning:
         for item in haystack.items:
             names = (f"{haystack.id}/{item.source or item.id}", f"{haystack.id}/{item.group}")
             name = next((each for each in names if each in self.events.days), None)
-            if name is not None:
-                known = True
-                if any(first <= day <= last for day in self.events.days[name]):
-                    kept.add(item.id)
+            # Of an item that the file does not name nothing is known: it stays.
+            days = () if name is None else self.events.days[name]
+            known = known or name is not None
+            if name is None or any(first <= day <= last for day in days):
+                kept.add(item.id)
         if not known:
             raise UsageError(
                 f"there are events of no item of {haystack.id}",

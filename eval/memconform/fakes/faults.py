@@ -158,6 +158,7 @@ RANKING_FAULTS: dict[str, Callable[[list[Chunk]], list[Chunk]]] = {
     ],
     "empty_text": lambda chunks: [{**chunk, "text": ""} for chunk in chunks],
     "foreign_chunk": lambda chunks: [{**chunk, "path": "made/up.md"} for chunk in chunks],
+    "drops_first": lambda chunks: chunks[1:],
     "other_text": lambda chunks: [{**chunk, "text": chunk["text"] + "!"} for chunk in chunks],
     "other_item": lambda chunks: [{**chunk, "metadata": {"item_id": "x"}} for chunk in chunks],
     "nan_score": lambda chunks: [{**chunk, "score": float("nan")} for chunk in chunks],

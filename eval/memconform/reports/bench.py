@@ -19,7 +19,8 @@ from memconform.bench.tasks import ALL
 from memconform.daemons.availability import Absence
 from memconform.datasets.haystacks import Dropped
 from memconform.redaction import redact
-from memconform.reports.console import ProgressReport, StandardError
+from memconform.reports.console import ProgressReport, StandardError, printable
+from memconform.reports.markdown import escaped
 from memconform.runs.results import QuantileSummary
 from memconform.scoring.retrieval import RATES
 
@@ -69,46 +70,49 @@ def show_bench(
         # A file has no width; rich takes 80 columns for it, and cuts what does not fit.
         console.width = _WIDE
     if not quiet:
-        console.print(Text(redact(_title(report)), style="bold"))
+        console.print(_line(_title(report), "bold"))
         for name in _views(report):
             for heading, header, cells in _tables(report, name, by_category=verbose):
-                console.print(Text(heading, style="bold"))
+                console.print(_line(heading, "bold"))
                 console.print(_rich(header, cells))
         for header, cells in _costs(report):
             console.print(_rich(header, cells))
         for line in _footnotes(report):
-            console.print(Text(redact(line), style="dim"))
+            console.print(_line(line, "dim"))
     for row in report.rows:
         if not row.measured:
-            console.print(Text(redact(_unmeasured(row)), style="bold red"))
+            console.print(_line(_unmeasured(row), "bold red"))
             for why in row.why:
-                console.print(Text(redact(f"    {why}"), style="red"))
+                console.print(_line(f"    {why}", "red"))
     for line, good in _alike(report):
-        console.print(Text(redact(line), style="green" if good else "red"))
+        console.print(_line(line, "green" if good else "red"))
     for absence in absences:
-        console.print(Text(redact(f"{absence.sdk} skipped: {absence.error.render()}"), "yellow"))
+        console.print(_line(f"{absence.sdk} skipped: {absence.error.render()}", "yellow"))
     for each in dropped:
-        console.print(Text(redact(f"dropped or unresolved {each.id}: {each.why}"), "dim"))
+        console.print(_line(f"dropped or unresolved {each.id}: {each.why}", "dim"))
 
 
 def bench_markdown(report: BenchReport) -> str:
     """All tables, with scores by category, as Markdown."""
-    lines = [f"## {_title(report)}"]
+    lines = [f"## {escaped(_title(report))}"]
     for name in _views(report):
         for heading, header, cells in _tables(report, name, by_category=True):
-            lines += ["", f"### {heading}", "", *_markdown(header, cells)]
+            lines += ["", f"### {escaped(heading)}", "", *_markdown(header, cells)]
     for header, cells in _costs(report):
         lines += ["", *_markdown(header, cells)]
-    lines += ["", *(f"- {line}" for line in _footnotes(report))]
-    for row in report.rows:
-        if not row.measured:
-            lines.append(f"- **{_unmeasured(row)}**: {'; '.join(row.why)}")
-    return "\n".join([*lines, *(f"- {line}" for line, _ in _alike(report))]) + "\n"
+    told = _footnotes(report)
+    told += [f"{_unmeasured(row)}: {'; '.join(row.why)}" for row in report.rows if not row.measured]
+    told += [line for line, _ in _alike(report)]
+    return redact("\n".join([*lines, "", *(f"- {escaped(line)}" for line in told)])) + "\n"
 
 
 def score_table(rows: Iterable[Row], view: str = ALL) -> list[str]:
     """The scores of measured rows as a Markdown table, for a README."""
     return _markdown(*_scores_of((row.system, row.strategy, row.views[view]) for row in rows))
+
+
+def _line(text: str, style: str = "") -> Text:
+    return Text(printable(redact(text)), style=style)
 
 
 _Cells = list[list[str]]
@@ -117,9 +121,11 @@ _Cells = list[list[str]]
 def _title(report: BenchReport) -> str:
     source = report.source
     options = "".join(f", {name} {value}" for name, value in source.options.items())
+    named = report.suite if report.suite == source.format else f"{report.suite} ({source.format})"
     return (
-        f"{source.format}{options}: {source.queries:,} queries over {source.items:,} items in"
+        f"{named}{options}: {source.queries:,} queries over {source.items:,} items in"
         f" {source.haystacks:,} haystacks, {report.settings.index} index"
+        + "".join(f"; {words}" for words in source.made)
     )
 
 
@@ -192,11 +198,6 @@ def _p50(values: QuantileSummary | None) -> str:
     return _MISSING if values is None else f"{values.p50:.1f}"
 
 
-def _systems(report: BenchReport) -> tuple[list[str], _Cells]:
-    header = ["system", "documents", "chunks", "vectors", "ingest s", "documents/s", "MiB", "disk"]
-    return header, [_system(each) for each in report.systems]
-
-
 def _system(each: FilledSystem) -> list[str]:
     return [
         each.name,
@@ -225,10 +226,16 @@ def _footnotes(report: BenchReport) -> list[str]:
         )
     if source.dropped:
         lines.append(f"{source.dropped} dropped or unresolved: --verbose lists them")
+    if source.silent:
+        lines.append(f"{source.silent} items have no text, and cannot be found")
+    if report.concurrency > 1:
+        lines.append(f"latencies are of {report.concurrency} queries in flight")
+    if report.resumed_from is not None:
+        lines.append(f"speed is not told: part of it was measured in {report.resumed_from}")
     if report.overhead_ms is not None:
         lines.append(
-            f"of every latency {report.overhead_ms.p50:.1f} ms (p50) are the harness's own, as"
-            " against a server that answers at once"
+            f"a daemon's latency holds the harness's own: {report.overhead_ms.p50:.1f} ms (p50, one"
+            " search after another) against a server that answers at once"
         )
     return lines
 
@@ -253,10 +260,11 @@ def _rich(header: Sequence[str], cells: _Cells) -> Table:
     for place, name in enumerate(header):
         table.add_column(name, justify="left" if place < 2 else "right", no_wrap=True)
     for row in cells:
-        table.add_row(*row)
+        table.add_row(*(Text(printable(cell)) for cell in row))
     return table
 
 
 def _markdown(header: Sequence[str], cells: _Cells) -> list[str]:
     rule = ["---" if name in ("system", "strategy") else "---:" for name in header]
-    return [f"| {' | '.join(row)} |" for row in (header, rule, *cells)]
+    rows = [[escaped(cell) for cell in row] for row in cells]
+    return [f"| {' | '.join(row)} |" for row in (header, rule, *rows)]

@@ -28,9 +28,9 @@ def conformance_markdown(report: ConformReport) -> str:
     for sdk in report.sdks:
         counts = sdk.counts()
         mark = "✅" if sdk.exit_code == 0 else "❌"
-        cells = [f"{mark} {_escaped(sdk.sdk)}", *(str(counts[result]) for result in _COLUMNS)]
+        cells = [f"{mark} {escaped(sdk.sdk)}", *(str(counts[result]) for result in _COLUMNS)]
         lines.append(_row([*cells, f"{sdk.took_s:.0f}"]))
-    lines += [f"\n`{_escaped(s.sdk)}` skipped: {_escaped(s.reason)}" for s in report.skipped]
+    lines += [f"\n`{escaped(s.sdk)}` skipped: {escaped(s.reason)}" for s in report.skipped]
     for sdk in report.sdks:
         lines += _section(sdk)
     return redact("\n".join(lines)) + "\n"
@@ -45,8 +45,8 @@ def _section(sdk: SdkResult) -> list[str]:
     ]
     if not told and not sdk.problems:
         return []
-    lines = ["", f"### {_escaped(conform_banner(sdk))}", ""]
-    lines += [f"- daemon: {_escaped(problem)}" for problem in sdk.problems]
+    lines = ["", f"### {escaped(conform_banner(sdk))}", ""]
+    lines += [f"- daemon: {escaped(problem)}" for problem in sdk.problems]
     for title, check in told[:_SHOWN]:
         lines += _finding(title, check)
     if len(told) > _SHOWN:
@@ -56,8 +56,8 @@ def _section(sdk: SdkResult) -> list[str]:
 
 def _finding(title: str, check: Check) -> list[str]:
     rules = ", ".join(f"`{rule}`" for rule in check.rules)
-    lines = [f"- **{check.result.value}** `{check.id}` {_escaped(title)} ({rules})"]
-    lines += [f"  - {_escaped(got)}" for got in check.got]
+    lines = [f"- **{check.result.value}** `{check.id}` {escaped(title)} ({rules})"]
+    lines += [f"  - {escaped(got)}" for got in check.got]
     if check.curl:
         # A fence longer than any run of backticks inside ends where we end it.
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", check.curl)), default=0))
@@ -69,7 +69,7 @@ def _row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """One line that Markdown shows as it is."""
-    line = re.sub(r"\s+", " ", text)
+    line = re.sub(r"[\s\x00-\x1f\x7f]+", " ", text)
     return re.sub(r"([\\`*_{}\[\]<>|#])", r"\\\1", line)

@@ -114,9 +114,10 @@ async def refuse_changed(client: ContractClient, brain: str, seeded: SeedRecord)
         counts = await client.brain(brain)
     except CallError as error:
         raise _changed(brain, error.message) from error
-    now = (counts.documents, counts.chunks)
-    if now != (seeded.documents, seeded.chunks):
-        raise _changed(brain, f"{seeded.documents} documents went in, now it has {now[0]}")
+    now = (counts.documents, counts.chunks, counts.vectors)
+    if now != (seeded.documents, seeded.chunks, seeded.vectors):
+        was = f"{seeded.documents} documents, {seeded.chunks} chunks, {seeded.vectors} vectors"
+        raise _changed(brain, f"{was} went in, now there are {now[0]}, {now[1]}, {now[2]}")
 
 
 def _changed(brain: str, why: str) -> DaemonError:

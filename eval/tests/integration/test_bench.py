@@ -49,6 +49,7 @@ def boxes(workspace: Path) -> Path:
 
 def _bench(memconform: Call, data: Path, *more: str | Path) -> tuple[Ended, dict[str, Any]]:
     file = data.with_name("report.json")
+    file.unlink(missing_ok=True)
     ended = memconform("bench", "--suite", "file", "--data", data, "--json", file, *more)
     return ended, json.loads(file.read_text()) if file.exists() else {}
 
@@ -116,10 +117,79 @@ def test_what_a_daemon_loses_is_no_low_score(
     assert (ended.code, row["measured"], row["views"]) == (3, False, {})
     assert "brain_changed" in row["why"][0]
     assert "scripted bm25: not measured" in ended.err
-    # Nor is what was found in the brain that changed taken over later.
-    [run] = (ended.folder / "results" / "runs").iterdir()
-    ended, report = _bench(memconform, boxes, "--sdk", scripted(), "--resume", run)
-    assert (ended.code, _row(report, "scripted", "bm25")["measured"]) == (2, False)
+
+
+def test_what_no_proof_followed_is_put_again(memconform: Call, sdk: str, boxes: Path) -> None:
+    _, whole = _bench(memconform, boxes, "--sdk", sdk)
+    [run] = (boxes.parent / "results" / "runs").iterdir()
+    journal = run / "journal.jsonl"
+    lines = journal.read_text().splitlines(keepends=True)
+    proofs = [n for n, line in enumerate(lines) if line.startswith('{"stage": "proved"')]
+    assert len(proofs) == 2
+    # As it is left by a harness that was killed before it looked at the second index again.
+    forged = [line.replace('"ranking": ["', '"ranking": ["lost", "') for line in lines]
+    journal.write_text("".join([*lines[: proofs[0] + 1], *forged[proofs[0] + 1 : proofs[1]]]))
+    ended, report = _bench(memconform, boxes, "--sdk", sdk, "--resume", run)
+    assert (ended.code, "6 measurements are taken over" in ended.err) == (0, True)
+    assert report["rows"][0]["views"] == whole["rows"][0]["views"]
+    # Its speed is of two runs, and of none.
+    assert report["rows"][0]["latency"] is None
+
+
+def test_other_events_are_another_bench(memconform: Call, sdk: str, boxes: Path) -> None:
+    events, ranges = boxes.with_name("events.json"), boxes.with_name("ranges.json")
+    flags = ("--sdk", sdk, "--events", events, "--ranges", ranges)
+    ranges.write_text(json.dumps({"#4": {"start": "2023/05/05", "end": "2023/05/09"}}))
+    events.write_text(json.dumps({"g0/i4": [{"date": "2023/05/05", "event": "packed"}]}))
+    ended, _ = _bench(memconform, boxes, *flags)
+    assert ended.code == 0, ended.err
+    [run] = (boxes.parent / "results" / "runs").iterdir()
+    events.write_text(json.dumps({"g0/i4": [{"date": "2024/05/05", "event": "packed"}]}))
+    ended, _ = _bench(memconform, boxes, *flags, "--resume", run)
+    assert (ended.code, "measured otherwise: pruned_sha256" in ended.err) == (2, True)
+
+
+def test_sdks_that_rank_otherwise_fail_only_where_agreement_is_required(
+    memconform: Call, scripted: Scripted, boxes: Path
+) -> None:
+    (boxes.parent / "other").mkdir()
+    other = scripted("drops_first").rename(boxes.parent / "other" / "sdk.toml")
+    other.write_text(other.read_text().replace('name = "scripted"', 'name = "other"'))
+    sdks = ("--sdk", scripted(), "--sdk", other)
+    ended, report = _bench(memconform, boxes, *sdks)
+    assert (ended.code, report["alike"][0]["compared"], report["alike"][0]["equal"]) == (0, 12, 11)
+    assert report["alike"][0]["differs"] == [f"#{STRUCK}: other parts from scripted at rank 1"]
+    ended, _ = _bench(memconform, boxes, *sdks, "--require-agreement")
+    assert ended.code == 1
+    ended, _ = _bench(memconform, boxes, "--sdk", scripted(), "--require-agreement")
+    assert (ended.code, "no agreement" in ended.err) == (5, True)
+
+
+def test_front_matter_of_an_item_is_text(memconform: Call, sdk: str, workspace: Path) -> None:
+    items = [
+        {"id": "a", "content": "---\ntitle: ibis\n---\nbody heron"},
+        {"id": "b", "content": "a stork"},
+        {"id": "c", "content": ""},
+    ]
+    questions = [{"query": "Where is the ibis?", "gold": ["a"]}]
+    data = workspace / "birds.json"
+    data.write_text(json.dumps({"items": items, "questions": questions}))
+    ended, report = _bench(memconform, data, "--sdk", sdk)
+    assert ended.code == 0, ended.err
+    assert _value(_row(report, sdk, "bm25"), "recall_any@5") == 100
+    assert "1 items have no text, and cannot be found" in ended.err
+
+
+def test_names_of_a_file_do_not_steer_the_terminal(memconform: Call, workspace: Path) -> None:
+    asked = {"query": "What?", "gold": ["a"], "category": "c\n\n# loud\x1b[31m|x"}
+    data = workspace / "odd.json"
+    data.write_text(json.dumps({"items": [{"id": "a", "content": "b c"}], "questions": [asked]}))
+    flags = ("--system", "oracle", "--verbose", "--markdown", workspace / "report.md")
+    ended, _ = _bench(memconform, data, *flags)
+    assert (ended.code, "\x1b" in ended.err) == (0, False)
+    shown = (workspace / "report.md").read_text()
+    assert "\x1b" not in shown
+    assert "\n# loud" not in shown
 
 
 @pytest.mark.parametrize(
@@ -277,7 +347,7 @@ def test_a_dataset_that_is_another_benchmarks_is_refused(memconform: Call, boxes
         (("--system", "null", "--data", "x.json"), "takes no --data"),
         (("--system", "null", "--modes", "hybrid", "--alpha", "2"), "alpha: "),
         (("--system", "null", "--modes", "hybrid", "--rrf-k", "x"), "no list of numbers"),
-        (("--system", "null", "--modes", "hybrid", "--rrf-k", "5"), "is of --fusion rrf"),
+        (("--system", "null", "--modes", "hybrid", "--rrf-k", "5"), "no strategy goes by rrfK 5"),
         (("--system", "null", "--recency", "{"), "no JSON"),
         (("--sdk", "py", "--embed-model", "all-MiniLM-L6-v2"), "needs a server that has it"),
         (("--sdk", "py", "--embed-base-url", "http://127.0.0.1:1/v1"), "needs --embed-model"),
@@ -285,7 +355,13 @@ def test_a_dataset_that_is_another_benchmarks_is_refused(memconform: Call, boxes
         (("--sdk", "py", "--modes", "hybrid-rerank"), "does not claim mode hybrid-rerank"),
         (("--system", "null", "--events", "e.json"), "prune together"),
         (("--system", "flat-dense", "--embed-model", "nomic"), "no embedding model"),
-        (("--system", "null", "--embed-dims", "384"), "vectors of 256 dimensions, not 384"),
+        (
+            ("--system", "null", "--embed-model", "fh256-1", "--embed-dims", "384"),
+            "vectors of 256 dimensions, not 384",
+        ),
+        (("--system", "null", "--embed-dims", "384"), "--embed-dims needs --embed-model"),
+        (("--system", "null", "--join", "merge"), "--join needs --keys"),
+        (("--system", "null", "--alpha", "0.5"), "no strategy goes by alpha 0.5"),
         (("--system", "null", "--category", "singlehop"), "did you mean 'single-hop'"),
         (("--system", "null", "--resume", "nowhere"), "no run 'nowhere'"),
     ],

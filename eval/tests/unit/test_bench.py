@@ -1,6 +1,9 @@
 """What a bench makes of what it measured: strategies, folding, views, rows, and what it keeps."""
 
 import asyncio
+import json
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -8,12 +11,16 @@ import numpy as np
 import pytest
 from rank_bm25 import BM25Okapi
 
+from memconform.bench.daemon_system import refuse_short
 from memconform.bench.flat import flat_system
 from memconform.bench.journal import Kept, read_kept
+from memconform.bench.plan import ContentDigest
 from memconform.bench.records import (
     BenchSettings,
     Filled,
     JournalHeader,
+    Measured,
+    Proved,
     QueryRecord,
     Relevance,
     Spoilt,
@@ -23,10 +30,10 @@ from memconform.bench.shelf import Shelf
 from memconform.bench.strategy import Strategy, strategies
 from memconform.bench.tasks import OFFICIAL, OFFICIAL_SESSIONS, Task, Tasking
 from memconform.client.failures import ContractViolatedError
-from memconform.contract.core import Chunk
+from memconform.contract.core import Chunk, SearchResponse
 from memconform.contract.wire import Mode
 from memconform.datasets.haystacks import Haystack, Item, Query
-from memconform.errors import DaemonError, ResultsError, UsageError
+from memconform.errors import DaemonError, UsageError
 from memconform.runs.results import Failure
 
 _ITEMS = tuple(Item(f"s{n // 2}_{n}", f"text {n}", f"s{n // 2}") for n in range(6))
@@ -90,7 +97,8 @@ class TestShelf:
         ]
         assert shelf.fold(_task(), chunks) == ("s1_2", "s0_0")
         # Two chunks more than items: so many more are asked for.
-        assert (shelf.surplus("h"), shelf.surplus("other")) == (2, 0)
+        assert (shelf.reach("h", None), shelf.reach("other", None)) == ((8, 6), (1, 1))
+        assert shelf.reach("h", {"s1_2", "s0_0"}) == (4, 2)
 
     def test_another_key_of_an_item_counts_as_the_item(self) -> None:
         shelf = Shelf()
@@ -100,7 +108,7 @@ class TestShelf:
         assert shelf.fold(_task(), [_chunk(paths[1], "summary"), _chunk(paths[0], "text 0")]) == (
             "s0_0",
         )
-        assert shelf.surplus("h") == 1
+        assert shelf.reach("h", None) == (3, 2)
 
     @pytest.mark.parametrize(
         ("chunk", "code"),
@@ -131,6 +139,44 @@ class TestShelf:
         large = Haystack("h", (Item("big", "x" * (8 * 2**20 + 1)),), ())
         with pytest.raises(UsageError, match="item big has 8388609 bytes"):
             list(Shelf().documents([large]))
+
+
+def _answer(chunks: int, mode: str) -> SearchResponse:
+    trace = {
+        "requestedMode": mode,
+        "effectiveMode": mode,
+        "embedderUsed": mode != "bm25",
+        "reranked": False,
+        "fellBackToBm25": False,
+        "candidateK": 50,
+        "searchMs": 0.1,
+    }
+    found = [_chunk(f"{n}.md", "t").model_dump(by_alias=True) for n in range(chunks)]
+    body = {"chunks": found, "tookMs": 0.1, "trace": trace}
+    return SearchResponse.model_validate_json(json.dumps(body))
+
+
+@pytest.mark.parametrize(
+    ("reach", "chunks", "mode", "ranked", "short"),
+    [
+        # Vectors rank every chunk: eleven of twelve items are missing.
+        ((12, 12), 1, "semantic", 1, True),
+        # Keywords find what has them.
+        ((12, 12), 1, "bm25", 1, False),
+        # Fifty chunks of five items, of ten that there are.
+        ((300, 10), 50, "hybrid", 5, True),
+        ((300, 10), 50, "hybrid", 10, False),
+        # All that there is.
+        ((3, 3), 3, "semantic", 3, False),
+        # The largest topK is full of chunks of two items.
+        ((2_000, 10), 100, "bm25", 2, True),
+    ],
+)
+def test_items_that_a_mode_ranks_and_do_not_come_are_no_misses(
+    reach: tuple[int, int], chunks: int, mode: str, ranked: int, *, short: bool
+) -> None:
+    with pytest.raises(ContractViolatedError, match="are wanted") if short else nullcontext():
+        refuse_short(reach, 10, 100, _answer(chunks, mode), ranked=ranked)
 
 
 def test_turns_are_judged_by_their_sessions_too() -> None:
@@ -218,8 +264,10 @@ _SETTINGS = BenchSettings(
 )
 _FILLED = Filled(system="go", haystack="h", documents=1, chunks=1, vectors=0, ingest_ms=1)
 
+_PROVED = Proved(system="go", haystack="h")
 
-def _journal(path: Path, *records: Filled | QueryRecord | Spoilt) -> Path:
+
+def _journal(path: Path, *records: Measured) -> Path:
     header = JournalHeader(run_id="r", settings=_SETTINGS, systems={"go": "built"})
     lines = [each.model_dump_json() for each in (header, *records)]
     path.write_text("\n".join(lines) + "\n")
@@ -228,7 +276,7 @@ def _journal(path: Path, *records: Filled | QueryRecord | Spoilt) -> Path:
 
 def test_what_was_measured_is_kept_and_what_was_not_is_put_again(tmp_path: Path) -> None:
     failed = _record("q2", error=Failure(code="timeout", message="t"))
-    journal = _journal(tmp_path / "j", _FILLED, _record("q1"), failed)
+    journal = _journal(tmp_path / "j", _FILLED, _record("q1"), failed, _PROVED, _record("q3"))
     with journal.open("a") as file:
         file.write('{"stage": "query", "system')
     kept = read_kept(journal, _SETTINGS, {"go": "built"})
@@ -239,14 +287,27 @@ def test_what_was_measured_is_kept_and_what_was_not_is_put_again(tmp_path: Path)
 def test_what_was_found_in_a_spoilt_index_is_not_kept(tmp_path: Path) -> None:
     spoilt = Spoilt(system="go", haystack="h", error=Failure(code="brain_changed", message="m"))
     other = _record("q2", haystack="other")
-    kept = read_kept(
-        _journal(tmp_path / "j", _FILLED, _record("q1"), other, spoilt), _SETTINGS, {"go": "built"}
-    )
+    whole = _PROVED.model_copy(update={"haystack": "other"})
+    journal = _journal(tmp_path / "j", other, whole, _FILLED, _record("q1"), _PROVED, spoilt)
+    kept = read_kept(journal, _SETTINGS, {"go": "built"})
     assert (kept.filled, list(kept.queries)) == ({}, [("go", "bm25", "q2")])
     # One index of all haystacks spoils them all.
     everything = spoilt.model_copy(update={"haystack": ""})
-    journal = _journal(tmp_path / "k", _record("q1"), other, everything)
+    journal = _journal(tmp_path / "k", _record("q1"), other, _PROVED, whole, everything)
     assert read_kept(journal, _SETTINGS, {"go": "built"}) == Kept()
+
+
+def test_what_is_kept_of_others_does_not_pass_through_a_bench_without_them(
+    tmp_path: Path,
+) -> None:
+    journal = _journal(tmp_path / "j", _FILLED, _record("q1"), _PROVED)
+    # Nobody compared what decides go's rankings here.
+    assert read_kept(journal, _SETTINGS, {"py": "built"}) == Kept()
+    kept = read_kept(journal, _SETTINGS, {"go": "built"})
+    again = Kept()
+    for record in kept.records():
+        again.add(record)
+    assert again == kept
 
 
 @pytest.mark.parametrize(
@@ -268,7 +329,7 @@ def test_another_bench_is_not_gone_on_with(
 @pytest.mark.parametrize("content", ["", "{}\n", "[]\n", '{"stage": "query"}\n'])
 def test_what_is_no_journal_is_said(tmp_path: Path, content: str) -> None:
     (tmp_path / "j").write_text(content)
-    with pytest.raises(ResultsError, match="is no journal of a bench"):
+    with pytest.raises(UsageError, match="is no journal of a bench"):
         read_kept(tmp_path / "j", _SETTINGS, {})
 
 
@@ -292,3 +353,24 @@ def test_flat_bm25_is_rank_bm25_with_ties_by_the_reversed_argsort() -> None:
 
 def _nothing_embeds() -> NoReturn:
     raise AssertionError("no text is embedded")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Haystack("h", (Item("a", "t", "g", metadata={"evidence": False}),), (_QUERY,)),
+        Haystack("h", (Item("a", "t", "other", metadata={"evidence": True}),), (_QUERY,)),
+        Haystack("h", (Item("a", "t", "g", source="b", metadata={"evidence": True}),), (_QUERY,)),
+        Haystack(
+            "h",
+            (Item("a", "t", "g", metadata={"evidence": True}),),
+            (replace(_QUERY, question_date="2023/05/20"),),
+        ),
+    ],
+    ids=["evidence", "group", "source", "question date"],
+)
+def test_the_digest_sees_all_that_decides_a_score(other: Haystack) -> None:
+    plain, changed = ContentDigest(), ContentDigest()
+    plain.add(Haystack("h", (Item("a", "t", "g", metadata={"evidence": True}),), (_QUERY,)))
+    changed.add(other)
+    assert plain.hexdigest() != changed.hexdigest()

@@ -52,10 +52,14 @@ def test_items_without_an_event_in_the_range_are_pruned(tmp_path: Path) -> None:
 def test_a_range_is_widened_by_two_days_at_both_ends(
     tmp_path: Path, day: str, *, kept: bool
 ) -> None:
-    pruning = _pruning(tmp_path, {"h/a": _on(day)}, _MAY)
+    pruning = _pruning(tmp_path, {"h/a": _on(day), "h/b": [], "h/c": []}, _MAY)
     assert _kept(pruning) == (["a"] if kept else [])
     exact = Pruning(pruning.events, pruning.ranges, slack=timedelta())
     assert _kept(exact) == []
+
+
+def test_an_item_that_the_file_does_not_name_is_not_pruned(tmp_path: Path) -> None:
+    assert _kept(_pruning(tmp_path, {"h/a": _on("2023/01/01"), "h/b": []}, _MAY)) == ["c"]
 
 
 @pytest.mark.parametrize("none", [{}, {"q": None}, {"q": {}}, {"q": "N/A"}])
@@ -74,6 +78,7 @@ def test_turns_have_the_events_of_their_session_and_keys_those_of_their_item(
         Item("b#1", "x", source="b"),
     )
     events = {"h/s1": _on("2023/05/15"), "h/s2": _on("2023/01/01"), "h/a": _on("2023/05/15")}
+    events["h/b"] = _on("2023/02/02")
     pruning = _pruning(tmp_path, events, _MAY)
     assert _kept(pruning, *turns) == ["a#1", "s1_1", "s1_3"]
 
