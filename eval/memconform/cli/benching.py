@@ -240,7 +240,7 @@ async def _runners(
         try:
             runner.use_upstream(options.upstream)
             runner.use_variables(variables)
-            _refuse_unclaimed(runner, searched)
+            _refuse_unclaimed(runner, searched, options)
             runners.append(runner)
         except UsageError as error:
             if ALL not in options.sdk or options.no_skip:
@@ -272,16 +272,19 @@ def _refuse_unknown_builds(runners: Iterable[SdkRunner]) -> None:
             )
 
 
-def _refuse_unclaimed(runner: SdkRunner, searched: Sequence[Strategy]) -> None:
+def _refuse_unclaimed(
+    runner: SdkRunner, searched: Sequence[Strategy], options: BenchOptions
+) -> None:
     if runner.modes is None:
         return
-    served = (*runner.modes, *runner.optional_modes)
+    named = options.embed_base_url is not None or options.rerank not in (None, "none")
+    served = (*runner.modes, *runner.optional_modes, *(runner.scripted_modes if named else ()))
     for strategy in searched:
         if strategy.mode not in served:
             raise UsageError(
                 f"{runner.name} does not claim mode {strategy.label}",
                 code="mode_not_claimed",
-                hint=f"it claims {', '.join(served)}; a reranker is there with --upstream scripted",
+                hint=f"it claims {', '.join(served)}; a reranker is there with --upstream scripted or --rerank",
             )
 
 

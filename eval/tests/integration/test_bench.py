@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import jsonschema
 import pytest
 
@@ -284,6 +285,20 @@ def test_a_reranker_stands_beside_what_it_adds(memconform: Call, sdk: str, boxes
     assert ended.code == 0, ended.err
     assert _row(report, sdk, "hybrid")["rerank_adds_ms"] is None
     assert _row(report, sdk, "hybrid-rerank")["rerank_adds_ms"]
+
+
+def test_a_reranker_by_its_address_is_called_and_none_is_not(
+    memconform: Call, sdk: str, boxes: Path, environment: dict[str, str]
+) -> None:
+    with upstream_by_hand(environment) as url:
+        flags = ("--sdk", sdk, "--modes", "hybrid", "--rerank", f"{url}/rerank")
+        ended, report = _bench(memconform, boxes, *flags)
+        assert ended.code == 0, ended.err
+        assert [row["strategy"] for row in report["rows"]] == ["hybrid", "hybrid-rerank"]
+        assert httpx.get(f"{url}/_control/requests", trust_env=False).json()["requests"]
+    modes = ("--modes", "hybrid-rerank", "--upstream", "scripted", "--rerank", "none")
+    ended, report = _bench(memconform, boxes, "--sdk", sdk, *modes)
+    assert (ended.code, "mode_not_served" in report["rows"][0]["why"][0]) == (3, True)
 
 
 def test_order_concurrency_and_resume_change_no_score(
