@@ -133,8 +133,8 @@ class _Session:
                     modes,
                 )
             )
-        except DaemonFailedError as error:
-            raise _lost(self.lifeline, error) from error
+        except (DaemonError, DaemonFailedError) as error:
+            raise await self.lifeline.cause_of(error) from error
         shelf.note_chunks(seeded.chunk_counts)
         filled = Filled(
             system=self.system.name,
@@ -160,8 +160,9 @@ class _Brain:
     filled: Filled
 
     async def prove(self) -> None:
-        if self.session.lifeline.halted is None:
-            await refuse_changed(self.session.client, self.session.system.brain, self.seeded)
+        if self.session.lifeline.halted is not None:
+            raise self.session.lifeline.halted
+        await refuse_changed(self.session.client, self.session.system.brain, self.seeded)
 
     async def search(self, task: Task, strategy: Strategy) -> Found:
         client, lifeline = self.session.client, self.session.lifeline
@@ -238,12 +239,6 @@ def _refuse_other(trace: Trace, strategy: Strategy, request: SearchRequest) -> N
             raise DaemonFailedError(
                 "tuning_not_served", f"asked for {key} {value!r}, the trace says {told.get(key)!r}"
             )
-
-
-def _lost(lifeline: Lifeline, error: DaemonFailedError) -> DaemonError:
-    return lifeline.halted or DaemonError(
-        error.message, code=error.code, hint="its log says more", excerpt=error.body
-    )
 
 
 def _day(date: str | None) -> str | None:

@@ -162,8 +162,9 @@ async def _proof(system: str, haystack: str, index: Index) -> AsyncGenerator[Ben
     try:
         await index.prove()
     except DaemonError as error:
-        why = Failure(code=error.code, message=error.message)
-        yield HaystackSpoilt(Spoilt(system=system, haystack=haystack, error=why))
+        if error.code == "brain_changed":
+            why = Failure(code=error.code, message=error.message)
+            yield HaystackSpoilt(Spoilt(system=system, haystack=haystack, error=why))
         raise
     yield HaystackProved(Proved(system=system, haystack=haystack))
 

@@ -12,6 +12,7 @@ from memconform.bench.records import (
     Filled,
     FilledSystem,
     Measured,
+    Proved,
     QueryRecord,
     Row,
     Spoilt,
@@ -20,8 +21,12 @@ from memconform.bench.records import (
 from memconform.bench.rows import alike, row, with_added_latency
 from memconform.errors import ExitCode, MemconformError, gravest
 from memconform.runs.provenance import git_revision, host
-from memconform.runs.results import Incident, QuantileSummary
+from memconform.runs.results import Failure, Incident, QuantileSummary
 from memconform.runs.store import RunFolder, replacing, write_result
+
+_UNPROVEN = Failure(
+    code="index_not_proven", message="the index was not seen to be whole after this query"
+)
 
 
 class BenchOutcome:
@@ -30,6 +35,8 @@ class BenchOutcome:
         self._run_id = run_id
         self._started, self._clock = datetime.now(UTC), time.perf_counter()
         self._queries: dict[tuple[str, str, str], QueryRecord] = {}
+        self._unproven: set[tuple[str, str, str]] = set()
+        """Keys of queries whose index was not looked at again since."""
         self._filled: dict[tuple[str, str], Filled] = {}
         self._incidents: dict[str, MemconformError] = {}
         self.systems: dict[str, SystemRecord] = {}
@@ -43,7 +50,13 @@ class BenchOutcome:
             case Filled():
                 self._filled[record.system, record.haystack] = record
             case QueryRecord():
-                self._queries[record.system, record.strategy, record.query] = record
+                key = (record.system, record.strategy, record.query)
+                self._queries[key] = record
+                self._unproven.add(key)
+            case Proved():
+                self._unproven -= {
+                    key for key in self._unproven if in_index(self._queries[key], record)
+                }
             case Spoilt():
                 for key, query in self._queries.items():
                     if in_index(query, record):
@@ -61,6 +74,9 @@ class BenchOutcome:
         Raises:
             ResultsError: where it cannot be written.
         """
+        for key in self._unproven:
+            if self._queries[key].error is None:
+                self._queries[key] = self._queries[key].model_copy(update={"error": _UNPROVEN})
         report = self._report()
         with replacing(folder.result) as target:
             lines = (record.model_dump_json().encode() for record in self._queries.values())

@@ -45,6 +45,15 @@ class Lifeline:
         finally:
             call.cancel()
 
+    async def cause_of(self, error: DaemonError | DaemonFailedError) -> DaemonError:
+        """Why something failed: that the daemon is dead, where it is, says more than what broke."""
+        await asyncio.wait({self._died}, timeout=_DEATH_SECONDS)
+        if self.halted is not None:
+            return self.halted
+        if isinstance(error, DaemonError):
+            return error
+        return DaemonError(error.message, code=error.code, hint="its log says more")
+
     def answered(self) -> None:
         """Note a question that brought an answer."""
         self._timeouts = self._unreachable = 0
