@@ -284,7 +284,7 @@ def _refuse_unclaimed(
             raise UsageError(
                 f"{runner.name} does not claim mode {strategy.label}",
                 code="mode_not_claimed",
-                hint=f"it claims {', '.join(served)}; --upstream scripted or --rerank bring a reranker",
+                hint=f"it claims {', '.join(served)}; or add --upstream scripted, --rerank",
             )
 
 
