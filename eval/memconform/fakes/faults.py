@@ -169,6 +169,7 @@ STATE_FAULTS = (
     "never_healthy",
     "ignores_sigterm",
     "hangs_on_ingest",
+    "dies_on_ingest",
     "fell_back_lie",
     "other_requested_mode",
     "loses_document",

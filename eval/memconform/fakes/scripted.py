@@ -124,6 +124,8 @@ class ScriptedDaemon:
                 await exchange.raw(b"HTTP/1.1 204 X\r\n\r\n")
             case ("POST", ["ingest", "file"]) if self._fault == "hangs_on_ingest":
                 await asyncio.sleep(3600)
+            case ("POST", ["ingest", "file"]) if self._fault == "dies_on_ingest":
+                os.kill(os.getpid(), signal.SIGKILL)
             case ("POST", ["ingest", "file"]):
                 await exchange.json(self._ingest(brain, request.json()))
             case ("POST", ["search"]):

@@ -469,3 +469,12 @@ def test_a_query_about_a_time_is_put_to_its_items(
     # Two days more at both ends: from the third to the eleventh.
     assert set(rankings["#4"]) == {"i2", "i4"}
     assert len(rankings["#6"]) == 5 or len(rankings["#6"]) == 6
+
+
+def test_a_daemon_that_dies_while_it_is_filled_is_told_by_its_death(
+    memconform: Call, scripted: Scripted, boxes: Path
+) -> None:
+    ended, report = _bench(memconform, boxes, "--sdk", scripted("dies_on_ingest"))
+    assert ended.code == 3
+    assert report["systems"][0]["incident"]["code"] == "daemon_died"
+    assert "the daemon died" in _row(report, "scripted", "bm25")["why"][0]

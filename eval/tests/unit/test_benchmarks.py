@@ -629,3 +629,18 @@ def test_an_entry_point_adds_a_format(tmp_path: Path) -> None:
     ours = _write(tmp_path / "q.json", [_question()])
     assert open_benchmark(ours, None, {}).format.name == "longmemeval"
     assert open_benchmark(ours, "mine", {}).format is MINE
+
+
+def test_a_question_that_is_blank_is_refused_before_it_is_asked(tmp_path: Path) -> None:
+    path = tmp_path / "blank.json"
+    items = [{"id": "a", "content": "text"}]
+    path.write_text(json.dumps({"items": items, "questions": [{"query": " ", "gold": ["a"]}]}))
+    with pytest.raises(UsageError, match="the question #0 is blank"):
+        list(open_benchmark(path, None, {}))
+
+
+def test_json_that_nests_without_end_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "deep.json"
+    path.write_text("[" * 100_000)
+    with pytest.raises(UsageError, match="nests too deeply"):
+        open_benchmark(path, None, {})
