@@ -19,8 +19,8 @@ from memconform.bench.tasks import ALL
 from memconform.daemons.availability import Absence
 from memconform.datasets.haystacks import Dropped
 from memconform.redaction import redact
-from memconform.reports.console import ProgressReport, StandardError, printable
-from memconform.reports.markdown import escaped
+from memconform.reports.console import ProgressReport, StandardError
+from memconform.reports.names import escaped, printable
 from memconform.runs.results import QuantileSummary
 from memconform.scoring.retrieval import RATES
 

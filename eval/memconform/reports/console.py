@@ -37,11 +37,6 @@ class StandardError(Console):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
-def printable(text: str) -> str:
-    """The text without what would steer a terminal: names come from files and daemons."""
-    return "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
-
-
 def progress_bars(console: Console, *, quiet: bool) -> Progress:
     """Bars that go when they are done; none where nobody looks at a terminal."""
     return Progress(

@@ -5,6 +5,7 @@ import re
 from memconform.conformance.results import RED, Check, ConformReport, Result, SdkResult
 from memconform.redaction import redact
 from memconform.reports.conformance import conform_banner, shortened
+from memconform.reports.names import escaped
 
 _SHOWN = 50
 """Findings an SDK: a summary that is longer than a page is not read, and CI servers cut it."""
@@ -67,9 +68,3 @@ def _finding(title: str, check: Check) -> list[str]:
 
 def _row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-def escaped(text: str) -> str:
-    """One line that Markdown shows as it is."""
-    line = re.sub(r"[\s\x00-\x1f\x7f]+", " ", text)
-    return re.sub(r"([\\`*_{}\[\]<>|#])", r"\\\1", line)

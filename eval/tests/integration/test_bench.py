@@ -102,11 +102,11 @@ def test_a_shared_index_is_asked_with_a_filter(memconform: Call, sdk: str, boxes
 
 
 def test_a_server_that_embeds_is_asked_by_daemons_and_by_flat_dense(
-    memconform: Call, sdk: str, boxes: Path, environment: dict[str, str]
+    memconform: Call, one_sdk: str, boxes: Path, environment: dict[str, str]
 ) -> None:
     with upstream_by_hand(environment) as url:
         served = ("--embed-base-url", f"{url}/v1", "--embed-model", "fh256-1")
-        systems = ("--sdk", sdk, "--system", "flat-dense", "--modes", "semantic")
+        systems = ("--sdk", one_sdk, "--system", "flat-dense", "--modes", "semantic")
         ended, report = _bench(memconform, boxes, *systems, *served, "--embed-dims", "256")
         assert ended.code == 0, ended.err
         daemon, flat = report["rows"]
@@ -262,14 +262,14 @@ def test_a_filter_that_is_ignored_is_said(
 
 
 def test_tuning_that_a_trace_does_not_echo_is_not_measured(
-    memconform: Call, sdk: str, boxes: Path
+    memconform: Call, one_sdk: str, boxes: Path
 ) -> None:
     sweep = ("--modes", "bm25,hybrid", "--fusion", "minmax,rrf", "--rrf-k", "5,60")
-    ended, report = _bench(memconform, boxes, "--sdk", sdk, *sweep, "--recency", "true")
+    ended, report = _bench(memconform, boxes, "--sdk", one_sdk, *sweep, "--recency", "true")
     assert ended.code == 3
     # The reference daemons know no recency.
     assert all("asked for recency True" in row["why"][0] for row in report["rows"])
-    ended, report = _bench(memconform, boxes, "--sdk", sdk, *sweep)
+    ended, report = _bench(memconform, boxes, "--sdk", one_sdk, *sweep)
     assert ended.code == 0, ended.err
     assert [row["strategy"] for row in report["rows"]] == [
         "bm25",
@@ -279,25 +279,25 @@ def test_tuning_that_a_trace_does_not_echo_is_not_measured(
     ]
 
 
-def test_a_reranker_stands_beside_what_it_adds(memconform: Call, sdk: str, boxes: Path) -> None:
+def test_a_reranker_stands_beside_what_it_adds(memconform: Call, one_sdk: str, boxes: Path) -> None:
     modes = ("--modes", "hybrid,hybrid-rerank", "--upstream", "scripted")
-    ended, report = _bench(memconform, boxes, "--sdk", sdk, *modes)
+    ended, report = _bench(memconform, boxes, "--sdk", one_sdk, *modes)
     assert ended.code == 0, ended.err
-    assert _row(report, sdk, "hybrid")["rerank_adds_ms"] is None
-    assert _row(report, sdk, "hybrid-rerank")["rerank_adds_ms"]
+    assert _row(report, one_sdk, "hybrid")["rerank_adds_ms"] is None
+    assert _row(report, one_sdk, "hybrid-rerank")["rerank_adds_ms"]
 
 
 def test_a_reranker_by_its_address_is_called_and_none_is_not(
-    memconform: Call, sdk: str, boxes: Path, environment: dict[str, str]
+    memconform: Call, one_sdk: str, boxes: Path, environment: dict[str, str]
 ) -> None:
     with upstream_by_hand(environment) as url:
-        flags = ("--sdk", sdk, "--modes", "hybrid", "--rerank", f"{url}/rerank")
+        flags = ("--sdk", one_sdk, "--modes", "hybrid", "--rerank", f"{url}/rerank")
         ended, report = _bench(memconform, boxes, *flags)
         assert ended.code == 0, ended.err
         assert [row["strategy"] for row in report["rows"]] == ["hybrid", "hybrid-rerank"]
         assert httpx.get(f"{url}/_control/requests", trust_env=False).json()["requests"]
     modes = ("--modes", "hybrid-rerank", "--upstream", "scripted", "--rerank", "none")
-    ended, report = _bench(memconform, boxes, "--sdk", sdk, *modes)
+    ended, report = _bench(memconform, boxes, "--sdk", one_sdk, *modes)
     assert (ended.code, "mode_not_served" in report["rows"][0]["why"][0]) == (3, True)
 
 

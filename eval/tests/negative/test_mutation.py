@@ -23,7 +23,7 @@ from memconform.conformance.suite import SdkFinished
 from memconform.daemons.discovery import find_runner
 from tests.conftest import CHECKOUT, Ended
 
-SAMPLE = "36"
+SAMPLE = "24"
 """Mutants of the fixed sample; all of them take minutes: `make mutate`."""
 
 
