@@ -33,7 +33,7 @@ unit: $(STAMP)
 
 sdk-go:
 	@if command -v go >/dev/null; then cd sdks/go && { test -z "$$(gofmt -l .)" || { gofmt -l . >&2; false; }; } \
-	&& go vet ./... && go tool staticcheck ./... && go test -race ./...; \
+	&& go vet ./... && go tool staticcheck ./... && go test ./...; \
 	else $(call ABSENT,go,go); fi
 
 sdk-ts:
@@ -58,6 +58,7 @@ bench: $(STAMP)
 	$(BIN)/python scripts/bench_vectors.py
 	$(BIN)/python scripts/bench_retrieval.py
 	$(BIN)/pytest -m slow
+	cd sdks/go && go test -race ./...
 
 mutate: $(STAMP)
 	$(BIN)/memconform mutate
