@@ -84,8 +84,16 @@ def show_sources(found: dict[str, Source], data: Path) -> None:
 
 @click.command("fetch")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.option(
+    "--from",
+    "address",
+    metavar="URL",
+    help="Of the folder that holds the files of NAME: for one NAME at a time.",
+)
 @sources
-def fetch_command(names: tuple[str, ...], data: Path, sources_file: Path | None) -> None:
+def fetch_command(
+    names: tuple[str, ...], address: str | None, data: Path, sources_file: Path | None
+) -> None:
     """Download public benchmarks, and hold them to their digests; `datasets list` shows them.
 
     A file stands under its name once all of its bytes are right. One that was cut off is gone on
@@ -95,6 +103,10 @@ def fetch_command(names: tuple[str, ...], data: Path, sources_file: Path | None)
     Exit codes: 0 all of it is there, 2 something could not be had: the error says what to do.
     """
     chosen = choose(load_sources(sources_file), names)
+    if address is not None:
+        if len(chosen) > 1:
+            raise click.UsageError("--from is the address of one source; name one")
+        chosen = {name: source.at(address) for name, source in chosen.items()}
     console = StandardError(stderr=True, highlight=False, soft_wrap=True)
     progress = Progress(
         TextColumn("{task.description}"),
@@ -108,7 +120,10 @@ def fetch_command(names: tuple[str, ...], data: Path, sources_file: Path | None)
     )
     with http_client() as http, progress:
         for name, source in chosen.items():
-            console.print(f"{name}: {source.licence}, see {source.home}", markup=False)
+            told = f"{name}: {source.licence}, see {source.home}"
+            if source.revision is not None:
+                told += f", revision {source.revision}"
+            console.print(told, markup=False)
             for file in pinned(source, data / source.folder):
                 _fetch_one(file, http, progress)
             click.echo(source.place(data))
@@ -202,7 +217,7 @@ def _verify(files: Iterable[Pinned]) -> ExitCode:
                 told = "ok"
             case "missing":
                 codes.append(ExitCode.USAGE)
-                told = f"missing; it is at {file.url}"
+                told = "missing" if file.url is None else f"missing; it is at {file.url}"
             case "different":
                 codes.append(ExitCode.FAILED)
                 told = f"another digest: {_digest(file)}; pinned: {file.sha256}"

@@ -26,7 +26,8 @@ _TIMEOUT = httpx.Timeout(60, connect=20)
 class Pinned:
     """One file of a source: where it is, where it goes, and which bytes it must be."""
 
-    url: str
+    url: str | None
+    """None where nobody has said."""
     path: Path
     size: int
     sha256: str
@@ -46,7 +47,8 @@ def pinned(source: Source, folder: Path) -> list[Pinned]:
     """The files of a source, as they are or will be in a folder."""
 
     def one(file: SourceFile) -> Pinned:
-        return Pinned(source.url + file.name, folder / file.name, file.size, file.sha256)
+        url = None if source.url is None else source.url + file.name
+        return Pinned(url, folder / file.name, file.size, file.sha256)
 
     return [one(file) for file in source.files]
 
@@ -99,12 +101,20 @@ def fetch(file: Pinned, http: httpx.Client, told: Callable[[int], None]) -> bool
                 code="fetch_in_the_way",
                 hint="move it away; nothing is replaced",
             )
+    if file.url is None:
+        raise UsageError(
+            f"where {file.path.name} lies is not recorded",
+            code="fetch_no_address",
+            hint="give --from ADDRESS, of the folder in which its publisher has that revision;"
+            " or put the file there by hand",
+            excerpt=_by_hand(file),
+        )
     with _writing(file) as target:
         if target.tell() > file.size:
             _empty(target)
         told(target.tell())
         if target.tell() < file.size:
-            _receive(file, http, target, told)
+            _receive(file, file.url, http, target, told)
         target.flush()
         if (got := sha256_of(file.part)) != file.sha256:
             _remove(file)
@@ -144,11 +154,11 @@ def _writing(file: Pinned) -> Iterator[IO[bytes]]:
 
 
 def _receive(
-    file: Pinned, http: httpx.Client, target: IO[bytes], told: Callable[[int], None]
+    file: Pinned, url: str, http: httpx.Client, target: IO[bytes], told: Callable[[int], None]
 ) -> None:
     """Bring the part to its full size."""
     try:
-        with http.stream("GET", file.url, headers=_range(file, target.tell())) as response:
+        with http.stream("GET", url, headers=_range(file, target.tell())) as response:
             _check(file, response, target.tell())
             if response.status_code != httpx.codes.PARTIAL_CONTENT:
                 _empty(target)
@@ -262,4 +272,5 @@ def _other_bytes(file: Pinned, why: str) -> UsageError:
 
 
 def _by_hand(file: Pinned) -> str:
-    return f"from   {file.url}\nto     {file.path}\nsha256 {file.sha256}"
+    origin = "" if file.url is None else f"from   {file.url}\n"
+    return f"{origin}to     {file.path}\nsha256 {file.sha256}"

@@ -31,6 +31,10 @@ DATA_VARIABLE = "MEMCONFORM_DATA"
 SOURCES_VARIABLE = "MEMCONFORM_SOURCES"
 
 
+Address = Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+/(\S*/)?$")]
+"""Of a folder of files."""
+
+
 class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -53,12 +57,26 @@ class Source(_Table):
     """As `datasets list` names it."""
     folder: _Path
     """Below the data folder."""
-    url: Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+/(\S*/)?$")]
+    revision: _Text | None = None
+    """Of its files, as `home` calls it."""
+    url: Address | None = None
+    """What their names follow."""
     files: tuple[SourceFile, ...] = Field(min_length=1, strict=False)
 
     @property
     def size(self) -> int:
         return sum(file.size for file in self.files)
+
+    def at(self, address: str) -> "Source":
+        """The source, at another address; raises UsageError for what is none."""
+        try:
+            return self.model_copy(update={"url": _ADDRESS.validate_python(address)})
+        except ValidationError as error:
+            raise UsageError(
+                f"{address!r} is no address of a folder",
+                code="bad_address",
+                hint="write http://… or https://…, with a / at its end",
+            ) from error
 
     def place(self, data: Path) -> Path:
         """What `datasets info` takes: the folder, or the file where the format is one of a file."""
@@ -101,6 +119,7 @@ def known_sources() -> dict[str, Source]:
     return load_sources(Path(named) if named else None)
 
 
+_ADDRESS = TypeAdapter[str](Address)
 _SOURCES = TypeAdapter(dict[_Name, Source])
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import signal
 import subprocess
 import time
@@ -423,3 +424,25 @@ def test_flags_win_over_variables(place: Place) -> None:
     ended = place.call("fetch", "set", "--sources", "mine.toml", "--to", "there")
     assert (ended.code, ended.out) == (0, "there/set/set.json\n")
     assert (place.folder / "there/set/set.json").read_bytes() == CONTENT
+
+
+def test_a_source_without_an_address_is_fetched_from_where_the_user_says(place: Place) -> None:
+    file = place.folder / "sources.toml"
+    file.write_text(re.sub(r"url = .*\n", "", file.read_text()))
+    ended = place.call("fetch", "set")
+    assert (ended.code, "fetch_no_address" in ended.err, SHA256 in ended.err) == (2, True, True)
+    assert place.call("verify", "set").out.endswith("missing\n")
+    for address in ("ftp://example.org/", "http://example.org/no-folder"):
+        ended = place.call("fetch", "set", "--from", address)
+        assert (ended.code, "is no address of a folder" in ended.err) == (2, True)
+    assert not place.path.parent.exists()
+    ended = place.call("fetch", "set", "--from", place.server.url)
+    assert (ended.code, place.path.read_bytes() == CONTENT) == (0, True), ended.err
+
+
+def test_an_address_is_of_one_source(place: Place) -> None:
+    file = place.folder / "sources.toml"
+    file.write_text(file.read_text() + file.read_text().replace("set", "other"))
+    ended = place.call("fetch", "set", "other", "--from", place.server.url)
+    assert (ended.code, "name one" in ended.err) == (2, True)
+    assert not place.path.parent.exists()

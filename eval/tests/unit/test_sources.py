@@ -32,7 +32,9 @@ def test_what_ships_is_pinned_to_a_revision(tmp_path: Path) -> None:
     sources = load_sources(None)
     assert {"locomo", "longmemeval_oracle", "longmemeval_s_cleaned", "wmb100k"} <= set(sources)
     for source in sources.values():
-        assert re.search(r"/[0-9a-f]{40}/", source.url)
+        assert re.fullmatch("[0-9a-f]{40}", source.revision or "")
+        # Where files lie is for the user to say.
+        assert source.url is None
     assert sources["locomo"].place(tmp_path) == tmp_path / "locomo" / "locomo10.json"
     assert sources["wmb100k"].place(tmp_path) == tmp_path / "wmb100k"
     assert sources["wmb100k"].size == 32_725_515
