@@ -16,9 +16,22 @@ from memconform.contract.core import Health, Version
 from memconform.contract.wire import Mode
 from memconform.daemons.build import build_hash, ensure_built
 from memconform.daemons.manifest import Manifest
-from memconform.daemons.ports import free_port, is_open, listener, listens, wait_closed
+from memconform.daemons.ports import (
+    free_port,
+    is_open,
+    listener,
+    listener_name,
+    listens,
+    wait_closed,
+)
 from memconform.daemons.process import DaemonProcess, finish
-from memconform.daemons.resources import RUN_ID_VARIABLE, Resources, Sampler, end_strays
+from memconform.daemons.resources import (
+    RUN_ID_VARIABLE,
+    Resources,
+    Sampler,
+    end_strays,
+    is_stranger,
+)
 from memconform.daemons.runner import Launch, Progress, SdkRunner, UpstreamKind
 from memconform.errors import DaemonError, UsageError
 from memconform.redaction import MASK, hide_variables, is_secret, without_credentials
@@ -155,9 +168,18 @@ class ManifestRunner(SdkRunner):
                 code="daemon_left_over",
                 hint="they were ended; a daemon keeps its children in its process group",
             )
-        if not await wait_closed(launch.host, port, seconds=2):
+        if await wait_closed(launch.host, port, seconds=2):
+            return
+        # A port that is free is soon another's, where many servers start beside this one.
+        serving = await asyncio.to_thread(listener, port)
+        if serving is None:
+            left = is_open(launch.host, port)
+        else:
+            left = not is_stranger(serving, launch.run_id, process.started_at)
+        if left:
             raise DaemonError(
-                f"{self.name} was stopped, but port {port} is still served by {listener(port)}",
+                f"{self.name} was stopped, but port {port} is still served"
+                f" by {listener_name(port)}",
                 code="daemon_left_over",
                 hint="end that process by hand",
             )
@@ -170,7 +192,7 @@ class ManifestRunner(SdkRunner):
         """Start and wait until ready; a port lost to another process is replaced."""
         if launch.port and is_open(launch.host, launch.port):
             raise DaemonError(
-                f"port {launch.port} is taken by {listener(launch.port)}",
+                f"port {launch.port} is taken by {listener_name(launch.port)}",
                 code="port_taken",
                 hint="choose another --port, or 0 for any free one",
             )
@@ -182,7 +204,8 @@ class ManifestRunner(SdkRunner):
                 return process, await self._await_ready(process, launch, port)
             except DaemonError as error:
                 await finish(self._abandon(process, launch))
-                lost = _BIND_FAILED.search(error.excerpt) is not None
+                # Who has the port may answer before the daemon has found that it cannot have it.
+                lost = error.code == "daemon_not_ours" or _BIND_FAILED.search(error.excerpt)
                 if not lost or launch.port or attempt == _BIND_ATTEMPTS:
                     raise
             except BaseException:
@@ -290,7 +313,7 @@ class ManifestRunner(SdkRunner):
             if version.run_id == launch.run_id:
                 return
         raise DaemonError(
-            f"port {port} answers, but it is {listener(port)} and not the {self.name} daemon",
+            f"port {port} answers, but it is {listener_name(port)} and not the {self.name} daemon",
             code="daemon_not_ours",
             hint="choose another --port, or 0 for any free one",
             excerpt=process.tail(),

@@ -28,12 +28,20 @@ def listens(pid: int, port: int) -> bool:
     return False
 
 
-def listener(port: int) -> str:
-    """Which process listens on `port`, as far as we may see: `nginx (pid 12)`."""
+def listener(port: int) -> psutil.Process | None:
+    """The process that listens on `port`; None where there is none, or none that we may see."""
     with suppress(psutil.Error):
         for connection in psutil.net_connections(kind="tcp"):
             if _is_listener(connection, port) and connection.pid is not None:
-                return f"{psutil.Process(connection.pid).name()} (pid {connection.pid})"
+                return psutil.Process(connection.pid)
+    return None
+
+
+def listener_name(port: int) -> str:
+    """Which process listens on `port`, as far as we may see: `nginx (pid 12)`."""
+    with suppress(psutil.Error):
+        if (process := listener(port)) is not None:
+            return f"{process.name()} (pid {process.pid})"
     return "another process"
 
 

@@ -34,7 +34,8 @@ class DaemonProcess:
         self.pid = pid
         self.log = log
         self._log_start = log_start
-        self._started_at = _started_at(pid)
+        self.started_at = _started_at(pid)
+        """In epoch seconds; None where it had ended before we could look."""
         self._ended = asyncio.create_task(self._read_end())
 
     @classmethod
@@ -76,7 +77,7 @@ class DaemonProcess:
         if kind == "exit":
             return _describe_status(int(value))
         # The guard was killed, by hand or for want of memory; the daemon must not outlive it.
-        if self._started_at is not None and _started_at(self.pid) == self._started_at:
+        if self.started_at is not None and _started_at(self.pid) == self.started_at:
             with suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
         return f"ended with its guard, which was {_describe_status(status)}"

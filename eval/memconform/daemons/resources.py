@@ -58,6 +58,18 @@ def process_tree(pid: int) -> list[psutil.Process]:
         return []
 
 
+def is_stranger(process: psutil.Process, run_id: str, began: float | None) -> bool:
+    """Whether a process cannot come from the daemon of a run that began then, in epoch seconds.
+
+    It cannot where it is older than the daemon, or carries the id of another run.
+    """
+    with suppress(psutil.Error):
+        if began is not None and process.create_time() < began:
+            return True
+        return process.environ().get(RUN_ID_VARIABLE, run_id) != run_id
+    return False
+
+
 def end_strays(run_id: str) -> list[str]:
     """Kill what still carries a run's id in its environment; returns their names.
 
