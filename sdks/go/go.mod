@@ -7,6 +7,7 @@ require (
 	github.com/go-json-experiment/json v0.0.0-20250517221953-25912455fbc8
 	github.com/hashicorp/go-retryablehttp v0.7.7
 	github.com/openai/openai-go/v3 v3.42.0
+	golang.org/x/sync v0.17.0
 	golang.org/x/text v0.30.0
 	modernc.org/sqlite v1.40.1
 )
@@ -26,7 +27,6 @@ require (
 	golang.org/x/exp v0.0.0-20250620022241-b7579e27df2b // indirect
 	golang.org/x/exp/typeparams v0.0.0-20231108232855-2478ac86f678 // indirect
 	golang.org/x/mod v0.28.0 // indirect
-	golang.org/x/sync v0.17.0 // indirect
 	golang.org/x/sys v0.36.0 // indirect
 	golang.org/x/tools v0.37.0 // indirect
 	golang.org/x/tools/go/expect v0.1.1-deprecated // indirect

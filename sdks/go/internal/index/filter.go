@@ -13,6 +13,10 @@ type Filter struct {
 	Sessions []string
 }
 
+func (f Filter) allowsAll() bool {
+	return len(f.Prefixes) == 0 && f.Paths == nil && f.Tags == nil && f.Sessions == nil
+}
+
 // compiled makes a predicate of the filter, with lists as sets.
 func (f Filter) compiled() func(*document) bool {
 	paths, tags, sessions := setOf(f.Paths), setOf(f.Tags), setOf(f.Sessions)

@@ -35,6 +35,7 @@ type Index struct {
 	slots     []slot
 	free      []int
 	vectors   matrix
+	readers   int // that can read at once
 }
 
 type document struct {
@@ -92,7 +93,7 @@ func open(ctx context.Context, file, embedder string) (_ *Index, err error) {
 	if err := prepareSchema(ctx, db, format+"/"+embedder); err != nil {
 		return nil, err
 	}
-	ix := &Index{db: db}
+	ix := &Index{db: db, readers: min(connections, runtime.GOMAXPROCS(0))}
 	return ix, ix.load(ctx)
 }
 

@@ -108,6 +108,42 @@ func TestTiesAreDecidedByPathBytesAndOrdinal(t *testing.T) {
 	}
 }
 
+func TestMoreTiesThanAreFetchedAreDecidedByPath(t *testing.T) {
+	ix := newTestIndex(t, "")
+	for n := 300; n > 0; n-- {
+		apply(t, ix, doc(fmt.Sprintf("%03d.md", n), "the same words"))
+	}
+	hits, err := ix.Keyword(t.Context(), "same", Filter{}, 2)
+	if err != nil || len(hits) != 2 {
+		t.Fatal(hits, err)
+	}
+	for i, want := range []string{"001.md", "002.md"} {
+		if got := ix.slots[hits[i].Slot].document.path; got != want {
+			t.Errorf("%d: %s, want %s", i, got, want)
+		}
+	}
+}
+
+func TestHowManyReadALargeIndexChangesNothing(t *testing.T) {
+	ix := newTestIndex(t, filepath.Join(t.TempDir(), "index"))
+	documents := make([]Document, 2*slotsWorthAReader+1)
+	for n := range documents {
+		documents[n] = doc(fmt.Sprintf("%d.md", n), fmt.Sprintf("box%d holds item%d", n%500, n%7))
+	}
+	apply(t, ix, documents...)
+	for _, filter := range []Filter{{}, {Prefixes: []string{"1"}}} {
+		ix.readers = 1
+		want, err := ix.Keyword(t.Context(), "box3 item5", filter, 50)
+		if err != nil || len(want) != 50 {
+			t.Fatal(want, err)
+		}
+		ix.readers = 3
+		if got, err := ix.Keyword(t.Context(), "box3 item5", filter, 50); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%v, %v, want %v", got, err, want)
+		}
+	}
+}
+
 func TestQuerySyntaxHasNoMeaning(t *testing.T) {
 	ix := newTestIndex(t, "")
 	apply(t, ix, doc("a.md", "zebra"), doc("b.md", "near"))

@@ -3,7 +3,10 @@ package index
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"memoryd/internal/embed"
 	"memoryd/internal/problem"
@@ -30,9 +33,46 @@ func (ix *Index) Keyword(ctx context.Context, query string, filter Filter, limit
 	if expression == "" {
 		return nil, nil
 	}
-	// All matches are fetched: SQLite knows neither filters nor the order of equal scores.
-	rows, err := ix.db.QueryContext(steady(ctx),
-		"SELECT rowid - 1, -bm25(chunk_terms) FROM chunk_terms WHERE chunk_terms MATCH ?", expression)
+	parts := min(ix.readers, 1+len(ix.slots)/slotsWorthAReader)
+	found := make([][]rank.Hit, parts)
+	var group errgroup.Group
+	for part := range parts {
+		group.Go(func() (err error) {
+			from, to := len(ix.slots)*part/parts, len(ix.slots)*(part+1)/parts
+			found[part], err = ix.matches(ctx, expression, filter, from, to, limit)
+			return err
+		})
+	}
+	err := group.Wait()
+	return rank.Best(slices.Concat(found...), limit, ix.Compare), err
+}
+
+// slotsWorthAReader is how many slots another reader is worth: each weighs the query's terms anew.
+const slotsWorthAReader = 16_384
+
+// matches returns what of slots from up to to can be among the best limit; scores are by the whole
+// brain's statistics.
+func (ix *Index) matches(
+	ctx context.Context, expression string, filter Filter, from, to, limit int,
+) ([]rank.Hit, error) {
+	if filter.allowsAll() {
+		// To fetch a row takes as long as to score it. The order of equal scores is not SQLite's to
+		// know, so that the best are these only if what follows is worse.
+		most := 2*limit + 64
+		hits, err := ix.fetch(ctx, termsMatch+" ORDER BY score DESC LIMIT ?", filter, expression, from+1, to, most)
+		if err != nil || len(hits) < most || hits[most-1].Score < hits[limit-1].Score {
+			return hits, err
+		}
+	}
+	return ix.fetch(ctx, termsMatch, filter, expression, from+1, to)
+}
+
+const termsMatch = `SELECT rowid - 1, -bm25(chunk_terms) AS score FROM chunk_terms
+	WHERE chunk_terms MATCH ? AND rowid BETWEEN ? AND ?`
+
+// fetch returns the chunks of a statement that the filter allows.
+func (ix *Index) fetch(ctx context.Context, statement string, filter Filter, values ...any) ([]rank.Hit, error) {
+	rows, err := ix.db.QueryContext(steady(ctx), statement, values...)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +89,7 @@ func (ix *Index) Keyword(ctx context.Context, query string, filter Filter, limit
 			hits = append(hits, hit)
 		}
 	}
-	return rank.Best(hits, limit, ix.Compare), rows.Err()
+	return hits, rows.Err()
 }
 
 // matchExpression is the FTS5 expression of a query; empty where the query has no term.
