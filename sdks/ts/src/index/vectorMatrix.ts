@@ -1,3 +1,10 @@
+/**
+ * How many vectors lie abreast, in a block: first each one's first dimension, then each one's second.
+ * An addition waits for the one before it, and not for its neighbours'. Over 100,000 vectors of 384
+ * that is 26 ms; 40 ms where the four lie behind each other, and 70 ms one by one.
+ */
+const ABREAST = 4;
+
 /** The vectors of one brain by slot, in one block of memory, compared exactly. */
 export class VectorMatrix {
   #values = new Float32Array(0);
@@ -10,14 +17,15 @@ export class VectorMatrix {
 
   put(slot: number, vector: Float32Array): void {
     this.#dimensions ??= vector.length;
-    const start = slot * this.#dimensions;
-    const end = start + this.#dimensions;
-    if (end > this.#values.length) {
-      const grown = new Float32Array(Math.max(end, 2 * this.#values.length));
+    const block = ABREAST * this.#dimensions;
+    const start = Math.floor(slot / ABREAST) * block;
+    if (start + block > this.#values.length) {
+      const grown = new Float32Array(Math.max(start + block, 2 * this.#values.length));
       grown.set(this.#values);
       this.#values = grown;
     }
-    this.#values.set(vector, start);
+    const lane = slot % ABREAST;
+    for (const [i, value] of vector.entries()) this.#values[start + ABREAST * i + lane] = value;
   }
 
   /** Forgets everything, the number of dimensions too. */
@@ -28,49 +36,49 @@ export class VectorMatrix {
 
   /**
    * The dot product of `query` with each slot's vector, summed in float64 and in the order of the
-   * dimensions, as the contract asks.
+   * dimensions, as the contract asks. Slots in rising order are quickest.
    */
   dots(query: Float32Array, slots: readonly number[]): Float64Array {
+    const weights = Float64Array.from(query);
     const sums = new Float64Array(slots.length);
-    addUpInFours(this.#values, Float64Array.from(query), slots, sums);
+    const abreast = new Float64Array(ABREAST);
+    let summed = -1;
+    slots.forEach((slot, place) => {
+      const block = Math.floor(slot / ABREAST);
+      if (block !== summed) addUp(this.#values, block * ABREAST * weights.length, weights, abreast);
+      summed = block;
+      sums[place] = abreast[slot % ABREAST] ?? 0;
+    });
     return sums;
   }
 }
 
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- inside by construction, and the hottest loop */
 
-/**
- * An addition waits for the one before it; those of four rows do not wait for each other. Over
- * 100,000 vectors of 384 that is 40 ms instead of 70.
- */
-function addUpInFours(
+/** The sums of the four vectors whose block begins at `start`. */
+function addUp(
   values: Float32Array,
+  start: number,
   weights: Float64Array,
-  slots: readonly number[],
   sums: Float64Array,
 ): void {
+  let sum0 = 0;
+  let sum1 = 0;
+  let sum2 = 0;
+  let sum3 = 0;
+  let at = start;
+  // By index: an iterator over a typed array takes twice the time.
   const dimensions = weights.length;
-  const last = slots.length - 1;
-  for (let first = 0; first <= last; first += 4) {
-    // Behind the last slot it is taken again; where its sum would go then there is no place.
-    const a = slots[first]! * dimensions;
-    const b = slots[Math.min(first + 1, last)]! * dimensions;
-    const c = slots[Math.min(first + 2, last)]! * dimensions;
-    const d = slots[Math.min(first + 3, last)]! * dimensions;
-    let sumA = 0;
-    let sumB = 0;
-    let sumC = 0;
-    let sumD = 0;
-    for (let i = 0; i < dimensions; i++) {
-      const weight = weights[i]!;
-      sumA += weight * values[a + i]!;
-      sumB += weight * values[b + i]!;
-      sumC += weight * values[c + i]!;
-      sumD += weight * values[d + i]!;
-    }
-    sums[first] = sumA;
-    sums[first + 1] = sumB;
-    sums[first + 2] = sumC;
-    sums[first + 3] = sumD;
+  for (let i = 0; i < dimensions; i++) {
+    const weight = weights[i]!;
+    sum0 += weight * values[at]!;
+    sum1 += weight * values[at + 1]!;
+    sum2 += weight * values[at + 2]!;
+    sum3 += weight * values[at + 3]!;
+    at += ABREAST;
   }
+  sums[0] = sum0;
+  sums[1] = sum1;
+  sums[2] = sum2;
+  sums[3] = sum3;
 }
