@@ -22,6 +22,7 @@ _VERBS = {
     "fuzz": "Put the same random requests to several SDKs until they part.",
     "info": "Show the SDKs that are found, their toolchains, profiles and modes.",
     "mutate": "Break a good daemon, one thing at a time: does conform find it?",
+    "parity": "Prove or refute that runs agree, and show where they part.",
     "report": "Make documents of results: tables.",
     "rescore": "Score the stored answers of a run anew, without a daemon.",
     "run": "Start daemons, put a dataset to them, score the answers, hold the floor.",

@@ -25,9 +25,13 @@ from memconform.contract.wire import Mode
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import ExitCode, gravest
 from memconform.parity.agreement import Agreement, compare
+from memconform.parity.comparison import compare as parity_of
+from memconform.parity.records import ParityReport, Verdict
+from memconform.parity.sides import Side
 from memconform.reports.console import ConsoleReport
 from memconform.reports.machine import RunReport, agreement_banner, banner, write_report
 from memconform.reports.matrix import show_matrix
+from memconform.reports.parity import parity_banner, show_parity
 from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished
 from memconform.runs.plan import Plan
@@ -121,7 +125,7 @@ def command(**flags: object) -> ExitCode:
     """Start daemons, put a dataset to them, score the answers, hold the floor.
 
     \b
-    Exit codes: 0 ok, 1 below the floor or no agreement, 2 usage, 3 a daemon failed,
+    Exit codes: 0 ok, 1 below the floor, drift or no agreement, 2 usage, 3 a daemon failed,
     4 nothing selected, 5 nothing to agree with, 70 internal error, 130 interrupted.
     """
     options = RunOptions(**flags)  # type: ignore[arg-type] # click has checked every flag
@@ -134,6 +138,7 @@ async def _run(options: RunOptions) -> ExitCode:
     choice = await chosen(options, lambda line: click.echo(f"  {line}", err=True))
     finished: list[RunFinished] = []
     agreement: Agreement | None = None
+    parity: ParityReport | None = None
     # With --json - standard output is the report alone.
     to_stderr = options.json_file == "-"
     try:
@@ -151,14 +156,21 @@ async def _run(options: RunOptions) -> ExitCode:
                 answers=SCENARIOS[options.scenario].text_kind == "answer",
             )
             click.echo(agreement_banner(agreement), err=to_stderr)
+            sides = [Side(end.summary.sdk, end.result, end.summary) for end in finished]
+            parity = await asyncio.to_thread(parity_of, sides)
+            click.echo(parity_banner(parity), err=to_stderr)
         if options.quiet:
             show_matrix([], choice.absences, None)
         else:
             show_matrix([end.summary for end in finished], choice.absences, agreement)
+            if parity is not None:
+                show_parity(parity, brief=True)
     finally:
         # Whatever stops a later run, the report holds those that ended before it.
         codes = [ExitCode(end.summary.exit_code) for end in finished]
         codes += [absence.exit_code for absence in choice.absences]
+        if parity is not None and parity.verdict is Verdict.DRIFT:
+            codes.append(ExitCode.FAILED)
         if options.require_agreement:
             codes.append(agreement.exit_code if agreement else ExitCode.INCONCLUSIVE)
         code = gravest(codes)
@@ -170,6 +182,7 @@ async def _run(options: RunOptions) -> ExitCode:
                     code,
                     absences=choice.absences,
                     agreement=agreement,
+                    parity=parity,
                 )
     return code
 

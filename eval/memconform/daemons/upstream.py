@@ -46,6 +46,7 @@ class _WithUpstream:
         self.base_url = daemon.base_url
         self.ready_ms = daemon.ready_ms
         self.process = daemon.process
+        self.called = upstream.base_url
         self._daemon = daemon
         self._upstream = upstream
         self._ended: Daemon = daemon
@@ -68,6 +69,11 @@ class _WithUpstream:
 
     def resources(self) -> Resources | None:
         return self._daemon.resources()
+
+
+def upstream_of(daemon: Daemon) -> str | None:
+    """The address of the scripted upstream that a daemon calls, where `served` started one."""
+    return daemon.called if isinstance(daemon, _WithUpstream) else None
 
 
 @asynccontextmanager

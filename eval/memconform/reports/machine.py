@@ -11,6 +11,7 @@ from pydantic import Field
 from memconform.daemons.availability import Absence
 from memconform.errors import ExitCode
 from memconform.parity.agreement import Agreement
+from memconform.parity.records import ParityReport
 from memconform.runs.results import Record, RunResult, RunSummary
 
 REPORT_SCHEMA: Literal["memconform/run-report@1"] = "memconform/run-report@1"
@@ -31,6 +32,8 @@ class RunReport(Record):
     skipped: list[Skipped] = Field(default_factory=list)
     agreement: Agreement | None = None
     """Between the runs, where there are several that ended."""
+    parity: ParityReport | None = None
+    """The same pair by pair, with statistics."""
     runs: list[RunResult]
 
 
@@ -65,10 +68,13 @@ def write_report(
     *,
     absences: Sequence[Absence] = (),
     agreement: Agreement | None = None,
+    parity: ParityReport | None = None,
 ) -> None:
     """The report of a command: its exit code, and the result of each of its runs as it is."""
     skipped = [Skipped(sdk=a.sdk, reason=f"{a.error.code}: {a.error.message}") for a in absences]
-    report = RunReport(exit_code=exit_code, skipped=skipped, agreement=agreement, runs=[])
+    report = RunReport(
+        exit_code=exit_code, skipped=skipped, agreement=agreement, parity=parity, runs=[]
+    )
     head = report.model_dump(mode="json", exclude={"runs"})
     target.write(json.dumps(head).removesuffix("}") + ', "runs": [')
     for index, path in enumerate(results):

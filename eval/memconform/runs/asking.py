@@ -1,6 +1,7 @@
 """Putting a plan's questions to a daemon that is ready."""
 
 import asyncio
+import hashlib
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
 
@@ -14,6 +15,7 @@ from memconform.client.failures import (
     DaemonFailedError,
 )
 from memconform.client.recorder import Exchange, recorded
+from memconform.client.shape import shape
 from memconform.daemons.runner import Daemon
 from memconform.datasets.model import Question
 from memconform.errors import MemconformError
@@ -34,10 +36,12 @@ from memconform.runs.results import (
     Failure,
     QuestionResult,
     RankedChunk,
+    Seen,
 )
 from memconform.scenarios.outcome import Outcome, Scenario
 from memconform.scoring.scorer import ExactScorer
-from memconform.scoring.verdicts import Verdict
+from memconform.scoring.verdicts import PASS_THRESHOLD, Verdict
+from memconform.upstream.watching import UpstreamWatch
 
 _log = structlog.get_logger()
 
@@ -66,6 +70,7 @@ class Asker:
         daemon: Daemon,
         journal: Journal,
         paths: frozenset[str] | None = None,
+        watch: UpstreamWatch | None = None,
     ) -> None:
         self._settings = settings
         self._retrieval = settings.retrieval
@@ -74,6 +79,7 @@ class Asker:
         self._client = client
         self._journal = journal
         self._paths = paths
+        self._watch = watch
         self._lifeline = Lifeline(daemon)
 
     @property
@@ -90,6 +96,8 @@ class Asker:
         # What fails here fails again when it counts.
         with suppress(CallError):
             await self._put(question)
+        if self._watch is not None:
+            await self._watch.prompts()
 
     async def ask_all(
         self, questions: Iterator[tuple[int, Question]], concurrency: int
@@ -138,6 +146,8 @@ class Asker:
                 why = {"code": error.code, "message": error.message}
                 _log.info("question not measured", id=question.id, **why)
                 self._lifeline.failed(error)
+                if self._watch is not None:
+                    self._watch.doubt()
                 failure = Failure(**why, body=error.body, **self._keep(row, attempt, exchanges))
                 judgement = JudgementRecord(
                     row=row,
@@ -149,11 +159,22 @@ class Asker:
                 )
                 return [judgement]
         self._lifeline.answered()
-        return self._judged(row, attempt, question, outcome)
+        seen = await self._observe(exchanges[-1])
+        return self._judged(row, attempt, question, outcome, seen)
 
     async def _put(self, question: Question) -> Outcome:
         put = self._scenario.put(self._client, question, self._retrieval)
         return await self._lifeline.over(put)
+
+    async def _observe(self, exchange: Exchange) -> Seen:
+        request = exchange.request
+        path = request.url.path.replace(f"/{self._settings.brain}/", "/{brain}/")
+        sent = f"{request.method} {path}\n".encode() + request.content
+        return Seen(
+            request=hashlib.sha256(sent).hexdigest(),
+            shape=shape(exchange),
+            prompts=await self._watch.prompts() if self._watch is not None else None,
+        )
 
     def _keep(self, row: int, attempt: int, exchanges: list[Exchange]) -> dict[str, str]:
         """Keep the wire of a failed attempt; where it is, and how to repeat it."""
@@ -173,8 +194,17 @@ class Asker:
                     "foreign_chunk", f"{chunk.path} was retrieved, and never ingested"
                 )
 
+    def _first_hit(self, question: Question, outcome: Outcome) -> int | None:
+        if question.abstain:
+            return None
+        scores = (
+            self._scorer.score(question, redact(chunk.text), "retrieval").value
+            for chunk in outcome.chunks
+        )
+        return next((n for n, score in enumerate(scores, 1) if score >= PASS_THRESHOLD), None)
+
     def _judged(
-        self, row: int, attempt: int, question: Question, outcome: Outcome
+        self, row: int, attempt: int, question: Question, outcome: Outcome, seen: Seen
     ) -> list[StageRecord]:
         # As it will be stored, so that scoring it anew gives the same.
         text = redact(outcome.text)
@@ -190,9 +220,12 @@ class Asker:
                         document_id=chunk.document_id,
                         path=chunk.path,
                         score=chunk.score,
+                        content=hashlib.sha256(chunk.text.encode()).hexdigest()[:16],
                     )
                     for chunk in outcome.chunks
                 ],
+                first_hit=self._first_hit(question, outcome),
+                seen=seen if attempt == 0 else None,
                 trace=outcome.trace.model_dump(mode="json", by_alias=True, exclude_none=True),
                 timings=CallTimings(
                     first_byte=outcome.timings.first_byte_ms,

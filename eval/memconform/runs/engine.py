@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
@@ -10,7 +10,7 @@ from itertools import chain
 from memconform.client.client import ContractClient
 from memconform.contract.core import Version
 from memconform.daemons.runner import Daemon, Launch, SdkRunner
-from memconform.daemons.upstream import served
+from memconform.daemons.upstream import served, upstream_of
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError, ExitCode, MemconformError, UsageError
 from memconform.runs.asking import Asker, is_applicable
@@ -33,6 +33,7 @@ from memconform.runs.seeding import refuse_changed
 from memconform.runs.store import RunFolder, new_run_id
 from memconform.scenarios import SCENARIOS
 from memconform.scoring.scorer import ExactScorer
+from memconform.upstream.watching import UpstreamWatch
 
 
 class InterruptedRunError(MemconformError):
@@ -130,15 +131,19 @@ async def _stages(
     async for note in _build(runner):
         yield Noted(note)
     launch = Launch(run_id=folder.path.name, folder=folder.path, port=plan.port, sampled=True)
-    async with (
-        served(runner, launch, plan.settings.upstream) as daemon,
-        ContractClient(
-            daemon.base_url,
-            timeouts=plan.timeouts,
-            connections=plan.concurrency + 1,
-            headers=plan.headers,
-        ) as client,
-    ):
+    async with AsyncExitStack() as stack:
+        daemon = await stack.enter_async_context(served(runner, launch, plan.settings.upstream))
+        client = await stack.enter_async_context(
+            ContractClient(
+                daemon.base_url,
+                timeouts=plan.timeouts,
+                connections=plan.concurrency + 1,
+                headers=plan.headers,
+            )
+        )
+        # With several questions in flight nobody knows which of them a prompt is for.
+        called = upstream_of(daemon) if plan.concurrency == 1 else None
+        watch = await stack.enter_async_context(UpstreamWatch(called)) if called else None
         facts.daemon = daemon
         yield DaemonReady(daemon.base_url, daemon.ready_ms)
         facts.version = await read_version(client)
@@ -157,6 +162,7 @@ async def _stages(
             daemon=daemon,
             journal=journal,
             paths=frozenset(seeded.chunk_counts) if seeded else None,
+            watch=watch,
         )
         try:
             async with aclosing(_ask(plan, asker)) as events:

@@ -49,6 +49,8 @@ def fold(question: Question, records: Iterable[StageRecord], repeat: int) -> Que
         ranking=retrieval.ranking if retrieval else [],
         trace=retrieval.trace if retrieval else None,
         error=shown.judgement.error,
+        first_hit=retrieval.first_hit if retrieval else None,
+        seen=retrieval.seen if retrieval else None,
         attempts=[
             Attempt(
                 verdict=trial.judgement.verdict,

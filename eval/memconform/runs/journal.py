@@ -10,7 +10,14 @@ from memconform.errors import ResultsError
 from memconform.redaction import redact_bytes
 from memconform.runs.append_only import AppendOnly
 from memconform.runs.plan import Settings
-from memconform.runs.results import CallTimings, CitedChunk, Failure, RankedChunk, Record
+from memconform.runs.results import (
+    CallTimings,
+    CitedChunk,
+    Failure,
+    RankedChunk,
+    Record,
+    Seen,
+)
 from memconform.scoring.verdicts import Verdict
 
 
@@ -34,6 +41,8 @@ class RetrievalRecord(Record):
     ranking: list[RankedChunk]
     trace: dict[str, Any]
     timings: CallTimings
+    first_hit: int | None = None
+    seen: Seen | None = None
 
 
 class AnswerRecord(Record):

@@ -45,12 +45,25 @@ class RankedChunk(Record):
     document_id: str
     path: str
     score: float
+    content: str | None = None
+    """The first 16 hex digits of its text's SHA-256; by it rankings of two SDKs are joined."""
 
 
 class CitedChunk(Record):
     chunk_id: str
     path: str
     score: float
+
+
+class Seen(Record):
+    """What went over the wires, for comparing it with another SDK's; of the first attempt."""
+
+    request: str
+    """The SHA-256 of method, path and body that the harness sent, its brain left out."""
+    shape: list[str] | None
+    """Status, headers, events, keys and types of the answer; null where it was too long to keep."""
+    prompts: list[dict[str, Any]] | None
+    """What the daemon asked of a chat model; null where nobody saw it."""
 
 
 class Attempt(Record):
@@ -77,6 +90,9 @@ class QuestionResult(Record):
     ranking: list[RankedChunk]
     trace: dict[str, Any] | None
     error: Failure | None
+    first_hit: int | None = None
+    """The rank, from 1, of the first chunk whose text alone would pass."""
+    seen: Seen | None = None
     attempts: list[Attempt] = Field(default_factory=list)
     """Each attempt where there were several; the fields above are then the first one's, but for
     verdict, passed and score, which speak of all."""

@@ -12,7 +12,7 @@ from typing import IO
 
 from memconform.errors import ResultsError, UsageError, nearest
 from memconform.redaction import redact_bytes, redact_values
-from memconform.runs.results import QuestionResult, Record
+from memconform.runs.results import QuestionResult, Record, RunSummary
 
 _JOURNAL = "journal.jsonl"
 _QUESTIONS_BEGIN = ' "questions": [\n'
@@ -110,6 +110,24 @@ def find_journal(output: Path, run: str) -> Path:
     )
 
 
+def find_result(output: Path, run: str) -> Path:
+    """The result of a run that is named by its file, its folder or its id.
+
+    Raises:
+        UsageError: where there is none.
+    """
+    named = Path(run)
+    for path in (named, named / "result.json", output / "runs" / run / "result.json"):
+        if path.is_file():
+            return path
+    runs = sorted(path.parent.name for path in (output / "runs").glob("*/result.json"))
+    raise UsageError(
+        f"no result {run!r}, and no run of that name in {output / 'runs'}",
+        code="unknown_run",
+        hint=nearest(run, runs) or "name a result file, a run's folder, or a run id",
+    )
+
+
 def _run_id_in(result: Path) -> str | None:
     """Whose result a file is; None for any other file."""
     try:
@@ -131,6 +149,17 @@ def read_questions(result: Path) -> Iterator[QuestionResult]:
                 return
             if line != "\n":
                 yield QuestionResult.model_validate_json(line.rstrip().removesuffix(","))
+
+
+def read_summary(result: Path) -> RunSummary:
+    """A result without its questions; raises ValueError for what we did not write."""
+    head: list[str] = []
+    with result.open(encoding="utf-8") as lines:
+        for line in lines:
+            if line == _QUESTIONS_BEGIN:
+                return RunSummary.model_validate_json("".join(head).rstrip().rstrip(",") + "}")
+            head.append(line)
+    raise ValueError(f"{result} has no questions")
 
 
 def write_result(target: IO[bytes], summary: Record, questions: Iterable[bytes]) -> None:

@@ -21,7 +21,8 @@ def bootstrap_means(
 ) -> list[Interval]:
     """Intervals of the mean of each column of `values` (n rows), all from the same resamples.
 
-    Whole clusters are drawn where there are `LEAST_CLUSTERS` at least, else single rows.
+    Whole clusters are drawn where there are `LEAST_CLUSTERS` at least, else single rows. NaN is a
+    value that was not measured: it counts in no mean. A column of nothing else has NaN intervals.
 
     Raises:
         ValueError: without rows, or with another number of clusters.
@@ -35,9 +36,10 @@ def bootstrap_means(
     else:
         places = np.arange(rows)
     drawn = int(places.max()) + 1
-    sums = np.zeros((drawn, values.shape[1]))
-    np.add.at(sums, places, values)
-    sizes = np.bincount(places, minlength=drawn).astype(np.float64)
+    known = ~np.isnan(values)
+    sums, sizes = np.zeros((2, drawn, values.shape[1]))
+    np.add.at(sums, places, np.where(known, values, 0.0))
+    np.add.at(sizes, places, known)
     generator = np.random.default_rng(seed)
     means = np.concatenate(
         [
@@ -46,7 +48,7 @@ def bootstrap_means(
         ]
     )
     tail = (1 - confidence) / 2
-    low, high = np.quantile(means, (tail, 1 - tail), axis=0)
+    low, high = np.nanquantile(means, (tail, 1 - tail), axis=0)
     return [Interval(float(a), float(b)) for a, b in zip(low, high, strict=True)]
 
 
@@ -60,5 +62,6 @@ def _means(
     chosen = generator.integers(0, n, size=(resamples, n))
     chosen += n * np.arange(resamples)[:, None]
     weights = np.bincount(chosen.ravel(), minlength=resamples * n).reshape(resamples, n)
-    means: NDArray[np.float64] = (weights @ sums) / (weights @ sizes)[:, None]
+    with np.errstate(invalid="ignore"):
+        means: NDArray[np.float64] = (weights @ sums) / (weights @ sizes)
     return means

@@ -4,6 +4,7 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from itertools import takewhile
 from typing import Any, Literal
 
 from memconform.upstream.script import Kind
@@ -57,10 +58,12 @@ class Records:
         self._kept.clear()
         self._count = 0
 
-    def dump(self) -> dict[str, Any]:
+    def dump(self, after: int = 0) -> dict[str, Any]:
+        """Those whose number is greater than `after`."""
+        newer = takewhile(lambda recorded: recorded.number > after, reversed(self._kept))
         return {
             "dropped": self._count - len(self._kept),
-            "requests": [asdict(recorded) for recorded in self._kept],
+            "requests": [asdict(recorded) for recorded in newer][::-1],
         }
 
 

@@ -1,6 +1,6 @@
 """The upstream's HTTP surface: two chat APIs, embeddings, reranking, models, and its control.
 
-GET  /_control/requests     what was asked, in order
+GET  /_control/requests     what was asked, in order; ?after=N leaves the first N out
 PUT  /_control/script       a new script; what was recorded is forgotten
 """
 
@@ -72,8 +72,11 @@ class Upstream:
     async def _tell_version(self, _: Request) -> Response:
         return JSONResponse(self._version)
 
-    async def _requests(self, _: Request) -> Response:
-        return JSONResponse(self._records.dump())
+    async def _requests(self, request: Request) -> Response:
+        after = request.query_params.get("after", "0")
+        if not after.isdecimal():
+            return JSONResponse({"error": "after is the number of a request"}, 400)
+        return JSONResponse(self._records.dump(int(after)))
 
     async def _set_script(self, request: Request) -> Response:
         try:

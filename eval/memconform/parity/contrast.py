@@ -1,0 +1,87 @@
+"""From counts to the verdict on two runs; the only place where it is decided."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memconform.parity.records import Contrast, Range, Verdict
+from memconform.stats.paired import holm, mcnemar, questions_to_settle, tango
+
+MARGIN = 0.02
+ALPHA = 0.05
+
+
+@dataclass(slots=True)
+class Counts:
+    """Questions that two runs were both measured on."""
+
+    both: int = 0
+    first_only: int = 0
+    second_only: int = 0
+    neither: int = 0
+    same: bool = True
+    """Whether every question that was put to them is answered the same, and measured."""
+
+    def add(self, *, first: bool, second: bool) -> None:
+        match first, second:
+            case True, True:
+                self.both += 1
+            case True, False:
+                self.first_only += 1
+            case False, True:
+                self.second_only += 1
+            case _:
+                self.neither += 1
+
+    @property
+    def compared(self) -> int:
+        return self.both + self.first_only + self.second_only + self.neither
+
+
+def contrasts(
+    pairs: Sequence[Counts], *, margin: float = MARGIN, alpha: float = ALPHA
+) -> list[Contrast]:
+    """The verdict on each pair, significance adjusted for their number.
+
+    Drift is a mid-p below `alpha` after Holm; parity an interval of confidence 1 - 2 alpha inside
+    the margin. What differs significantly is drift, however little.
+    """
+    tests = [mcnemar(counts.first_only, counts.second_only) for counts in pairs]
+    adjusted = holm([test.mid_p for test in tests])
+    found = []
+    for counts, test, p in zip(pairs, tests, adjusted, strict=True):
+        b, c, n = counts.first_only, counts.second_only, counts.compared
+        seen = (b - c) / n if n else 0.0
+        equivalence = Range(value=seen, **tango(b, c, n, 1 - 2 * alpha)._asdict())
+        verdict = _verdict(counts, p, equivalence, margin=margin, alpha=alpha)
+        found.append(
+            Contrast(
+                verdict=verdict,
+                compared=n,
+                both=counts.both,
+                first_only=b,
+                second_only=c,
+                neither=counts.neither,
+                difference=Range(value=seen, **tango(b, c, n)._asdict()),
+                equivalence=equivalence,
+                mid_p=test.mid_p,
+                exact_p=test.exact,
+                holm_p=p,
+                settled_by=questions_to_settle(b, c, n, margin, alpha / len(pairs))
+                if verdict is Verdict.INCONCLUSIVE
+                else None,
+            )
+        )
+    return found
+
+
+def _verdict(
+    counts: Counts, p: float, equivalence: Range, *, margin: float, alpha: float
+) -> Verdict:
+    if counts.compared == 0:
+        return Verdict.INCONCLUSIVE
+    if counts.same:
+        return Verdict.IDENTICAL
+    if p < alpha:
+        return Verdict.DRIFT
+    within = -margin < equivalence.low and equivalence.high < margin
+    return Verdict.PARITY if within else Verdict.INCONCLUSIVE

@@ -1,0 +1,136 @@
+"""At which stage two answers to one question part."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from memconform.runs.results import QuestionResult, RankedChunk
+
+SCORE_TOLERANCE = 1e-6
+"""Scores are rounded to 1e-9; what is left between languages is the last bits of a logarithm."""
+
+
+class Stage(StrEnum):
+    """In the order in which an answer comes about."""
+
+    REQUEST = "request"
+    CANDIDATES = "candidates"
+    ORDER = "order"
+    PROMPT = "prompt"
+    DELTAS = "deltas"
+    DONE = "done"
+    SCORE = "score"
+
+    @property
+    def part(self) -> str:
+        """Which part of the system it is the doing of."""
+        return _PARTS[self]
+
+
+_PARTS = {
+    Stage.REQUEST: "harness",
+    Stage.CANDIDATES: "retrieval",
+    Stage.ORDER: "retrieval",
+    Stage.PROMPT: "reader",
+    Stage.DELTAS: "reader",
+    Stage.DONE: "protocol",
+    Stage.SCORE: "scorer",
+}
+
+
+class Parting(NamedTuple):
+    stage: Stage
+    detail: str
+
+
+def first_difference(one: QuestionResult, other: QuestionResult) -> Parting | None:
+    """The first stage at which two measured answers differ; None where they do not.
+
+    A stage that was not recorded on both sides is passed over. What a search returned is its
+    ranking, so that a search has neither prompt nor deltas.
+    """
+    stages = (_request, _candidates, _order, _prompt, _deltas, _done, _score)
+    return next((found for stage in stages if (found := stage(one, other)) is not None), None)
+
+
+def chunk_key(chunk: RankedChunk) -> str:
+    """What two SDKs' chunks are joined by: their text, for paths may be an SDK's own."""
+    return chunk.content or f"{chunk.path} {chunk.chunk_id}"
+
+
+def _request(one: QuestionResult, other: QuestionResult) -> Parting | None:
+    if one.seen is None or other.seen is None or one.seen.request == other.seen.request:
+        return None
+    return Parting(Stage.REQUEST, "the harness did not send the same")
+
+
+def _candidates(one: QuestionResult, other: QuestionResult) -> Parting | None:
+    ours, theirs = (sorted(map(chunk_key, result.ranking)) for result in (one, other))
+    if ours == theirs:
+        return None
+    if len(ours) != len(theirs):
+        return Parting(Stage.CANDIDATES, f"{len(theirs)} chunks, not {len(ours)}")
+    known = set(ours)
+    rank, chunk = next(
+        (rank, chunk)
+        for rank, chunk in enumerate(other.ranking, 1)
+        if chunk_key(chunk) not in known
+        or ours.count(chunk_key(chunk)) != theirs.count(chunk_key(chunk))
+    )
+    return Parting(Stage.CANDIDATES, f"{chunk.path} at rank {rank} is not in the other ranking")
+
+
+def _order(one: QuestionResult, other: QuestionResult) -> Parting | None:
+    pairs = list(zip(one.ranking, other.ranking, strict=True))
+    for rank, (a, b) in enumerate(pairs, 1):
+        if chunk_key(a) != chunk_key(b):
+            return Parting(Stage.ORDER, f"{b.path} at rank {rank}, not {a.path}")
+    gap, rank = largest_gap(pairs)
+    if gap > SCORE_TOLERANCE:
+        return Parting(Stage.ORDER, f"score {gap:.3g} apart at rank {rank}")
+    return None
+
+
+def largest_gap(pairs: Sequence[tuple[RankedChunk, RankedChunk]]) -> tuple[float, int]:
+    """How far scores are apart at most, and at which rank."""
+    gaps = ((abs(a.score - b.score), rank) for rank, (a, b) in enumerate(pairs, 1))
+    return max(gaps, default=(0.0, 0))
+
+
+def _prompt(one: QuestionResult, other: QuestionResult) -> Parting | None:
+    ours, theirs = ((r.seen.prompts if r.seen else None) for r in (one, other))
+    if ours is None or theirs is None or ours == theirs:
+        return None
+    if len(ours) != len(theirs):
+        return Parting(Stage.PROMPT, f"{len(theirs)} requests to the chat model, not {len(ours)}")
+    a, b = next((a, b) for a, b in zip(ours, theirs, strict=True) if a != b)
+    keys = sorted(key for key in a.keys() | b.keys() if a.get(key) != b.get(key))
+    return Parting(Stage.PROMPT, f"the chat model was sent other {', '.join(keys)}")
+
+
+def _deltas(one: QuestionResult, other: QuestionResult) -> Parting | None:
+    if one.answer == other.answer:
+        return None
+    return Parting(Stage.DELTAS, f"answers {_cut(other.answer)}, not {_cut(one.answer)}")
+
+
+def _done(one: QuestionResult, other: QuestionResult) -> Parting | None:
+    ours, theirs = ([_cited(r, c.chunk_id) for c in r.citations] for r in (one, other))
+    return None if ours == theirs else Parting(Stage.DONE, f"cites {theirs}, not {ours}")
+
+
+def _cited(result: QuestionResult, chunk_id: str) -> int | None:
+    """The rank of a cited chunk."""
+    ranks = (rank for rank, c in enumerate(result.ranking, 1) if c.chunk_id == chunk_id)
+    return next(ranks, None)
+
+
+def _score(one: QuestionResult, other: QuestionResult) -> Parting | None:
+    if one.score == other.score:
+        return None
+    return Parting(Stage.SCORE, f"score {other.score}, not {one.score}")
+
+
+def _cut(text: str | None) -> str:
+    shown = repr(text)
+    return shown if len(shown) <= 80 else f"{shown[:80]}…"

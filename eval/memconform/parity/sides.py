@@ -1,0 +1,140 @@
+"""The results that are compared, and whether they can be."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from memconform.errors import UsageError, nearest
+from memconform.runs.results import QuestionResult, RunSummary
+from memconform.runs.store import find_result, read_questions, read_summary
+
+_SETTLED = (
+    *("scenario", "mode", "scorer", "top_k", "candidate_k", "rerank_top_n"),
+    *("allow_fallback", "repeat", "upstream", "variables", "contract"),
+)
+"""Settings that decide what is asked, and how it is scored."""
+_SELECTED = ("dataset_sha256", "questions", "rows", "seeding")
+"""Settings that say which questions are put to which documents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One run."""
+
+    name: str
+    """The SDK's; the run's id where several runs are of one SDK."""
+    path: Path
+    summary: RunSummary
+
+    def questions(self) -> Iterator[QuestionResult]:
+        """Raises UsageError where the file is not what it began as."""
+        try:
+            yield from read_questions(self.path)
+        except ValidationError as error:
+            raise _unreadable(self.path) from error
+
+
+def load(references: Sequence[str], output: Path) -> list[Side]:
+    """Results by path, by a run's folder, or by a run's id below `output`.
+
+    Raises:
+        UsageError: where one is not there, or no result, or there twice.
+    """
+    found: list[tuple[Path, RunSummary]] = []
+    for reference in references:
+        path = find_result(output, reference)
+        try:
+            found.append((path, read_summary(path)))
+        except (ValidationError, ValueError, OSError, RecursionError) as error:
+            raise _unreadable(path) from error
+    names = [summary.sdk for _, summary in found]
+    ids = [summary.run_id for _, summary in found]
+    for run in ids:
+        if ids.count(run) > 1:
+            raise UsageError(
+                f"{run} is there twice, and would agree with itself",
+                code="one_run_twice",
+                hint="name each run once",
+            )
+    return [Side(s.sdk if names.count(s.sdk) == 1 else s.run_id, path, s) for path, s in found]
+
+
+def _unreadable(path: Path) -> UsageError:
+    return UsageError(
+        f"{path} is no result of a run",
+        code="result_unreadable",
+        hint="give what `run` wrote: results/<date>/<sdk>.json, a run's folder, or a run's id",
+    )
+
+
+def refuse_unlike(sides: Sequence[Side], *, selections: bool = True) -> None:
+    """Raise UsageError where runs asked different things; it names the first difference.
+
+    With `selections` also where they asked it of different questions or documents.
+    """
+    first = sides[0]
+    ours = first.summary.provenance.settings
+    for other in sides[1:]:
+        theirs = other.summary.provenance.settings
+        for key in (*(_SELECTED if selections else ()), *_SETTLED):
+            mine, yours = ours.get(key), theirs.get(key)
+            if isinstance(mine, dict) and isinstance(yours, dict):
+                # SDKs take variables of their own besides those that all of them know.
+                shared = sorted(mine.keys() & yours.keys())
+                mine, yours = ({name: side[name] for name in shared} for side in (mine, yours))
+            if mine != yours:
+                raise UsageError(
+                    f"{other.name} differs from {first.name} in {key}:"
+                    f" {_short(yours)}, not {_short(mine)}",
+                    code="unlike_runs",
+                    hint="compare runs of the same dataset, selection and settings",
+                )
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def aligned(sides: Sequence[Side]) -> Iterator[tuple[QuestionResult, ...]]:
+    """The same question of every run, in the order of the dataset.
+
+    Raises:
+        UsageError: where a file lacks questions, or has others.
+    """
+    count = 0
+    rows = zip_longest(*(side.questions() for side in sides))
+    for count, row in enumerate(rows, 1):
+        ids = {None if result is None else result.id for result in row}
+        if len(ids) > 1:
+            raise _mismatch(f"question {count}: {', '.join(map(str, ids))}")
+        yield row
+    for side in sides:
+        if (told := sum(side.summary.counts.values())) != count:
+            raise _mismatch(f"{side.path} counts {told} questions, and holds {count}")
+
+
+def _mismatch(excerpt: str) -> UsageError:
+    return UsageError(
+        "the results do not hold the same questions",
+        code="unlike_runs",
+        hint="was a file edited, or cut off?",
+        excerpt=excerpt,
+    )
+
+
+def question_of(side: Side, question: str) -> QuestionResult:
+    """One question of a run; raises UsageError where it has none of that id."""
+    ids = []
+    for result in side.questions():
+        if result.id == question:
+            return result
+        ids.append(result.id)
+    raise UsageError(
+        f"{side.path} has no question {question!r}",
+        code="unknown_question",
+        hint=nearest(question, ids) or "its ids are in the file, below `questions`",
+    )

@@ -1,0 +1,239 @@
+"""Whether runs agree: on the terminal, and as Markdown."""
+
+from collections.abc import Sequence
+from difflib import unified_diff
+from typing import Any
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from memconform.parity.ladder import chunk_key, first_difference
+from memconform.parity.records import Pair, ParityReport, Verdict
+from memconform.parity.sides import Side
+from memconform.redaction import redact
+from memconform.reports.console import StandardError
+from memconform.reports.names import escaped, printable
+from memconform.runs.results import QuestionResult
+
+_STYLES = {
+    Verdict.IDENTICAL: "bold green",
+    Verdict.PARITY: "green",
+    Verdict.INCONCLUSIVE: "yellow",
+    Verdict.DRIFT: "bold red",
+}
+_MARKS = {
+    Verdict.IDENTICAL: "✅",
+    Verdict.PARITY: "✅",
+    Verdict.INCONCLUSIVE: "❔",
+    Verdict.DRIFT: "❌",
+}
+_HEADER = (
+    *("pair", "verdict", "first only", "second only", "difference (95 %)", "p (Holm)"),
+    *("exact p", "rankings equal", "RBO", "shapes equal"),
+)
+_WIDE = 160
+
+
+def parity_banner(report: ParityReport) -> str:
+    """`<run>, <run>: <verdict> on <questions> questions of <dataset>`."""
+    names = ", ".join(run.name for run in report.runs)
+    return f"{names}: {report.verdict.value} on {report.questions} questions of {report.dataset}"
+
+
+def show_parity(report: ParityReport, *, brief: bool = False) -> None:
+    """The verdict on each pair, and where they part, to standard error."""
+    console = StandardError(stderr=True, highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = _WIDE
+    if not brief:
+        console.print(_table(report))
+    for pair in report.pairs:
+        for line, style in _told(report, pair, brief=brief):
+            console.print(Text(redact(printable(line)), style=style))
+    for reason in report.reasons:
+        console.print(Text(redact(printable(reason)), style="yellow"))
+
+
+def parity_markdown(report: ParityReport) -> str:
+    """The same for the summary that a CI server shows."""
+    mark = _MARKS[report.verdict]
+    lines = [f"## {mark} {escaped(parity_banner(report))}", ""]
+    lines += [f"| {' | '.join(_HEADER)} |", f"|{' --- |' * len(_HEADER)}"]
+    for pair in report.pairs:
+        cells = [_MARKS[pair.contrast.verdict] + " " + escaped(cell) for cell in _cells(pair)[1:2]]
+        row = [escaped(_cells(pair)[0]), *cells, *map(escaped, _cells(pair)[2:])]
+        lines.append(f"| {' | '.join(row)} |")
+    lines.append("")
+    for pair in report.pairs:
+        lines += [f"- {escaped(line.strip())}" for line, _ in _told(report, pair, brief=False)]
+    lines += [f"- {escaped(reason)}" for reason in report.reasons]
+    lines.append(f"\n{escaped(_method(report))}")
+    return redact("\n".join(lines)) + "\n"
+
+
+def _table(report: ParityReport) -> Table:
+    table = Table(box=SIMPLE, padding=(0, 1, 0, 0), caption=_method(report), caption_justify="left")
+    for number, name in enumerate(_HEADER):
+        table.add_column(name, justify="left" if number < 2 else "right", no_wrap=True)
+    for pair in report.pairs:
+        name, verdict, *rest = map(printable, _cells(pair))
+        table.add_row(name, Text(verdict, style=_STYLES[pair.contrast.verdict]), *rest)
+    return table
+
+
+def _method(report: ParityReport) -> str:
+    return (
+        f"McNemar's mid-p decides, alpha {report.alpha:g} after Holm; parity: pass rates within"
+        f" {report.margin:g}, by Tango's interval of {1 - 2 * report.alpha:.0%}"
+    )
+
+
+def _cells(pair: Pair) -> list[str]:
+    contrast, shapes = pair.contrast, pair.shapes
+    low, high = 100 * contrast.difference.low, 100 * contrast.difference.high
+    return [
+        f"{pair.first}, {pair.second}",
+        contrast.verdict.value,
+        str(contrast.first_only),
+        str(contrast.second_only),
+        f"{100 * contrast.difference.value:+.1f} ({low:+.1f} to {high:+.1f})",
+        f"{contrast.mid_p:.3g} ({contrast.holm_p:.3g})",
+        f"{contrast.exact_p:.3g}",
+        f"{pair.rankings.equal} of {contrast.compared}",
+        f"{pair.rankings.rbo:.3f}",
+        f"{shapes.equal} of {shapes.compared}" if shapes.compared else "-",
+    ]
+
+
+def _told(report: ParityReport, pair: Pair, *, brief: bool) -> list[tuple[str, str]]:
+    """What there is to say of a pair beyond its row, each line with its style."""
+    contrast = pair.contrast
+    name = f"{pair.first}, {pair.second}"
+    lines = [(f"{name}: {_verdict(report, pair)}", _STYLES[contrast.verdict])]
+    if pair.flips:
+        flips = sum(pair.flips.values())
+        parts = [f"{count} {part}" for part, count in pair.flips_by_part.items()]
+        lines.append((f"  of {flips} flips {', '.join(parts)}", "red"))
+    if pair.stages:
+        stages = ", ".join(f"{count} {stage}" for stage, count in pair.stages.items())
+        parted = sum(pair.stages.values())
+        lines.append((f"  {parted} of {contrast.compared} questions part, first at: {stages}", ""))
+    if brief:
+        return lines
+    lines += [
+        (f"    {each.question}: {each.stage}{', flipped' * each.flipped}: {each.detail}", "dim")
+        for each in pair.parted
+    ]
+    if pair.parted:
+        runs = {run.name: run.run_id for run in report.runs}
+        shown = f"{pair.parted[0].question} {runs[pair.first]} {runs[pair.second]}"
+        lines.append((f"    side by side: memconform parity show {shown}", "dim"))
+    ranked = pair.rankings
+    if ranked.first_hit_earlier or ranked.first_hit_later:
+        shift = (
+            f"earlier on {ranked.first_hit_earlier} questions, later on {ranked.first_hit_later}"
+        )
+        lines.append((f"  in {pair.second} the answer's first chunk stands {shift}", ""))
+    lines += [(f"  shape: {line}", "red") for line in pair.shapes.differences]
+    return lines
+
+
+def _verdict(report: ParityReport, pair: Pair) -> str:
+    contrast = pair.contrast
+    low, high = 100 * contrast.equivalence.low, 100 * contrast.equivalence.high
+    match contrast.verdict:
+        case Verdict.IDENTICAL:
+            return f"identical on all {contrast.compared} questions"
+        case Verdict.PARITY:
+            return (
+                f"parity: pass rates differ by {low:+.1f} to {high:+.1f} points, within"
+                f" {100 * report.margin:g}"
+            )
+        case Verdict.DRIFT:
+            return (
+                f"drift: {pair.first} alone passes {contrast.first_only} questions,"
+                f" {pair.second} alone {contrast.second_only} (p {contrast.holm_p:.2g})"
+            )
+        case Verdict.INCONCLUSIVE:
+            enough = (
+                f"some {contrast.settled_by:,} questions would settle it"
+                if contrast.settled_by
+                else "no number of questions that can be named would settle it"
+            )
+            return (
+                f"inconclusive on {contrast.compared} questions: pass rates may differ by"
+                f" {low:+.1f} to {high:+.1f} points; {enough}"
+            )
+
+
+def show_question(one: Side, other: Side, pair: tuple[QuestionResult, QuestionResult]) -> None:
+    """What two runs made of a question, side by side, to standard output."""
+    console = Console(highlight=False, soft_wrap=True)
+    ours, theirs = pair
+    parting = first_difference(ours, theirs)
+    told = "the same" if parting is None else f"they part at {parting.stage}: {parting.detail}"
+    if not (ours.verdict.measured and theirs.verdict.measured):
+        told = "not measured on both, and so not compared"
+    console.print(_line(f"{ours.id}: {ours.question}", "bold"))
+    console.print(_line(told, "green" if parting is None else "red"))
+    table = Table(box=SIMPLE, padding=(0, 1, 0, 0))
+    for heading in ("", one.name, other.name):
+        table.add_column(heading, overflow="fold")
+    for name, left, right in _rows(ours, theirs):
+        style = "" if left == right else "red"
+        table.add_row(_line(name, "bold"), _line(left, style), _line(right, style))
+    console.print(table)
+    for line in _prompt_difference(ours, theirs):
+        console.print(_line(line, {"+": "green", "-": "red"}.get(line[:1], "dim")))
+
+
+def _rows(one: QuestionResult, other: QuestionResult) -> list[tuple[str, str, str]]:
+    rows = [("verdict", _ended(one), _ended(other))]
+    if one.seen and other.seen:
+        rows.append(("request", one.seen.request[:12], other.seen.request[:12]))
+    ranks = range(max(len(one.ranking), len(other.ranking)))
+    rows += [(f"rank {rank + 1}", _ranked(one, rank), _ranked(other, rank)) for rank in ranks]
+    rows.append(("answer", one.answer or "-", other.answer or "-"))
+    rows.append(("cites", _cites(one), _cites(other)))
+    return rows
+
+
+def _ended(result: QuestionResult) -> str:
+    if result.error is not None:
+        return f"{result.verdict.value}: {result.error.code}: {result.error.message}"
+    return f"{result.verdict.value}, score {result.score}"
+
+
+def _ranked(result: QuestionResult, rank: int) -> str:
+    if rank >= len(result.ranking):
+        return "-"
+    chunk = result.ranking[rank]
+    hit = " (holds the answer)" if result.first_hit == rank + 1 else ""
+    return f"{chunk.score:.6f} {chunk.path} {chunk_key(chunk)[:8]}{hit}"
+
+
+def _cites(result: QuestionResult) -> str:
+    return ", ".join(cited.path for cited in result.citations) or "-"
+
+
+def _prompt_difference(one: QuestionResult, other: QuestionResult) -> Sequence[str]:
+    ours, theirs = ((r.seen.prompts if r.seen else None) for r in (one, other))
+    if ours is None or theirs is None or ours == theirs:
+        return []
+    return list(unified_diff(_flat(ours), _flat(theirs), "prompt", "prompt", lineterm="", n=1))
+
+
+def _flat(prompts: Sequence[dict[str, Any]]) -> list[str]:
+    """What was sent as lines of text."""
+    lines: list[str] = []
+    for prompt in prompts:
+        lines += [f"{key}: {prompt[key]}" for key in sorted(prompt) if key != "messages"]
+        for message in prompt.get("messages", []):
+            lines += [f"[{message.get('role')}]", *str(message.get("content")).splitlines()]
+    return lines
+
+
+def _line(text: str, style: str = "") -> Text:
+    return Text(redact(printable(text)), style=style)

@@ -1,0 +1,63 @@
+"""The Python daemon with one planted fault each, for `--sdk tests.negative.faulty:NAME`."""
+
+from memconform.daemons.manifest import load_manifest
+from memconform.daemons.manifest_runner import ManifestRunner
+from memconform.fakes.mutant import MutantRunner
+from memconform.fakes.mutation import Mutation, SourceEdit
+from tests.conftest import CHECKOUT
+
+
+class _Faulty(MutantRunner):
+    file: str
+    find: str
+    put: str
+
+    def __init__(self) -> None:
+        folder = CHECKOUT / "sdks" / "py"
+        edit = SourceEdit(file=f"memoryd/{self.file}", find=self.find, put=self.put)
+        good = ManifestRunner(load_manifest(folder / "sdk.toml"), folder)
+        super().__init__(good, Mutation(source=[edit]))
+        self.name = "faulty"
+
+
+class DropsLastChunk(_Faulty):
+    """Of a document that is cut into chunks the last cannot be found."""
+
+    file = "chunking.py"
+    find = "    chunks.append(data[start:].decode())\n"
+    put = ""
+
+
+class OneTooFew(_Faulty):
+    """Answers topK - 1 chunks, but one where one is asked for."""
+
+    file = "search.py"
+    find = "return chunks[: plan.top_k]"
+    put = "return chunks[: max(1, plan.top_k - 1)]"
+
+
+class OtherStopWords(_Faulty):
+    """Its reader takes more words for words that say nothing."""
+
+    file = "reader.py"
+    find = "read_text().split())"
+    put = "read_text().split()) | set('who which many much long first'.split())"
+
+
+class IgnoresDates(_Faulty):
+    """Its reader is not told when a question is asked."""
+
+    file = "prompts.py"
+    find = "if question_date else"
+    put = "if False else"
+
+
+class OneInTwentyEmpty(_Faulty):
+    """Finds nothing for one query in twenty, by the hash of the query."""
+
+    file = "search.py"
+    find = "chunks = self._chunks(brain, query, _filters(request.filters), plan)"
+    put = (
+        "import zlib; chunks = [] if zlib.crc32(query.encode()) % 20 == 0"
+        " else self._chunks(brain, query, _filters(request.filters), plan)"
+    )

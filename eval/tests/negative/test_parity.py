@@ -1,0 +1,282 @@
+"""A daemon with a planted fault parts from a good one, and at the right rung of the ladder."""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import CHECKOUT, OFFLINE, PROGRAM, Ended, processes_of
+
+Run = Callable[..., Path]
+Compare = Callable[..., tuple[Ended, dict[str, Any]]]
+
+SEARCH = ("--scenario", "search-retrieve-only", "--mode", "bm25", "--top-k", "5")
+BASIC = ("--scenario", "ask-basic")
+PROMPTED = ("--scenario", "ask-augmented", "--upstream", "scripted")
+LME = ("--dataset", "lme", "--corpus", "lme")
+
+
+class _Place:
+    """A folder to run in; what was run with the same flags is not run again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._known: dict[tuple[object, ...], Path] = {}
+
+    def call(self, *args: str | Path) -> Ended:
+        ours = {"COLUMNS": "200", "PYTHONPATH": f"{OFFLINE}{os.pathsep}{CHECKOUT / 'eval'}"}
+        ended = subprocess.run(
+            [PROGRAM, *args],
+            cwd=self.folder,
+            env=os.environ | ours,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        return Ended(ended.returncode, ended.stdout, ended.stderr, self.folder)
+
+    def run(self, sdk: str, *args: str | Path, again: int = 0) -> Path:
+        """The result of a run of the Python daemon, or of a faulty one."""
+        key = (sdk, *args, again)
+        if key not in self._known:
+            named = "py" if sdk == "py" else f"tests.negative.faulty:{sdk}"
+            output = self.folder / f"results-{len(self._known)}"
+            told = ("--scorer", "exact", "--floor", "0", "--quiet", "--output", output)
+            ended = self.call("run", "--sdk", named, *args, *told)
+            assert ended.code == 0, ended.err
+            [self._known[key]] = (output / "runs").glob("*/result.json")
+        return self._known[key]
+
+    def parity(self, *results: Path, code: int = 0, flags: tuple[str, ...] = ()) -> dict[str, Any]:
+        report = self.folder / "parity.json"
+        ended = self.call("parity", *results, "--json", report, *flags)
+        assert ended.code == code, ended.err
+        loaded: dict[str, Any] = json.loads(report.read_text())
+        return loaded
+
+    def parted(self, faulty: str, *args: str | Path) -> dict[str, Any]:
+        """The pair of a good run and a faulty one."""
+        good, bad = self.run("py", *args), self.run(faulty, *args)
+        report = self.folder / "parity.json"
+        ended = self.call("parity", good, bad, "--json", report)
+        assert ended.code in (0, 1), ended.err
+        [pair] = json.loads(report.read_text())["pairs"]
+        assert pair["contrast"]["verdict"] != "identical"
+        found: dict[str, Any] = pair
+        return found
+
+
+@pytest.fixture(scope="module")
+def place(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Place]:
+    del cache
+    folder = tmp_path_factory.mktemp("parity")
+    yield _Place(folder)
+    assert not processes_of(folder)
+
+
+@pytest.fixture
+def long_documents(tmp_path: Path) -> tuple[str | Path, ...]:
+    """Ten documents, of which three are so long that they are cut; each answers at its end."""
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    rows = []
+    for n in range(10):
+        filler = f"Rain fell on harbour{n} again.\n" * (6_000 if n < 3 else 3)
+        (corpus / f"{n}.md").write_text(f"{filler}\nThe secret of box{n} is word{n}x.\n")
+        question = f"What is the secret of box{n}?"
+        rows.append({"id": f"q{n}", "question": question, "expected_substrings": [f"word{n}x"]})
+    dataset = tmp_path / "long.jsonl"
+    dataset.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return ("--dataset", dataset, "--corpus", corpus)
+
+
+def test_a_dropped_last_chunk_is_found_among_the_candidates(
+    place: _Place, long_documents: tuple[str | Path, ...]
+) -> None:
+    pair = place.parted("DropsLastChunk", *long_documents, *SEARCH)
+    assert pair["flips"] == {"candidates": 3}
+    assert pair["flips_by_part"] == {"retrieval": 3}
+    assert pair["contrast"]["first_only"] == 3
+    assert pair["rankings"]["first_hit_later"] == 3
+
+
+def test_one_chunk_too_few_is_found_among_the_candidates(place: _Place) -> None:
+    pair = place.parted("OneTooFew", *LME, *SEARCH)
+    assert list(pair["stages"]) == ["candidates"]
+    assert pair["parted"][0]["detail"] == "4 chunks, not 5"
+    assert pair["rankings"]["equal"] == 0
+    assert pair["contrast"]["second_only"] == 0
+
+
+def test_other_stop_words_are_found_in_the_deltas(place: _Place) -> None:
+    pair = place.parted("OtherStopWords", *LME, *BASIC)
+    assert list(pair["stages"]) == ["deltas"]
+    assert set(pair["flips_by_part"]) <= {"reader"}
+    assert pair["rankings"]["equal"] == pair["contrast"]["compared"]
+
+
+def test_a_reader_that_ignores_dates_is_found_in_the_prompt(place: _Place) -> None:
+    pair = place.parted("IgnoresDates", *LME, *PROMPTED)
+    assert pair["stages"] == {"prompt": pair["contrast"]["compared"]}
+    assert pair["parted"][0]["detail"] == "the chat model was sent other messages"
+    assert pair["rankings"]["equal"] == pair["contrast"]["compared"]
+    runs = place.run("py", *LME, *PROMPTED), place.run("IgnoresDates", *LME, *PROMPTED)
+    shown = place.call("parity", "show", pair["parted"][0]["question"], *runs)
+    assert shown.code == 0
+    assert "they part at prompt" in shown.out
+    assert "\n-Date of the question: " in shown.out
+
+
+def test_one_question_in_twenty_without_a_result_is_found_among_the_candidates(
+    place: _Place,
+) -> None:
+    pair = place.parted("OneInTwentyEmpty", *LME, *SEARCH)
+    contrast = pair["contrast"]
+    assert pair["stages"] == {"candidates": 4}
+    assert all(each["detail"] == "0 chunks, not 5" for each in pair["parted"])
+    assert contrast["verdict"] in ("inconclusive", "drift")
+    assert contrast["verdict"] == "drift" or contrast["settled_by"] > contrast["compared"]
+
+
+def test_two_runs_of_one_daemon_are_identical(place: _Place) -> None:
+    report = place.parity(place.run("py", *LME, *SEARCH), place.run("py", *LME, *SEARCH, again=1))
+    [pair] = report["pairs"]
+    assert (report["verdict"], pair["contrast"]["verdict"]) == ("identical", "identical")
+    assert pair["stages"] == {}
+    assert pair["shapes"]["equal"] == pair["shapes"]["compared"] == pair["contrast"]["compared"]
+    assert [run["name"] for run in report["runs"]] == [run["run_id"] for run in report["runs"]]
+
+
+def _altered(result: Path, folder: Path, **changes: Callable[[dict[str, Any]], None]) -> Path:
+    """A copy of a result that is another run, with other questions."""
+    loaded = json.loads(result.read_text())
+    loaded["run_id"] += "-altered"
+    changes["questions"](loaded)
+    *questions, last = (json.dumps(q) for q in loaded.pop("questions"))
+    head = json.dumps(loaded).removesuffix("}")
+    lines = "".join(f"{q},\n" for q in questions)
+    copy = folder / "altered.json"
+    copy.write_text(f'{head},\n "questions": [\n{lines}{last}\n]\n}}\n')
+    return copy
+
+
+def _each(change: Callable[[int, dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
+    def changed(loaded: dict[str, Any]) -> None:
+        measured = [q for q in loaded["questions"] if q["score"] is not None]
+        for number, question in enumerate(measured):
+            change(number, question)
+
+    return changed
+
+
+def _failed(_: int, question: dict[str, Any]) -> None:
+    question |= {"passed": False, "score": 0.0, "verdict": "incorrect"}
+
+
+def test_a_run_that_fails_what_the_other_passes_drifts(place: _Place, tmp_path: Path) -> None:
+    good = place.run("py", *LME, *SEARCH)
+    bad = _altered(good, tmp_path, questions=_each(_failed))
+    report = place.parity(good, bad, code=1)
+    assert report["verdict"] == "drift"
+    assert report["exit_code"] == 1
+    [pair] = report["pairs"]
+    assert set(pair["flips_by_part"]) == {"scorer"}
+
+
+def test_what_was_not_measured_is_counted_apart_and_never_as_wrong(
+    place: _Place, tmp_path: Path
+) -> None:
+    def lost(number: int, question: dict[str, Any]) -> None:
+        if number < 30:
+            question |= {"passed": False, "score": None, "verdict": "timeout"}
+
+    good = place.run("py", *LME, *SEARCH)
+    report = place.parity(good, _altered(good, tmp_path, questions=_each(lost)))
+    [pair] = report["pairs"]
+    contrast = pair["contrast"]
+    assert (contrast["first_only"], contrast["second_only"]) == (0, 0)
+    assert (pair["not_measured_first"], pair["not_measured_second"]) == (0, 30)
+    assert contrast["verdict"] != "identical"
+    assert "30 on" in report["reasons"][0]
+    bad = _altered(good, tmp_path, questions=_each(lost))
+    assert place.parity(good, bad, code=5, flags=("--strict",))["exit_code"] == 5
+
+
+def test_runs_without_a_common_question_agree_on_nothing(place: _Place, tmp_path: Path) -> None:
+    def lost(_: int, question: dict[str, Any]) -> None:
+        question |= {"passed": False, "score": None, "verdict": "timeout"}
+
+    good = place.run("py", *LME, *SEARCH)
+    report = place.parity(good, _altered(good, tmp_path, questions=_each(lost)), code=4)
+    assert report["verdict"] == "inconclusive"
+    assert report["pairs"][0]["contrast"]["settled_by"] is None
+
+
+def test_another_shape_is_told(place: _Place, tmp_path: Path) -> None:
+    def reshaped(_: int, question: dict[str, Any]) -> None:
+        shape = [line for line in question["seen"]["shape"] if "trace.searchMs" not in line]
+        question["seen"]["shape"] = [*shape, "header x-extra"]
+
+    good = place.run("py", *LME, *SEARCH)
+    bad = _altered(good, tmp_path, questions=_each(reshaped))
+    [pair] = place.parity(good, bad)["pairs"]
+    assert pair["shapes"]["equal"] == 0
+    assert pair["shapes"]["differences"] == ["- $.trace.searchMs: number", "+ header x-extra"]
+
+
+def test_documents_are_joined_by_content_not_by_path(place: _Place, tmp_path: Path) -> None:
+    def moved(_: int, question: dict[str, Any]) -> None:
+        for chunk in question["ranking"]:
+            chunk["path"] = f"elsewhere/{chunk['path']}"
+
+    good = place.run("py", *LME, *SEARCH)
+    assert place.parity(good, _altered(good, tmp_path, questions=_each(moved)))["verdict"] == (
+        "identical"
+    )
+
+
+def test_another_order_and_another_score_are_told_as_order(place: _Place, tmp_path: Path) -> None:
+    def turned(number: int, question: dict[str, Any]) -> None:
+        if number == 0:
+            question["ranking"].reverse()
+        if number == 1:
+            question["ranking"][0]["score"] += 1e-5
+
+    good = place.run("py", *LME, *SEARCH)
+    [pair] = place.parity(good, _altered(good, tmp_path, questions=_each(turned)))["pairs"]
+    assert pair["stages"] == {"order": 2}
+    assert "1e-05 apart at rank 1" in pair["parted"][1]["detail"]
+
+
+def test_runs_that_asked_different_things_are_refused(place: _Place, tmp_path: Path) -> None:
+    good = place.run("py", *LME, *SEARCH)
+    other = place.run("py", *LME, *SEARCH[:-1], "3")
+    ended = place.call("parity", good, other)
+    assert (ended.code, "in top_k: 3, not 5" in ended.err) == (2, True)
+
+    def dropped(loaded: dict[str, Any]) -> None:
+        loaded["questions"].pop()
+
+    ended = place.call("parity", good, _altered(good, tmp_path, questions=dropped))
+    assert (ended.code, "do not hold the same questions" in ended.err) == (2, True)
+
+
+def test_what_is_no_result_is_refused(place: _Place, tmp_path: Path) -> None:
+    good = place.run("py", *LME, *SEARCH)
+    torn = _altered(good, tmp_path, questions=lambda _: None).rename(tmp_path / "torn.json")
+    torn.write_bytes(torn.read_bytes()[:20_000])
+    empty = tmp_path / "empty.json"
+    empty.write_text("{}")
+    for bad in (torn, empty):
+        ended = place.call("parity", good, bad)
+        assert (ended.code, str(bad) in ended.err) == (2, True), ended.err
+    assert place.call("parity", good).code == 2
+    ended = place.call("parity", good, good)
+    assert (ended.code, "agree with itself" in ended.err) == (2, True)
+    ended = place.call("parity", "show", "lme-00x", good, good.parent)
+    assert ended.code == 2

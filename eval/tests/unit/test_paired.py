@@ -1,0 +1,137 @@
+"""Statistics of pairs, held to published examples and to other ways of computing them."""
+
+from math import sqrt
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+from scipy.stats import binom, binomtest
+
+from memconform.parity.contrast import Counts, contrasts
+from memconform.parity.records import Verdict
+from memconform.stats.paired import equivalent, holm, mcnemar, questions_to_settle, tango
+
+_COUNT = st.integers(0, 60)
+
+
+def test_mcnemar_of_a_published_example() -> None:
+    # Bentur et al. (2009) in Fagerland, Lydersen & Laake (2013): 1 and 7 of 21.
+    found = mcnemar(1, 7)
+    assert found.exact == pytest.approx(0.0703, abs=5e-5)
+    assert found.mid_p == pytest.approx(0.0391, abs=5e-5)
+
+
+@given(_COUNT, _COUNT)
+def test_mcnemar_is_the_binomial_test(b: int, c: int) -> None:
+    found = mcnemar(b, c)
+    if b + c == 0:
+        assert (found.exact, found.mid_p) == (1, 1)
+        return
+    assert found.exact == pytest.approx(binomtest(b, b + c).pvalue)
+    seen = binom.pmf(min(b, c), b + c, 0.5)
+    mid_p = 1 - seen / 2 if b == c else found.exact - seen
+    assert found.mid_p == pytest.approx(mid_p)
+    assert mcnemar(c, b) == found
+
+
+def test_tango_of_a_published_example() -> None:
+    # The same patients in Fagerland, Lydersen & Laake (2014): -0.517 to -0.026.
+    assert tango(1, 7, 21) == pytest.approx((-0.517, -0.026), abs=5e-4)
+
+
+@given(_COUNT, _COUNT, st.integers(0, 200))
+@settings(max_examples=50)
+def test_tango_is_where_the_score_test_just_rejects(b: int, c: int, concordant: int) -> None:
+    """The likelihood is maximized anew, by search, at each end."""
+    n = b + c + concordant
+    if n == 0:
+        assert tango(b, c, n) == (-1, 1)
+        return
+    low, high = tango(b, c, n)
+    assert -1 <= low <= (b - c) / n <= high <= 1
+    for end in (low, high):
+        if abs(end) < 1 - 1e-9:
+            assert _score(b, c, n, end) == pytest.approx(1.959964, rel=1e-3)
+
+
+def _score(b: int, c: int, n: int, difference: float) -> float:
+    """Standard errors between what was seen and a difference, at the likeliest other rate."""
+
+    def unlikely(second: float) -> float:
+        return -sum(
+            binom_term
+            for count, rate in ((b, second + difference), (c, second), (n - b - c, rest(second)))
+            if count
+            for binom_term in [count * _log(rate)]
+        )
+
+    def rest(second: float) -> float:
+        return 1 - 2 * second - difference
+
+    bounds = (max(0.0, -difference), (1 - difference) / 2)
+    second = minimize_scalar(unlikely, bounds=bounds, method="bounded", options={"xatol": 1e-12}).x
+    variance = 2 * second + difference - difference * difference
+    return float(abs((b - c) / n - difference) / sqrt(variance / n))
+
+
+def _log(rate: float) -> float:
+    from math import log  # noqa: PLC0415 - here alone
+
+    return log(max(rate, 1e-300))
+
+
+def test_holm_of_a_worked_example() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.9, 0.6]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+@pytest.mark.parametrize(("b", "c", "n"), [(-1, 0, 5), (3, 3, 5)])
+def test_counts_that_cannot_be_are_refused(b: int, c: int, n: int) -> None:
+    with pytest.raises(ValueError, match="of 5 pairs"):
+        tango(b, c, n)
+
+
+def test_what_settles_it_settles_it() -> None:
+    for b, c, n in ((3, 4, 100), (0, 0, 50), (9, 4, 200), (1, 0, 12)):
+        enough = questions_to_settle(b, c, n, 0.02, 0.05)
+        assert enough is not None
+        assert enough > n
+        rates = max(b, 0.5) / n, max(c, 0.5) / n
+        scaled = [round(rate * enough) for rate in rates]
+        first, second = scaled
+        assert equivalent(first, second, enough, 0.02, 0.05) or mcnemar(first, second).mid_p < 0.05
+
+
+def test_nothing_settles_nothing() -> None:
+    assert questions_to_settle(0, 0, 0, 0.02, 0.05) is None
+
+
+@pytest.mark.parametrize(
+    ("counts", "verdict"),
+    [
+        (Counts(both=10), Verdict.IDENTICAL),
+        (Counts(both=10, same=False), Verdict.INCONCLUSIVE),
+        (Counts(both=900, first_only=1, second_only=2, same=False), Verdict.PARITY),
+        (Counts(both=80, first_only=16, second_only=2, same=False), Verdict.DRIFT),
+        # Little, and yet no accident: that is drift, whatever the margin.
+        (Counts(both=9970, first_only=30, same=False), Verdict.DRIFT),
+        (Counts(both=90, first_only=6, second_only=2, same=False), Verdict.INCONCLUSIVE),
+        (Counts(), Verdict.INCONCLUSIVE),
+    ],
+)
+def test_verdicts(counts: Counts, verdict: Verdict) -> None:
+    [found] = contrasts([counts])
+    assert found.verdict is verdict
+    assert (found.settled_by is None) == (
+        verdict is not Verdict.INCONCLUSIVE or not counts.compared
+    )
+
+
+def test_more_pairs_ask_for_more_evidence() -> None:
+    close = Counts(both=80, first_only=9, second_only=2, same=False)
+    alone, *together = contrasts([close]) + contrasts([close, Counts(both=91), Counts(both=91)])
+    assert alone.verdict is Verdict.DRIFT
+    assert together[0].verdict is Verdict.INCONCLUSIVE
+    assert together[0].holm_p == pytest.approx(3 * together[0].mid_p)
