@@ -26,6 +26,7 @@ from memconform.fakes.mutation import Mutation, fits
 from memconform.fakes.rewriting import EventRewriter, rewritten_answer, rewritten_request
 
 _READ = 65_536
+_LOOK_SECONDS = 0.02
 
 
 @dataclass(slots=True)
@@ -66,9 +67,28 @@ class _Connection:
         self._counting = counting
         self._die = die
         self._raw = bytearray()
+        self._idle = True
 
     async def serve(self) -> None:
+        following = asyncio.create_task(self._hang_up_with_the_daemon())
+        try:
+            await self._serve()
+        finally:
+            following.cancel()
+
+    async def _hang_up_with_the_daemon(self) -> None:
+        """A connection that the daemon ends between requests is ended for the client too.
+
+        It would send its next request into the void. uvicorn ends one after 5 s, which the start
+        of a second daemon takes on a busy machine.
+        """
+        while not (self._idle and self._from_daemon.at_eof()):  # noqa: ASYNC110 - nobody is told
+            await asyncio.sleep(_LOOK_SECONDS)
+        self._to_client.close()
+
+    async def _serve(self) -> None:
         while True:
+            self._idle = not self._raw
             parser = h11.Connection(h11.SERVER, max_incomplete_event_size=1 << 26)
             if self._raw:
                 parser.receive_data(bytes(self._raw))
@@ -95,6 +115,7 @@ class _Connection:
                     self._to_client.write(b"HTTP/1.1 100 Continue\r\n\r\n")
                     parser.send(h11.InformationalResponse(status_code=100, headers=[]))
                 data = await self._from_client.read(_READ)
+                self._idle = False
                 self._raw += data
                 parser.receive_data(data)
                 if not data and request is None:

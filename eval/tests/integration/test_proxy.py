@@ -1,0 +1,41 @@
+"""The proxy before a daemon that ends idle connections."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import httpx
+
+_ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+async def _served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """One request, and a tenth of a second for another."""
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(_ANSWER)
+    await writer.drain()
+    await asyncio.sleep(0.1)
+    writer.close()
+
+
+async def test_an_idle_connection_that_the_daemon_ended_is_not_used_again(tmp_path: Path) -> None:
+    server = await asyncio.start_server(_served, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    places = ("--mutation", tmp_path / "none.json", "--root", tmp_path)
+    proxy = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "memconform.fakes.proxy", "--addr", "127.0.0.1:0"),
+        *(*places, "--to", f"127.0.0.1:{port}"),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert proxy.stdout is not None
+        line = (await proxy.stdout.readline()).decode()
+        async with httpx.AsyncClient(base_url=line.split()[-1], trust_env=False) as http:
+            for _ in range(3):
+                assert (await http.post("/x")).text == "ok"
+                await asyncio.sleep(0.5)
+    finally:
+        proxy.terminate()
+        await proxy.wait()
+        server.close()
+        await server.wait_closed()
