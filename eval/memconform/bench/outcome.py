@@ -5,6 +5,7 @@ import time
 from datetime import UTC, datetime
 
 from memconform import __version__
+from memconform.bench.agreeing import parity
 from memconform.bench.journal import in_index
 from memconform.bench.plan import BenchPlan
 from memconform.bench.records import (
@@ -96,6 +97,12 @@ class BenchOutcome:
             )
             for label in labels
         ]
+        pairs = [
+            pair
+            for each in comparisons
+            if each is not None
+            for pair in parity(each.strategy, each.systems, records, max(plan.settings.ks))
+        ]
         return BenchReport(
             run_id=self._run_id,
             suite=plan.suite,
@@ -115,6 +122,7 @@ class BenchOutcome:
             systems=[self._system(system.name) for system in plan.systems],
             rows=rows,
             alike=[each for each in comparisons if each is not None],
+            parity=pairs,
             exit_code=int(self._exit_code(rows)),
         )
 

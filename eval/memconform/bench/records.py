@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from memconform.contract.wire import CONTRACT_VERSION
+from memconform.parity.records import Contrast
 from memconform.runs.results import Failure, Incident, QuantileSummary, Record
 
 BENCH_SCHEMA: Literal["memconform/bench-report@1"] = "memconform/bench-report@1"
@@ -179,6 +180,17 @@ class Alike(Record):
     """The first few queries that are not, and how."""
 
 
+class BenchPair(Record):
+    """Whether two systems find as much as each other."""
+
+    strategy: str
+    first: str
+    second: str
+    metric: str
+    """What a query passes by."""
+    contrast: Contrast
+
+
 class Source(Record):
     """Where the queries come from."""
 
@@ -224,6 +236,7 @@ class BenchReport(Record):
     systems: list[FilledSystem]
     rows: list[Row]
     alike: list[Alike]
+    parity: list[BenchPair] = Field(default_factory=list)
     exit_code: int
 
 

@@ -18,6 +18,7 @@ _VERBS = {
     "bench": "Measure retrieval on LoCoMo, LongMemEval, WMB-100K, or a file of yours.",
     "conform": "Hold daemons to the contract, case by case; list, explain, replay, lint.",
     "datasets": "Question sets and benchmarks: lint, info, fetch, convert, compile-history.",
+    "diff": "What changed from one run to another: regressions, fixes, latency.",
     "doctor": "Try an SDK step by step: build, start, ingest, search, ask, stop.",
     "fuzz": "Put the same random requests to several SDKs until they part.",
     "info": "Show the SDKs that are found, their toolchains, profiles and modes.",
@@ -26,6 +27,7 @@ _VERBS = {
     "report": "Make documents of results: tables.",
     "rescore": "Score the stored answers of a run anew, without a daemon.",
     "run": "Start daemons, put a dataset to them, score the answers, hold the floor.",
+    "trend": "How runs came out over dates and versions.",
     "upstream": "Serve chat, embeddings and reranking by script, for daemons to call.",
 }
 

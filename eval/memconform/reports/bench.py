@@ -18,9 +18,11 @@ from memconform.bench.records import BenchReport, Estimate, FilledSystem, Row, S
 from memconform.bench.tasks import ALL
 from memconform.daemons.availability import Absence
 from memconform.datasets.haystacks import Dropped
+from memconform.parity.records import Verdict
 from memconform.redaction import redact
 from memconform.reports.console import ProgressReport, StandardError
 from memconform.reports.names import escaped, printable
+from memconform.reports.parity import contrast_line
 from memconform.runs.results import QuantileSummary
 from memconform.scoring.retrieval import RATES
 
@@ -252,6 +254,10 @@ def _alike(report: BenchReport) -> list[tuple[str, bool]]:
         told = f"{each.strategy}: {', '.join(each.systems)} rank {each.equal:,} of"
         lines.append((f"{told} {each.compared:,} queries alike", good))
         lines += [(f"    {line}", False) for line in each.differs]
+    for pair in report.parity:
+        told = contrast_line(pair.first, pair.second, pair.contrast)
+        good = pair.contrast.verdict in (Verdict.IDENTICAL, Verdict.PARITY)
+        lines.append((f"{pair.strategy}, {pair.metric}: {told}", good))
     return lines
 
 

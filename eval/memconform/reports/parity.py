@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from memconform.parity.ladder import chunk_key, first_difference
-from memconform.parity.records import Pair, ParityReport, Verdict
+from memconform.parity.records import Contrast, Pair, ParityReport, Verdict
 from memconform.parity.sides import Side
 from memconform.redaction import redact
 from memconform.reports.console import StandardError
@@ -110,8 +110,7 @@ def _cells(pair: Pair) -> list[str]:
 def _told(report: ParityReport, pair: Pair, *, brief: bool) -> list[tuple[str, str]]:
     """What there is to say of a pair beyond its row, each line with its style."""
     contrast = pair.contrast
-    name = f"{pair.first}, {pair.second}"
-    lines = [(f"{name}: {_verdict(report, pair)}", _STYLES[contrast.verdict])]
+    lines = [(contrast_line(pair.first, pair.second, contrast), _STYLES[contrast.verdict])]
     if pair.flips:
         flips = sum(pair.flips.values())
         parts = [f"{count} {part}" for part, count in pair.flips_by_part.items()]
@@ -140,21 +139,25 @@ def _told(report: ParityReport, pair: Pair, *, brief: bool) -> list[tuple[str, s
     return lines
 
 
-def _verdict(report: ParityReport, pair: Pair) -> str:
-    contrast = pair.contrast
+def contrast_line(first: str, second: str, contrast: Contrast) -> str:
+    """`<first>, <second>: <verdict>`, with what it rests on."""
+    return f"{first}, {second}: {_verdict(first, second, contrast)}"
+
+
+def _verdict(first: str, second: str, contrast: Contrast) -> str:
     low, high = 100 * contrast.equivalence.low, 100 * contrast.equivalence.high
     match contrast.verdict:
         case Verdict.IDENTICAL:
             return f"identical on all {contrast.compared} questions"
         case Verdict.PARITY:
             return (
-                f"parity: pass rates differ by {low:+.1f} to {high:+.1f} points, within"
-                f" {100 * report.margin:g}"
+                f"parity: pass rates differ by {low:+.1f} to {high:+.1f} points, which is within"
+                " the margin"
             )
         case Verdict.DRIFT:
             return (
-                f"drift: {pair.first} alone passes {contrast.first_only} questions,"
-                f" {pair.second} alone {contrast.second_only} (p {contrast.holm_p:.2g})"
+                f"drift: {first} alone passes {contrast.first_only} questions, {second} alone"
+                f" {contrast.second_only} (p {contrast.holm_p:.2g})"
             )
         case Verdict.INCONCLUSIVE:
             enough = (

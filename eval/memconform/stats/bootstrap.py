@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from memconform.stats.intervals import LEAST_CLUSTERS, Interval
 
-_BATCH = 500
-"""Resamples at once: of 2,000 values they take 8 MB."""
+_DRAWN = 200_000
+"""Values that are drawn at once: what counts them then stays near the processor. 10,000 resamples
+of 10,000 values take 0.9 s so, and 2.7 s in batches of five million."""
 
 
 def bootstrap_means(
@@ -41,10 +42,11 @@ def bootstrap_means(
     np.add.at(sums, places, np.where(known, values, 0.0))
     np.add.at(sizes, places, known)
     generator = np.random.default_rng(seed)
+    batch = max(1, _DRAWN // drawn)
     means = np.concatenate(
         [
-            _means(generator, sums, sizes, min(_BATCH, resamples - done))
-            for done in range(0, resamples, _BATCH)
+            _means(generator, sums, sizes, min(batch, resamples - done))
+            for done in range(0, resamples, batch)
         ]
     )
     tail = (1 - confidence) / 2

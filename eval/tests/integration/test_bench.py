@@ -166,6 +166,9 @@ def test_sdks_that_rank_otherwise_fail_only_where_agreement_is_required(
     sdks = ("--sdk", scripted(), "--sdk", other)
     ended, report = _bench(memconform, boxes, *sdks)
     assert (ended.code, report["alike"][0]["compared"], report["alike"][0]["equal"]) == (0, 12, 11)
+    [pair] = report["parity"]
+    assert pair["contrast"]["verdict"] == "inconclusive"
+    assert (pair["contrast"]["compared"], pair["contrast"]["settled_by"] > 12) == (12, True)
     assert report["alike"][0]["differs"] == [f"#{STRUCK}: other parts from scripted at rank 1"]
     ended, _ = _bench(memconform, boxes, *sdks, "--require-agreement")
     assert ended.code == 1

@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
+from memconform.parity.difference import DiffReport
+from memconform.parity.records import ParityReport
 from tests.conftest import CHECKOUT, OFFLINE, PROGRAM, Ended, processes_of
 
 Run = Callable[..., Path]
@@ -52,11 +55,16 @@ class _Place:
             [self._known[key]] = (output / "runs").glob("*/result.json")
         return self._known[key]
 
+    def known(self, sdk: str) -> list[tuple[object, ...]]:
+        """What was run of an SDK so far."""
+        return [key for key in self._known if key[0] == sdk]
+
     def parity(self, *results: Path, code: int = 0, flags: tuple[str, ...] = ()) -> dict[str, Any]:
         report = self.folder / "parity.json"
         ended = self.call("parity", *results, "--json", report, *flags)
         assert ended.code == code, ended.err
         loaded: dict[str, Any] = json.loads(report.read_text())
+        jsonschema.validate(loaded, ParityReport.model_json_schema())
         return loaded
 
     def parted(self, faulty: str, *args: str | Path) -> dict[str, Any]:
@@ -280,3 +288,79 @@ def test_what_is_no_result_is_refused(place: _Place, tmp_path: Path) -> None:
     assert (ended.code, "agree with itself" in ended.err) == (2, True)
     ended = place.call("parity", "show", "lme-00x", good, good.parent)
     assert ended.code == 2
+
+
+def _diff(place: _Place, *args: str | Path, code: int = 0) -> dict[str, Any]:
+    report = place.folder / "diff.json"
+    ended = place.call("diff", *args, "--json", report)
+    assert ended.code == code, ended.err
+    loaded: dict[str, Any] = json.loads(report.read_text())
+    jsonschema.validate(loaded, DiffReport.model_json_schema())
+    return loaded
+
+
+def test_regressions_and_fixes_are_told_apart(place: _Place, tmp_path: Path) -> None:
+    def changed(loaded: dict[str, Any]) -> None:
+        passed = [q for q in loaded["questions"] if q["passed"]]
+        failed = [q for q in loaded["questions"] if q["verdict"] == "incorrect"]
+        _failed(0, passed[0])
+        failed[0] |= {"passed": True, "score": 1.0, "verdict": "correct"}
+        passed[1] |= {"passed": False, "score": None, "verdict": "timeout"}
+        attempts = [{"verdict": v, "score": 1.0, "latency_ms": 1.0} for v in ("correct", "timeout")]
+        passed[2]["attempts"] = attempts
+        passed[3]["id"] = "brand-new"
+
+    good = place.run("py", *LME, *SEARCH)
+    bad = _altered(good, tmp_path, questions=changed)
+    report = _diff(place, good, bad)
+    names = ("regressions", "fixes", "not_measured", "unstable", "new", "removed")
+    assert [len(report[name]) for name in names] == [1] * 6
+    assert report["new"] == ["brand-new"]
+    assert report["contrast"]["verdict"] != "identical"
+    assert _diff(place, good, bad, "--fail-on", "regression", code=1)["exit_code"] == 1
+    # The other way round the fix is the regression.
+    assert _diff(place, bad, good)["regressions"] == report["fixes"]
+
+
+def test_unmeasured_questions_leave_regressions_open(place: _Place, tmp_path: Path) -> None:
+    def lost(number: int, question: dict[str, Any]) -> None:
+        if number == 0:
+            question |= {"passed": False, "score": None, "verdict": "timeout"}
+
+    good = place.run("py", *LME, *SEARCH)
+    bad = _altered(good, tmp_path, questions=_each(lost))
+    assert _diff(place, good, bad, "--fail-on", "regression", code=5)["regressions"] == []
+
+
+def test_a_slower_run_fails_where_its_whole_interval_is_above(
+    place: _Place, tmp_path: Path
+) -> None:
+    def slowed(number: int, question: dict[str, Any]) -> None:
+        question["timings"]["done"] *= 1.4 + 0.2 * (number % 2)
+
+    good = place.run("py", *LME, *SEARCH)
+    slow = _altered(good, tmp_path, questions=_each(slowed))
+    report = _diff(place, good, slow, "--fail-on", "latency:1.2", code=1)
+    ratio = report["latency"]["done"]["ratio"]
+    assert ratio["value"] == pytest.approx((1.4 * 1.6) ** 0.5)
+    assert ratio["low"] < ratio["value"] < ratio["high"]
+    assert _diff(place, good, slow, "--fail-on", "latency:1.5")["exit_code"] == 0
+    assert _diff(place, slow, good, "--fail-on", "latency:1.2")["exit_code"] == 0
+    assert place.call("diff", good, slow, "--fail-on", "latency:0").code == 2
+
+
+def test_the_same_answers_are_identical_whatever_they_took(place: _Place) -> None:
+    first, again = place.run("py", *LME, *SEARCH), place.run("py", *LME, *SEARCH, again=1)
+    assert _diff(place, first, again)["contrast"]["verdict"] == "identical"
+
+
+def test_a_trend_has_every_run_once(place: _Place) -> None:
+    first, again = place.run("py", *LME, *SEARCH), place.run("py", *LME, *SEARCH, again=1)
+    ended = place.call("trend", place.folder, "--sdk", "py", "--dataset", "lme")
+    assert ended.code == 0
+    told = [json.loads(p.read_text()) for p in (first, again)]
+    assert all(ended.out.count(f"{r['passed']}/{r['total']}") >= 2 for r in told)
+    begun = [line for line in ended.out.splitlines() if told[0]["daemon"]["build_hash"][:8] in line]
+    known = {run for run in place.known("py") if "lme" in run}
+    assert len(begun) == len(known)
+    assert place.call("trend", place.folder, "--sdk", "nobody").code == 4

@@ -1,0 +1,97 @@
+"""`memconform diff`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from memconform.cli.options import json_file, json_target, output, schema
+from memconform.errors import ExitCode, UsageError, gravest
+from memconform.parity.difference import DiffReport, difference
+from memconform.parity.sides import load
+from memconform.redaction import redact
+from memconform.reports.difference import diff_banner, show_difference
+
+
+@click.command("diff", context_settings={"show_default": True})
+@click.argument("first")
+@click.argument("second")
+@click.option(
+    "--fail-on",
+    multiple=True,
+    metavar="regression|latency:RATIO",
+    help="Exit 1 where a question that passed does not any more, or where the latency's whole"
+    " interval is above RATIO. May be given several times.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of resampling.")
+@output
+@json_file
+@click.option("--quiet", is_flag=True, help="No lists.")
+@schema(DiffReport)
+def command(  # noqa: PLR0917 - one parameter a flag
+    first: str,
+    second: str,
+    fail_on: tuple[str, ...],
+    seed: int,
+    output: Path,
+    json_file: str | None,
+    quiet: bool,  # noqa: FBT001 - click's signature
+) -> ExitCode:
+    """What changed from one run to another: regressions, fixes, questions that came and went.
+
+    FIRST and SECOND are result files, runs' folders or run ids.
+
+    \b
+    Exit codes: 0 ok, 1 what --fail-on names, 2 usage, or runs that asked in different ways,
+    4 no question was measured on both, 5 a --fail-on that unmeasured questions leave open.
+    """
+    limits = [_limit(given) for given in fail_on]
+    one, other = load((first, second), output)
+    report = difference(one, other, seed=seed)
+    code = gravest(_codes(report, limits))
+    report = report.model_copy(update={"exit_code": code})
+    if not quiet:
+        show_difference(report)
+    if json_file is not None:
+        with json_target(json_file) as target:
+            target.write(redact(report.model_dump_json(indent=1) + "\n"))
+    click.echo(diff_banner(report), err=json_file == "-")
+    return code
+
+
+def _limit(given: str) -> float | None:
+    """The ratio of `latency:RATIO`; None for `regression`."""
+    name, colon, ratio = given.partition(":")
+    if given == "regression":
+        return None
+    try:
+        limit = float(ratio)
+    except ValueError:
+        limit = 0.0
+    if name != "latency" or not colon or not 0 < limit < float("inf"):
+        raise UsageError(
+            f"--fail-on {given} is unknown",
+            code="bad_fail_on",
+            hint="write --fail-on regression, or --fail-on latency:1.2",
+        )
+    return limit
+
+
+def _codes(report: DiffReport, limits: Sequence[float | None]) -> list[ExitCode]:
+    if report.contrast.compared == 0:
+        return [ExitCode.NOTHING_SELECTED]
+    codes = []
+    for limit in limits:
+        if limit is None:
+            failed = bool(report.regressions)
+            # What was not measured may hide a regression.
+            if report.not_measured:
+                codes.append(ExitCode.INCONCLUSIVE)
+        else:
+            done = report.latency.get("done")
+            failed = done is not None and done.ratio.low > limit
+            if done is None:
+                codes.append(ExitCode.INCONCLUSIVE)
+        if failed:
+            codes.append(ExitCode.FAILED)
+    return codes

@@ -1,0 +1,55 @@
+"""`memconform trend`."""
+
+from pathlib import Path
+
+import click
+from pydantic import ValidationError
+
+from memconform.errors import ExitCode, NothingSelectedError
+from memconform.redaction import redact
+from memconform.reports.difference import show_trend
+from memconform.runs.results import RunSummary
+from memconform.runs.store import read_summary
+
+
+@click.command("trend")
+@click.argument(
+    "folder",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    default="results",
+)
+@click.option("--sdk", multiple=True, help="Only of these.")
+@click.option("--dataset", multiple=True, help="Only on these.")
+def command(folder: Path, sdk: tuple[str, ...], dataset: tuple[str, ...]) -> ExitCode:
+    """How runs came out over dates and versions; FOLDER holds results, at any depth.
+
+    \b
+    Exit codes: 0 ok, 2 usage, 4 no result is there.
+    """
+    runs: dict[str, RunSummary] = {}
+    for path in sorted(folder.rglob("*.json")):
+        try:
+            summary = read_summary(path)
+        except (ValidationError, ValueError, RecursionError):
+            # Other documents lie there too; a result that is torn must not go unseen.
+            if path.name == "result.json" and not _is_bench(path):
+                click.echo(f"{redact(str(path))} is no result of a run, left out", err=True)
+            continue
+        if (not sdk or summary.sdk in sdk) and (not dataset or summary.dataset in dataset):
+            # The day's copy is the same run once more.
+            runs[summary.run_id] = summary
+    if not runs:
+        raise NothingSelectedError(
+            f"{folder} holds no result of a run",
+            code="nothing_selected",
+            hint="give the folder of `run --output`; or mend --sdk, --dataset",
+        )
+    show_trend(
+        sorted(runs.values(), key=lambda r: (r.dataset, r.scenario, r.mode, r.sdk, r.started_at))
+    )
+    return ExitCode.OK
+
+
+def _is_bench(path: Path) -> bool:
+    with path.open("rb") as file:
+        return b'"memconform/bench-report@' in file.read(200)

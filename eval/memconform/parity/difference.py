@@ -1,0 +1,110 @@
+"""What changed between two runs of one thing: yesterday's and today's."""
+
+from collections.abc import Iterable
+from math import exp, log
+from typing import Literal
+
+import numpy as np
+
+from memconform.parity.contrast import Counts, contrasts
+from memconform.parity.ladder import first_difference
+from memconform.parity.records import Contrast, Range
+from memconform.parity.sides import Side, refuse_unlike
+from memconform.runs.results import QuestionResult, Record
+from memconform.stats.bootstrap import bootstrap_means
+
+DIFF_SCHEMA: Literal["memconform/diff-report@1"] = "memconform/diff-report@1"
+_TIMED = ("done", "first_event", "first_delta")
+
+
+class LatencyRatio(Record):
+    """The second run's latency over the first's, the geometric mean over questions."""
+
+    questions: int
+    ratio: Range
+    """With the paired bootstrap's interval, 95 %."""
+
+
+class DiffReport(Record):
+    """What `diff --json` writes; lists are of question ids."""
+
+    schema_version: Literal["memconform/diff-report@1"] = DIFF_SCHEMA
+    first: str
+    second: str
+    exit_code: int
+    contrast: Contrast
+    regressions: list[str]
+    """Passed by the first run alone."""
+    fixes: list[str]
+    """Passed by the second alone."""
+    new: list[str]
+    removed: list[str]
+    not_measured: list[str]
+    """In both runs, and not measured on both: neither regression nor fix."""
+    unstable: list[str]
+    """Whose attempts, of a run with --repeat, did not all end alike."""
+    latency: dict[str, LatencyRatio]
+    """By done, first_event and first_delta, where both have them."""
+
+
+def difference(one: Side, other: Side, *, seed: int = 0) -> DiffReport:
+    """What became of each question; the dataset may have grown, and questions have come and gone.
+
+    Raises:
+        UsageError: where the runs asked in different ways.
+    """
+    refuse_unlike([one, other], selections=False)
+    before = {q.id: q for q in one.questions() if q.verdict.expected}
+    counts = Counts()
+    found: dict[str, list[str]] = {
+        name: [] for name in ("regressions", "fixes", "new", "not_measured", "unstable")
+    }
+    ratios: dict[str, list[float]] = {name: [] for name in _TIMED}
+    for question in other.questions():
+        if not question.verdict.expected:
+            continue
+        earlier = before.pop(question.id, None)
+        if _unstable(question) or (earlier is not None and _unstable(earlier)):
+            found["unstable"].append(question.id)
+        if earlier is None:
+            found["new"].append(question.id)
+        elif not (earlier.verdict.measured and question.verdict.measured):
+            counts.same = False
+            found["not_measured"].append(question.id)
+        else:
+            counts.add(first=earlier.passed, second=question.passed)
+            counts.same = counts.same and first_difference(earlier, question) is None
+            if earlier.passed != question.passed:
+                found["regressions" if earlier.passed else "fixes"].append(question.id)
+            _add_ratios(ratios, earlier, question)
+    [contrast] = contrasts([counts])
+    latency = {name: _ratio(values, seed) for name, values in ratios.items() if values}
+    return DiffReport(
+        first=one.summary.run_id,
+        second=other.summary.run_id,
+        exit_code=0,
+        contrast=contrast,
+        removed=list(before),
+        latency=latency,
+        **found,
+    )
+
+
+def _unstable(question: QuestionResult) -> bool:
+    return len({attempt.verdict for attempt in question.attempts}) > 1
+
+
+def _add_ratios(ratios: dict[str, list[float]], one: QuestionResult, other: QuestionResult) -> None:
+    if one.timings is None or other.timings is None:
+        return
+    for name, values in ratios.items():
+        was, became = getattr(one.timings, name), getattr(other.timings, name)
+        if was and became:
+            values.append(log(became / was))
+
+
+def _ratio(logs: Iterable[float], seed: int) -> LatencyRatio:
+    values = np.array(list(logs))[:, None]
+    [(low, high)] = bootstrap_means(values, range(len(values)), seed=seed)
+    mean = Range(value=exp(float(values.mean())), low=exp(low), high=exp(high))
+    return LatencyRatio(questions=len(values), ratio=mean)

@@ -1,0 +1,84 @@
+"""What changed between two runs, and how an SDK fared over time, on the terminal."""
+
+from collections.abc import Sequence
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from memconform.parity.difference import DiffReport
+from memconform.redaction import redact
+from memconform.reports.console import StandardError
+from memconform.reports.names import printable
+from memconform.reports.parity import contrast_line
+from memconform.runs.results import RunSummary
+
+_LISTED = (
+    ("regressions", "red"),
+    ("fixes", "green"),
+    ("not_measured", "yellow"),
+    ("unstable", "yellow"),
+    ("new", ""),
+    ("removed", ""),
+)
+_SHOWN = 20
+_WIDE = 160
+
+
+def diff_banner(report: DiffReport) -> str:
+    """`<n> regressions, <n> fixes, <n> not measured, <n> new, <n> removed, <n> unstable`."""
+    counts = (f"{len(getattr(report, name))} {name.replace('_', ' ')}" for name, _ in _LISTED)
+    return ", ".join(counts)
+
+
+def show_difference(report: DiffReport) -> None:
+    console = StandardError(stderr=True, highlight=False, soft_wrap=True)
+    console.print(_line(contrast_line(report.first, report.second, report.contrast)))
+    for name, style in _LISTED:
+        ids = getattr(report, name)
+        if ids:
+            more = f", and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
+            told = f"{name.replace('_', ' ')}: {', '.join(ids[:_SHOWN])}{more}"
+            console.print(_line(told, style))
+    for name, latency in report.latency.items():
+        ratio = latency.ratio
+        told = f"{name.replace('_', ' ')}: {ratio.value:.3f} times the first run's"
+        console.print(_line(f"{told} (95 %: {ratio.low:.3f} to {ratio.high:.3f})"))
+
+
+def show_trend(summaries: Sequence[RunSummary]) -> None:
+    """A line a run, the oldest first, to standard output."""
+    console = Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = _WIDE
+    table = Table(box=SIMPLE, padding=(0, 1, 0, 0))
+    for name in ("what", "begun", "version", "build"):
+        table.add_column(name, overflow="fold")
+    for name in ("passed", "pass rate (95 %)", "not measured", "p50 ms", "p95 ms"):
+        table.add_column(name, justify="right", no_wrap=True)
+    earlier = ""
+    for summary in summaries:
+        what = f"{summary.sdk} {summary.dataset} {summary.scenario} {summary.mode}"
+        low, high = summary.pass_rate_interval
+        rate = summary.pass_rate
+        measured = sum(count for v, count in summary.counts.items() if v.measured)
+        done = summary.latency.done
+        cells = (
+            "" if what == earlier else what,
+            summary.started_at[:16],
+            summary.daemon.version or "-",
+            (summary.daemon.build_hash or "-")[:8],
+            f"{summary.passed}/{summary.total}",
+            "-" if rate is None else f"{rate:.3f} ({low:.3f}-{high:.3f})",
+            str(summary.total - measured),
+            f"{done.p50:.1f}" if done else "-",
+            f"{done.p95:.1f}" if done else "-",
+        )
+        table.add_row(*(_line(cell) for cell in cells))
+        earlier = what
+    console.print(table)
+
+
+def _line(text: str, style: str = "") -> Text:
+    return Text(redact(printable(text)), style=style)

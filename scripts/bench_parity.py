@@ -1,0 +1,213 @@
+"""Whether the verdict on two runs is wrong as seldom as it says, and how much it sees.
+
+    python scripts/bench_parity.py [--repetitions N] [--table]
+
+Runs are drawn, not measured: questions with a pass rate, of which each run turns some over, to
+either side alike. A figure that is missed is marked, and ends in exit 1. `--table` prints what
+n questions can tell, as eval/PARITY.md shows it.
+"""
+
+import argparse
+import json
+import resource
+import sys
+import tempfile
+import time
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memconform.parity.comparison import compare
+from memconform.parity.contrast import ALPHA, MARGIN
+from memconform.parity.sides import load
+from memconform.stats.paired import equivalent, holm, mcnemar
+from reporting import missed, report
+
+_SEED = 20_251
+_NOISE = 0.04
+"""The share of questions that two runs of the same thing answer otherwise, half to each side."""
+
+Runs = NDArray[np.bool_]
+"""Repetitions by runs by questions: whether it passed."""
+
+_p = cache(lambda b, c: mcnemar(b, c).mid_p)
+_same = cache(lambda b, c, n: equivalent(b, c, n, MARGIN, ALPHA))
+
+
+def _parted(one: Runs, other: Runs) -> list[tuple[int, int]]:
+    """How many questions the one run alone passes, and the other alone, a repetition."""
+    return list(zip((one & ~other).sum(1).tolist(), (other & ~one).sum(1).tolist(), strict=True))
+
+
+def _false_alarms(draw: np.random.Generator, repetitions: int, n: int) -> float:
+    """Three runs of the same thing: how often any pair of them is told to drift."""
+    alarms = 0
+    for _ in range(0, repetitions, 1_000):
+        truth = draw.random((1_000, 1, n)) < 0.8
+        # Of two runs each turns half of the noise over.
+        turned = draw.random((1_000, 3, n)) < _NOISE / 2
+        passed = truth ^ turned
+        pairs = [_parted(passed[:, a], passed[:, b]) for a, b in ((0, 1), (0, 2), (1, 2))]
+        alarms += sum(
+            min(holm([_p(*pair) for pair in row])) < ALPHA for row in zip(*pairs, strict=True)
+        )
+    return alarms / repetitions
+
+
+def _discordant(
+    draw: np.random.Generator, repetitions: int, n: int, lost: float, gained: float
+) -> list[tuple[int, int]]:
+    found = draw.multinomial(n, [lost, gained, 1 - lost - gained], size=repetitions)
+    return [(int(b), int(c)) for b, c, _ in found]
+
+
+def _found(draw: np.random.Generator, repetitions: int, n: int, rate: float, noise: float) -> float:
+    """5 % of what passed is lost, and `noise` of all turned over: how often that is drift."""
+    pairs = _discordant(draw, repetitions, n, 0.05 * rate + noise / 2, noise / 2)
+    return sum(_p(b, c) < ALPHA for b, c in pairs) / repetitions
+
+
+def _wrongly_equal(draw: np.random.Generator, repetitions: int, n: int, noise: float) -> float:
+    """Rates that differ by just the margin: how often they are called equivalent."""
+    pairs = _discordant(draw, repetitions, n, MARGIN + noise / 2, noise / 2)
+    return sum(_same(b, c, n) for b, c in pairs) / repetitions
+
+
+def _table(draw: np.random.Generator, repetitions: int) -> None:
+    print("| questions | noise | smallest loss that is found 9 times in 10 | parity is shown |")
+    print("| ---: | ---: | ---: | ---: |")
+    for n in (50, 100, 200, 500, 1_000, 2_000):
+        for noise in (0.0, 0.02, 0.04, 0.08):
+            losses = (step / 200 for step in range(1, 101))
+            found = next(
+                (
+                    loss
+                    for loss in losses
+                    if sum(
+                        _p(b, c) < ALPHA
+                        for b, c in _discordant(draw, repetitions, n, loss + noise / 2, noise / 2)
+                    )
+                    >= 0.9 * repetitions
+                ),
+                None,
+            )
+            equal = _discordant(draw, repetitions, n, noise / 2, noise / 2)
+            shown = sum(_same(b, c, n) for b, c in equal) / repetitions
+            told = "-" if found is None else f"{100 * found:.1f} points"
+            print(f"| {n:,} | {noise:.0%} | {told} | {shown:.0%} |")
+
+
+def _result(folder: Path, sdk: str, draw: np.random.Generator, questions: int) -> Path:
+    """A result as `run` writes it, with scores that all differ."""
+    head = {
+        "schema_version": "memconform/result@1",
+        "run_id": sdk,
+        "sdk": sdk,
+        "scenario": "search-retrieve-only",
+        "mode": "bm25",
+        "dataset": "drawn",
+        "scorer": "exact",
+        "brain": "b",
+        "started_at": "2025-01-01T00:00:00+00:00",
+        "finished_at": "2025-01-01T00:00:00+00:00",
+        "total": questions,
+        "passed": 0,
+        "pass_rate": 0.0,
+        "pass_rate_interval": [0, 1],
+        "pass_rate_answered": 0.0,
+        "mean_score": 0.0,
+        "counts": {"correct": questions},
+        "unstable": 0,
+        "served_modes": {},
+        "latency": {"done": None, "first_event": None, "first_delta": None},
+        "floors": [],
+        "exit_code": 0,
+        "reasons": [],
+        "incident": None,
+        "daemon": dict.fromkeys(
+            ("name", "version", "build_hash", "ready_ms", "rss_peak_bytes", "cpu_seconds")
+        ),
+        "seeded": None,
+        "provenance": dict.fromkeys(("git_revision", "rescored_from", "resumed_from"))
+        | dict.fromkeys(
+            ("dataset_path", "dataset_sha256", "harness_version", "python_version", "host"), "x"
+        )
+        | {"command": [], "settings": {}, "settings_sha256": "x"},
+    }
+    path = folder / f"{sdk}.json"
+    lines = []
+    for number, score in enumerate(draw.random(questions)):
+        order = draw.permutation(10)
+        ranking = [
+            {
+                "chunk_id": f"d{place}#0",
+                "document_id": f"d{place}",
+                "path": f"{number}/{place}.md",
+                "score": 1.0 - rank / 10,
+                "content": f"{number:08}{place:08}",
+            }
+            for rank, place in enumerate(order.tolist())
+        ]
+        question = {
+            "id": f"q{number}",
+            "question": "?",
+            "tags": [],
+            "verdict": "correct",
+            "passed": bool(score > 0.2),
+            "score": float(score),
+            "answer": "text",
+            "latency_ms": 1.0,
+            "timings": None,
+            "citations": [],
+            "ranking": ranking,
+            "trace": None,
+            "error": None,
+        }
+        lines.append(json.dumps(question))
+    text = json.dumps(head).removesuffix("}")
+    path.write_text(f'{text},\n "questions": [\n' + ",\n".join(lines) + "\n]\n}\n")
+    return path
+
+
+def _speed(draw: np.random.Generator) -> tuple[float, float]:
+    """Seconds of comparing three runs of 10,000 questions, and the MiB that this took at most."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [str(_result(Path(folder), sdk, draw, 10_000)) for sdk in ("a", "b", "c")]
+        started = time.perf_counter()
+        compare(load(paths, Path(folder)))
+        took = time.perf_counter() - started
+    return took, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repetitions", type=int, default=10_000)
+    parser.add_argument("--table", action="store_true")
+    options = parser.parse_args()
+    draw = np.random.default_rng(_SEED)
+    if options.table:
+        _table(draw, min(options.repetitions, 2_000))
+        return 0
+    # First, before anything else has made the process large.
+    took, most = _speed(draw)
+    report("3 runs of 10,000 questions, 10,000 resamples", took, "s", limit=5)
+    report("  memory at most", most, "MiB", limit=500)
+    for n in (100, 500):
+        alarms = _false_alarms(draw, options.repetitions, n)
+        report(f"three like runs, {n} questions: false alarms", 100 * alarms, "%", limit=6)
+        for noise in (0.0, _NOISE):
+            wrong = _wrongly_equal(draw, options.repetitions, n, noise)
+            name = f"rates {MARGIN:g} apart, {n} questions, noise {noise:.0%}: called equal"
+            report(name, 100 * wrong, "%", limit=5)
+    for rate in (0.7, 0.8, 0.9, 1.0):
+        for noise in (0.02, _NOISE):
+            found = _found(draw, options.repetitions, 500, rate, noise)
+            name = f"5 % of what passes ({rate:.0%}) lost, noise {noise:.0%}, 500 questions: missed"
+            report(name, 100 * (1 - found), "%", limit=10)
+    return 1 if missed() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
