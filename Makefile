@@ -11,6 +11,8 @@ DEMO := --sdk all --dataset smoke --scorer exact --seed-reference-brain --output
 ABSENT = echo "$(1) is not on PATH: the tests of sdks/$(2) are left out"; \
 	test "$$MEMCONFORM_REQUIRE_ALL" != 1
 
+ACTIONLINT := go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
+
 .PHONY: demo test lint types unit sdk-go sdk-ts bench mutate setup clean
 
 demo: $(STAMP)
@@ -24,6 +26,8 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo
+	@if command -v go >/dev/null; then $(ACTIONLINT) .github/workflows/*.yml; \
+	else echo "go is not on PATH: the workflows are not checked"; test "$$MEMCONFORM_REQUIRE_ALL" != 1; fi
 
 types: $(STAMP)
 	$(BIN)/mypy
@@ -55,6 +59,7 @@ bench: $(STAMP)
 	$(BIN)/python scripts/bench.py
 	$(BIN)/python scripts/bench_conform.py
 	$(BIN)/python scripts/bench_datasets.py
+	$(BIN)/python scripts/bench_parity.py
 	$(BIN)/python scripts/bench_vectors.py
 	$(BIN)/python scripts/bench_retrieval.py
 	$(BIN)/pytest -m slow
