@@ -60,7 +60,7 @@ def test_each_step_of_the_smoke_workflow_runs_in_a_clean_clone(tmp_path: Path) -
     jobs = _loaded(CHECKOUT / ".github" / "workflows" / "eval-smoke.yml")["jobs"]
     assert tuple(jobs["run"]["strategy"]["matrix"]["sdk"]) == SDKS
     clone, summary = tmp_path / "clone", tmp_path / "summary.md"
-    subprocess.run(["git", "clone", "--quiet", CHECKOUT, clone], check=True)
+    subprocess.run([shutil.which("git") or "git", "clone", "--quiet", CHECKOUT, clone], check=True)
     for sdk in SDKS:
         assert _carried_out(jobs["run"], clone, summary, sdk) == [0, 0, 0]
     assert _carried_out(jobs["parity"], clone, summary) == [0, 0, 0]
