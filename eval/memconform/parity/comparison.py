@@ -129,7 +129,9 @@ class _PairTally:
         if parting is not None and parting.stage is Stage.REQUEST:
             ranked = [chunk_key(c) for c in one.ranking] == [chunk_key(c) for c in other.ranking]
         self.rankings.add(one, other, equal=ranked)
-        self.shapes.add(one, other)
+        if parting is None or parting.stage not in (Stage.REQUEST, Stage.CANDIDATES):
+            # Of other chunks other keys are told, and that is no other shape.
+            self.shapes.add(one, other)
         if parting is not None:
             flipped = one.passed != other.passed
             self.counts.same = False
@@ -258,13 +260,10 @@ def _reasons(pairs: Sequence[Pair]) -> list[str]:
     found = []
     for pair in pairs:
         name = f"{pair.first}, {pair.second}"
-        if pair.contrast.compared == 0:
-            found.append(f"{name}: no question was measured on both")
-            continue
         missing = pair.not_measured_first, pair.not_measured_second
         if any(missing):
             found.append(
                 f"{name}: {missing[0]} questions not measured on {pair.first}, {missing[1]} on"
-                f" {pair.second}; they are compared by the other {pair.contrast.compared}"
+                f" {pair.second}; they are compared by {pair.contrast.compared} others"
             )
     return found

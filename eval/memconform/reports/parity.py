@@ -159,6 +159,8 @@ def _verdict(first: str, second: str, contrast: Contrast) -> str:
                 f"drift: {first} alone passes {contrast.first_only} questions, {second} alone"
                 f" {contrast.second_only} (p {contrast.holm_p:.2g})"
             )
+        case Verdict.INCONCLUSIVE if contrast.compared == 0:
+            return "inconclusive: no question was measured on both"
         case Verdict.INCONCLUSIVE:
             enough = (
                 f"some {contrast.settled_by:,} questions would settle it"

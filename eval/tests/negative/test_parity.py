@@ -220,7 +220,9 @@ def test_runs_without_a_common_question_agree_on_nothing(place: _Place, tmp_path
         question |= {"passed": False, "score": None, "verdict": "timeout"}
 
     good = place.run("py", *LME, *SEARCH)
-    report = place.parity(good, _altered(good, tmp_path, questions=_each(lost)), code=4)
+    bad = _altered(good, tmp_path, questions=_each(lost))
+    assert "Warning" not in place.call("parity", good, bad).err
+    report = place.parity(good, bad, code=4)
     assert report["verdict"] == "inconclusive"
     assert report["pairs"][0]["contrast"]["settled_by"] is None
 
