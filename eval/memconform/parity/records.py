@@ -80,7 +80,7 @@ class Rankings(Record):
 
 
 class Shapes(Record):
-    """Whether the same requests, for which the same chunks were found, are answered in one shape."""
+    """Whether requests for which the same chunks were found are answered in the same shape."""
 
     compared: int
     equal: int
