@@ -50,10 +50,11 @@ def bootstrap_means(
         ]
     )
     tail = (1 - confidence) / 2
-    low, high = np.full((2, values.shape[1]), np.nan)
-    some = known.any(axis=0)
-    low[some], high[some] = np.nanquantile(means[:, some], (tail, 1 - tail), axis=0)
-    return [Interval(float(a), float(b)) for a, b in zip(low, high, strict=True)]
+    found = []
+    for column, some in zip(means.T, known.any(axis=0), strict=True):
+        ends = np.nanquantile(column, (tail, 1 - tail)).tolist() if some else [np.nan, np.nan]
+        found.append(Interval(*ends))
+    return found
 
 
 def _means(

@@ -78,3 +78,13 @@ def test_the_bootstrap_is_the_same_for_a_seed_and_covers_columns_alike() -> None
 def test_the_bootstrap_of_nothing_is_refused(rows: int, clusters: int) -> None:
     with pytest.raises(ValueError, match="rows of values"):
         bootstrap_means(np.zeros((rows, 1)), range(clusters))
+
+
+def test_what_was_not_measured_counts_in_no_mean() -> None:
+    values = np.random.default_rng(1).random(300)
+    with_holes = np.full((600, 2), np.nan)
+    with_holes[::2, 0] = values
+    some, none = bootstrap_means(with_holes, range(600))
+    [alone] = bootstrap_means(values[:, None], range(300))
+    assert some == pytest.approx(alone, abs=0.005)
+    assert np.isnan(none).all()
