@@ -10,12 +10,17 @@ from memconform.scoring.retrieval import recall_any
 
 
 def parity(
-    strategy: str, systems: Sequence[str], records: Iterable[QueryRecord], k: int
+    strategy: str,
+    systems: Sequence[str],
+    records: Iterable[QueryRecord],
+    *,
+    k: int,
+    expected: int,
 ) -> list[BenchPair]:
     """The verdict on each pair of systems; a query passes where recall_any@k finds its gold.
 
     Queries without gold pass nowhere; their rankings must be the same all the same for systems to
-    be identical.
+    be identical, on as many queries as are expected.
     """
     by_query: dict[str, dict[str, QueryRecord]] = {}
     for record in records:
@@ -23,9 +28,12 @@ def parity(
             by_query.setdefault(record.query, {})[record.system] = record
     couples = list(combinations(systems, 2))
     counts = [Counts() for _ in couples]
+    # A query that no system got to has no record.
+    complete = len(by_query) == expected
     for each in by_query.values():
         for (first, second), counted in zip(couples, counts, strict=True):
             _count(counted, each.get(first), each.get(second), k)
+            counted.same = counted.same and complete
     return [
         BenchPair(
             strategy=strategy, first=first, second=second, metric=f"recall_any@{k}", contrast=found

@@ -101,7 +101,13 @@ class BenchOutcome:
             pair
             for each in comparisons
             if each is not None
-            for pair in parity(each.strategy, each.systems, records, max(plan.settings.ks))
+            for pair in parity(
+                each.strategy,
+                each.systems,
+                records,
+                k=max(plan.settings.ks),
+                expected=plan.source().queries,
+            )
         ]
         return BenchReport(
             run_id=self._run_id,

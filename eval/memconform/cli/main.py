@@ -13,6 +13,7 @@ import click
 from memconform import __version__
 from memconform.errors import ExitCode, MemconformError, nearest
 from memconform.redaction import redact
+from memconform.reports.names import printable
 
 _VERBS = {
     "bench": "Measure retrieval on LoCoMo, LongMemEval, WMB-100K, or a file of yours.",
@@ -101,7 +102,7 @@ def _end_crashed() -> NoReturn:
 
 def _end(message: str, code: ExitCode) -> NoReturn:
     try:
-        click.echo(redact(message), err=True)
+        click.echo(printable(redact(message)), err=True)
     except OSError:
         _silence()
     raise SystemExit(int(code)) from None

@@ -3,13 +3,14 @@
 from pathlib import Path
 
 import click
-from pydantic import ValidationError
 
-from memconform.errors import ExitCode, NothingSelectedError
+from memconform.errors import ExitCode, NothingSelectedError, UsageError
+from memconform.parity.sides import load
 from memconform.redaction import redact
 from memconform.reports.difference import show_trend
+from memconform.reports.names import printable
 from memconform.runs.results import RunSummary
-from memconform.runs.store import read_summary
+from memconform.runs.store import is_result
 
 
 @click.command("trend")
@@ -29,11 +30,15 @@ def command(folder: Path, sdk: tuple[str, ...], dataset: tuple[str, ...]) -> Exi
     runs: dict[str, RunSummary] = {}
     for path in sorted(folder.rglob("*.json")):
         try:
-            summary = read_summary(path)
-        except (ValidationError, ValueError, RecursionError):
-            # Other documents lie there too; a result that is torn must not go unseen.
-            if path.name == "result.json" and not _is_bench(path):
-                click.echo(f"{redact(str(path))} is no result of a run, left out", err=True)
+            if not is_result(path):
+                continue
+            [side] = load([str(path)], folder)
+            summary = side.summary
+            for _ in side.questions():
+                pass
+        except (UsageError, OSError) as error:
+            why = error.message if isinstance(error, UsageError) else error.strerror
+            click.echo(printable(redact(f"{path} is left out: {why}")), err=True)
             continue
         if (not sdk or summary.sdk in sdk) and (not dataset or summary.dataset in dataset):
             # The day's copy is the same run once more.
@@ -48,8 +53,3 @@ def command(folder: Path, sdk: tuple[str, ...], dataset: tuple[str, ...]) -> Exi
         sorted(runs.values(), key=lambda r: (r.dataset, r.scenario, r.mode, r.sdk, r.started_at))
     )
     return ExitCode.OK
-
-
-def _is_bench(path: Path) -> bool:
-    with path.open("rb") as file:
-        return b'"memconform/bench-report@' in file.read(200)

@@ -5,11 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from memconform.errors import ExitCode
+from memconform.parity.ladder import SCORE_TOLERANCE
 from memconform.runs.results import QuestionResult, Record
 from memconform.runs.store import read_questions
-
-SCORE_TOLERANCE = 1e-6
-"""Scores are rounded to 1e-9; what is left between languages is the last bits of a logarithm."""
 
 _SHOWN = 5
 

@@ -10,7 +10,13 @@ import numpy as np
 
 from memconform.errors import ExitCode, UsageError, gravest
 from memconform.parity.contrast import ALPHA, MARGIN, Counts, contrasts
-from memconform.parity.ladder import Stage, chunk_key, first_difference, largest_gap
+from memconform.parity.ladder import (
+    Stage,
+    first_difference,
+    keys,
+    largest_gap,
+    ranking_difference,
+)
 from memconform.parity.records import (
     Compared,
     Contrast,
@@ -52,18 +58,21 @@ class _RankingTally:
     rbos: list[float] = field(default_factory=list)
     taus: list[float] = field(default_factory=list)
 
-    def add(self, one: QuestionResult, other: QuestionResult, *, equal: bool) -> None:
-        ours, theirs = ([chunk_key(c) for c in r.ranking] for r in (one, other))
-        self.equal += equal
+    def add(self, one: QuestionResult, other: QuestionResult) -> None:
+        ours, theirs = keys(one, other)
+        self.equal += ranking_difference(one, other) is None
         if ours == theirs:
             pairs = list(zip(one.ranking, other.ranking, strict=True))
             self.largest = max(self.largest, largest_gap(pairs)[0])
         self.overlaps.append(overlap_at(ours, theirs, max(len(ours), len(theirs))))
         self.jaccards.append(jaccard(ours, theirs))
         self.rbos.append(rbo(ours, theirs))
-        scores = ({chunk_key(c): c.score for c in r.ranking} for r in (one, other))
-        if (tau := kendall_tau_b(*scores)) is not None:
+        first_scores = dict(zip(ours, (c.score for c in one.ranking), strict=True))
+        second_scores = dict(zip(theirs, (c.score for c in other.ranking), strict=True))
+        if (tau := kendall_tau_b(first_scores, second_scores)) is not None:
             self.taus.append(tau)
+        if one.seen is None or other.seen is None:
+            return
         first, second = one.first_hit or float("inf"), other.first_hit or float("inf")
         self.earlier += second < first
         self.later += second > first
@@ -125,10 +134,7 @@ class _PairTally:
         self.counts.add(first=one.passed, second=other.passed)
         self.answers_equal += one.answer == other.answer
         parting = first_difference(one, other)
-        ranked = parting is None or parting.stage not in (Stage.CANDIDATES, Stage.ORDER)
-        if parting is not None and parting.stage is Stage.REQUEST:
-            ranked = [chunk_key(c) for c in one.ranking] == [chunk_key(c) for c in other.ranking]
-        self.rankings.add(one, other, equal=ranked)
+        self.rankings.add(one, other)
         if parting is None or parting.stage not in (Stage.REQUEST, Stage.CANDIDATES):
             # Of other chunks other keys are told, and that is no other shape.
             self.shapes.add(one, other)

@@ -66,7 +66,9 @@ def contrasts(
                 mid_p=test.mid_p,
                 exact_p=test.exact,
                 holm_p=p,
-                settled_by=questions_to_settle(b, c, n, margin, alpha / len(pairs))
+                settled_by=questions_to_settle(
+                    b, c, n, margin=margin, alpha=alpha, tests=len(pairs)
+                )
                 if verdict is Verdict.INCONCLUSIVE
                 else None,
             )

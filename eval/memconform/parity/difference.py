@@ -12,6 +12,7 @@ from memconform.parity.records import Contrast, Range
 from memconform.parity.sides import Side, refuse_unlike
 from memconform.runs.results import QuestionResult, Record
 from memconform.stats.bootstrap import bootstrap_means
+from memconform.stats.intervals import LEAST_CLUSTERS
 
 DIFF_SCHEMA: Literal["memconform/diff-report@1"] = "memconform/diff-report@1"
 _TIMED = ("done", "first_event", "first_delta")
@@ -44,7 +45,8 @@ class DiffReport(Record):
     unstable: list[str]
     """Whose attempts, of a run with --repeat, did not all end alike."""
     latency: dict[str, LatencyRatio]
-    """By done, first_event and first_delta, where both have them."""
+    """By done, first_event and first_delta, where both have them on ten questions at least: a
+    bootstrap of fewer knows too little."""
 
 
 def difference(one: Side, other: Side, *, seed: int = 0) -> DiffReport:
@@ -77,8 +79,13 @@ def difference(one: Side, other: Side, *, seed: int = 0) -> DiffReport:
             if earlier.passed != question.passed:
                 found["regressions" if earlier.passed else "fixes"].append(question.id)
             _add_ratios(ratios, earlier, question)
+    counts.same = counts.same and not found["new"] and not before
     [contrast] = contrasts([counts])
-    latency = {name: _ratio(values, seed) for name, values in ratios.items() if values}
+    latency = {
+        name: _ratio(values, seed)
+        for name, values in ratios.items()
+        if len(values) >= LEAST_CLUSTERS
+    }
     return DiffReport(
         first=one.summary.run_id,
         second=other.summary.run_id,

@@ -1,5 +1,6 @@
 """At which stage two answers to one question part."""
 
+from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
@@ -19,6 +20,7 @@ class Stage(StrEnum):
     PROMPT = "prompt"
     DELTAS = "deltas"
     DONE = "done"
+    ATTEMPTS = "attempts"
     SCORE = "score"
 
     @property
@@ -34,6 +36,7 @@ _PARTS = {
     Stage.PROMPT: "reader",
     Stage.DELTAS: "reader",
     Stage.DONE: "protocol",
+    Stage.ATTEMPTS: "unstable",
     Stage.SCORE: "scorer",
 }
 
@@ -47,15 +50,29 @@ def first_difference(one: QuestionResult, other: QuestionResult) -> Parting | No
     """The first stage at which two measured answers differ; None where they do not.
 
     A stage that was not recorded on both sides is passed over. What a search returned is its
-    ranking, so that a search has neither prompt nor deltas.
+    ranking, so that a search has neither prompt nor deltas. Of several attempts (`--repeat`) all
+    stages but the last two are of the first one.
     """
-    stages = (_request, _candidates, _order, _prompt, _deltas, _done, _score)
+    stages = (_request, ranking_difference, _prompt, _deltas, _done, _attempts, _score)
     return next((found for stage in stages if (found := stage(one, other)) is not None), None)
 
 
-def chunk_key(chunk: RankedChunk) -> str:
-    """What two SDKs' chunks are joined by: their text, for paths may be an SDK's own."""
-    return chunk.content or f"{chunk.path} {chunk.chunk_id}"
+def keys(one: QuestionResult, other: QuestionResult) -> tuple[list[str], list[str]]:
+    """What the chunks of two rankings are joined by: their text, for paths may be an SDK's own.
+
+    Path and id where a result is so old that it does not have the texts' hashes.
+    """
+    known = all(c.content is not None for result in (one, other) for c in result.ranking)
+    ours, theirs = (
+        [c.content or "" if known else f"{c.path} {c.chunk_id}" for c in result.ranking]
+        for result in (one, other)
+    )
+    return ours, theirs
+
+
+def ranking_difference(one: QuestionResult, other: QuestionResult) -> Parting | None:
+    """Where two rankings part, by their chunks, their order or their scores."""
+    return _candidates(one, other) or _order(one, other)
 
 
 def _request(one: QuestionResult, other: QuestionResult) -> Parting | None:
@@ -65,25 +82,26 @@ def _request(one: QuestionResult, other: QuestionResult) -> Parting | None:
 
 
 def _candidates(one: QuestionResult, other: QuestionResult) -> Parting | None:
-    ours, theirs = (sorted(map(chunk_key, result.ranking)) for result in (one, other))
-    if ours == theirs:
+    ours, theirs = keys(one, other)
+    missing = Counter(theirs) - Counter(ours)
+    if not missing and len(ours) == len(theirs):
         return None
     if len(ours) != len(theirs):
         return Parting(Stage.CANDIDATES, f"{len(theirs)} chunks, not {len(ours)}")
-    known = set(ours)
     rank, chunk = next(
         (rank, chunk)
-        for rank, chunk in enumerate(other.ranking, 1)
-        if chunk_key(chunk) not in known
-        or ours.count(chunk_key(chunk)) != theirs.count(chunk_key(chunk))
+        for rank, (chunk, key) in enumerate(zip(other.ranking, theirs, strict=True), 1)
+        if key in missing
     )
     return Parting(Stage.CANDIDATES, f"{chunk.path} at rank {rank} is not in the other ranking")
 
 
 def _order(one: QuestionResult, other: QuestionResult) -> Parting | None:
     pairs = list(zip(one.ranking, other.ranking, strict=True))
-    for rank, (a, b) in enumerate(pairs, 1):
-        if chunk_key(a) != chunk_key(b):
+    for rank, (a, b, ours, theirs) in enumerate(
+        zip(one.ranking, other.ranking, *keys(one, other), strict=True), 1
+    ):
+        if ours != theirs:
             return Parting(Stage.ORDER, f"{b.path} at rank {rank}, not {a.path}")
     gap, rank = largest_gap(pairs)
     if gap > SCORE_TOLERANCE:
@@ -123,6 +141,13 @@ def _cited(result: QuestionResult, chunk_id: str) -> int | None:
     """The rank of a cited chunk."""
     ranks = (rank for rank, c in enumerate(result.ranking, 1) if c.chunk_id == chunk_id)
     return next(ranks, None)
+
+
+def _attempts(one: QuestionResult, other: QuestionResult) -> Parting | None:
+    ours, theirs = ([attempt.score for attempt in r.attempts] for r in (one, other))
+    if ours == theirs:
+        return None
+    return Parting(Stage.ATTEMPTS, f"attempts score {theirs}, not {ours}")
 
 
 def _score(one: QuestionResult, other: QuestionResult) -> Parting | None:

@@ -30,11 +30,18 @@ class Side:
     summary: RunSummary
 
     def questions(self) -> Iterator[QuestionResult]:
-        """Raises UsageError where the file is not what it began as."""
+        """Every question once; raises UsageError where the file is torn, or was edited."""
+        seen: set[str] = set()
         try:
-            yield from read_questions(self.path)
-        except ValidationError as error:
+            for question in read_questions(self.path):
+                if question.id in seen:
+                    raise _unlike(f"{self.path} holds {question.id!r} twice")
+                seen.add(question.id)
+                yield question
+        except (ValueError, OSError) as error:
             raise _unreadable(self.path) from error
+        if (told := sum(self.summary.counts.values())) != len(seen):
+            raise _unlike(f"{self.path} counts {told} questions, and holds {len(seen)}")
 
 
 def load(references: Sequence[str], output: Path) -> list[Side]:
@@ -81,13 +88,14 @@ def refuse_unlike(sides: Sequence[Side], *, selections: bool = True) -> None:
         theirs = other.summary.provenance.settings
         for key in (*(_SELECTED if selections else ()), *_SETTLED):
             mine, yours = ours.get(key), theirs.get(key)
-            if isinstance(mine, dict) and isinstance(yours, dict):
+            several = first.summary.sdk != other.summary.sdk
+            if several and isinstance(mine, dict) and isinstance(yours, dict):
                 # SDKs take variables of their own besides those that all of them know.
                 shared = sorted(mine.keys() & yours.keys())
                 mine, yours = ({name: side[name] for name in shared} for side in (mine, yours))
             if mine != yours:
                 raise UsageError(
-                    f"{other.name} differs from {first.name} in {key}:"
+                    f"{other.name!r} differs from {first.name!r} in {key}:"
                     f" {_short(yours)}, not {_short(mine)}",
                     code="unlike_runs",
                     hint="compare runs of the same dataset, selection and settings",
@@ -105,19 +113,17 @@ def aligned(sides: Sequence[Side]) -> Iterator[tuple[QuestionResult, ...]]:
     Raises:
         UsageError: where a file lacks questions, or has others.
     """
-    count = 0
     rows = zip_longest(*(side.questions() for side in sides))
     for count, row in enumerate(rows, 1):
         ids = {None if result is None else result.id for result in row}
         if len(ids) > 1:
-            raise _mismatch(f"question {count}: {', '.join(map(str, ids))}")
+            raise _unlike(f"question {count}: {', '.join(sorted(map(repr, ids)))}")
+        if len({result.verdict.expected for result in row}) > 1:
+            raise _unlike(f"question {row[0].id!r} is expected of some of them alone")
         yield row
-    for side in sides:
-        if (told := sum(side.summary.counts.values())) != count:
-            raise _mismatch(f"{side.path} counts {told} questions, and holds {count}")
 
 
-def _mismatch(excerpt: str) -> UsageError:
+def _unlike(excerpt: str) -> UsageError:
     return UsageError(
         "the results do not hold the same questions",
         code="unlike_runs",

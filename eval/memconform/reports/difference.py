@@ -5,13 +5,10 @@ from collections.abc import Sequence
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from memconform.parity.difference import DiffReport
-from memconform.redaction import redact
 from memconform.reports.console import StandardError
-from memconform.reports.names import printable
-from memconform.reports.parity import contrast_line
+from memconform.reports.parity import contrast_line, line
 from memconform.runs.results import RunSummary
 
 _LISTED = (
@@ -34,21 +31,24 @@ def diff_banner(report: DiffReport) -> str:
 
 def show_difference(report: DiffReport) -> None:
     console = StandardError(stderr=True, highlight=False, soft_wrap=True)
-    console.print(_line(contrast_line(report.first, report.second, report.contrast)))
+    console.print(line(contrast_line(report.first, report.second, report.contrast)))
     for name, style in _LISTED:
         ids = getattr(report, name)
         if ids:
             more = f", and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
             told = f"{name.replace('_', ' ')}: {', '.join(ids[:_SHOWN])}{more}"
-            console.print(_line(told, style))
+            console.print(line(told, style))
     for name, latency in report.latency.items():
         ratio = latency.ratio
         told = f"{name.replace('_', ' ')}: {ratio.value:.3f} times the first run's"
-        console.print(_line(f"{told} (95 %: {ratio.low:.3f} to {ratio.high:.3f})"))
+        console.print(line(f"{told} (95 %: {ratio.low:.3f} to {ratio.high:.3f})"))
 
 
 def show_trend(summaries: Sequence[RunSummary]) -> None:
-    """A line a run, the oldest first, to standard output."""
+    """A line a run, the oldest first, to standard output.
+
+    A run that was not wholly measured has no rate: an outage would look like a low one.
+    """
     console = Console(highlight=False, soft_wrap=True)
     if not console.is_terminal:
         console.width = _WIDE
@@ -63,6 +63,7 @@ def show_trend(summaries: Sequence[RunSummary]) -> None:
         low, high = summary.pass_rate_interval
         rate = summary.pass_rate
         measured = sum(count for v, count in summary.counts.items() if v.measured)
+        missing = summary.total - measured
         done = summary.latency.done
         cells = (
             "" if what == earlier else what,
@@ -70,15 +71,11 @@ def show_trend(summaries: Sequence[RunSummary]) -> None:
             summary.daemon.version or "-",
             (summary.daemon.build_hash or "-")[:8],
             f"{summary.passed}/{summary.total}",
-            "-" if rate is None else f"{rate:.3f} ({low:.3f}-{high:.3f})",
-            str(summary.total - measured),
+            "-" if rate is None or missing else f"{rate:.3f} ({low:.3f}-{high:.3f})",
+            str(missing),
             f"{done.p50:.1f}" if done else "-",
             f"{done.p95:.1f}" if done else "-",
         )
-        table.add_row(*(_line(cell) for cell in cells))
+        table.add_row(*(line(cell) for cell in cells))
         earlier = what
     console.print(table)
-
-
-def _line(text: str, style: str = "") -> Text:
-    return Text(redact(printable(text)), style=style)

@@ -1,5 +1,6 @@
 """Whether runs agree: on the terminal, and as Markdown."""
 
+import json
 from collections.abc import Sequence
 from difflib import unified_diff
 from typing import Any
@@ -9,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from memconform.parity.ladder import chunk_key, first_difference
+from memconform.parity.ladder import first_difference
 from memconform.parity.records import Contrast, Pair, ParityReport, Verdict
 from memconform.parity.sides import Side
 from memconform.redaction import redact
@@ -39,7 +40,8 @@ _WIDE = 160
 def parity_banner(report: ParityReport) -> str:
     """`<run>, <run>: <verdict> on <questions> questions of <dataset>`."""
     names = ", ".join(run.name for run in report.runs)
-    return f"{names}: {report.verdict.value} on {report.questions} questions of {report.dataset}"
+    told = f"{names}: {report.verdict.value} on {report.questions} questions of {report.dataset}"
+    return redact(printable(told))
 
 
 def show_parity(report: ParityReport, *, brief: bool = False) -> None:
@@ -50,10 +52,10 @@ def show_parity(report: ParityReport, *, brief: bool = False) -> None:
     if not brief:
         console.print(_table(report))
     for pair in report.pairs:
-        for line, style in _told(report, pair, brief=brief):
-            console.print(Text(redact(printable(line)), style=style))
+        for told, style in _told(report, pair, brief=brief):
+            console.print(line(told, style))
     for reason in report.reasons:
-        console.print(Text(redact(printable(reason)), style="yellow"))
+        console.print(line(reason, "yellow"))
 
 
 def parity_markdown(report: ParityReport) -> str:
@@ -67,7 +69,7 @@ def parity_markdown(report: ParityReport) -> str:
         lines.append(f"| {' | '.join(row)} |")
     lines.append("")
     for pair in report.pairs:
-        lines += [f"- {escaped(line.strip())}" for line, _ in _told(report, pair, brief=False)]
+        lines += [f"- {escaped(told.strip())}" for told, _ in _told(report, pair, brief=False)]
     lines += [f"- {escaped(reason)}" for reason in report.reasons]
     lines.append(f"\n{escaped(_method(report))}")
     return redact("\n".join(lines)) + "\n"
@@ -78,8 +80,9 @@ def _table(report: ParityReport) -> Table:
     for number, name in enumerate(_HEADER):
         table.add_column(name, justify="left" if number < 2 else "right", no_wrap=True)
     for pair in report.pairs:
-        name, verdict, *rest = map(printable, _cells(pair))
-        table.add_row(name, Text(verdict, style=_STYLES[pair.contrast.verdict]), *rest)
+        name, verdict, *rest = _cells(pair)
+        styled = line(verdict, _STYLES[pair.contrast.verdict])
+        table.add_row(line(name), styled, *map(line, rest))
     return table
 
 
@@ -135,7 +138,7 @@ def _told(report: ParityReport, pair: Pair, *, brief: bool) -> list[tuple[str, s
             f"earlier on {ranked.first_hit_earlier} questions, later on {ranked.first_hit_later}"
         )
         lines.append((f"  in {pair.second} the answer's first chunk stands {shift}", ""))
-    lines += [(f"  shape: {line}", "red") for line in pair.shapes.differences]
+    lines += [(f"  shape: {each}", "red") for each in pair.shapes.differences]
     return lines
 
 
@@ -181,17 +184,17 @@ def show_question(one: Side, other: Side, pair: tuple[QuestionResult, QuestionRe
     told = "the same" if parting is None else f"they part at {parting.stage}: {parting.detail}"
     if not (ours.verdict.measured and theirs.verdict.measured):
         told = "not measured on both, and so not compared"
-    console.print(_line(f"{ours.id}: {ours.question}", "bold"))
-    console.print(_line(told, "green" if parting is None else "red"))
+    console.print(line(f"{ours.id}: {ours.question}", "bold"))
+    console.print(line(told, "green" if parting is None else "red"))
     table = Table(box=SIMPLE, padding=(0, 1, 0, 0))
     for heading in ("", one.name, other.name):
-        table.add_column(heading, overflow="fold")
+        table.add_column(line(heading), overflow="fold")
     for name, left, right in _rows(ours, theirs):
         style = "" if left == right else "red"
-        table.add_row(_line(name, "bold"), _line(left, style), _line(right, style))
+        table.add_row(line(name, "bold"), line(left, style), line(right, style))
     console.print(table)
-    for line in _prompt_difference(ours, theirs):
-        console.print(_line(line, {"+": "green", "-": "red"}.get(line[:1], "dim")))
+    for each in _prompt_difference(ours, theirs):
+        console.print(line(each, {"+": "green", "-": "red"}.get(each[:1], "dim")))
 
 
 def _rows(one: QuestionResult, other: QuestionResult) -> list[tuple[str, str, str]]:
@@ -215,8 +218,9 @@ def _ranked(result: QuestionResult, rank: int) -> str:
     if rank >= len(result.ranking):
         return "-"
     chunk = result.ranking[rank]
+    content = (chunk.content or "")[:8]
     hit = " (holds the answer)" if result.first_hit == rank + 1 else ""
-    return f"{chunk.score:.6f} {chunk.path} {chunk_key(chunk)[:8]}{hit}"
+    return f"{chunk.score:.6f} {chunk.path} {content}{hit}"
 
 
 def _cites(result: QuestionResult) -> str:
@@ -235,10 +239,15 @@ def _flat(prompts: Sequence[dict[str, Any]]) -> list[str]:
     lines: list[str] = []
     for prompt in prompts:
         lines += [f"{key}: {prompt[key]}" for key in sorted(prompt) if key != "messages"]
-        for message in prompt.get("messages", []):
-            lines += [f"[{message.get('role')}]", *str(message.get("content")).splitlines()]
+        messages = prompt.get("messages")
+        for message in messages if isinstance(messages, list) else [messages]:
+            if isinstance(message, dict) and isinstance(message.get("content"), str):
+                lines += [f"[{message.get('role')}]", *message["content"].splitlines()]
+            else:
+                lines.append(json.dumps(message, ensure_ascii=False))
     return lines
 
 
-def _line(text: str, style: str = "") -> Text:
+def line(text: str, style: str = "") -> Text:
+    """A text as it may be shown, whatever it holds."""
     return Text(redact(printable(text)), style=style)

@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import suppress
 
 import structlog
 
@@ -93,9 +92,12 @@ class Asker:
 
     async def warm_up(self, question: Question) -> None:
         """Put a question that is not counted, so that the first counted one is like the others."""
-        # What fails here fails again when it counts.
-        with suppress(CallError):
+        try:
             await self._put(question)
+        except CallError:
+            # What fails here fails again when it counts.
+            if self._watch is not None:
+                self._watch.doubt()
         if self._watch is not None:
             await self._watch.prompts()
 
@@ -168,7 +170,8 @@ class Asker:
 
     async def _observe(self, exchange: Exchange) -> Seen:
         request = exchange.request
-        path = request.url.path.replace(f"/{self._settings.brain}/", "/{brain}/")
+        # Behind the brain: where the daemon is, and which brain was taken, is not what was asked.
+        path = request.url.path.rpartition(f"/{self._settings.brain}/")[2]
         sent = f"{request.method} {path}\n".encode() + request.content
         return Seen(
             request=hashlib.sha256(sent).hexdigest(),

@@ -20,6 +20,7 @@ from memconform.runs.journal import (
     Header,
     Journal,
     JudgementRecord,
+    RetrievalRecord,
     StageRecord,
     read_attempts,
     read_header,
@@ -149,7 +150,14 @@ def _judged_again(
         )
     score = ExactScorer().score(question, answer.text, SCENARIOS[scenario].text_kind)
     update = {"verdict": score.verdict, "score": score.value}
-    return [*stages, judgement.model_copy(update=update)]
+    # Whether a chunk holds the answer was for the old expectation; its text is not kept.
+    kept = [
+        record.model_copy(update={"first_hit": None})
+        if isinstance(record, RetrievalRecord)
+        else record
+        for record in stages
+    ]
+    return [*kept, judgement.model_copy(update=update)]
 
 
 def _floors(earlier: _Earlier) -> tuple[Floor, ...]:

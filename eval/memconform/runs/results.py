@@ -15,7 +15,7 @@ RESULT_SCHEMA: Literal["memconform/result@1"] = "memconform/result@1"
 class Record(BaseModel):
     """Unknown keys are kept out: a result says just what its schema says."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class CallTimings(Record):
@@ -59,7 +59,7 @@ class Seen(Record):
     """What went over the wires, for comparing it with another SDK's; of the first attempt."""
 
     request: str
-    """The SHA-256 of method, path and body that the harness sent, its brain left out."""
+    """The SHA-256 of method, path behind the brain, and body that the harness sent."""
     shape: list[str] | None
     """Status, headers, events, keys and types of the answer; null where it was too long to keep."""
     prompts: list[dict[str, Any]] | None

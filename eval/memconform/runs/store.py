@@ -12,7 +12,7 @@ from typing import IO
 
 from memconform.errors import ResultsError, UsageError, nearest
 from memconform.redaction import redact_bytes, redact_values
-from memconform.runs.results import QuestionResult, Record, RunSummary
+from memconform.runs.results import RESULT_SCHEMA, QuestionResult, Record, RunSummary
 
 _JOURNAL = "journal.jsonl"
 _QUESTIONS_BEGIN = ' "questions": [\n'
@@ -139,7 +139,11 @@ def _run_id_in(result: Path) -> str | None:
 
 
 def read_questions(result: Path) -> Iterator[QuestionResult]:
-    """The questions of a result that we wrote, one in memory at a time."""
+    """The questions of a result that we wrote, one in memory at a time.
+
+    Raises:
+        ValueError: where the file ends before its questions do, or a line is no question.
+    """
     with result.open(encoding="utf-8") as lines:
         for line in lines:
             if line == _QUESTIONS_BEGIN:
@@ -149,6 +153,13 @@ def read_questions(result: Path) -> Iterator[QuestionResult]:
                 return
             if line != "\n":
                 yield QuestionResult.model_validate_json(line.rstrip().removesuffix(","))
+    raise ValueError(f"{result} ends before its questions do")
+
+
+def is_result(path: Path) -> bool:
+    """Whether a file calls itself the result of a run; raises OSError where it cannot be read."""
+    with path.open("rb") as file:
+        return f'"{RESULT_SCHEMA}"'.encode() in file.read(256)
 
 
 def read_summary(result: Path) -> RunSummary:

@@ -51,7 +51,8 @@ def bootstrap_means(
     )
     tail = (1 - confidence) / 2
     found = []
-    for column, some in zip(means.T, known.any(axis=0), strict=True):
+    for number, column in enumerate(means.T):
+        some = known[:, number].any()
         ends = np.nanquantile(column, (tail, 1 - tail)).tolist() if some else [np.nan, np.nan]
         found.append(Interval(*ends))
     return found

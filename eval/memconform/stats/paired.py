@@ -6,12 +6,12 @@ alone passes, out of `pairs` (n) that both were measured on.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import exp, fsum, lgamma, log, sqrt
+from math import exp, lgamma, log, sqrt
 from statistics import NormalDist
 
 from memconform.stats.intervals import Interval
 
-MOST_QUESTIONS = 1_000_000
+MOST_QUESTIONS = 100_000
 """Beyond it nobody asks, and `questions_to_settle` says that it knows no number."""
 
 
@@ -36,8 +36,8 @@ def mcnemar(first_only: int, second_only: int) -> McNemar:
     if discordant == 0:
         return McNemar(1.0, 1.0)
     less = min(first_only, second_only)
-    tail = fsum(_half_binomial(k, discordant) for k in range(less + 1))
     seen = _half_binomial(less, discordant)
+    tail = _tail(less, discordant, seen)
     if first_only == second_only:
         return McNemar(1.0, 1 - seen / 2)
     return McNemar(min(1.0, 2 * tail), 2 * tail - seen)
@@ -46,6 +46,16 @@ def mcnemar(first_only: int, second_only: int) -> McNemar:
 def _half_binomial(k: int, n: int) -> float:
     """The probability of k heads in n throws of a coin."""
     return exp(lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) - n * log(2))
+
+
+def _tail(k: int, n: int, seen: float) -> float:
+    """The probability of at most k heads, where that of k is known."""
+    tail = term = seen
+    while k > 0 and term > tail * 1e-17:
+        term *= k / (n - k + 1)
+        tail += term
+        k -= 1
+    return tail
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -117,13 +127,13 @@ def equivalent(first_only: int, second_only: int, pairs: int, margin: float, alp
 
 
 def questions_to_settle(
-    first_only: int, second_only: int, pairs: int, margin: float, alpha: float
+    first_only: int, second_only: int, pairs: int, *, margin: float, alpha: float, tests: int = 1
 ) -> int | None:
-    """How many questions would do, if more of them part the runs at the rates seen so far.
+    """About how many questions would do, if more of them part the runs at the rates seen so far.
 
-    The least number at which either the mid-p is below `alpha` or the rates are equivalent; None
-    where `MOST_QUESTIONS` would not do, or nothing was seen. Rates that are 0 count as of half a
-    question, for a rate of 0 is never known.
+    A number at which either the mid-p is below `alpha / tests` or the rates are equivalent at
+    `alpha`; some less may do, for counts are whole. None where `MOST_QUESTIONS` would not do, or
+    nothing was seen. Rates of 0 count as half a question, for a rate of 0 is never known.
     """
     if pairs == 0:
         return None
@@ -132,13 +142,14 @@ def questions_to_settle(
         rates = [sum(rates) / 2] * 2
 
     def settled(n: int) -> bool:
-        b, c = (round(rate * n) for rate in rates)
-        return mcnemar(b, c).mid_p < alpha or equivalent(b, c, n, margin, alpha)
+        b = min(n, round(rates[0] * n))
+        c = min(n - b, round(rates[1] * n))
+        return mcnemar(b, c).mid_p < alpha / tests or equivalent(b, c, n, margin, alpha)
 
     few, many = pairs, 2 * pairs
     while not settled(many):
         few, many = many, 2 * many
-        if few > MOST_QUESTIONS:
+        if many > MOST_QUESTIONS:
             return None
     while few + 1 < many:
         middle = (few + many) // 2

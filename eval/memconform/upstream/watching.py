@@ -11,10 +11,13 @@ _CHAT = "chat"
 class UpstreamWatch:
     """Reads the upstream's record from where it was read last; for one question at a time."""
 
-    def __init__(self, base_url: str) -> None:
-        self._http = httpx.AsyncClient(base_url=base_url, trust_env=False, timeout=10)
+    def __init__(self, base_url: str, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        self._http = httpx.AsyncClient(
+            base_url=base_url, trust_env=False, timeout=10, transport=transport
+        )
         self._seen = 0
-        self._sure = True
+        self._unsure = 0
+        """So many answers to come are not to be trusted."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -28,23 +31,24 @@ class UpstreamWatch:
         await self._http.aclose()
 
     def doubt(self) -> None:
-        """A call was given up: what it still sends would look like the next one's."""
-        self._sure = False
+        """A call was given up: what it still sends would look like that of the next two."""
+        self._unsure = 2
 
     async def prompts(self) -> list[dict[str, Any]] | None:
-        """The bodies of chat requests since the last call; None where the upstream does not tell.
+        """The bodies of chat requests since the last call; None where it is unknown whose they are.
 
-        It does not where it has died, or has forgotten what came; nor after `doubt`.
+        That is after a `doubt` or an answer that was missed, and where the upstream has died or has
+        forgotten what came.
         """
-        sure, self._sure = self._sure, True
         try:
             answer = await self._http.get("/_control/requests", params={"after": self._seen})
-            record = answer.raise_for_status().json()
+            requests: list[dict[str, Any]] = answer.raise_for_status().json()["requests"]
         except (httpx.HTTPError, ValueError):
+            self._unsure = max(self._unsure, 1)
             return None
-        requests: list[dict[str, Any]] = record["requests"]
-        if not requests:
-            return [] if sure else None
-        complete = sure and requests[0]["number"] == self._seen + 1
-        self._seen = requests[-1]["number"]
-        return [r["body"] for r in requests if r["kind"] == _CHAT] if complete else None
+        unsure, self._unsure = self._unsure, max(0, self._unsure - 1)
+        complete = not requests or requests[0]["number"] == self._seen + 1
+        self._seen = requests[-1]["number"] if requests else self._seen
+        if unsure or not complete:
+            return None
+        return [request["body"] for request in requests if request["kind"] == _CHAT]

@@ -147,8 +147,10 @@ def test_one_question_in_twenty_without_a_result_is_found_among_the_candidates(
     contrast = pair["contrast"]
     assert pair["stages"] == {"candidates": 4}
     assert all(each["detail"] == "0 chunks, not 5" for each in pair["parted"])
-    assert contrast["verdict"] in ("inconclusive", "drift")
-    assert contrast["verdict"] == "drift" or contrast["settled_by"] > contrast["compared"]
+    assert contrast["first_only"] == sum(each["flipped"] for each in pair["parted"]) > 0
+    assert contrast["second_only"] == 0
+    assert contrast["verdict"] == "inconclusive"
+    assert contrast["settled_by"] > contrast["compared"]
 
 
 def test_two_runs_of_one_daemon_are_identical(place: _Place) -> None:
@@ -288,8 +290,10 @@ def test_what_is_no_result_is_refused(place: _Place, tmp_path: Path) -> None:
     assert place.call("parity", good).code == 2
     ended = place.call("parity", good, good)
     assert (ended.code, "agree with itself" in ended.err) == (2, True)
-    ended = place.call("parity", "show", "lme-00x", good, good.parent)
-    assert ended.code == 2
+    again = place.run("py", *LME, *SEARCH, again=1)
+    ended = place.call("parity", "show", "lme-00x", good, again.parent)
+    assert (ended.code, "has no question 'lme-00x'" in ended.err) == (2, True)
+    assert place.call("parity", good, again, "--margin", "nan").code == 2
 
 
 def _diff(place: _Place, *args: str | Path, code: int = 0) -> dict[str, Any]:
@@ -366,3 +370,134 @@ def test_a_trend_has_every_run_once(place: _Place) -> None:
     known = {run for run in place.known("py") if "lme" in run}
     assert len(begun) == len(known)
     assert place.call("trend", place.folder, "--sdk", "nobody").code == 4
+
+
+def _torn(result: Path, folder: Path, questions: int) -> Path:
+    """A copy that ends with a whole line, so many questions before its end."""
+    lines = result.read_text().splitlines(keepends=True)
+    torn = folder / "torn.json"
+    torn.write_text("".join(lines[: -2 - questions]))
+    return torn
+
+
+def test_a_file_that_was_cut_between_two_questions_is_refused_by_all(
+    place: _Place, tmp_path: Path
+) -> None:
+    good, again = place.run("py", *LME, *SEARCH), place.run("py", *LME, *SEARCH, again=1)
+    torn = _torn(again, tmp_path, 10)
+    for verb in ("parity", "diff"):
+        ended = place.call(verb, good, torn)
+        assert (ended.code, str(torn) in ended.err) == (2, True), ended.err
+    ended = place.call("trend", tmp_path)
+    assert (ended.code, f"{torn} is left out" in ended.err) == (4, True)
+
+
+def test_a_trend_goes_on_past_what_is_no_file(place: _Place, tmp_path: Path) -> None:
+    (tmp_path / "folder.json").mkdir()
+    _altered(place.run("py", *LME, *SEARCH), tmp_path, questions=lambda _: None)
+    ended = place.call("trend", tmp_path)
+    assert (ended.code, "folder.json is left out" in ended.err) == (0, True), ended.err
+
+
+def test_a_question_that_stands_twice_is_refused(place: _Place, tmp_path: Path) -> None:
+    def doubled(loaded: dict[str, Any]) -> None:
+        loaded["questions"][1] = loaded["questions"][0]
+
+    good = place.run("py", *LME, *SEARCH)
+    bad = _altered(good, tmp_path, questions=doubled)
+    for verb in ("parity", "diff"):
+        ended = place.call(verb, good, bad)
+        assert (ended.code, "twice" in ended.err) == (2, True)
+
+
+def test_questions_that_one_side_leaves_out_are_refused_in_either_order(
+    place: _Place, tmp_path: Path
+) -> None:
+    def left_out(number: int, question: dict[str, Any]) -> None:
+        if number < 5:
+            question |= {"verdict": "not_applicable", "score": None, "passed": False}
+
+    good = place.run("py", *LME, *SEARCH)
+    bad = _altered(good, tmp_path, questions=_each(left_out))
+    for pair in ((good, bad), (bad, good)):
+        ended = place.call("parity", *pair)
+        assert (ended.code, "of some of them alone" in ended.err) == (2, True)
+
+
+def test_scores_that_are_no_numbers_are_refused(place: _Place, tmp_path: Path) -> None:
+    def nameless(_: int, question: dict[str, Any]) -> None:
+        for chunk in question["ranking"]:
+            chunk["score"] = float("nan")
+
+    good = place.run("py", *LME, *SEARCH)
+    ended = place.call("parity", good, _altered(good, tmp_path, questions=_each(nameless)))
+    assert (ended.code, "result_unreadable" in ended.err) == (2, True)
+
+
+def test_names_in_a_file_do_not_steer_the_terminal(place: _Place, tmp_path: Path) -> None:
+    def renamed(loaded: dict[str, Any]) -> None:
+        loaded["sdk"] = "\x1b]0;pwn\x07[/x]"
+
+    good = place.run("py", *LME, *SEARCH)
+    bad = _altered(good, tmp_path, questions=renamed)
+    name = json.loads(good.read_text())["questions"][0]["id"]
+    for args in (("parity", good, bad), ("parity", "show", name, good, bad), ("diff", good, bad)):
+        ended = place.call(*args)
+        assert (ended.code, "\x1b" in ended.out + ended.err) == (0, False), ended.err
+    other = place.run("py", *LME, *SEARCH[:-1], "3")
+    assert "\x1b" not in place.call("parity", bad, other).err
+
+
+def test_results_of_an_older_version_are_joined_by_path(place: _Place, tmp_path: Path) -> None:
+    def older(_: int, question: dict[str, Any]) -> None:
+        del question["seen"], question["first_hit"]
+        for chunk in question["ranking"]:
+            del chunk["content"]
+
+    good = place.run("py", *LME, *SEARCH)
+    report = place.parity(good, _altered(good, tmp_path, questions=_each(older)))
+    assert report["verdict"] == "identical"
+    assert report["pairs"][0]["rankings"]["first_hit_later"] == 0
+
+
+def test_attempts_that_ended_otherwise_are_unstable_and_no_fault_of_the_scorer(
+    place: _Place, tmp_path: Path
+) -> None:
+    def wavering(number: int, question: dict[str, Any]) -> None:
+        if number == 0:
+            attempts = [(1.0, "correct"), (0.0, "incorrect"), (0.0, "incorrect")]
+            question["attempts"] = [
+                {"verdict": verdict, "score": score, "latency_ms": 1.0}
+                for score, verdict in attempts
+            ]
+            _failed(0, question)
+
+    good = place.run("py", *LME, *SEARCH)
+    [pair] = place.parity(good, _altered(good, tmp_path, questions=_each(wavering)))["pairs"]
+    assert pair["stages"] == {"attempts": 1}
+    assert pair["flips_by_part"] in ({}, {"unstable": 1})
+
+
+def test_what_a_faulty_daemon_sent_to_its_model_is_shown(place: _Place, tmp_path: Path) -> None:
+    def odd(_: int, question: dict[str, Any]) -> None:
+        question["seen"]["prompts"] = [{"model": "m", "messages": None}, {"messages": ["x", 1]}]
+
+    good = place.run("py", *LME, *PROMPTED)
+    bad = _altered(good, tmp_path, questions=_each(odd))
+    [first, *_] = json.loads(good.read_text())["questions"]
+    ended = place.call("parity", "show", first["id"], good, bad)
+    assert (ended.code, "they part at prompt" in ended.out) == (0, True), ended.err
+
+
+def test_nine_questions_are_too_few_for_an_interval_of_latencies(
+    place: _Place, tmp_path: Path
+) -> None:
+    def untimed(number: int, question: dict[str, Any]) -> None:
+        if number >= 9:
+            question["timings"] = None
+        else:
+            question["timings"]["done"] *= 3
+
+    good = place.run("py", *LME, *SEARCH)
+    bad = _altered(good, tmp_path, questions=_each(untimed))
+    assert _diff(place, good, bad, "--fail-on", "latency:1.2", code=5)["latency"] == {}

@@ -95,7 +95,7 @@ def test_counts_that_cannot_be_are_refused(b: int, c: int, n: int) -> None:
 
 def test_what_settles_it_settles_it() -> None:
     for b, c, n in ((3, 4, 100), (0, 0, 50), (9, 4, 200), (1, 0, 12)):
-        enough = questions_to_settle(b, c, n, 0.02, 0.05)
+        enough = questions_to_settle(b, c, n, margin=0.02, alpha=0.05)
         assert enough is not None
         assert enough > n
         rates = max(b, 0.5) / n, max(c, 0.5) / n
@@ -105,7 +105,7 @@ def test_what_settles_it_settles_it() -> None:
 
 
 def test_nothing_settles_nothing() -> None:
-    assert questions_to_settle(0, 0, 0, 0.02, 0.05) is None
+    assert questions_to_settle(0, 0, 0, margin=0.02, alpha=0.05) is None
 
 
 @pytest.mark.parametrize(
@@ -135,3 +135,23 @@ def test_more_pairs_ask_for_more_evidence() -> None:
     assert alone.verdict is Verdict.DRIFT
     assert together[0].verdict is Verdict.INCONCLUSIVE
     assert together[0].holm_p == pytest.approx(3 * together[0].mid_p)
+
+
+@pytest.mark.parametrize("tests", [1, 3])
+def test_no_small_set_is_too_small_for_a_verdict(tests: int) -> None:
+    for n in range(1, 26):
+        for b in range(n + 1):
+            for c in range(n + 1 - b):
+                counts = Counts(both=n - b - c, first_only=b, second_only=c, same=False)
+                for found in contrasts([counts] * tests):
+                    assert found.verdict is not Verdict.IDENTICAL
+                    assert found.settled_by is None or found.settled_by > n
+
+
+def test_what_settles_one_pair_of_three_is_equivalence_at_the_same_alpha() -> None:
+    counts = Counts(both=96, first_only=2, second_only=2, same=False)
+    enough = contrasts([counts] * 3)[0].settled_by
+    assert enough is not None
+    share = round(2 / 100 * enough)
+    more = Counts(both=enough - 2 * share, first_only=share, second_only=share, same=False)
+    assert contrasts([more] * 3)[0].verdict is Verdict.PARITY
