@@ -15,6 +15,7 @@ import tempfile
 import time
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,8 @@ from memconform.stats.paired import equivalent, holm, mcnemar
 from reporting import missed, report
 
 _SEED = 20_251
+_SEEN_FROM = 0.8
+"""The pass rate from which a loss of 5 % of it is to be found 9 times in 10."""
 _NOISE = 0.04
 """The share of questions that two runs of the same thing answer otherwise, half to each side."""
 
@@ -101,7 +104,7 @@ def _table(draw: np.random.Generator, repetitions: int) -> None:
 
 def _result(folder: Path, sdk: str, draw: np.random.Generator, questions: int) -> Path:
     """A result as `run` writes it, with scores that all differ."""
-    head = {
+    head: dict[str, Any] = {
         "schema_version": "memconform/result@1",
         "run_id": sdk,
         "sdk": sdk,
@@ -134,8 +137,10 @@ def _result(folder: Path, sdk: str, draw: np.random.Generator, questions: int) -
         | dict.fromkeys(
             ("dataset_path", "dataset_sha256", "harness_version", "python_version", "host"), "x"
         )
-        | {"command": [], "settings": {}, "settings_sha256": "x"},
+        | {"command": [], "settings_sha256": "x"},
     }
+    told = ("scenario", "mode", "dataset", "scorer", "brain")
+    head["provenance"] |= {"settings": {name: head[name] for name in told}}
     path = folder / f"{sdk}.json"
     lines = []
     for number, score in enumerate(draw.random(questions)):
@@ -154,7 +159,7 @@ def _result(folder: Path, sdk: str, draw: np.random.Generator, questions: int) -
             "id": f"q{number}",
             "question": "?",
             "tags": [],
-            "verdict": "correct",
+            "verdict": "correct" if score > 0.2 else "incorrect",
             "passed": bool(score > 0.2),
             "score": float(score),
             "answer": "text",
@@ -166,6 +171,7 @@ def _result(folder: Path, sdk: str, draw: np.random.Generator, questions: int) -
             "error": None,
         }
         lines.append(json.dumps(question))
+    head["passed"] = sum('"passed": true' in line for line in lines)
     text = json.dumps(head).removesuffix("}")
     path.write_text(f'{text},\n "questions": [\n' + ",\n".join(lines) + "\n]\n}\n")
     return path
@@ -203,9 +209,10 @@ def main() -> int:
             report(name, 100 * wrong, "%", limit=5)
     for rate in (0.7, 0.8, 0.9, 1.0):
         for noise in (0.02, _NOISE):
-            found = _found(draw, options.repetitions, 500, rate, noise)
+            lost = 100 * (1 - _found(draw, options.repetitions, 500, rate, noise))
             name = f"5 % of what passes ({rate:.0%}) lost, noise {noise:.0%}, 500 questions: missed"
-            report(name, 100 * (1 - found), "%", limit=10)
+            # Where less passes, 5 % of it is less to see: that much no test finds more often.
+            report(name, lost, "%", limit=10 if rate >= _SEEN_FROM else 20)
     return 1 if missed() else 0
 
 

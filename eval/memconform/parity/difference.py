@@ -50,12 +50,13 @@ class DiffReport(Record):
 
 
 def difference(one: Side, other: Side, *, seed: int = 0) -> DiffReport:
-    """What became of each question; the dataset may have grown, and questions have come and gone.
+    """What became of each question; of another dataset questions may have come and gone.
 
     Raises:
-        UsageError: where the runs asked in different ways.
+        UsageError: where the runs asked in different ways, or different questions of one dataset.
     """
-    refuse_unlike([one, other], selections=False)
+    datasets = [side.summary.provenance.settings.get("dataset_sha256") for side in (one, other)]
+    refuse_unlike([one, other], selections=datasets[0] == datasets[1])
     before = {q.id: q for q in one.questions() if q.verdict.expected}
     counts = Counts()
     found: dict[str, list[str]] = {

@@ -82,6 +82,9 @@ def _request(one: QuestionResult, other: QuestionResult) -> Parting | None:
 
 
 def _candidates(one: QuestionResult, other: QuestionResult) -> Parting | None:
+    modes = [(r.trace or {}).get("effectiveMode") for r in (one, other)]
+    if modes[0] != modes[1]:
+        return Parting(Stage.CANDIDATES, f"served as {modes[1]}, not {modes[0]}")
     ours, theirs = keys(one, other)
     missing = Counter(theirs) - Counter(ours)
     if not missing and len(ours) == len(theirs):
@@ -151,9 +154,10 @@ def _attempts(one: QuestionResult, other: QuestionResult) -> Parting | None:
 
 
 def _score(one: QuestionResult, other: QuestionResult) -> Parting | None:
-    if one.score == other.score:
+    ours, theirs = ((r.score, r.passed, r.verdict.value) for r in (one, other))
+    if ours == theirs:
         return None
-    return Parting(Stage.SCORE, f"score {other.score}, not {one.score}")
+    return Parting(Stage.SCORE, f"{theirs[2]}, score {theirs[0]}, not {ours[2]}, {ours[0]}")
 
 
 def _cut(text: str | None) -> str:

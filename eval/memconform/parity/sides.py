@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from memconform.errors import UsageError, nearest
 from memconform.runs.results import QuestionResult, RunSummary
-from memconform.runs.store import find_result, read_questions, read_summary
+from memconform.runs.store import find_result, is_result, read_questions, read_summary
+from memconform.scoring.verdicts import Verdict
 
 _SETTLED = (
     *("scenario", "mode", "scorer", "top_k", "candidate_k", "rerank_top_n"),
@@ -32,16 +33,24 @@ class Side:
     def questions(self) -> Iterator[QuestionResult]:
         """Every question once; raises UsageError where the file is torn, or was edited."""
         seen: set[str] = set()
+        passed = 0
         try:
             for question in read_questions(self.path):
                 if question.id in seen:
                     raise _unlike(f"{self.path} holds {question.id!r} twice")
                 seen.add(question.id)
+                passed += question.passed
+                if question.passed != (question.verdict is Verdict.CORRECT):
+                    raise _unlike(
+                        f"{self.path}: {question.id!r} passed, or did not, unlike its end"
+                    )
                 yield question
         except (ValueError, OSError) as error:
             raise _unreadable(self.path) from error
         if (told := sum(self.summary.counts.values())) != len(seen):
             raise _unlike(f"{self.path} counts {told} questions, and holds {len(seen)}")
+        if passed != self.summary.passed:
+            raise _unlike(f"{self.path} tells {self.summary.passed} passed, and holds {passed}")
 
 
 def load(references: Sequence[str], output: Path) -> list[Side]:
@@ -54,7 +63,10 @@ def load(references: Sequence[str], output: Path) -> list[Side]:
     for reference in references:
         path = find_result(output, reference)
         try:
-            found.append((path, read_summary(path)))
+            summary = read_summary(path)
+            if not is_result(path) or not _fits_its_settings(summary):
+                raise _unreadable(path)
+            found.append((path, summary))
         except (ValidationError, ValueError, OSError, RecursionError) as error:
             raise _unreadable(path) from error
     names = [summary.sdk for _, summary in found]
@@ -69,11 +81,17 @@ def load(references: Sequence[str], output: Path) -> list[Side]:
     return [Side(s.sdk if names.count(s.sdk) == 1 else s.run_id, path, s) for path, s in found]
 
 
+def _fits_its_settings(summary: RunSummary) -> bool:
+    settings = summary.provenance.settings
+    told = ("scenario", "mode", "scorer", "dataset", "brain")
+    return all(settings.get(key) == getattr(summary, key) for key in told)
+
+
 def _unreadable(path: Path) -> UsageError:
     return UsageError(
         f"{path} is no result of a run",
         code="result_unreadable",
-        hint="give what `run` wrote: results/<date>/<sdk>.json, a run's folder, or a run's id",
+        hint="give what `run` wrote: results/<date>/<sdk>.json, a run's folder or id, unchanged",
     )
 
 
@@ -118,6 +136,8 @@ def aligned(sides: Sequence[Side]) -> Iterator[tuple[QuestionResult, ...]]:
         ids = {None if result is None else result.id for result in row}
         if len(ids) > 1:
             raise _unlike(f"question {count}: {', '.join(sorted(map(repr, ids)))}")
+        if len({result.question for result in row}) > 1:
+            raise _unlike(f"question {row[0].id!r} has another text")
         if len({result.verdict.expected for result in row}) > 1:
             raise _unlike(f"question {row[0].id!r} is expected of some of them alone")
         yield row

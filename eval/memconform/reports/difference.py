@@ -40,8 +40,8 @@ def show_difference(report: DiffReport) -> None:
             console.print(line(told, style))
     for name, latency in report.latency.items():
         ratio = latency.ratio
-        told = f"{name.replace('_', ' ')}: {ratio.value:.3f} times the first run's"
-        console.print(line(f"{told} (95 %: {ratio.low:.3f} to {ratio.high:.3f})"))
+        told = f"{name.replace('_', ' ')}: {ratio.value:.4g} times the first run's"
+        console.print(line(f"{told} (95 %: {ratio.low:.4g} to {ratio.high:.4g})"))
 
 
 def show_trend(summaries: Sequence[RunSummary]) -> None:

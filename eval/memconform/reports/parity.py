@@ -38,9 +38,11 @@ _WIDE = 160
 
 
 def parity_banner(report: ParityReport) -> str:
-    """`<run>, <run>: <verdict> on <questions> questions of <dataset>`."""
+    """`<run>, <run>: <verdict> on <compared> questions of <dataset>`, of how many if not of all."""
     names = ", ".join(run.name for run in report.runs)
-    told = f"{names}: {report.verdict.value} on {report.questions} questions of {report.dataset}"
+    compared = min((pair.contrast.compared for pair in report.pairs), default=0)
+    count = str(compared) if compared == report.questions else f"{compared} of {report.questions}"
+    told = f"{names}: {report.verdict.value} on {count} questions of {report.dataset}"
     return redact(printable(told))
 
 

@@ -94,7 +94,10 @@ def rescore(
     questions = dict(enumerate(selected))
     try:
         for records in read_attempts(journal):
-            fresh.write(records[-1].row, _judged_again(records, questions, settings.scenario))
+            judged = _judged_again(records, questions, settings.scenario)
+            if settings.dataset_sha256 != header.settings.dataset_sha256:
+                judged = _without_hits(judged)
+            fresh.write(records[-1].row, judged)
         if (wire := journal.with_name("wire")).is_dir():
             shutil.copytree(wire, folder.path / "wire")
     except BaseException:
@@ -150,14 +153,17 @@ def _judged_again(
         )
     score = ExactScorer().score(question, answer.text, SCENARIOS[scenario].text_kind)
     update = {"verdict": score.verdict, "score": score.value}
-    # Whether a chunk holds the answer was for the old expectation; its text is not kept.
-    kept = [
+    return [*stages, judgement.model_copy(update=update)]
+
+
+def _without_hits(records: list[StageRecord]) -> list[StageRecord]:
+    """Which chunk held the answer was for the old expectation, and its text is not kept."""
+    return [
         record.model_copy(update={"first_hit": None})
         if isinstance(record, RetrievalRecord)
         else record
-        for record in stages
+        for record in records
     ]
-    return [*kept, judgement.model_copy(update=update)]
 
 
 def _floors(earlier: _Earlier) -> tuple[Floor, ...]:

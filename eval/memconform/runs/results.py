@@ -21,10 +21,10 @@ class Record(BaseModel):
 class CallTimings(Record):
     """Milliseconds from sending the request; null where it never came."""
 
-    first_byte: float
-    first_event: float | None
-    first_delta: float | None
-    done: float
+    first_byte: float = Field(ge=0)
+    first_event: float | None = Field(ge=0)
+    first_delta: float | None = Field(ge=0)
+    done: float = Field(ge=0)
 
 
 class Failure(Record):
@@ -80,8 +80,8 @@ class QuestionResult(Record):
     tags: list[str]
     verdict: Verdict
     passed: bool
-    score: float | None
-    """In [0, 1], the mean over attempts; null where the question was not measured."""
+    score: float | None = Field(ge=0, le=1)
+    """The mean over attempts; null where the question was not measured."""
     answer: str | None
     """What was scored: the reader's answer, or the retrieved text."""
     latency_ms: float | None

@@ -56,6 +56,8 @@ def test_a_mended_expectation_counts_and_an_outage_stays_one(
     assert ended.code == new["exit_code"] == 1
     assert (new["counts"]["correct"], new["counts"]["incorrect"]) == (9, 2)
     assert new["counts"]["daemon_error"] == 1
+    # Which chunk held the answer was for the old expectation.
+    assert {question["first_hit"] for question in new["questions"]} == {None}
 
 
 def test_another_floor_can_be_held_against_it(memconform: Call, run: Path) -> None:

@@ -100,10 +100,13 @@ def test_two_sdks_in_one_command(memconform: Call, scripted: Callable[..., Path]
         *("--mode", "bm25", "--json", "report.json"),
     )
     assert ended.code == 0, ended.err
-    *banners, agreement = ended.out.splitlines()
+    *banners, agreement, parity = ended.out.splitlines()
     assert [line.partition(":")[0] for line in banners] == ["py", "scripted"]
     assert agreement.startswith("py, scripted: rankings equal ")
+    assert parity.startswith("py, scripted: inconclusive on 20 questions of ")
     report = json.loads((ended.folder / "report.json").read_text())
+    [pair] = report["parity"]["pairs"]
+    assert pair["rankings"]["equal"] < pair["contrast"]["compared"] == 20
     assert [run["sdk"] for run in report["runs"]] == ["py", "scripted"]
 
 

@@ -167,6 +167,7 @@ def _altered(result: Path, folder: Path, **changes: Callable[[dict[str, Any]], N
     loaded = json.loads(result.read_text())
     loaded["run_id"] += "-altered"
     changes["questions"](loaded)
+    loaded["passed"] = sum(q["passed"] for q in loaded["questions"])
     *questions, last = (json.dumps(q) for q in loaded.pop("questions"))
     head = json.dumps(loaded).removesuffix("}")
     lines = "".join(f"{q},\n" for q in questions)
@@ -315,6 +316,7 @@ def test_regressions_and_fixes_are_told_apart(place: _Place, tmp_path: Path) -> 
         attempts = [{"verdict": v, "score": 1.0, "latency_ms": 1.0} for v in ("correct", "timeout")]
         passed[2]["attempts"] = attempts
         passed[3]["id"] = "brand-new"
+        loaded["provenance"]["settings"]["dataset_sha256"] = "another"
 
     good = place.run("py", *LME, *SEARCH)
     bad = _altered(good, tmp_path, questions=changed)
@@ -501,3 +503,48 @@ def test_nine_questions_are_too_few_for_an_interval_of_latencies(
     good = place.run("py", *LME, *SEARCH)
     bad = _altered(good, tmp_path, questions=_each(untimed))
     assert _diff(place, good, bad, "--fail-on", "latency:1.2", code=5)["latency"] == {}
+
+
+def _refused(place: _Place, tmp_path: Path, change: Callable[[dict[str, Any]], None]) -> str:
+    """What is said of a result that was changed so."""
+    good = place.run("py", *LME, *SEARCH)
+    ended = place.call("parity", good, _altered(good, tmp_path, questions=change))
+    assert ended.code == 2, ended.err
+    return ended.err
+
+
+def test_what_contradicts_itself_is_no_result(place: _Place, tmp_path: Path) -> None:
+    def set_(**changes: object) -> Callable[[dict[str, Any]], None]:
+        def change(loaded: dict[str, Any]) -> None:
+            [*_, last] = [q for q in loaded["questions"] if q["passed"]]
+            last |= changes
+
+        return change
+
+    def head(**changes: object) -> Callable[[dict[str, Any]], None]:
+        return lambda loaded: loaded.update(changes)
+
+    assert "unlike its end" in _refused(place, tmp_path, set_(passed=False))
+    assert "another text" in _refused(place, tmp_path, set_(question="Who?"))
+    assert "result_unreadable" in _refused(place, tmp_path, set_(score=1e308))
+    for told in ({"mode": "hybrid"}, {"dataset": "other"}, {"schema_version": "x@1"}):
+        assert "result_unreadable" in _refused(place, tmp_path, head(**told))
+
+
+def test_another_end_or_another_mode_is_not_identical(place: _Place, tmp_path: Path) -> None:
+    def changed(number: int, question: dict[str, Any]) -> None:
+        if question["verdict"] == "incorrect":
+            question["verdict"] = "abstained"
+        elif number % 2:
+            question["trace"]["effectiveMode"] = "semantic"
+
+    good = place.run("py", *LME, *SEARCH)
+    [pair] = place.parity(good, _altered(good, tmp_path, questions=_each(changed)))["pairs"]
+    assert pair["contrast"]["verdict"] == "inconclusive"
+    assert set(pair["stages"]) == {"candidates", "score"}
+
+
+def test_another_selection_of_one_dataset_is_no_difference(place: _Place) -> None:
+    few = place.run("py", *LME, *SEARCH, "--limit", "20")
+    ended = place.call("diff", place.run("py", *LME, *SEARCH), few, "--fail-on", "regression")
+    assert (ended.code, "in questions: 20, not 100" in ended.err) == (2, True)
