@@ -12,7 +12,7 @@ import pytest
 
 from memconform.parity.difference import DiffReport
 from memconform.parity.records import ParityReport
-from tests.conftest import CHECKOUT, OFFLINE, PROGRAM, Ended, processes_of
+from tests.conftest import CHECKOUT, OFFLINE, PROGRAM, SDKS, Ended, processes_of, runnable
 
 Run = Callable[..., Path]
 Compare = Callable[..., tuple[Ended, dict[str, Any]]]
@@ -47,7 +47,7 @@ class _Place:
         """The result of a run of the Python daemon, or of a faulty one."""
         key = (sdk, *args, again)
         if key not in self._known:
-            named = "py" if sdk == "py" else f"tests.negative.faulty:{sdk}"
+            named = sdk if sdk in SDKS else f"tests.negative.faulty:{sdk}"
             output = self.folder / f"results-{len(self._known)}"
             told = ("--scorer", "exact", "--floor", "0", "--quiet", "--output", output)
             ended = self.call("run", "--sdk", named, *args, *told)
@@ -160,6 +160,25 @@ def test_two_runs_of_one_daemon_are_identical(place: _Place) -> None:
     assert pair["stages"] == {}
     assert pair["shapes"]["equal"] == pair["shapes"]["compared"] == pair["contrast"]["compared"]
     assert [run["name"] for run in report["runs"]] == [run["run_id"] for run in report["runs"]]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        (*LME, *SEARCH),
+        (*LME, *PROMPTED),
+        ("--dataset", "smoke", "--seed-reference-brain", *BASIC),
+    ],
+    ids=["lme, searched", "lme, asked by way of a model", "smoke, asked"],
+)
+def test_the_reference_daemons_are_identical(place: _Place, flags: tuple[str, ...]) -> None:
+    if len(runnable()) == 1:
+        pytest.skip("one SDK alone can run here")
+    report = place.parity(*(place.run(sdk, *flags) for sdk in runnable()))
+    assert report["verdict"] == "identical"
+    for pair in report["pairs"]:
+        assert pair["contrast"]["compared"] == report["questions"] >= 20
+        assert pair["shapes"]["compared"] == pair["shapes"]["equal"] == report["questions"]
 
 
 def _altered(result: Path, folder: Path, **changes: Callable[[dict[str, Any]], None]) -> Path:
