@@ -90,7 +90,8 @@ def _codes(report: DiffReport, limits: Sequence[float | None]) -> list[ExitCode]
         else:
             done = report.latency.get("done")
             failed = done is not None and done.ratio.low > limit
-            if done is None:
+            # What took too long may be just what was not measured.
+            if done is None or report.not_measured or done.questions < report.contrast.compared:
                 codes.append(ExitCode.INCONCLUSIVE)
         if failed:
             codes.append(ExitCode.FAILED)

@@ -66,7 +66,12 @@ def difference(one: Side, other: Side, *, seed: int = 0) -> DiffReport:
     for question in other.questions():
         if not question.verdict.expected:
             continue
-        earlier = before.pop(question.id, None)
+        earlier = before.get(question.id)
+        if earlier is not None and earlier.question != question.question:
+            # Another question under an old id: it stays among the removed.
+            earlier = None
+        elif earlier is not None:
+            del before[question.id]
         if _unstable(question) or (earlier is not None and _unstable(earlier)):
             found["unstable"].append(question.id)
         if earlier is None:

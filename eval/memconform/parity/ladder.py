@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from memconform.runs.results import QuestionResult, RankedChunk
+from memconform.runs.results import CitedChunk, QuestionResult, RankedChunk
 
 SCORE_TOLERANCE = 1e-6
 """Scores are rounded to 1e-9; what is left between languages is the last bits of a logarithm."""
@@ -136,14 +136,14 @@ def _deltas(one: QuestionResult, other: QuestionResult) -> Parting | None:
 
 
 def _done(one: QuestionResult, other: QuestionResult) -> Parting | None:
-    ours, theirs = ([_cited(r, c.chunk_id) for c in r.citations] for r in (one, other))
+    ours, theirs = ([_cited(r, c) for c in r.citations] for r in (one, other))
     return None if ours == theirs else Parting(Stage.DONE, f"cites {theirs}, not {ours}")
 
 
-def _cited(result: QuestionResult, chunk_id: str) -> int | None:
-    """The rank of a cited chunk."""
-    ranks = (rank for rank, c in enumerate(result.ranking, 1) if c.chunk_id == chunk_id)
-    return next(ranks, None)
+def _cited(result: QuestionResult, cited: CitedChunk) -> int | str:
+    """The rank of a cited chunk; its path where it has none."""
+    ranks = (rank for rank, c in enumerate(result.ranking, 1) if c.chunk_id == cited.chunk_id)
+    return next(ranks, cited.path)
 
 
 def _attempts(one: QuestionResult, other: QuestionResult) -> Parting | None:

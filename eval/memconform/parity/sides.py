@@ -14,11 +14,11 @@ from memconform.scoring.verdicts import Verdict
 
 _SETTLED = (
     *("scenario", "mode", "scorer", "top_k", "candidate_k", "rerank_top_n"),
-    *("allow_fallback", "repeat", "upstream", "variables", "contract"),
+    *("allow_fallback", "repeat", "seeding", "upstream", "variables", "contract"),
 )
 """Settings that decide what is asked, and how it is scored."""
-_SELECTED = ("dataset_sha256", "questions", "rows", "seeding")
-"""Settings that say which questions are put to which documents."""
+_SELECTED = ("dataset_sha256", "questions", "rows")
+"""Settings that say which questions are put."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def _unreadable(path: Path) -> UsageError:
 def refuse_unlike(sides: Sequence[Side], *, selections: bool = True) -> None:
     """Raise UsageError where runs asked different things; it names the first difference.
 
-    With `selections` also where they asked it of different questions or documents.
+    With `selections` also where they put different questions.
     """
     first = sides[0]
     ours = first.summary.provenance.settings

@@ -241,7 +241,10 @@ def test_a_run_of_all_sdks_ends_in_one_matrix(
     assert report.agreement is not None
     assert report.agreement.complete, report.agreement
     equal = f"{', '.join(sorted(runnable()))}: rankings equal 20/20, answers equal 20/20"
-    assert ended.out.splitlines()[-1] == equal
+    identical = f"{', '.join(sorted(runnable()))}: identical on 20 questions of smoke"
+    assert ended.out.splitlines()[-2:] == [equal, identical]
+    assert report.parity is not None
+    assert report.parity.verdict == "identical"
     for column in ("pass rate (95 %)", "p50 ms", "TTFT ms", "MiB"):
         assert column in ended.err
 
@@ -278,7 +281,7 @@ def test_an_sdk_that_does_not_build_is_a_failure_and_no_absence(
     assert ended.code == 3
     assert "broken skipped: build_failed" in ended.err
     assert "p50 ms" not in ended.err
-    assert len(ended.out.splitlines()) == len(runnable()) + (len(runnable()) > 1)
+    assert len(ended.out.splitlines()) == len(runnable()) + 2 * (len(runnable()) > 1)
 
 
 def test_agreement_can_be_demanded(memconform: Callable[..., Ended], workspace: Path) -> None:
@@ -331,7 +334,7 @@ def test_an_sdk_that_does_not_claim_what_is_asked_is_skipped_with_a_word(
     )
     assert ended.code == 0, ended.err
     assert "modest skipped: profile_not_claimed" in ended.err
-    assert len(ended.out.splitlines()) == len(runnable()) + 1
+    assert len(ended.out.splitlines()) == len(runnable()) + 2
 
 
 def _known(workspace: Path, **manifests: str) -> None:

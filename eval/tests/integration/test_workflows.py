@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.altering import altered
 from tests.conftest import CHECKOUT, SDKS
 
 _WORKFLOWS = sorted((CHECKOUT / ".github" / "workflows").glob("*.yml"))
@@ -70,10 +71,15 @@ def test_each_step_of_the_smoke_workflow_runs_in_a_clean_clone(tmp_path: Path) -
     assert told.count("identical on all") == 6
     # A run that was tampered with fails the last job.
     [result] = (clone / "results" / "search-go" / "runs").glob("*/result.json")
-    text = result.read_text(encoding="utf-8").replace(
-        '"passed":true,"score":1.0', '"passed":false,"score":0.0'
-    )
-    result.write_text(text, encoding="utf-8")
+    altered(result, tmp_path, _all_failed).replace(result)
     assert _carried_out(jobs["parity"], clone, summary) == [0, 1, 0]
     assert "❌" in summary.read_text(encoding="utf-8")
+    # So does one that is missing.
+    result.unlink()
+    assert _carried_out(jobs["parity"], clone, summary) == [0, 1, 0]
     shutil.rmtree(clone)
+
+
+def _all_failed(loaded: dict[str, Any]) -> None:
+    for question in loaded["questions"]:
+        question |= {"passed": False, "score": 0.0, "verdict": "incorrect"}

@@ -12,6 +12,7 @@ import pytest
 
 from memconform.parity.difference import DiffReport
 from memconform.parity.records import ParityReport
+from tests.altering import altered
 from tests.conftest import CHECKOUT, OFFLINE, PROGRAM, SDKS, Ended, processes_of, runnable
 
 Run = Callable[..., Path]
@@ -181,20 +182,6 @@ def test_the_reference_daemons_are_identical(place: _Place, flags: tuple[str, ..
         assert pair["shapes"]["compared"] == pair["shapes"]["equal"] == report["questions"]
 
 
-def _altered(result: Path, folder: Path, **changes: Callable[[dict[str, Any]], None]) -> Path:
-    """A copy of a result that is another run, with other questions."""
-    loaded = json.loads(result.read_text())
-    loaded["run_id"] += "-altered"
-    changes["questions"](loaded)
-    loaded["passed"] = sum(q["passed"] for q in loaded["questions"])
-    *questions, last = (json.dumps(q) for q in loaded.pop("questions"))
-    head = json.dumps(loaded).removesuffix("}")
-    lines = "".join(f"{q},\n" for q in questions)
-    copy = folder / "altered.json"
-    copy.write_text(f'{head},\n "questions": [\n{lines}{last}\n]\n}}\n')
-    return copy
-
-
 def _each(change: Callable[[int, dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
     def changed(loaded: dict[str, Any]) -> None:
         measured = [q for q in loaded["questions"] if q["score"] is not None]
@@ -210,7 +197,7 @@ def _failed(_: int, question: dict[str, Any]) -> None:
 
 def test_a_run_that_fails_what_the_other_passes_drifts(place: _Place, tmp_path: Path) -> None:
     good = place.run("py", *LME, *SEARCH)
-    bad = _altered(good, tmp_path, questions=_each(_failed))
+    bad = altered(good, tmp_path, _each(_failed))
     report = place.parity(good, bad, code=1)
     assert report["verdict"] == "drift"
     assert report["exit_code"] == 1
@@ -226,14 +213,14 @@ def test_what_was_not_measured_is_counted_apart_and_never_as_wrong(
             question |= {"passed": False, "score": None, "verdict": "timeout"}
 
     good = place.run("py", *LME, *SEARCH)
-    report = place.parity(good, _altered(good, tmp_path, questions=_each(lost)))
+    report = place.parity(good, altered(good, tmp_path, _each(lost)))
     [pair] = report["pairs"]
     contrast = pair["contrast"]
     assert (contrast["first_only"], contrast["second_only"]) == (0, 0)
     assert (pair["not_measured_first"], pair["not_measured_second"]) == (0, 30)
     assert contrast["verdict"] != "identical"
     assert "30 on" in report["reasons"][0]
-    bad = _altered(good, tmp_path, questions=_each(lost))
+    bad = altered(good, tmp_path, _each(lost))
     assert place.parity(good, bad, code=5, flags=("--strict",))["exit_code"] == 5
 
 
@@ -242,7 +229,7 @@ def test_runs_without_a_common_question_agree_on_nothing(place: _Place, tmp_path
         question |= {"passed": False, "score": None, "verdict": "timeout"}
 
     good = place.run("py", *LME, *SEARCH)
-    bad = _altered(good, tmp_path, questions=_each(lost))
+    bad = altered(good, tmp_path, _each(lost))
     assert "Warning" not in place.call("parity", good, bad).err
     report = place.parity(good, bad, code=4)
     assert report["verdict"] == "inconclusive"
@@ -255,7 +242,7 @@ def test_another_shape_is_told(place: _Place, tmp_path: Path) -> None:
         question["seen"]["shape"] = [*shape, "header x-extra"]
 
     good = place.run("py", *LME, *SEARCH)
-    bad = _altered(good, tmp_path, questions=_each(reshaped))
+    bad = altered(good, tmp_path, _each(reshaped))
     [pair] = place.parity(good, bad)["pairs"]
     assert pair["shapes"]["equal"] == 0
     assert pair["shapes"]["differences"] == ["- $.trace.searchMs: number", "+ header x-extra"]
@@ -267,9 +254,7 @@ def test_documents_are_joined_by_content_not_by_path(place: _Place, tmp_path: Pa
             chunk["path"] = f"elsewhere/{chunk['path']}"
 
     good = place.run("py", *LME, *SEARCH)
-    assert place.parity(good, _altered(good, tmp_path, questions=_each(moved)))["verdict"] == (
-        "identical"
-    )
+    assert place.parity(good, altered(good, tmp_path, _each(moved)))["verdict"] == ("identical")
 
 
 def test_another_order_and_another_score_are_told_as_order(place: _Place, tmp_path: Path) -> None:
@@ -280,7 +265,7 @@ def test_another_order_and_another_score_are_told_as_order(place: _Place, tmp_pa
             question["ranking"][0]["score"] += 1e-5
 
     good = place.run("py", *LME, *SEARCH)
-    [pair] = place.parity(good, _altered(good, tmp_path, questions=_each(turned)))["pairs"]
+    [pair] = place.parity(good, altered(good, tmp_path, _each(turned)))["pairs"]
     assert pair["stages"] == {"order": 2}
     assert "1e-05 apart at rank 1" in pair["parted"][1]["detail"]
 
@@ -294,13 +279,13 @@ def test_runs_that_asked_different_things_are_refused(place: _Place, tmp_path: P
     def dropped(loaded: dict[str, Any]) -> None:
         loaded["questions"].pop()
 
-    ended = place.call("parity", good, _altered(good, tmp_path, questions=dropped))
+    ended = place.call("parity", good, altered(good, tmp_path, dropped))
     assert (ended.code, "do not hold the same questions" in ended.err) == (2, True)
 
 
 def test_what_is_no_result_is_refused(place: _Place, tmp_path: Path) -> None:
     good = place.run("py", *LME, *SEARCH)
-    torn = _altered(good, tmp_path, questions=lambda _: None).rename(tmp_path / "torn.json")
+    torn = altered(good, tmp_path, lambda _: None).rename(tmp_path / "torn.json")
     torn.write_bytes(torn.read_bytes()[:20_000])
     empty = tmp_path / "empty.json"
     empty.write_text("{}")
@@ -338,7 +323,7 @@ def test_regressions_and_fixes_are_told_apart(place: _Place, tmp_path: Path) -> 
         loaded["provenance"]["settings"]["dataset_sha256"] = "another"
 
     good = place.run("py", *LME, *SEARCH)
-    bad = _altered(good, tmp_path, questions=changed)
+    bad = altered(good, tmp_path, changed)
     report = _diff(place, good, bad)
     names = ("regressions", "fixes", "not_measured", "unstable", "new", "removed")
     assert [len(report[name]) for name in names] == [1] * 6
@@ -355,8 +340,9 @@ def test_unmeasured_questions_leave_regressions_open(place: _Place, tmp_path: Pa
             question |= {"passed": False, "score": None, "verdict": "timeout"}
 
     good = place.run("py", *LME, *SEARCH)
-    bad = _altered(good, tmp_path, questions=_each(lost))
-    assert _diff(place, good, bad, "--fail-on", "regression", code=5)["regressions"] == []
+    bad = altered(good, tmp_path, _each(lost))
+    for limit in ("regression", "latency:2"):
+        assert _diff(place, good, bad, "--fail-on", limit, code=5)["regressions"] == []
 
 
 def test_a_slower_run_fails_where_its_whole_interval_is_above(
@@ -366,7 +352,7 @@ def test_a_slower_run_fails_where_its_whole_interval_is_above(
         question["timings"]["done"] *= 1.4 + 0.2 * (number % 2)
 
     good = place.run("py", *LME, *SEARCH)
-    slow = _altered(good, tmp_path, questions=_each(slowed))
+    slow = altered(good, tmp_path, _each(slowed))
     report = _diff(place, good, slow, "--fail-on", "latency:1.2", code=1)
     ratio = report["latency"]["done"]["ratio"]
     assert ratio["value"] == pytest.approx((1.4 * 1.6) ** 0.5)
@@ -374,6 +360,18 @@ def test_a_slower_run_fails_where_its_whole_interval_is_above(
     assert _diff(place, good, slow, "--fail-on", "latency:1.5")["exit_code"] == 0
     assert _diff(place, slow, good, "--fail-on", "latency:1.2")["exit_code"] == 0
     assert place.call("diff", good, slow, "--fail-on", "latency:0").code == 2
+
+
+def test_another_question_under_an_old_id_is_no_regression(place: _Place, tmp_path: Path) -> None:
+    def reworded(loaded: dict[str, Any]) -> None:
+        loaded["provenance"]["settings"]["dataset_sha256"] = "another"
+        [first, *_] = [q for q in loaded["questions"] if q["passed"]]
+        first |= {"question": "Who?", "passed": False, "score": 0.0, "verdict": "incorrect"}
+
+    good = place.run("py", *LME, *SEARCH)
+    report = _diff(place, good, altered(good, tmp_path, reworded), "--fail-on", "regression")
+    assert (report["regressions"], report["new"]) == ([], report["removed"])
+    assert len(report["new"]) == 1
 
 
 def test_the_same_answers_are_identical_whatever_they_took(place: _Place) -> None:
@@ -415,7 +413,7 @@ def test_a_file_that_was_cut_between_two_questions_is_refused_by_all(
 
 def test_a_trend_goes_on_past_what_is_no_file(place: _Place, tmp_path: Path) -> None:
     (tmp_path / "folder.json").mkdir()
-    _altered(place.run("py", *LME, *SEARCH), tmp_path, questions=lambda _: None)
+    altered(place.run("py", *LME, *SEARCH), tmp_path, lambda _: None)
     ended = place.call("trend", tmp_path)
     assert (ended.code, "folder.json is left out" in ended.err) == (0, True), ended.err
 
@@ -425,7 +423,7 @@ def test_a_question_that_stands_twice_is_refused(place: _Place, tmp_path: Path) 
         loaded["questions"][1] = loaded["questions"][0]
 
     good = place.run("py", *LME, *SEARCH)
-    bad = _altered(good, tmp_path, questions=doubled)
+    bad = altered(good, tmp_path, doubled)
     for verb in ("parity", "diff"):
         ended = place.call(verb, good, bad)
         assert (ended.code, "twice" in ended.err) == (2, True)
@@ -439,7 +437,7 @@ def test_questions_that_one_side_leaves_out_are_refused_in_either_order(
             question |= {"verdict": "not_applicable", "score": None, "passed": False}
 
     good = place.run("py", *LME, *SEARCH)
-    bad = _altered(good, tmp_path, questions=_each(left_out))
+    bad = altered(good, tmp_path, _each(left_out))
     for pair in ((good, bad), (bad, good)):
         ended = place.call("parity", *pair)
         assert (ended.code, "of some of them alone" in ended.err) == (2, True)
@@ -451,7 +449,7 @@ def test_scores_that_are_no_numbers_are_refused(place: _Place, tmp_path: Path) -
             chunk["score"] = float("nan")
 
     good = place.run("py", *LME, *SEARCH)
-    ended = place.call("parity", good, _altered(good, tmp_path, questions=_each(nameless)))
+    ended = place.call("parity", good, altered(good, tmp_path, _each(nameless)))
     assert (ended.code, "result_unreadable" in ended.err) == (2, True)
 
 
@@ -460,7 +458,7 @@ def test_names_in_a_file_do_not_steer_the_terminal(place: _Place, tmp_path: Path
         loaded["sdk"] = "\x1b]0;pwn\x07[/x]"
 
     good = place.run("py", *LME, *SEARCH)
-    bad = _altered(good, tmp_path, questions=renamed)
+    bad = altered(good, tmp_path, renamed)
     name = json.loads(good.read_text())["questions"][0]["id"]
     for args in (("parity", good, bad), ("parity", "show", name, good, bad), ("diff", good, bad)):
         ended = place.call(*args)
@@ -476,7 +474,7 @@ def test_results_of_an_older_version_are_joined_by_path(place: _Place, tmp_path:
             del chunk["content"]
 
     good = place.run("py", *LME, *SEARCH)
-    report = place.parity(good, _altered(good, tmp_path, questions=_each(older)))
+    report = place.parity(good, altered(good, tmp_path, _each(older)))
     assert report["verdict"] == "identical"
     assert report["pairs"][0]["rankings"]["first_hit_later"] == 0
 
@@ -494,7 +492,7 @@ def test_attempts_that_ended_otherwise_are_unstable_and_no_fault_of_the_scorer(
             _failed(0, question)
 
     good = place.run("py", *LME, *SEARCH)
-    [pair] = place.parity(good, _altered(good, tmp_path, questions=_each(wavering)))["pairs"]
+    [pair] = place.parity(good, altered(good, tmp_path, _each(wavering)))["pairs"]
     assert pair["stages"] == {"attempts": 1}
     assert pair["flips_by_part"] in ({}, {"unstable": 1})
 
@@ -504,7 +502,7 @@ def test_what_a_faulty_daemon_sent_to_its_model_is_shown(place: _Place, tmp_path
         question["seen"]["prompts"] = [{"model": "m", "messages": None}, {"messages": ["x", 1]}]
 
     good = place.run("py", *LME, *PROMPTED)
-    bad = _altered(good, tmp_path, questions=_each(odd))
+    bad = altered(good, tmp_path, _each(odd))
     [first, *_] = json.loads(good.read_text())["questions"]
     ended = place.call("parity", "show", first["id"], good, bad)
     assert (ended.code, "they part at prompt" in ended.out) == (0, True), ended.err
@@ -520,14 +518,14 @@ def test_nine_questions_are_too_few_for_an_interval_of_latencies(
             question["timings"]["done"] *= 3
 
     good = place.run("py", *LME, *SEARCH)
-    bad = _altered(good, tmp_path, questions=_each(untimed))
+    bad = altered(good, tmp_path, _each(untimed))
     assert _diff(place, good, bad, "--fail-on", "latency:1.2", code=5)["latency"] == {}
 
 
 def _refused(place: _Place, tmp_path: Path, change: Callable[[dict[str, Any]], None]) -> str:
     """What is said of a result that was changed so."""
     good = place.run("py", *LME, *SEARCH)
-    ended = place.call("parity", good, _altered(good, tmp_path, questions=change))
+    ended = place.call("parity", good, altered(good, tmp_path, change))
     assert ended.code == 2, ended.err
     return ended.err
 
@@ -558,7 +556,7 @@ def test_another_end_or_another_mode_is_not_identical(place: _Place, tmp_path: P
             question["trace"]["effectiveMode"] = "semantic"
 
     good = place.run("py", *LME, *SEARCH)
-    [pair] = place.parity(good, _altered(good, tmp_path, questions=_each(changed)))["pairs"]
+    [pair] = place.parity(good, altered(good, tmp_path, _each(changed)))["pairs"]
     assert pair["contrast"]["verdict"] == "inconclusive"
     assert set(pair["stages"]) == {"candidates", "score"}
 
