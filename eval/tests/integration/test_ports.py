@@ -62,7 +62,7 @@ async def test_a_port_that_an_older_process_took_meanwhile_is_no_fault_of_the_da
     tmp_path: Path,
 ) -> None:
     with ExitStack() as taken:
-        async with _runner().serve(Launch(run_id="own", folder=tmp_path)) as daemon:
+        async with _runner().serve(Launch(run_id=tmp_path.name, folder=tmp_path)) as daemon:
             port = await _stop(daemon)
             taken.enter_context(socket.create_server(("127.0.0.1", port)))
         assert is_open("127.0.0.1", port)
@@ -72,7 +72,7 @@ async def test_a_port_that_another_runs_daemon_took_meanwhile_is_no_fault_of_the
     tmp_path: Path,
 ) -> None:
     with ExitStack() as taken:
-        async with _runner().serve(Launch(run_id="own", folder=tmp_path)) as daemon:
+        async with _runner().serve(Launch(run_id=tmp_path.name, folder=tmp_path)) as daemon:
             port = await _stop(daemon)
             taken.enter_context(_taken(port, {**os.environ, RUN_ID_VARIABLE: "other"}))
         assert is_open("127.0.0.1", port)
@@ -83,6 +83,6 @@ async def test_a_port_is_told_that_is_served_by_what_began_after_the_daemon_and_
 ) -> None:
     with ExitStack() as taken:
         with pytest.raises(DaemonError, match=r"port \d+ is still served by python") as raised:
-            async with _runner().serve(Launch(run_id="own", folder=tmp_path)) as daemon:
+            async with _runner().serve(Launch(run_id=tmp_path.name, folder=tmp_path)) as daemon:
                 taken.enter_context(_taken(await _stop(daemon), dict(os.environ)))
         assert raised.value.code == "daemon_left_over"
