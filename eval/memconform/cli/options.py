@@ -251,17 +251,19 @@ json_file = click.option(
 )
 
 
-class _Seconds(click.FloatRange):
+class Finite(click.FloatRange):
+    """NaN is within every range of click's."""
+
     def convert(
         self,
         value: Any,  # noqa: ANN401 - click's signature
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> float:
-        seconds = float(super().convert(value, param, ctx))
-        if not math.isfinite(seconds):
-            self.fail(f"{value!r} is no number of seconds.", param, ctx)
-        return seconds
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is no finite number.", param, ctx)
+        return number
 
 
-SECONDS = _Seconds(min=0, min_open=True)
+SECONDS = Finite(min=0, min_open=True)

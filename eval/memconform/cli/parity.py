@@ -1,11 +1,10 @@
 """`memconform parity`."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
-from memconform.cli.options import json_file, json_target, output, schema, writable
+from memconform.cli.options import Finite, json_file, json_target, output, schema, writable
 from memconform.errors import ExitCode, gravest
 from memconform.parity.comparison import Method, compare
 from memconform.parity.contrast import ALPHA, MARGIN
@@ -13,20 +12,6 @@ from memconform.parity.records import ParityReport, Verdict
 from memconform.parity.sides import load, question_of
 from memconform.redaction import redact
 from memconform.reports.parity import parity_banner, parity_markdown, show_parity, show_question
-
-
-class _Share(click.FloatRange):
-    def convert(
-        self,
-        value: Any,  # noqa: ANN401 - click's signature
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> float:
-        share: float = super().convert(value, param, ctx)
-        # NaN is within every range.
-        if share != share:  # noqa: PLR0124 - NaN
-            self.fail(f"{value!r} is no number", param, ctx)
-        return share
 
 
 class _ComparesUnlessNamed(click.Group):
@@ -50,13 +35,13 @@ def command() -> None:
 @click.argument("results", nargs=-1, required=True, metavar="RESULT...")
 @click.option(
     "--margin",
-    type=_Share(1e-6, 1, max_open=True),
+    type=Finite(1e-6, 1, max_open=True),
     default=MARGIN,
     help="Pass rates that differ by less are called equal.",
 )
 @click.option(
     "--alpha",
-    type=_Share(1e-6, 0.5, max_open=True),
+    type=Finite(1e-6, 0.5, max_open=True),
     default=ALPHA,
     help="How often runs that do not differ may be told to drift.",
 )

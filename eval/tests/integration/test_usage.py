@@ -47,7 +47,7 @@ _EXACT = ("--scorer", "exact", "--scenario", "search-retrieve-only")
         (("--sdk", "url:http://127.0.0.1:99999"), 2, "is no address of a daemon"),
         (("--sdk", "url:http://[::1"), 2, "is no address of a daemon"),
         (("--sdk", ":"), 2, "--sdk :"),
-        (("--sdk", _PY, "--timeout", "nan"), 2, "no number of seconds"),
+        (("--sdk", _PY, "--timeout", "nan"), 2, "no finite number"),
         (("--sdk", _PY, "--ids", ","), 2, "--ids names no question"),
         (("--sdk", _PY, "--brain", ".."), 2, "'..' is no brain id"),
         (("--sdk", _PY, "--sdk", _MINIMAL, "--port", "65535"), 2, "leaves no port"),
