@@ -6,6 +6,7 @@ import sys
 import traceback
 from concurrent.futures import CancelledError
 from contextlib import suppress
+from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -66,6 +67,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the program; whatever happens, only a measured verdict ends in 1."""
+    _open_closed_streams()
     try:
         code = cli(standalone_mode=False)
         sys.stdout.flush()
@@ -86,6 +88,8 @@ def main() -> None:
             _end_crashed()
         _end("interrupted", ExitCode.INTERRUPTED)
     except Exception as error:  # noqa: BLE001 - whatever it is, it must not end in 1
+        if isinstance(error, OSError) and (why := _why_output_fails()):
+            _end_without_output(f"output_unwritable: standard output takes no more: {why}")
         if isinstance(error, OSError) and error.filename is not None:
             _end(f"path_unusable: {error.filename!r}: {error.strerror}", ExitCode.USAGE)
         _end_crashed()
@@ -108,10 +112,30 @@ def _end(message: str, code: ExitCode) -> NoReturn:
     raise SystemExit(int(code)) from None
 
 
-def _end_without_output() -> NoReturn:
+def _end_without_output(message: str = "") -> NoReturn:
     """Standard output or error takes no more; what was run is in the results folder."""
+    if message:
+        with suppress(OSError):
+            click.echo(message, err=True)
     _silence()
     raise SystemExit(int(ExitCode.INTERNAL)) from None
+
+
+def _open_closed_streams() -> None:
+    """Python has no `sys.stdout` behind `>&-`, and what is opened next would get its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
+
+
+def _why_output_fails() -> str:
+    """Try a line more: an error of writing does not say which file it was."""
+    try:
+        sys.stdout.write("\n")
+        sys.stdout.flush()
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 def _silence() -> None:

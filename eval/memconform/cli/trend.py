@@ -27,29 +27,34 @@ def command(folder: Path, sdk: tuple[str, ...], dataset: tuple[str, ...]) -> Exi
     \b
     Exit codes: 0 ok, 2 usage, 4 no result is there.
     """
-    runs: dict[str, RunSummary] = {}
+    known: dict[str, RunSummary] = {}
     for path in sorted(folder.rglob("*.json")):
         try:
             if not is_result(path):
                 continue
             [side] = load([str(path)], folder)
-            summary = side.summary
             for _ in side.questions():
                 pass
         except (UsageError, OSError) as error:
-            why = error.message if isinstance(error, UsageError) else error.strerror
-            click.echo(printable(redact(f"{path} is left out: {why}")), err=True)
+            _leave_out(path, error.message if isinstance(error, UsageError) else error.strerror)
             continue
-        if (not sdk or summary.sdk in sdk) and (not dataset or summary.dataset in dataset):
-            # The day's copy is the same run once more.
-            runs[summary.run_id] = summary
+        # The day's copy is the same run once more.
+        if known.setdefault(side.summary.run_id, side.summary) != side.summary:
+            _leave_out(path, f"another file tells otherwise of its run, {side.summary.run_id}")
+    runs = [
+        run
+        for run in known.values()
+        if (not sdk or run.sdk in sdk) and (not dataset or run.dataset in dataset)
+    ]
     if not runs:
         raise NothingSelectedError(
             f"{folder} holds no result of a run",
             code="nothing_selected",
             hint="give the folder of `run --output`; or mend --sdk, --dataset",
         )
-    show_trend(
-        sorted(runs.values(), key=lambda r: (r.dataset, r.scenario, r.mode, r.sdk, r.started_at))
-    )
+    show_trend(sorted(runs, key=lambda r: (r.dataset, r.scenario, r.mode, r.sdk, r.started_at)))
     return ExitCode.OK
+
+
+def _leave_out(path: Path, why: str | None) -> None:
+    click.echo(printable(redact(f"{path} is left out: {why}")), err=True)

@@ -15,286 +15,14 @@ import re
 import signal
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 import h11
 
 from memconform.daemons.ports import free_port, is_open, listens
-from memconform.fakes.mutation import Mutation, fits
-from memconform.fakes.rewriting import EventRewriter, rewritten_answer, rewritten_request
-
-_READ = 65_536
-_LOOK_SECONDS = 0.02
-
-
-@dataclass(slots=True)
-class _Counting:
-    """How often the present mutation has struck; another file content begins anew."""
-
-    path: Path
-    text: str = ""
-    mutation: Mutation = field(default_factory=Mutation)
-    seen: int = 0
-
-    def now(self) -> Mutation:
-        text = self.path.read_text(encoding="utf-8") if self.path.is_file() else ""
-        if text != self.text:
-            self.text, self.seen = text, 0
-            self.mutation = Mutation.model_validate_json(text) if text else Mutation()
-        return self.mutation
-
-    def strikes(self) -> bool:
-        """Count one exchange that fits; whether it is to be broken."""
-        when = self.mutation.when
-        self.seen += 1
-        return self.seen > when.skip and (when.times is None or self.seen <= when.skip + when.times)
-
-
-class _Connection:
-    """One client, and a connection of its own to the daemon."""
-
-    def __init__(
-        self,
-        client: tuple[asyncio.StreamReader, asyncio.StreamWriter],
-        daemon: tuple[asyncio.StreamReader, asyncio.StreamWriter],
-        counting: _Counting,
-        die: asyncio.Event,
-    ) -> None:
-        self._from_client, self._to_client = client
-        self._from_daemon, self._to_daemon = daemon
-        self._counting = counting
-        self._die = die
-        self._raw = bytearray()
-        self._idle = True
-
-    async def serve(self) -> None:
-        following = asyncio.create_task(self._hang_up_with_the_daemon())
-        try:
-            await self._serve()
-        finally:
-            following.cancel()
-
-    async def _hang_up_with_the_daemon(self) -> None:
-        """A connection that the daemon ends between requests is ended for the client too.
-
-        It would send its next request into the void. uvicorn ends one after 5 s, which the start
-        of a second daemon takes on a busy machine.
-        """
-        while not (self._idle and self._from_daemon.at_eof()):  # noqa: ASYNC110 - nobody is told
-            await asyncio.sleep(_LOOK_SECONDS)
-        self._to_client.close()
-
-    async def _serve(self) -> None:
-        while True:
-            self._idle = not self._raw
-            parser = h11.Connection(h11.SERVER, max_incomplete_event_size=1 << 26)
-            if self._raw:
-                parser.receive_data(bytes(self._raw))
-            try:
-                request, body, rest = await self._read_request(parser)
-            except h11.RemoteProtocolError:
-                await self._pipe()
-                return
-            if request is None:
-                return
-            self._raw = bytearray(rest)
-            if not await self._exchange(request, body):
-                return
-
-    async def _read_request(
-        self, parser: h11.Connection
-    ) -> tuple[h11.Request | None, bytes, bytes]:
-        request: h11.Request | None = None
-        body = bytearray()
-        while True:
-            event = parser.next_event()
-            if event is h11.NEED_DATA:
-                if parser.they_are_waiting_for_100_continue:
-                    self._to_client.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-                    parser.send(h11.InformationalResponse(status_code=100, headers=[]))
-                data = await self._from_client.read(_READ)
-                self._idle = False
-                self._raw += data
-                parser.receive_data(data)
-                if not data and request is None:
-                    return None, b"", b""
-            elif isinstance(event, h11.Request):
-                request = event
-            elif isinstance(event, h11.Data):
-                body += event.data
-            elif isinstance(event, h11.EndOfMessage):
-                return request, bytes(body), parser.trailing_data[0]
-            elif isinstance(event, h11.ConnectionClosed):
-                return None, b"", b""
-
-    async def _pipe(self) -> None:
-        """Both ways, byte by byte, beginning with what was read of the client."""
-        self._to_daemon.write(bytes(self._raw))
-
-        async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            while data := await reader.read(_READ):
-                writer.write(data)
-                await writer.drain()
-            with suppress(OSError):
-                writer.write_eof()
-
-        await asyncio.gather(
-            pump(self._from_client, self._to_daemon), pump(self._from_daemon, self._to_client)
-        )
-
-    async def _exchange(self, request: h11.Request, body: bytes) -> bool:
-        """One request and its answer; whether the connection goes on."""
-        method, target = request.method.decode(), request.target.decode("latin-1")
-        head = "\n".join(f"{n.decode()}: {v.decode('latin-1')}" for n, v in request.headers)
-        mutation = self._counting.now()
-        if mutation.dies_of and re.search(mutation.dies_of, target):
-            self._die.set()
-            return False
-        struck = fits(mutation.when, method, target, head, body)
-        if struck and not mutation.when.status:
-            struck = self._counting.strikes()
-        broken = mutation if struck else Mutation()
-        if broken.tell:
-            sys.stderr.write(f"{broken.tell}\n")
-            sys.stderr.flush()
-        if broken.hang:
-            await asyncio.sleep(3600)
-        if broken.close == "before":
-            return False
-        await asyncio.sleep(broken.delay_ms / 1e3)
-        if broken.swallow is not None:
-            answer = broken.swallow
-            self._to_client.write(
-                encoded_head(answer.status, list(answer.headers.items()), answer.body())
-            )
-            return True
-        watching = asyncio.create_task(self._watch(outlive=broken.outlive_client))
-        try:
-            if broken.send_twice:
-                await self._asked(broken, request, body, silent=True)
-            return await self._asked(broken, request, body, silent=False)
-        finally:
-            # Only once it has ended may anybody else read from the client.
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
-
-    async def _asked(
-        self, mutation: Mutation, request: h11.Request, body: bytes, *, silent: bool
-    ) -> bool:
-        """Send a request on, and its answer back unless `silent`."""
-        self._to_daemon.write(rewritten_request(mutation, request, body))
-        parser = h11.Connection(h11.CLIENT, max_incomplete_event_size=1 << 26)
-        # So that it knows of a HEAD, whose answer has no body.
-        parser.send(h11.Request(method=request.method, target="/", headers=[("Host", "x")]))
-        parser.send(h11.EndOfMessage())
-        return await self._answer(parser, mutation, request.method.decode(), silent=silent)
-
-    async def _watch(self, *, outlive: bool) -> None:
-        """Tell the daemon when its client is gone; what a client sends meanwhile is kept."""
-        try:
-            while data := await self._from_client.read(_READ):
-                self._raw += data
-        except ConnectionError:
-            if not outlive:
-                self._to_daemon.transport.abort()
-        else:
-            if not outlive:
-                with suppress(OSError):
-                    self._to_daemon.write_eof()
-
-    async def _answer(
-        self, parser: h11.Connection, mutation: Mutation, method: str, *, silent: bool
-    ) -> bool:
-        response = await self._next(parser)
-        while isinstance(response, h11.InformationalResponse):
-            response = await self._next(parser)
-        if not isinstance(response, h11.Response):
-            return False
-        status = response.status_code
-        if mutation.when.status:
-            hit = status in mutation.when.status and self._counting.strikes()
-            mutation = mutation if hit else Mutation()
-        headers = [(n.decode(), v.decode("latin-1")) for n, v in response.headers.raw_items()]
-        media = next((v for n, v in headers if n.lower() == "content-type"), "")
-        closing = any(n.lower() == "connection" and v.lower() == "close" for n, v in headers)
-        if media.startswith("text/event-stream") and not silent:
-            await self._stream(parser, mutation, status, headers)
-            return False
-        body = bytearray()
-        while isinstance(event := await self._next(parser), h11.Data):
-            body += event.data
-        if event is None:
-            return False
-        if not silent:
-            no_body = method == "HEAD" and mutation.body is None
-            self._write(mutation, status, headers, bytes(body), no_body=no_body)
-            await self._to_client.drain()
-        return not closing and mutation.close is None
-
-    def _write(
-        self,
-        mutation: Mutation,
-        status: int,
-        headers: list[tuple[str, str]],
-        body: bytes,
-        *,
-        no_body: bool,
-    ) -> None:
-        status, headers, body = rewritten_answer(mutation, status, headers, body)
-        data = encoded_head(status, headers, body, no_body=no_body)
-        self._to_client.write(data[: len(data) // 2] if mutation.close == "half" else data)
-
-    async def _stream(
-        self,
-        parser: h11.Connection,
-        mutation: Mutation,
-        status: int,
-        headers: list[tuple[str, str]],
-    ) -> None:
-        status, headers, _ = rewritten_answer(mutation, status, headers, b"")
-        kept = [(n, v) for n, v in headers if n.lower() not in _FRAMING]
-        lines = [f"HTTP/1.1 {status} X", *(f"{n}: {v}" for n, v in kept)]
-        lines += ["Transfer-Encoding: chunked", "Connection: close", "", ""]
-        self._to_client.write("\r\n".join(lines).encode("latin-1"))
-        rewriter, held = EventRewriter(mutation), bytearray()
-        while isinstance(event := await self._next(parser), h11.Data):
-            out = rewriter.feed(bytes(event.data))
-            if mutation.buffer_events:
-                held += out
-            elif out:
-                self._chunk(out)
-                if not mutation.outlive_client:
-                    await self._to_client.drain()
-        self._chunk(bytes(held) + rewriter.finish())
-        if mutation.keep_open:
-            await asyncio.sleep(3600)
-        if isinstance(event, h11.EndOfMessage) and mutation.close != "half":
-            self._to_client.write(b"0\r\n\r\n")
-
-    def _chunk(self, data: bytes) -> None:
-        if data:
-            self._to_client.write(b"%x\r\n%s\r\n" % (len(data), data))
-
-    async def _next(self, parser: h11.Connection) -> h11.Event | None:
-        while (event := parser.next_event()) is h11.NEED_DATA:
-            parser.receive_data(await self._from_daemon.read(_READ))
-        return event if isinstance(event, h11.Event) else None
-
-
-_FRAMING = ("content-length", "transfer-encoding", "connection")
-
-
-def encoded_head(
-    status: int, headers: list[tuple[str, str]], body: bytes, *, no_body: bool = False
-) -> bytes:
-    """An answer as bytes, framed by its length."""
-    kept = [(n, v) for n, v in headers if n.lower() not in _FRAMING or no_body]
-    if status != 204 and not no_body:
-        kept.append(("Content-Length", str(len(body))))
-    lines = [f"HTTP/1.1 {status} X", *(f"{n}: {v}" for n, v in kept), "", ""]
-    return "\r\n".join(lines).encode("latin-1", "replace") + (b"" if no_body else body)
+from memconform.fakes.mutation import Mutation
+from memconform.fakes.relay import Connection, Counting
 
 
 async def _start_child(command: list[str], mutation: Mutation) -> asyncio.subprocess.Process:
@@ -358,7 +86,7 @@ def _options() -> argparse.Namespace:
 
 async def _main() -> int:
     options = _options()
-    counting = _Counting(options.mutation)
+    counting = Counting(options.mutation)
     mutation = counting.now()
     if mutation.before_start:
         for path in options.root.glob(mutation.before_start):
@@ -378,7 +106,7 @@ async def _main() -> int:
         with suppress(ConnectionError, asyncio.IncompleteReadError, h11.RemoteProtocolError):
             daemon = await asyncio.open_connection(found[0], found[1])
             try:
-                await _Connection((reader, writer), daemon, counting, die).serve()
+                await Connection((reader, writer), daemon, counting, die).serve()
             finally:
                 daemon[1].transport.abort()
         with suppress(ConnectionError):

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from memconform.errors import UsageError, nearest
 from memconform.runs.results import QuestionResult, RunSummary
-from memconform.runs.store import find_result, is_result, read_questions, read_summary
+from memconform.runs.store import find_result, read_questions, read_summary
 from memconform.scoring.verdicts import Verdict
 
 _SETTLED = (
@@ -64,7 +64,8 @@ def load(references: Sequence[str], output: Path) -> list[Side]:
         path = find_result(output, reference)
         try:
             summary = read_summary(path)
-            if not is_result(path) or not _fits_its_settings(summary):
+            is_versioned = "schema_version" in summary.model_fields_set
+            if not is_versioned or not _fits_its_settings(summary):
                 raise _unreadable(path)
             found.append((path, summary))
         except (ValidationError, ValueError, OSError, RecursionError) as error:
@@ -91,7 +92,7 @@ def _unreadable(path: Path) -> UsageError:
     return UsageError(
         f"{path} is no result of a run",
         code="result_unreadable",
-        hint="give what `run` wrote: results/<date>/<sdk>.json, a run's folder or id, unchanged",
+        hint="give what `run` wrote: results/<date>/<sdk>.json, a run's folder or id",
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from memconform.errors import ResultsError, UsageError, nearest
 from memconform.redaction import redact_bytes, redact_values
@@ -139,15 +139,15 @@ def _run_id_in(result: Path) -> str | None:
 
 
 def read_questions(result: Path) -> Iterator[QuestionResult]:
-    """The questions of a result that we wrote, one in memory at a time.
+    """The questions of a result, one in memory at a time where the lines are ours.
 
     Raises:
-        ValueError: where the file ends before its questions do, or a line is no question.
+        ValueError: where the file ends before its questions do, or one is no question.
     """
     with result.open(encoding="utf-8") as lines:
-        for line in lines:
-            if line == _QUESTIONS_BEGIN:
-                break
+        if _head(lines) is None:
+            yield from map(QuestionResult.model_validate, _reformatted(result)[1])
+            return
         for line in lines:
             if line == _QUESTIONS_END:
                 return
@@ -163,14 +163,34 @@ def is_result(path: Path) -> bool:
 
 
 def read_summary(result: Path) -> RunSummary:
-    """A result without its questions; raises ValueError for what we did not write."""
-    head: list[str] = []
+    """A result without its questions; raises ValueError for what is none."""
     with result.open(encoding="utf-8") as lines:
-        for line in lines:
-            if line == _QUESTIONS_BEGIN:
-                return RunSummary.model_validate_json("".join(head).rstrip().rstrip(",") + "}")
-            head.append(line)
-    raise ValueError(f"{result} has no questions")
+        head = _head(lines)
+    if head is None:
+        return RunSummary.model_validate(_reformatted(result)[0])
+    return RunSummary.model_validate_json(head)
+
+
+def _head(lines: Iterable[str]) -> str | None:
+    """What stands before the questions, closed; None where another program set the lines."""
+    head: list[str] = []
+    for line in lines:
+        if line == _QUESTIONS_BEGIN:
+            return "".join(head).rstrip().rstrip(",") + "}"
+        head.append(line)
+    return None
+
+
+def _reformatted(result: Path) -> tuple[dict[str, Any], list[Any]]:
+    """A result that went through another JSON program, such as jq, and is held whole."""
+    try:
+        loaded = json.loads(result.read_bytes())
+    except RecursionError as error:
+        raise ValueError(f"{result} is too deep") from error
+    questions = loaded.pop("questions", None) if isinstance(loaded, dict) else None
+    if not isinstance(questions, list):
+        raise ValueError(f"{result} has no questions")  # noqa: TRY004 - a file, not an argument
+    return loaded, questions
 
 
 def write_result(target: IO[bytes], summary: Record, questions: Iterable[bytes]) -> None:

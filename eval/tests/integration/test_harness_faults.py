@@ -122,6 +122,30 @@ def test_progress_that_nobody_reads_changes_no_exit_code(
     assert "12/12" in (dataset.parent / "out").read_text()
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_cannot_be_written_is_no_fault_of_ours(
+    unbuffered: str, scripted: Scripted, dataset: Path, environment: dict[str, str]
+) -> None:
+    environment["PYTHONUNBUFFERED"] = unbuffered
+    command = _command(scripted(), dataset)
+    ended = _shell('exec "$0" "$@" >/dev/full', dataset, environment, *command)
+    assert (ended.code, "a fault of memconform" in ended.err) == (70, False), ended.err
+    assert "output_unwritable: standard output takes no more: No space left" in ended.err
+    assert ended.result["passed"] == 12
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
+def test_a_closed_output_changes_no_exit_code(
+    closed: str, scripted: Scripted, dataset: Path, environment: dict[str, str]
+) -> None:
+    script = f'exec "$0" "$@" {closed}'
+    ended = _shell(script, dataset, environment, *_command(scripted(), dataset))
+    assert ended.code == ended.result["exit_code"] == 0, ended.err
+    bogus = _command(scripted(), dataset, "--floor", "2")
+    assert _shell(script, dataset, environment, *bogus).code == 2
+
+
 def test_a_usage_error_that_nobody_reads_is_one_all_the_same(
     dataset: Path, environment: dict[str, str]
 ) -> None:

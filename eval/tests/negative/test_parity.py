@@ -411,6 +411,31 @@ def test_a_file_that_was_cut_between_two_questions_is_refused_by_all(
     assert (ended.code, f"{torn} is left out" in ended.err) == (4, True)
 
 
+def test_a_trend_tells_of_two_files_that_contradict_each_other(
+    place: _Place, tmp_path: Path
+) -> None:
+    good = place.run("py", *LME, *SEARCH)
+    altered(good, tmp_path, _each(_failed))
+    (tmp_path / "copy.json").write_bytes((tmp_path / "altered.json").read_bytes())
+    assert "is left out" not in place.call("trend", tmp_path).err
+    altered(good, tmp_path, lambda _: None)
+    ended = place.call("trend", tmp_path)
+    assert (ended.code, ended.err.count("tells otherwise of its run")) == (0, 1), ended.err
+
+
+def test_a_result_that_another_program_laid_out_anew_is_read(place: _Place, tmp_path: Path) -> None:
+    good, again = place.run("py", *LME, *SEARCH), place.run("py", *LME, *SEARCH, again=1)
+    plain, laid_out = tmp_path / "plain.json", tmp_path / "laid-out.json"
+    plain.write_text(json.dumps(json.loads(good.read_bytes())))
+    laid_out.write_text(json.dumps(json.loads(good.read_bytes()), indent=2, sort_keys=True))
+    for copy in (plain, laid_out):
+        assert place.call("parity", copy, again, "--json", "-", "--quiet").code == 0
+        assert place.call("diff", copy, again).code == 0
+        copy.write_text(copy.read_text()[:-2])
+        ended = place.call("parity", copy, again)
+        assert (ended.code, str(copy) in ended.err) == (2, True), ended.err
+
+
 def test_a_trend_goes_on_past_what_is_no_file(place: _Place, tmp_path: Path) -> None:
     (tmp_path / "folder.json").mkdir()
     altered(place.run("py", *LME, *SEARCH), tmp_path, lambda _: None)
