@@ -5,6 +5,8 @@ STAMP := .venv/.ready
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install
 NODE_STAMP := sdks/ts/node_modules/.package-lock.json
 RESULTS ?= results
+# CI sets it to "not slow".
+TESTS ?= not slow and not exhaustive
 DEMO := --sdk all --dataset smoke --scorer exact --seed-reference-brain --output $(RESULTS)
 
 # A missing toolchain leaves an SDK out, with a word; CI sets MEMCONFORM_REQUIRE_ALL=1.
@@ -33,7 +35,7 @@ types: $(STAMP)
 	$(BIN)/mypy
 
 unit: $(STAMP)
-	$(BIN)/pytest --numprocesses auto --dist loadgroup
+	$(BIN)/pytest -m "$(TESTS)" --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 sdk-go:
 	@if command -v go >/dev/null; then cd sdks/go && { test -z "$$(gofmt -l .)" || { gofmt -l . >&2; false; }; } \

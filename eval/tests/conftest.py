@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -26,6 +27,9 @@ SDKS = ("go", "ts", "py")
 
 REQUIRE_ALL = os.environ.get("MEMCONFORM_REQUIRE_ALL") == "1"
 """Whether a missing toolchain fails the tests, as it must in CI, instead of skipping an SDK."""
+
+# A shell's background job ignores Ctrl-C, and so would each program that a test interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _ROWS = 12
 STRUCK = 7

@@ -25,7 +25,6 @@ from memconform.contract.wire import Mode
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import ExitCode, gravest
 from memconform.parity.agreement import Agreement, compare
-from memconform.parity.comparison import compare as parity_of
 from memconform.parity.records import ParityReport, Verdict
 from memconform.parity.sides import Side
 from memconform.reports.console import ConsoleReport
@@ -157,7 +156,7 @@ async def _run(options: RunOptions) -> ExitCode:
             )
             click.echo(agreement_banner(agreement), err=to_stderr)
             sides = [Side(end.summary.sdk, end.result, end.summary) for end in finished]
-            parity = await asyncio.to_thread(parity_of, sides)
+            parity = await asyncio.to_thread(_parity_of, sides)
             click.echo(parity_banner(parity), err=to_stderr)
         if options.quiet:
             show_matrix([], choice.absences, None)
@@ -185,6 +184,12 @@ async def _run(options: RunOptions) -> ExitCode:
                     parity=parity,
                 )
     return code
+
+
+def _parity_of(sides: list[Side]) -> ParityReport:
+    from memconform.parity import comparison  # noqa: PLC0415 - numpy, a quarter of `run`
+
+    return comparison.compare(sides)
 
 
 async def _run_one(plan: Plan, runner: SdkRunner, *, quiet: bool, brief: bool) -> RunFinished:

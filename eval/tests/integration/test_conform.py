@@ -77,11 +77,18 @@ def test_a_good_daemon_is_conformant(
 
 
 @pytest.mark.timeout(400)
+@pytest.mark.parametrize(
+    "cases",
+    [
+        pytest.param(("--profile", "ask"), id="ask"),
+        pytest.param((), id="all", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_the_reference_daemons_are_conformant_without_known_failures(
-    memconform: Callable[..., Ended], workspace: Path
+    cases: tuple[str, ...], memconform: Callable[..., Ended], workspace: Path
 ) -> None:
     sdks = [part for sdk in runnable() for part in ("--sdk", CHECKOUT / "sdks" / sdk)]
-    ended = memconform("conform", *sdks, "--json", "c.json", timeout=380)
+    ended = memconform("conform", *sdks, *cases, "--json", "c.json", timeout=380)
     assert ended.code == 0, ended.err
     for sdk in _report(workspace / "c.json")["sdks"]:
         results = {check["result"] for case in sdk["cases"] for check in case["checks"]}

@@ -5,7 +5,7 @@ import gc
 import json
 import secrets
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,6 @@ from memconform.fakes.mutation import Mutation
 CHECKOUT = Path(__file__).parents[3]
 
 pytestmark = [
-    # What takes minutes is made once.
-    pytest.mark.xdist_group("broken"),
     # Of requests that a case gives up while they connect httpcore leaves transports open; seen of
     # twenty at once, on a busy machine. They are collected where they were made, and not in
     # another test.
@@ -63,6 +61,27 @@ def _mutants() -> list[Mutant]:
 
 
 MUTANTS = _mutants()
+
+_QUICK = 6
+"""Of so many mutants one is for every test run."""
+
+
+def _params(mutants: list[Mutant]) -> list[Any]:
+    exhaustive = [pytest.mark.exhaustive]
+    return [
+        pytest.param(mutant, id=mutant.entry.id, marks=exhaustive if number % _QUICK else [])
+        for number, mutant in enumerate(mutants)
+    ]
+
+
+def _asked_for(request: pytest.FixtureRequest, test: Callable[..., None]) -> list[Mutant]:
+    """The mutants of a test that were not left out by -m, -k or name."""
+    return [
+        mutant
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and item.originalname == test.__name__
+        if isinstance(mutant := item.callspec.params["mutant"], Mutant)
+    ]
 
 
 def _runner(mutation: Mutation) -> MutantRunner:
@@ -129,12 +148,14 @@ def _all(
 
 
 @pytest.fixture(scope="module")
-def broken(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, CaseResult]:
-    """All cases, each on a daemon that breaks what it is about."""
+def broken(
+    cache: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> dict[str, CaseResult]:
+    """Cases, each on a daemon that breaks what it is about."""
     del cache
-    folder = tmp_path_factory.mktemp("broken")
-    mutations = {mutant.entry.id: mutant.mutation for mutant in MUTANTS}
-    return _all((mutant.entry for mutant in MUTANTS), folder, mutations)
+    mutants = _asked_for(request, test_a_broken_daemon_fails)
+    mutations = {mutant.entry.id: mutant.mutation for mutant in mutants}
+    return _all((m.entry for m in mutants), tmp_path_factory.mktemp("broken"), mutations)
 
 
 UNBROKEN = MUTANTS[::4]
@@ -142,17 +163,20 @@ UNBROKEN = MUTANTS[::4]
 
 
 @pytest.fixture(scope="module")
-def whole(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, CaseResult]:
+def whole(
+    cache: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> dict[str, CaseResult]:
     """Cases through the same proxy, with nothing broken."""
     del cache
-    return _all((m.entry for m in UNBROKEN), tmp_path_factory.mktemp("whole"), {})
+    mutants = _asked_for(request, test_a_good_daemon_passes_behind_the_same_proxy)
+    return _all((m.entry for m in mutants), tmp_path_factory.mktemp("whole"), {})
 
 
 def test_every_case_has_a_mutant() -> None:
     assert {entry.base for entry in catalog()} == {mutant.entry.base for mutant in MUTANTS}
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.entry.id)
+@pytest.mark.parametrize("mutant", _params(MUTANTS))
 def test_a_broken_daemon_fails(mutant: Mutant, broken: dict[str, CaseResult]) -> None:
     case = broken[mutant.entry.id]
     [check] = [c for c in case.checks if c.id == f"{mutant.entry.id}#{mutant.slot}"]
@@ -161,7 +185,7 @@ def test_a_broken_daemon_fails(mutant: Mutant, broken: dict[str, CaseResult]) ->
     assert check.got
 
 
-@pytest.mark.parametrize("mutant", UNBROKEN, ids=lambda mutant: mutant.entry.id)
+@pytest.mark.parametrize("mutant", _params(UNBROKEN))
 def test_a_good_daemon_passes_behind_the_same_proxy(
     mutant: Mutant, whole: dict[str, CaseResult]
 ) -> None:

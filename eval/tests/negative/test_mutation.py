@@ -23,9 +23,6 @@ from memconform.conformance.suite import SdkFinished
 from memconform.daemons.discovery import find_runner
 from tests.conftest import CHECKOUT, Ended
 
-SAMPLE = "24"
-"""Mutants of the fixed sample; all of them take minutes: `make mutate`."""
-
 
 def _report(ended: Ended) -> dict[str, Any]:
     loaded: dict[str, Any] = json.loads((ended.folder / "m.json").read_text())
@@ -33,15 +30,16 @@ def _report(ended: Ended) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(180)
-def test_the_sample_is_killed_and_the_good_daemon_passes(
-    memconform: Callable[..., Ended],
+@pytest.mark.parametrize("sample", [6, pytest.param(30, marks=pytest.mark.exhaustive)])
+def test_a_fixed_sample_is_killed_and_the_good_daemon_passes(
+    sample: int, memconform: Callable[..., Ended]
 ) -> None:
-    ended = memconform("mutate", "--sample", SAMPLE, "--json", "m.json", timeout=170)
+    ended = memconform("mutate", "--sample", str(sample), "--json", "m.json", timeout=170)
     report = _report(ended)
     assert report["false_alarms"] == []
     assert report["survivors"] == [], ended.err
     assert ended.code == 0, ended.err
-    assert report["killed"] == report["total"] == int(SAMPLE)
+    assert report["killed"] == report["total"] == sample
     jsonschema.validate(report, json.loads(memconform("mutate", "--schema").out))
     assert all(mutant["by"] and mutant["got"] for mutant in report["mutants"])
 
