@@ -34,6 +34,7 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
+# A file is a unit: what its tests share is made once, and not by each process.
 unit: $(STAMP)
 	$(BIN)/pytest -m "$(TESTS)" --numprocesses auto --dist loadfile --no-loadscope-reorder
 

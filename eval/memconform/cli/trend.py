@@ -28,7 +28,8 @@ def command(folder: Path, sdk: tuple[str, ...], dataset: tuple[str, ...]) -> Exi
     Exit codes: 0 ok, 2 usage, 4 no result is there.
     """
     known: dict[str, RunSummary] = {}
-    for path in sorted(folder.rglob("*.json")):
+    # A run's record before the day's copy of it.
+    for path in sorted(folder.rglob("*.json"), key=lambda p: (p.name != "result.json", p)):
         try:
             if not is_result(path):
                 continue
@@ -38,7 +39,6 @@ def command(folder: Path, sdk: tuple[str, ...], dataset: tuple[str, ...]) -> Exi
         except (UsageError, OSError) as error:
             _leave_out(path, error.message if isinstance(error, UsageError) else error.strerror)
             continue
-        # The day's copy is the same run once more.
         if known.setdefault(side.summary.run_id, side.summary) != side.summary:
             _leave_out(path, f"another file tells otherwise of its run, {side.summary.run_id}")
     runs = [

@@ -1,5 +1,6 @@
 """The results that are compared, and whether they can be."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -33,6 +34,7 @@ class Side:
     def questions(self) -> Iterator[QuestionResult]:
         """Every question once; raises UsageError where the file is torn, or was edited."""
         seen: set[str] = set()
+        counts: Counter[Verdict] = Counter()
         passed = 0
         try:
             for question in read_questions(self.path):
@@ -40,6 +42,7 @@ class Side:
                     raise _unlike(f"{self.path} holds {question.id!r} twice")
                 seen.add(question.id)
                 passed += question.passed
+                counts[question.verdict] += 1
                 if question.passed != (question.verdict is Verdict.CORRECT):
                     raise _unlike(
                         f"{self.path}: {question.id!r} passed, or did not, unlike its end"
@@ -49,6 +52,10 @@ class Side:
             raise _unreadable(self.path) from error
         if (told := sum(self.summary.counts.values())) != len(seen):
             raise _unlike(f"{self.path} counts {told} questions, and holds {len(seen)}")
+        if counts != Counter(self.summary.counts):
+            raise _unlike(f"{self.path} counts other ends of questions than it holds")
+        if (expected := len(seen) - counts[Verdict.NOT_APPLICABLE]) != self.summary.total:
+            raise _unlike(f"{self.path} tells {self.summary.total} questions, and holds {expected}")
         if passed != self.summary.passed:
             raise _unlike(f"{self.path} tells {self.summary.passed} passed, and holds {passed}")
 

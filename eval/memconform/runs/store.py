@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import IO, Any
 
@@ -145,10 +146,11 @@ def read_questions(result: Path) -> Iterator[QuestionResult]:
         ValueError: where the file ends before its questions do, or one is no question.
     """
     with result.open(encoding="utf-8") as lines:
-        if _head(lines) is None:
+        _, first = _begun(lines)
+        if first is None:
             yield from map(QuestionResult.model_validate, _reformatted(result)[1])
             return
-        for line in lines:
+        for line in chain([first], lines):
             if line == _QUESTIONS_END:
                 return
             if line != "\n":
@@ -159,26 +161,32 @@ def read_questions(result: Path) -> Iterator[QuestionResult]:
 def is_result(path: Path) -> bool:
     """Whether a file calls itself the result of a run; raises OSError where it cannot be read."""
     with path.open("rb") as file:
-        return f'"{RESULT_SCHEMA}"'.encode() in file.read(256)
+        begin = file.read(256)
+    if b'"schema_version"' in begin:
+        return f'"{RESULT_SCHEMA}"'.encode() in begin
+    try:
+        return _reformatted(path)[0].get("schema_version") == RESULT_SCHEMA
+    except ValueError:
+        return False
 
 
 def read_summary(result: Path) -> RunSummary:
     """A result without its questions; raises ValueError for what is none."""
     with result.open(encoding="utf-8") as lines:
-        head = _head(lines)
-    if head is None:
+        head, first = _begun(lines)
+    if first is None:
         return RunSummary.model_validate(_reformatted(result)[0])
-    return RunSummary.model_validate_json(head)
+    return RunSummary.model_validate_json(head.rstrip().rstrip(",") + "}")
 
 
-def _head(lines: Iterable[str]) -> str | None:
-    """What stands before the questions, closed; None where another program set the lines."""
-    head: list[str] = []
-    for line in lines:
-        if line == _QUESTIONS_BEGIN:
-            return "".join(head).rstrip().rstrip(",") + "}"
-        head.append(line)
-    return None
+def _begun(lines: Iterator[str]) -> tuple[str, str | None]:
+    """What stands before the questions, and their first line.
+
+    None where another program set the lines: a question has one to itself only where we did.
+    """
+    head = "".join(takewhile(lambda line: line != _QUESTIONS_BEGIN, lines))
+    first = next(lines, None)
+    return head, None if first is not None and first.strip() == "{" else first
 
 
 def _reformatted(result: Path) -> tuple[dict[str, Any], list[Any]]:

@@ -1,6 +1,7 @@
 """`memconform run` against the real Python daemon."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -41,6 +42,16 @@ def test_every_scenario_in_every_claimed_mode(memconform: Call, scenario: str, m
             assert question.timings.first_byte <= first_event <= first_delta
             assert first_delta <= question.timings.done
             assert len(question.citations) == 1
+
+
+def test_a_run_of_one_sdk_loads_no_numbers_and_no_vendor(
+    memconform: Call, environment: dict[str, str]
+) -> None:
+    environment["PYTHONPROFILEIMPORTTIME"] = "1"
+    told = memconform("run", *_SEEDED, "--scenario", "search-retrieve-only").err
+    loaded = set(re.findall(r"^import time: .*\| +([a-z0-9_]+)$", told, re.MULTILINE))
+    assert "httpx" in loaded
+    assert not loaded & {"numpy", "scipy", "openai", "anthropic"}
 
 
 def test_the_last_line_and_the_files(memconform: Call) -> None:

@@ -62,16 +62,20 @@ def _mutants() -> list[Mutant]:
 
 MUTANTS = _mutants()
 
-_QUICK = 6
-"""Of so many mutants one is for every test run."""
+_QUICK = 12
+"""Of so many mutants one is for every test run; so is the first that breaks a thing in some way."""
 
 
 def _params(mutants: list[Mutant]) -> list[Any]:
-    exhaustive = [pytest.mark.exhaustive]
-    return [
-        pytest.param(mutant, id=mutant.entry.id, marks=exhaustive if number % _QUICK else [])
-        for number, mutant in enumerate(mutants)
-    ]
+    ways: set[frozenset[str]] = set()
+    params = []
+    for number, mutant in enumerate(mutants):
+        way = frozenset(mutant.mutation.model_fields_set - {"when"})
+        quick = number % _QUICK == 0 or way not in ways
+        ways.add(way)
+        marks = [] if quick else [pytest.mark.exhaustive]
+        params.append(pytest.param(mutant, id=mutant.entry.id, marks=marks))
+    return params
 
 
 def _asked_for(request: pytest.FixtureRequest, test: Callable[..., None]) -> list[Mutant]:

@@ -30,7 +30,7 @@ def _report(ended: Ended) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("sample", [6, pytest.param(30, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("sample", [6, pytest.param(24, marks=pytest.mark.exhaustive)])
 def test_a_fixed_sample_is_killed_and_the_good_daemon_passes(
     sample: int, memconform: Callable[..., Ended]
 ) -> None:

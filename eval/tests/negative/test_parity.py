@@ -415,24 +415,29 @@ def test_a_trend_tells_of_two_files_that_contradict_each_other(
     place: _Place, tmp_path: Path
 ) -> None:
     good = place.run("py", *LME, *SEARCH)
-    altered(good, tmp_path, _each(_failed))
-    (tmp_path / "copy.json").write_bytes((tmp_path / "altered.json").read_bytes())
-    assert "is left out" not in place.call("trend", tmp_path).err
-    altered(good, tmp_path, lambda _: None)
+    whole = f"{json.loads(good.read_bytes())['passed']}/"
+    record, copy = tmp_path / "result.json", altered(good, tmp_path, lambda _: None)
+    record.write_bytes(copy.read_bytes())
     ended = place.call("trend", tmp_path)
-    assert (ended.code, ended.err.count("tells otherwise of its run")) == (0, 1), ended.err
+    assert (ended.err, ended.out.count(whole)) == ("", 1)
+    altered(good, tmp_path, _each(_failed))
+    ended = place.call("trend", tmp_path)
+    assert f"{copy} is left out: another file tells otherwise of its run" in ended.err
+    assert (ended.code, ended.out.count(whole)) == (0, 1), ended.out
 
 
 def test_a_result_that_another_program_laid_out_anew_is_read(place: _Place, tmp_path: Path) -> None:
     good, again = place.run("py", *LME, *SEARCH), place.run("py", *LME, *SEARCH, again=1)
-    plain, laid_out = tmp_path / "plain.json", tmp_path / "laid-out.json"
-    plain.write_text(json.dumps(json.loads(good.read_bytes())))
-    laid_out.write_text(json.dumps(json.loads(good.read_bytes()), indent=2, sort_keys=True))
-    for copy in (plain, laid_out):
-        assert place.call("parity", copy, again, "--json", "-", "--quiet").code == 0
-        assert place.call("diff", copy, again).code == 0
-        copy.write_text(copy.read_text()[:-2])
-        ended = place.call("parity", copy, again)
+    loaded, copy = json.loads(good.read_bytes()), tmp_path / "copy.json"
+    ours = place.parity(good, again)
+    for indent in (None, 1, 2):
+        for sort_keys in (False, True):
+            copy.write_text(json.dumps(loaded, indent=indent, sort_keys=sort_keys))
+            assert place.parity(copy, again) == ours
+            assert place.call("trend", tmp_path).code == 0
+    copy.write_text(json.dumps(loaded, indent=1)[:-2])
+    for verb in ("parity", "diff"):
+        ended = place.call(verb, copy, again)
         assert (ended.code, str(copy) in ended.err) == (2, True), ended.err
 
 
@@ -571,6 +576,23 @@ def test_what_contradicts_itself_is_no_result(place: _Place, tmp_path: Path) -> 
     assert "result_unreadable" in _refused(place, tmp_path, set_(score=1e308))
     for told in ({"mode": "hybrid"}, {"dataset": "other"}, {"schema_version": "x@1"}):
         assert "result_unreadable" in _refused(place, tmp_path, head(**told))
+
+
+def test_counts_that_are_not_those_of_the_questions_are_refused(
+    place: _Place, tmp_path: Path
+) -> None:
+    good = place.run("py", *LME, *SEARCH)
+    copy = altered(good, tmp_path, lambda _: None)
+    text = copy.read_text()
+    for begin in ('"total": ', '"passed": ', '"correct": ', '"incorrect": '):
+        assert begin in text
+        copy.write_text(text.replace(begin, f"{begin}9", 1))
+        for verb in ("parity", "diff"):
+            ended = place.call(verb, good, copy)
+            assert (ended.code, str(copy) in ended.err) == (2, True), (begin, ended.err)
+    copy.write_text(text.replace('"verdict": "incorrect"', '"verdict": "timeout"', 1))
+    ended = place.call("trend", tmp_path)
+    assert (ended.code, f"{copy} is left out" in ended.err) == (4, True), ended.err
 
 
 def test_another_end_or_another_mode_is_not_identical(place: _Place, tmp_path: Path) -> None:
