@@ -34,7 +34,7 @@ from memconform.datasets.sources import (
     load_sources,
 )
 from memconform.errors import ExitCode, NothingSelectedError, UsageError, gravest, nearest
-from memconform.reports.console import StandardError
+from memconform.reports.console import standard_error
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -107,7 +107,7 @@ def fetch_command(
         if len(chosen) > 1:
             raise click.UsageError("--from is the address of one source; name one")
         chosen = {name: source.at(address) for name, source in chosen.items()}
-    console = StandardError(stderr=True, highlight=False, soft_wrap=True)
+    console = standard_error()
     progress = Progress(
         TextColumn("{task.description}"),
         BarColumn(),

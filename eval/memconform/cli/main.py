@@ -1,19 +1,16 @@
 """The entry point; a verb's module is imported when the verb is called, so `--help` is quick."""
 
-import errno
 import gc
 import importlib
-import os
 import sys
 import traceback
 from concurrent.futures import CancelledError
-from contextlib import suppress
-from pathlib import Path
 from typing import NoReturn
 
 import click
 
 from memconform import __version__
+from memconform.cli.streams import drop_output, prepare_streams, why_output_fails
 from memconform.errors import ExitCode, MemconformError, nearest
 from memconform.redaction import redact
 from memconform.reports.names import printable
@@ -34,9 +31,6 @@ _VERBS = {
     "trend": "How runs came out over dates and versions.",
     "upstream": "Serve chat, embeddings and reranking by script, for daemons to call.",
 }
-
-
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class _LazyGroup(click.Group):
@@ -76,18 +70,17 @@ def cli() -> None:
 
 def main() -> None:
     """Run the program; whatever happens, only a measured verdict ends in 1."""
-    _open_closed_streams()
+    prepare_streams()
     try:
         code = cli(standalone_mode=False)
         sys.stdout.flush()
     except (SystemExit, BrokenPipeError):
-        # Our commands return their code; it is click that exits, where its output is closed.
-        _end_without_output()
+        # Our commands return their code; it is click that exits, where its output is closed. What
+        # was run is in the results folder.
+        drop_output()
+        raise SystemExit(int(ExitCode.INTERNAL)) from None
     except click.ClickException as error:
-        try:
-            error.show()
-        except OSError:
-            _silence()
+        error.show()
         raise SystemExit(int(ExitCode.USAGE)) from None
     except MemconformError as error:
         _end(error.render(), error.exit_code)
@@ -97,8 +90,13 @@ def main() -> None:
             _end_crashed()
         _end("interrupted", ExitCode.INTERRUPTED)
     except Exception as error:  # noqa: BLE001 - whatever it is, it must not end in 1
-        if isinstance(error, OSError) and error.errno in _FULL and (why := _why_output_fails()):
-            _end_without_output(f"output_unwritable: standard output takes no more: {why}")
+        if why := why_output_fails(error):
+            drop_output()
+            _end(
+                f"output_unwritable: standard output takes no more: {why}\n"
+                "  try: make room; what was run is in the results folder",
+                ExitCode.INTERNAL,
+            )
         if isinstance(error, OSError) and error.filename is not None:
             _end(f"path_unusable: {error.filename!r}: {error.strerror}", ExitCode.USAGE)
         _end_crashed()
@@ -114,45 +112,8 @@ def _end_crashed() -> NoReturn:
 
 
 def _end(message: str, code: ExitCode) -> NoReturn:
-    try:
-        click.echo(printable(redact(message)), err=True)
-    except OSError:
-        _silence()
+    click.echo(printable(redact(message)), err=True)
     raise SystemExit(int(code)) from None
-
-
-def _end_without_output(message: str = "") -> NoReturn:
-    """Standard output or error takes no more; what was run is in the results folder."""
-    if message:
-        with suppress(OSError):
-            click.echo(message, err=True)
-    _silence()
-    raise SystemExit(int(ExitCode.INTERNAL)) from None
-
-
-def _open_closed_streams() -> None:
-    """Python has no `sys.stdout` behind `>&-`, and what is opened next would get its number."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
-
-
-def _why_output_fails() -> str:
-    """Try a line more: an error of writing does not say which file it was."""
-    try:
-        sys.stdout.write("\n")
-        sys.stdout.flush()
-    except OSError as error:
-        return error.strerror or str(error)
-    return ""
-
-
-def _silence() -> None:
-    """The interpreter flushes at its end; into a closed pipe that fails, with a code of its own."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):
-            os.dup2(null, stream.fileno())
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from memconform.daemons.availability import Absence
 from memconform.datasets.haystacks import Dropped
 from memconform.parity.records import Verdict
 from memconform.redaction import redact
-from memconform.reports.console import ProgressReport, StandardError
+from memconform.reports.console import ProgressReport, standard_error
 from memconform.reports.names import escaped, printable
 from memconform.reports.parity import contrast_line
 from memconform.runs.results import QuantileSummary
@@ -67,7 +67,7 @@ def show_bench(
     quiet: bool,
 ) -> None:
     """The tables, to standard error; a quiet one still says what was not measured."""
-    console = StandardError(stderr=True, highlight=False, soft_wrap=True)
+    console = standard_error()
     if not console.is_terminal:
         # A file has no width; rich takes 80 columns for it, and cuts what does not fit.
         console.width = _WIDE

@@ -10,7 +10,7 @@ from memconform.conformance.results import RED, CaseResult, Check, Result, SdkRe
 from memconform.conformance.rules import rules
 from memconform.conformance.suite import CaseFinished, Event
 from memconform.redaction import redact
-from memconform.reports.console import ProgressReport, StandardError
+from memconform.reports.console import ProgressReport, standard_error
 
 STYLE = {
     Result.PASS: "green",
@@ -54,7 +54,7 @@ class ConformanceConsole(ProgressReport):
 
 def show_findings(sdk: SdkResult, *, verbose: bool = False) -> None:
     """Everything about an SDK that is not a plain pass, to standard error."""
-    console = StandardError(stderr=True, highlight=False, soft_wrap=True)
+    console = standard_error()
     for problem in sdk.problems:
         console.print(Text(redact(f"{sdk.sdk}: {problem}"), STYLE[Result.FAIL]))
     reasons: Counter[tuple[str, ...]] = Counter()
@@ -82,7 +82,7 @@ def _all_alike(checks: Sequence[Check]) -> bool:
 
 def show_case(sdk: str, case: CaseResult) -> None:
     """Every check of a case, to standard error."""
-    console = StandardError(stderr=True, highlight=False, soft_wrap=True)
+    console = standard_error()
     _show(console, sdk, case, case.checks)
 
 

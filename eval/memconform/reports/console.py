@@ -1,7 +1,5 @@
 """A run on the terminal: progress while it lasts, a table at its end."""
 
-import os
-import sys
 from types import TracebackType
 from typing import Self
 
@@ -28,13 +26,8 @@ from memconform.scoring.verdicts import Verdict
 _VERDICT_STYLE = {Verdict.CORRECT: "green", Verdict.INCORRECT: "red", Verdict.ABSTAINED: "yellow"}
 
 
-class StandardError(Console):
-    """Goes quiet where nobody reads any more; rich itself would end the program, and the run."""
-
-    def on_broken_pipe(self) -> None:
-        self.quiet = True
-        # What is still buffered must go somewhere when the interpreter flushes at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+def standard_error() -> Console:
+    return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def progress_bars(console: Console, *, quiet: bool) -> Progress:
@@ -54,7 +47,7 @@ class ProgressReport:
     """Bars on standard error, for as long as it is entered."""
 
     def __init__(self, *, quiet: bool = False) -> None:
-        self._console = StandardError(stderr=True, highlight=False, soft_wrap=True)
+        self._console = standard_error()
         self._progress = progress_bars(self._console, quiet=quiet)
 
     def __enter__(self) -> Self:

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from memconform.parity.difference import DiffReport
-from memconform.reports.console import StandardError
+from memconform.reports.console import standard_error
 from memconform.reports.parity import contrast_line, line
 from memconform.runs.results import RunSummary
 
@@ -30,7 +30,7 @@ def diff_banner(report: DiffReport) -> str:
 
 
 def show_difference(report: DiffReport) -> None:
-    console = StandardError(stderr=True, highlight=False, soft_wrap=True)
+    console = standard_error()
     console.print(line(contrast_line(report.first, report.second, report.contrast)))
     for name, style in _LISTED:
         ids = getattr(report, name)

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from memconform.fuzzing.results import FuzzReport
 from memconform.redaction import redact
-from memconform.reports.console import ProgressReport, StandardError
+from memconform.reports.console import ProgressReport, standard_error
 
 _SHOWN = 400
 """Characters of a value: a ranking is longer than anybody reads."""
@@ -39,7 +39,7 @@ def show_disagreement(report: FuzzReport, given: Sequence[str]) -> None:
     found = report.disagreement
     if found is None:
         return
-    console = StandardError(stderr=True, highlight=False, soft_wrap=True)
+    console = standard_error()
     console.print(Text(f"PART       {found.case}, after {found.requests} requests", "bold red"))
     console.print(Text(f"    at        {found.pointer}"))
     for sdk in report.sdks:

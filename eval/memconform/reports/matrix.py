@@ -9,7 +9,7 @@ from rich.text import Text
 from memconform.daemons.availability import Absence
 from memconform.parity.agreement import Agreement
 from memconform.redaction import redact
-from memconform.reports.console import StandardError, verdict_counts
+from memconform.reports.console import standard_error, verdict_counts
 from memconform.runs.results import QuantileSummary, RunSummary
 
 
@@ -17,7 +17,7 @@ def show_matrix(
     summaries: Sequence[RunSummary], absences: Sequence[Absence], agreement: Agreement | None
 ) -> None:
     """One column an SDK, to standard error; below it what they agree on, and who is missing."""
-    console = StandardError(stderr=True, highlight=False, soft_wrap=True)
+    console = standard_error()
     if len(summaries) > 1:
         console.print(_table(summaries))
     if agreement is not None:

@@ -8,7 +8,7 @@ from memconform.conformance.mutation.results import Fate, MutationReport, Score
 from memconform.conformance.mutation.score import Begun, CaseTried, Event, MutantFinished
 from memconform.conformance.rules import rules
 from memconform.redaction import redact
-from memconform.reports.console import ProgressReport, StandardError
+from memconform.reports.console import ProgressReport, standard_error
 
 
 class MutationConsole(ProgressReport):
@@ -48,7 +48,7 @@ def mutation_banner(report: MutationReport) -> str:
 
 def show_survivors(report: MutationReport) -> None:
     """What was not found, and what was found where nothing is, to standard error."""
-    console = StandardError(stderr=True, highlight=False, soft_wrap=True)
+    console = standard_error()
     for alarm in report.false_alarms:
         console.print(
             Text(

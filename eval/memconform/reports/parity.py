@@ -14,7 +14,7 @@ from memconform.parity.ladder import first_difference
 from memconform.parity.records import Contrast, Pair, ParityReport, Verdict
 from memconform.parity.sides import Side
 from memconform.redaction import redact
-from memconform.reports.console import StandardError
+from memconform.reports.console import standard_error
 from memconform.reports.names import escaped, printable
 from memconform.runs.results import QuestionResult
 
@@ -48,7 +48,7 @@ def parity_banner(report: ParityReport) -> str:
 
 def show_parity(report: ParityReport, *, brief: bool = False) -> None:
     """The verdict on each pair, and where they part, to standard error."""
-    console = StandardError(stderr=True, highlight=False, soft_wrap=True)
+    console = standard_error()
     if not console.is_terminal:
         console.width = _WIDE
     if not brief:

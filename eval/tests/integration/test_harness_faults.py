@@ -135,6 +135,18 @@ def test_output_that_cannot_be_written_is_no_fault_of_ours(
     assert ended.result["passed"] == 12
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has /dev/full")
+def test_progress_that_cannot_be_written_changes_no_exit_code(
+    scripted: Scripted, dataset: Path, environment: dict[str, str]
+) -> None:
+    command = _command(scripted(), dataset)
+    ended = _shell('exec "$0" "$@" 2>/dev/full', dataset, environment, *command)
+    assert (ended.code, ended.result["passed"]) == (0, 12)
+    assert "12/12" in ended.out
+    ended = _shell('exec "$0" "$@" 2>/dev/full', dataset, environment, *command, "--bogus")
+    assert ended.code == 2
+
+
 @pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
 def test_a_closed_output_changes_no_exit_code(
     closed: str, scripted: Scripted, dataset: Path, environment: dict[str, str]
