@@ -26,8 +26,11 @@ def prepare_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
+    try:
+        raw = _Lossy(sys.stderr.fileno(), "w", closefd=False)
+    except io.UnsupportedOperation:
+        return  # Whoever called us in this process has put a stream of its own there.
     sys.stderr.flush()
-    raw = _Lossy(sys.stderr.fileno(), "w", closefd=False)
     sys.stderr = io.TextIOWrapper(
         io.BufferedWriter(raw),
         encoding=sys.stderr.encoding,
