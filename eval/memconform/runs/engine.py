@@ -143,7 +143,7 @@ async def _stages(
         )
         # With several questions in flight nobody knows which of them a prompt is for.
         called = upstream_of(daemon) if plan.concurrency == 1 else None
-        watch = await stack.enter_async_context(UpstreamWatch(called)) if called else None
+        watch = await stack.enter_async_context(aclosing(UpstreamWatch(called))) if called else None
         facts.daemon = daemon
         yield DaemonReady(daemon.base_url, daemon.ready_ms)
         facts.version = await read_version(client)

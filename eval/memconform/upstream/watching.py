@@ -1,7 +1,6 @@
 """What a daemon sends to the scripted upstream while a question is answered."""
 
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import httpx
 
@@ -9,7 +8,10 @@ _CHAT = "chat"
 
 
 class UpstreamWatch:
-    """Reads the upstream's record from where it was read last; for one question at a time."""
+    """Reads the upstream's record from where it was read last; for one question at a time.
+
+    Use inside `contextlib.aclosing`.
+    """
 
     def __init__(self, base_url: str, transport: httpx.AsyncBaseTransport | None = None) -> None:
         self._http = httpx.AsyncClient(
@@ -19,15 +21,7 @@ class UpstreamWatch:
         self._unsure = 0
         """So many answers to come are not to be trusted."""
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def aclose(self) -> None:
         await self._http.aclose()
 
     def doubt(self) -> None:

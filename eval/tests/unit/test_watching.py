@@ -1,5 +1,6 @@
 """Whose a prompt is, is never guessed."""
 
+from contextlib import aclosing
 from typing import Any
 
 import httpx
@@ -32,7 +33,7 @@ def _watch(upstream: _Upstream) -> UpstreamWatch:
 
 async def test_each_question_has_its_own_prompts() -> None:
     upstream = _Upstream()
-    async with _watch(upstream) as watch:
+    async with aclosing(_watch(upstream)) as watch:
         assert await watch.prompts() == []
         upstream.send("1", "embeddings")
         upstream.send("1")
@@ -45,7 +46,7 @@ async def test_each_question_has_its_own_prompts() -> None:
 
 async def test_what_an_answer_that_was_missed_held_is_not_the_next_questions() -> None:
     upstream = _Upstream()
-    async with _watch(upstream) as watch:
+    async with aclosing(_watch(upstream)) as watch:
         upstream.send("1")
         upstream.away = True
         assert await watch.prompts() is None
@@ -58,7 +59,7 @@ async def test_what_an_answer_that_was_missed_held_is_not_the_next_questions() -
 
 async def test_what_comes_late_of_a_call_that_was_given_up_is_not_the_next_questions() -> None:
     upstream = _Upstream()
-    async with _watch(upstream) as watch:
+    async with aclosing(_watch(upstream)) as watch:
         watch.doubt()
         upstream.send("1, late")
         upstream.send("2")
@@ -71,7 +72,7 @@ async def test_what_comes_late_of_a_call_that_was_given_up_is_not_the_next_quest
 
 async def test_a_record_with_a_gap_is_not_told() -> None:
     upstream = _Upstream()
-    async with _watch(upstream) as watch:
+    async with aclosing(_watch(upstream)) as watch:
         upstream.send("1")
         upstream.send("2")
         del upstream.requests[0]
