@@ -29,8 +29,8 @@ from memconform.contract.wire import Mode
 from memconform.daemons.availability import build_all
 from memconform.daemons.discovery import find_runner
 from memconform.daemons.runner import Launch, SdkRunner
-from memconform.runs.corpus import Document
-from memconform.runs.seeding import seed
+from memconform.ingest.documents import Document
+from memconform.ingest.seeding import seeded_brain
 from reporting import missed, report
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
@@ -109,9 +109,11 @@ async def _measure(
     sdk: str, client: ContractClient, documents: int, queries: int
 ) -> dict[str, list[Ranking]]:
     runner = find_runner(sdk, _CHECKOUT)
-    await seed(client, runner, "one", _documents(1), [Mode.SEMANTIC])
+    async with seeded_brain(client, runner, "one", _documents(1), [Mode.SEMANTIC]):
+        pass
     started = time.perf_counter()
-    await seed(client, runner, "many", _documents(documents), [Mode.SEMANTIC])
+    async with seeded_brain(client, runner, "many", _documents(documents), [Mode.SEMANTIC]):
+        pass
     rate = documents / (time.perf_counter() - started)
     print(f"  {'ingest/batch: documents a second':<58} {rate:>9.2f} 1/s")
     rankings: dict[str, list[Ranking]] = {}

@@ -59,6 +59,13 @@ class Ended:
         return struck
 
 
+def proven_attempts(folder: Path) -> int:
+    """How many attempts the journal of the only run says were followed by a proof."""
+    [journal] = (folder / "results" / "runs").glob("*/journal.jsonl")
+    proofs = [json.loads(x) for x in journal.read_text().splitlines() if '"proved"' in x]
+    return proofs[-1]["attempts"] if proofs else 0
+
+
 def processes_of(folder: Path) -> list[psutil.Process]:
     """Daemons whose state lies below `folder`."""
     found = []

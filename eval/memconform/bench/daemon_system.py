@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from memconform.contract.core import (
     SearchRequest,
     SearchResponse,
     Trace,
+    Version,
 )
 from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
@@ -29,10 +30,15 @@ from memconform.daemons.runner import Daemon, Launch, SdkRunner, UpstreamKind
 from memconform.daemons.upstream import served
 from memconform.datasets.haystacks import Haystack
 from memconform.errors import DaemonError
-from memconform.runs.lifeline import Lifeline
+from memconform.ingest.monitor import DaemonMonitor
+from memconform.ingest.seeding import seeded_brain
+from memconform.ingest.verification import (
+    DOUBTFUL,
+    IndexChangedError,
+    IndexDoubtError,
+    IndexVerifier,
+)
 from memconform.runs.preflight import read_version
-from memconform.runs.results import SeedRecord
-from memconform.runs.seeding import refuse_changed, seed
 from memconform.runs.store import DaemonFolder
 from memconform.scenarios.outcome import Retrieval, refuse_fallback
 
@@ -90,11 +96,11 @@ class DaemonSystem:
             ) as client,
         ):
             version = await read_version(client)
-            lifeline = Lifeline(daemon)
+            monitor = DaemonMonitor(daemon)
             try:
-                yield _Session(self, daemon, client, lifeline, launch.state, version.version)
+                yield _Session(self, daemon, client, monitor, launch.state, version)
             finally:
-                lifeline.close()
+                monitor.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +108,15 @@ class _Session:
     system: DaemonSystem
     daemon: Daemon
     client: ContractClient
-    lifeline: Lifeline
+    monitor: DaemonMonitor
     state: Path
-    version: str
+    version: Version
 
     def record(self) -> SystemRecord:
         runner, resources = self.system.runner, self.daemon.resources()
         return SystemRecord(
             name=runner.name,
-            version=self.version,
+            version=self.version.version,
             build_hash=runner.build_hash(),
             upstream=self.system.upstream,
             variables=runner.variables(),
@@ -123,54 +129,73 @@ class _Session:
     async def fill(self, haystacks: Iterable[Haystack]) -> AsyncIterator[Index]:
         shelf = Shelf()
         modes = dict.fromkeys(each.mode or Mode.AUTO for each in self.system.strategies)
-        try:
-            seeded = await self.lifeline.over(
-                seed(
-                    self.client,
-                    self.system.runner,
-                    self.system.brain,
-                    shelf.documents(haystacks),
-                    modes,
-                )
-            )
-        except (DaemonError, DaemonFailedError) as error:
-            raise await self.lifeline.cause_of(error) from error
-        shelf.note_chunks(seeded.chunk_counts)
-        filled = Filled(
-            system=self.system.name,
-            haystack="",
-            documents=seeded.record.documents,
-            chunks=seeded.record.chunks,
-            vectors=seeded.record.vectors,
-            ingest_ms=seeded.record.took_ms,
-            disk_bytes=await asyncio.to_thread(_size, self.state) if self.daemon.process else None,
+        filling = seeded_brain(
+            self.client,
+            self.system.runner,
+            self.system.brain,
+            shelf.documents(haystacks),
+            modes,
         )
-        yield _Brain(self, shelf, seeded.record, filled)
-        if self.lifeline.halted is None:
+        async with AsyncExitStack() as stack:
+            try:
+                seeded = await self.monitor.call(stack.enter_async_context(filling))
+            except (DaemonError, DaemonFailedError) as error:
+                raise await self.monitor.cause_of(error) from error
+            shelf.take(seeded.documents)
+            verifier = IndexVerifier(
+                self.client, self.daemon, seeded.counts, seeded, self.version.run_id
+            )
+            await verifier.begin()
+            record = seeded.record
+            filled = Filled(
+                system=self.system.name,
+                haystack="",
+                documents=record.documents,
+                chunks=record.chunks,
+                vectors=record.vectors,
+                ingest_ms=record.took_ms,
+                disk_bytes=await asyncio.to_thread(_size, self.state)
+                if self.daemon.process
+                else None,
+            )
+            yield _Brain(self, shelf, verifier, filled)
+        if self.monitor.halted is None:
             # What is left of it is gone with the daemon's state, or with the next seeding.
             with suppress(CallError):
                 await self.client.delete_brain(self.system.brain)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Brain:
     session: _Session
     shelf: Shelf
-    seeded: SeedRecord
+    verifier: IndexVerifier
     filled: Filled
+    _doubt: CallError | None = field(default=None, init=False)
+    """A failure after which nothing that was found since the last proof is sure."""
 
     async def prove(self) -> None:
-        if self.session.lifeline.halted is not None:
-            raise self.session.lifeline.halted
-        await refuse_changed(self.session.client, self.session.system.brain, self.seeded)
+        if self.session.monitor.halted is not None:
+            raise self.session.monitor.halted
+        try:
+            if self._doubt is not None and self._doubt.code == "out_of_step":
+                raise IndexDoubtError(self._doubt.code, self._doubt.message)  # noqa: TRY301
+            await self.verifier.verify(full=self._doubt is not None)
+        except IndexDoubtError as error:
+            raise IndexChangedError(
+                error.message,
+                code=error.code,
+                hint="what was found since the last proof does not count; --resume asks it again",
+            ) from error
+        self._doubt = None
 
     async def search(self, task: Task, strategy: Strategy) -> Found:
-        client, lifeline = self.session.client, self.session.lifeline
-        if lifeline.halted is not None:
-            raise lifeline.halted
+        client, monitor = self.session.client, self.session.monitor
+        if monitor.halted is not None:
+            raise monitor.halted
         request = self._request(task, strategy)
         try:
-            answer, timings = await lifeline.over(client.search(self.session.system.brain, request))
+            answer, timings = await monitor.call(client.search(self.session.system.brain, request))
             _refuse_other(answer.trace, strategy, request)
             ranking = self.shelf.fold(task, answer.chunks)
             # Without a term a query finds nothing, in any mode.
@@ -178,9 +203,11 @@ class _Brain:
                 reach = self.shelf.reach(task.haystack, task.allowed)
                 refuse_short(reach, task.depth, request.top_k, answer, ranked=len(ranking))
         except CallError as error:
-            lifeline.failed(error)
+            monitor.failed(error)
+            if error.code in DOUBTFUL and (self._doubt is None or error.code == "out_of_step"):
+                self._doubt = error
             raise
-        lifeline.answered()
+        monitor.answered()
         return Found(ranking, timings.done_ms, answer.trace.search_ms)
 
     def _request(self, task: Task, strategy: Strategy) -> SearchRequest:

@@ -28,8 +28,9 @@ from memconform.client.failures import CallError
 from memconform.client.recorder import recorded
 from memconform.datasets.haystacks import Haystack
 from memconform.errors import DaemonError, ExitCode, MemconformError
+from memconform.ingest.verification import IndexChangedError
+from memconform.records import Failure
 from memconform.runs.append_only import AppendOnly
-from memconform.runs.results import Failure
 from memconform.runs.store import RunFolder
 
 _PROOF_EVERY = 100
@@ -161,10 +162,9 @@ async def _proof(system: str, haystack: str, index: Index) -> AsyncGenerator[Ben
     """Whether what was found so far counts; raises DaemonError where it does not."""
     try:
         await index.prove()
-    except DaemonError as error:
-        if error.code == "brain_changed":
-            why = Failure(code=error.code, message=error.message)
-            yield HaystackSpoilt(Spoilt(system=system, haystack=haystack, error=why))
+    except IndexChangedError as error:
+        why = Failure(code=error.code, message=error.message)
+        yield HaystackSpoilt(Spoilt(system=system, haystack=haystack, error=why))
         raise
     yield HaystackProved(Proved(system=system, haystack=haystack))
 

@@ -21,8 +21,9 @@ from memconform.bench.records import (
 )
 from memconform.bench.rows import alike, row, with_added_latency
 from memconform.errors import ExitCode, MemconformError, gravest
+from memconform.records import Failure
 from memconform.runs.provenance import git_revision, host
-from memconform.runs.results import Failure, Incident, QuantileSummary
+from memconform.runs.results import Incident, QuantileSummary
 from memconform.runs.store import RunFolder, replacing, write_result
 
 _UNPROVEN = Failure(

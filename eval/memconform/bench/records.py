@@ -7,7 +7,8 @@ from pydantic import Field
 
 from memconform.contract.wire import CONTRACT_VERSION
 from memconform.parity.records import Contrast
-from memconform.runs.results import Failure, Incident, QuantileSummary, Record
+from memconform.records import Failure, Record
+from memconform.runs.results import Incident, QuantileSummary
 
 BENCH_SCHEMA: Literal["memconform/bench-report@1"] = "memconform/bench-report@1"
 JOURNAL_SCHEMA: Literal["memconform/bench-journal@1"] = "memconform/bench-journal@1"

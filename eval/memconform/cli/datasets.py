@@ -13,7 +13,7 @@ from memconform.cli.options import json_file, json_target
 from memconform.datasets.lint import LintReport, lint
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.errors import ExitCode
-from memconform.runs.corpus import corpus_documents, reference_documents
+from memconform.ingest.documents import corpus_documents, reference_documents
 
 
 @click.group("datasets")

@@ -43,7 +43,8 @@ def command(  # noqa: PLR0917 - one parameter a flag
 
     \b
     Exit codes: 0 ok, 1 what --fail-on names, 2 usage, or runs that asked in different ways,
-    4 no question was measured on both, 5 a --fail-on that unmeasured questions leave open.
+    3 an incident ended one of the runs, 4 no question was measured on both,
+    5 a --fail-on that unmeasured questions leave open.
     """
     limits = [_limit(given) for given in fail_on]
     one, other = load((first, second), output)
@@ -78,6 +79,8 @@ def _limit(given: str) -> float | None:
 
 
 def _codes(report: DiffReport, limits: Sequence[float | None]) -> list[ExitCode]:
+    if report.incidents:
+        return [ExitCode.DAEMON]
     if report.contrast.compared == 0:
         return [ExitCode.NOTHING_SELECTED]
     codes = []

@@ -78,7 +78,8 @@ def compare_command(  # noqa: PLR0917 - one parameter a flag
 
     \b
     Exit codes: 0 ok, 1 drift, 2 usage, or runs that asked different things,
-    4 a pair has no question that both were measured on, 5 inconclusive (--strict).
+    3 an incident ended one of the runs, 4 a pair has no question that both were measured on,
+    5 inconclusive (--strict).
     """
     report = compare(load(results, output), Method(margin, alpha, seed, resamples))
     code = gravest([ExitCode(report.exit_code), *([_strictness(report)] if strict else [])])

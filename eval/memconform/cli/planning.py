@@ -17,16 +17,18 @@ from memconform.daemons.runner import Progress, SdkRunner, UpstreamKind
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.datasets.selection import Selected, Selection, select
 from memconform.errors import UsageError
-from memconform.runs.corpus import corpus_digest
+from memconform.ingest.documents import corpus_digest
+from memconform.ingest.seeding import refuse_foreign_brain
 from memconform.runs.journal import read_header
 from memconform.runs.plan import Plan, Settings
-from memconform.runs.seeding import refuse_foreign_brain
 from memconform.runs.store import find_journal
 from memconform.scenarios import SCENARIOS
 from memconform.scoring.scorer import ExactScorer
 
 _BRAIN_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 ALL = "all"
+EXISTING_BRAIN = "eval"
+"""The brain that is asked where none is named and none is seeded."""
 _UNCLAIMED = ("profile_not_claimed", "mode_not_claimed", "no_upstream")
 
 
@@ -46,7 +48,7 @@ class RunOptions:
     output: Path
     port: int
     floor: tuple[str, ...]
-    brain: str
+    brain: str | None
     i_own_this_brain: bool
     top_k: int
     candidate_k: int
@@ -62,6 +64,7 @@ class RunOptions:
     timeout_first: float
     timeout_gap: float
     allow_fallback: bool
+    reproof: bool
     repeat: int
     json_file: str | None
     quiet: bool
@@ -184,9 +187,10 @@ def _selected_questions(options: RunOptions) -> Selected:
     ids = comma_separated(options.ids)
     if options.ids and not ids:
         raise UsageError("--ids names no question", code="no_ids", hint="write --ids A,B")
-    if not _BRAIN_ID.fullmatch(options.brain) or options.brain in (".", ".."):
+    brain = options.brain
+    if brain is not None and (not _BRAIN_ID.fullmatch(brain) or brain in (".", "..")):
         raise UsageError(
-            f"--brain {options.brain!r} is no brain id",
+            f"--brain {brain!r} is no brain id",
             code="bad_brain",
             hint="1 to 128 of A-Z a-z 0-9 . _ -, and not . or ..",
         )
@@ -216,7 +220,8 @@ def _plan(options: RunOptions, selected: Selected, runner: SdkRunner, index: int
     runner.use_variables(daemon_variables(options.env))
     _refuse_unclaimed(runner, mode, options)
     corpus = _corpus(options, selected)
-    if options.seed_reference_brain or corpus:
+    seeds = bool(options.seed_reference_brain or corpus)
+    if seeds and options.brain is not None:
         refuse_foreign_brain(runner, options.brain, allowed=options.i_own_this_brain)
     settings = Settings(
         dataset=selected.dataset.name,
@@ -226,7 +231,8 @@ def _plan(options: RunOptions, selected: Selected, runner: SdkRunner, index: int
         scenario=options.scenario,
         mode=mode,
         scorer=options.scorer,
-        brain=options.brain,
+        # Another run cannot empty, or fill, a brain whose name it does not know.
+        brain=options.brain or (None if seeds else EXISTING_BRAIN),
         top_k=options.top_k,
         candidate_k=options.candidate_k,
         rerank_top_n=options.rerank_top_n,
@@ -252,6 +258,7 @@ def _plan(options: RunOptions, selected: Selected, runner: SdkRunner, index: int
             gap=options.timeout_gap,
         ),
         headers=request_headers(options.header),
+        reproof=options.reproof,
         command=tuple(part.encode("utf-8", "replace").decode() for part in sys.argv),
         resumed=_resumed(options, settings, runner.name),
     )

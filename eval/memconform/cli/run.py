@@ -20,7 +20,7 @@ from memconform.cli.options import (
     sdks,
     upstream,
 )
-from memconform.cli.planning import RunOptions, chosen
+from memconform.cli.planning import EXISTING_BRAIN, RunOptions, chosen
 from memconform.contract.wire import Mode
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import ExitCode, gravest
@@ -67,7 +67,11 @@ _OWN = "0: the daemon's own."
     help="0 picks a free one; with several SDKs N, N+1, …",
 )
 @floors
-@click.option("--brain", default="eval", help="The brain to ask.")
+@click.option(
+    "--brain",
+    help="The brain to ask. Without it a run that seeds makes a brain of its own,"
+    f" and any other asks {EXISTING_BRAIN!r}.",
+)
 @click.option(
     "--i-own-this-brain",
     is_flag=True,
@@ -100,6 +104,12 @@ _OWN = "0: the daemon's own."
 @click.option("--timeout-gap", type=SECONDS, default=30.0, help="Seconds between two events.")
 @click.option(
     "--allow-fallback", is_flag=True, help="Score answers of another mode than the one asked for."
+)
+@click.option(
+    "--reproof/--no-reproof",
+    default=True,
+    help="Prove the index again while it is asked and at the end, and repeat retrievals that lack"
+    " what was expected. Without it only counts are compared, which the result states.",
 )
 @click.option(
     "--repeat", type=click.IntRange(1, 100), default=1, help="Put each question so many times."
@@ -153,6 +163,7 @@ async def _run(options: RunOptions) -> ExitCode:
                 compare,
                 [(end.summary.sdk, end.result) for end in finished],
                 answers=SCENARIOS[options.scenario].text_kind == "answer",
+                incidents={end.summary.sdk: end.summary.incident for end in finished},
             )
             click.echo(agreement_banner(agreement), err=to_stderr)
             sides = [Side(end.summary.sdk, end.result, end.summary) for end in finished]

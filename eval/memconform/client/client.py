@@ -1,15 +1,14 @@
 """The async client of the contract: one connection pool a daemon."""
 
-import asyncio
-import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from types import TracebackType
 from typing import Self, TypeVar
 from urllib.parse import quote
 
+import httpcore
 import httpx
-from httpx_sse import EventSource
+from httpx_sse import EventSource, ServerSentEvent
 from pydantic import ValidationError
 
 from memconform.client.failures import (
@@ -22,6 +21,7 @@ from memconform.client.recorder import begin_exchange
 from memconform.client.stream import Answered, AskStream
 from memconform.client.taps import tap, without_bom
 from memconform.client.timing import Timeouts, Timings
+from memconform.client.transport import CallClock, Transport, timed
 from memconform.contract.ask import AskRequest
 from memconform.contract.core import (
     Brain,
@@ -40,7 +40,13 @@ from memconform.contract.core import (
 )
 from memconform.contract.problem import MEDIA_TYPE as PROBLEM_MEDIA_TYPE
 from memconform.contract.problem import Problem
-from memconform.contract.wire import Request, Response, describe_mismatch
+from memconform.contract.wire import (
+    DuplicateKeyError,
+    Request,
+    Response,
+    describe_mismatch,
+    refuse_duplicate_keys,
+)
 
 AFTER_DONE_SECONDS = 1.0
 """The contract's limit for the end of a stream behind `done`."""
@@ -64,11 +70,15 @@ class ContractClient:
     ) -> None:
         self.base_url = base_url.rstrip("/")
         self.timeouts = timeouts or Timeouts()
+        self._transport = Transport(
+            connections=connections, secure=self.base_url.lower().startswith("https:")
+        )
         self._http = httpx.AsyncClient(
             base_url=self.base_url,
-            headers=headers,
+            # What is not compressed needs no limit of its own on what comes out of it.
+            headers={"Accept-Encoding": "identity", **(headers or {})},
             timeout=httpx.Timeout(None, connect=self.timeouts.connect),
-            limits=httpx.Limits(max_connections=connections),
+            transport=self._transport,
             # A proxy from the environment must not come between us and a loopback daemon.
             trust_env=False,
         )
@@ -98,8 +108,9 @@ class ContractClient:
             )
         return brain
 
-    async def create_brain(self, brain_id: str) -> None:
-        await self._send("POST", "/v1/brains", 201, CreateBrain(brain_id=brain_id))
+    async def create_brain(self, brain_id: str, description: str | None = None) -> None:
+        body = CreateBrain(brain_id=brain_id, description=description)
+        await self._send("POST", "/v1/brains", 201, body)
 
     async def delete_brain(self, brain_id: str) -> bool:
         """Whether there was one to delete."""
@@ -137,29 +148,22 @@ class ContractClient:
         limits = self.timeouts
         stream = AskStream(request)
         first_event = first_delta = done = None
-        started = time.perf_counter()
         try:
-            async with (
-                _within(limits.first, limits.total, started) as clock,
-                self._open("POST", _brain(brain_id, "ask"), request) as response,
-            ):
-                first_byte = _since(started)
-                await _refuse_unless(response, 200)
-                _refuse_unless_media_type(response, "text/event-stream")
-                async with aclosing(EventSource(without_bom(response)).aiter_sse()) as events:
-                    async for event in events:
-                        # By the event-stream rules an event without data is not dispatched;
-                        # httpx-sse 0.4.3 hands out such an event once an id has been seen.
-                        if not event.data:
-                            continue
-                        now = _since(started)
-                        stream.feed(event.event, event.data)
-                        first_event = first_event or now
-                        if event.event == "answer_delta":
-                            first_delta = first_delta or now
-                        if stream.is_done:
-                            done = now
-                        clock.allow(AFTER_DONE_SECONDS if stream.is_done else limits.gap)
+            with timed(CallClock(limits.first, limits.total)) as clock:
+                async with self._open("POST", _brain(brain_id, "ask"), request) as response:
+                    first_byte = clock.elapsed_ms()
+                    await _refuse_unless(response, 200)
+                    _refuse_unless_media_type(response, "text/event-stream")
+                    async with aclosing(_events(response)) as events:
+                        async for event in events:
+                            now = clock.elapsed_ms()
+                            stream.feed(event.event, event.data)
+                            first_event = first_event or now
+                            if event.event == "answer_delta":
+                                first_delta = first_delta or now
+                            if stream.is_done:
+                                done = now
+                            clock.allow(AFTER_DONE_SECONDS if stream.is_done else limits.gap)
         except CallTimeoutError as error:
             if stream.is_done:
                 raise ContractViolatedError(
@@ -167,16 +171,20 @@ class ContractClient:
                 ) from error
             raise
         answered = stream.finish()
-        return answered, Timings(first_byte, done or _since(started), first_event, first_delta)
+        done = done or clock.elapsed_ms()
+        return answered, Timings(first_byte, done, first_event, first_delta)
 
     async def _call(
         self, method: str, path: str, model: type[R], body: Request | None = None
     ) -> tuple[R, Timings]:
-        started = time.perf_counter()
-        content, first_byte = await self._send(method, path, 200, body, started=started)
-        timings = Timings(first_byte, _since(started))
+        content, timings = await self._send(method, path, 200, body)
         try:
+            refuse_duplicate_keys(content)
             return model.model_validate_json(content), timings
+        except DuplicateKeyError as error:
+            raise ContractViolatedError(
+                "duplicate_key", f"{method} {path}: {error}", body=_excerpt(content)
+            ) from error
         except ValidationError as error:
             raise ContractViolatedError(
                 "bad_body",
@@ -192,23 +200,21 @@ class ContractClient:
         body: Request | None = None,
         *,
         headers: Mapping[str, str] | None = None,
-        started: float | None = None,
-    ) -> tuple[bytes, float]:
-        started = time.perf_counter() if started is None else started
+    ) -> tuple[bytes, Timings]:
         limits = self.timeouts
-        async with (
-            _within(limits.first, limits.total, started) as clock,
-            self._open(method, path, body, headers) as response,
-        ):
-            first_byte = _since(started)
-            await _refuse_unless(response, status)
-            if status != httpx.codes.NO_CONTENT:
-                _refuse_unless_media_type(response, "application/json")
-            content = bytearray()
-            async for piece in response.aiter_bytes():
-                content += piece
-                clock.allow(limits.gap)
-        return bytes(content), first_byte
+        with timed(CallClock(limits.first, limits.total)) as clock:
+            async with self._open(method, path, body, headers) as response:
+                first_byte = clock.elapsed_ms()
+                await _refuse_unless(response, status)
+                if status != httpx.codes.NO_CONTENT:
+                    _refuse_unless_media_type(response, "application/json")
+                bound = _Bound(RESPONSE_LIMIT)
+                content = bytearray()
+                async for piece in response.aiter_bytes():
+                    bound.count(piece)
+                    content += piece
+                    clock.allow(limits.gap)
+                return bytes(content), Timings(first_byte, clock.elapsed_ms())
 
     @asynccontextmanager
     async def _open(
@@ -234,16 +240,37 @@ class ContractClient:
                 yield response
             finally:
                 await response.aclose()
-        except httpx.ConnectTimeout as error:
+        except httpcore.ConnectTimeout as error:
             raise CallTimeoutError(
                 "timeout_connect", f"{where}: no connection in {self.timeouts.connect:g} s"
             ) from error
-        except httpx.ConnectError as error:
+        except httpcore.TimeoutException as error:
+            raise CallTimeoutError("timeout", f"{where}: nothing more came in time") from error
+        except httpcore.ConnectError as error:
             raise DaemonFailedError("unreachable", f"{where}: {error}") from error
-        except httpx.HTTPError as error:
+        except _BROKEN as error:
             raise DaemonFailedError(
                 "connection_broken", f"{where}: {type(error).__name__}: {error}"
             ) from error
+        if unasked := self._transport.take_unasked():
+            raise ContractViolatedError(
+                "out_of_step",
+                f"{where}: bytes came that no request asked for, and the next answers would have"
+                f" been read from them: {unasked!r}",
+            )
+
+
+_BROKEN = (httpcore.NetworkError, httpcore.ProtocolError, httpx.HTTPError)
+
+
+async def _events(response: httpx.Response) -> AsyncGenerator[ServerSentEvent, None]:
+    """The events of a stream that the event-stream rules dispatch."""
+    async with aclosing(EventSource(without_bom(response)).aiter_sse()) as events:
+        async for event in events:
+            # By the event-stream rules an event without data is not dispatched; httpx-sse 0.4.3
+            # hands out such an event once an id has been seen.
+            if event.data:
+                yield event
 
 
 class _Bound:
@@ -259,38 +286,6 @@ class _Bound:
             raise ContractViolatedError(
                 "too_large", f"the answer has more than {self._limit} bytes, and no end"
             )
-
-
-class _Clock:
-    """Moves the deadline of the enclosing call."""
-
-    def __init__(self, timer: asyncio.Timeout, end: float) -> None:
-        self._timer = timer
-        self._end = end
-
-    def allow(self, seconds: float) -> None:
-        """Give the daemon `seconds` for its next piece, within the whole call's limit."""
-        now = asyncio.get_running_loop().time()
-        self._timer.reschedule(min(now + seconds, self._end))
-
-
-@asynccontextmanager
-async def _within(first: float, total: float, started: float) -> AsyncIterator[_Clock]:
-    """Raises CallTimeoutError when the daemon is too late with its first or its next piece."""
-    now = asyncio.get_running_loop().time()
-    end = now + total
-    try:
-        async with asyncio.timeout_at(min(now + first, end)) as timer:
-            yield _Clock(timer, end)
-    except TimeoutError as error:
-        waited = _since(started) / 1e3
-        raise CallTimeoutError(
-            "timeout", f"nothing more came; gave up after {waited:.1f} s"
-        ) from error
-
-
-def _since(started: float) -> float:
-    return (time.perf_counter() - started) * 1e3
 
 
 def _brain(brain_id: str, rest: str = "") -> str:

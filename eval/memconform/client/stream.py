@@ -17,7 +17,8 @@ from memconform.contract.ask import (
     StreamEvent,
 )
 from memconform.contract.core import ranking_fault, ranks_all, trace_fault
-from memconform.contract.wire import describe_mismatch
+from memconform.contract.text import is_visible
+from memconform.contract.wire import DuplicateKeyError, describe_mismatch, refuse_duplicate_keys
 
 
 class _Stage(IntEnum):
@@ -71,7 +72,10 @@ class AskStream:
             self._unknown.append(name)
             return
         try:
+            refuse_duplicate_keys(data)
             event = model.model_validate_json(data)
+        except DuplicateKeyError as error:
+            raise ContractViolatedError("duplicate_key", f"{name}: {error}", body=data) from error
         except ValidationError as error:
             raise ContractViolatedError(
                 "bad_event", f"{name}: {describe_mismatch(error)}", body=data
@@ -155,7 +159,7 @@ class AskStream:
         if self._done is None or self._retrieve is None:
             last = ["nothing", "retrieve", "citation"][self._stage]
             raise _violation("stream_ended_early", f"the stream ended after {last}, without done")
-        if not any(delta.strip() for delta in self._deltas):
+        if not is_visible("".join(self._deltas)):
             unknown = ", ".join(dict.fromkeys(self._unknown))
             raise _violation(
                 "no_answer",

@@ -1,12 +1,13 @@
 """Question by question: the same documents in the same order, the same scores, the same answers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from memconform.errors import ExitCode
 from memconform.parity.ladder import SCORE_TOLERANCE
-from memconform.runs.results import QuestionResult, Record
+from memconform.records import Record
+from memconform.runs.results import Incident, QuestionResult
 from memconform.runs.store import read_questions
 
 _SHOWN = 5
@@ -66,15 +67,23 @@ class _Tally:
             self.differences.append(Difference(question=question, sdk=sdk, detail=detail))
 
 
-def compare(runs: Sequence[tuple[str, Path]], *, answers: bool) -> Agreement:
+def compare(
+    runs: Sequence[tuple[str, Path]],
+    *,
+    answers: bool,
+    incidents: Mapping[str, Incident | None] | None = None,
+) -> Agreement:
     """Hold every run to the first; `runs` are SDKs with their result files, same questions each.
+
+    What a run measured that an incident ended is compared with nothing; `incidents` are by SDK.
 
     Raises:
         ValueError: where the runs put different questions.
     """
     tally = _Tally()
     names = [name for name, _ in runs]
-    for row in _aligned([read_questions(path) for _, path in runs]):
+    ended = incidents or {}
+    for row in _aligned([_comparable(path, ended.get(name)) for name, path in runs]):
         _add(tally, names, row, answers=answers)
     return Agreement(
         sdks=names,
@@ -85,6 +94,11 @@ def compare(runs: Sequence[tuple[str, Path]], *, answers: bool) -> Agreement:
         largest_score_difference=tally.largest,
         differences=tally.differences,
     )
+
+
+def _comparable(path: Path, incident: Incident | None) -> Iterator[QuestionResult]:
+    questions = read_questions(path)
+    return questions if incident is None else (each.voided(incident) for each in questions)
 
 
 def _aligned(rows: Sequence[Iterator[QuestionResult]]) -> Iterator[tuple[QuestionResult, ...]]:

@@ -28,7 +28,7 @@ from memconform.parity.records import (
     Shapes,
     Verdict,
 )
-from memconform.parity.sides import Side, aligned, refuse_unlike
+from memconform.parity.sides import Side, aligned, incident_lines, refuse_unlike
 from memconform.runs.results import QuestionResult
 from memconform.stats.bootstrap import bootstrap_means
 from memconform.stats.rankings import jaccard, kendall_tau_b, overlap_at, rbo
@@ -210,8 +210,8 @@ def compare(sides: Sequence[Side], method: Method | None = None) -> ParityReport
     verdict = max((c.verdict for c in judged), key=list(Verdict).index)
     return ParityReport(
         verdict=verdict,
-        exit_code=_exit_code(pairs),
-        reasons=_reasons(pairs),
+        exit_code=_exit_code(pairs, sides),
+        reasons=[*incident_lines(sides), *_reasons(pairs)],
         dataset=first.dataset,
         scenario=first.scenario,
         mode=first.mode,
@@ -255,9 +255,10 @@ def _means(differences: Sequence[list[float]], method: Method) -> list[Range]:
     return found
 
 
-def _exit_code(pairs: Sequence[Pair]) -> ExitCode:
+def _exit_code(pairs: Sequence[Pair], sides: Sequence[Side]) -> ExitCode:
     """Of the verdicts alone; whether inconclusive is enough is for the caller to say."""
-    codes = [ExitCode.NOTHING_SELECTED for pair in pairs if pair.contrast.compared == 0]
+    codes = [ExitCode.DAEMON for side in sides if side.summary.incident is not None]
+    codes += [ExitCode.NOTHING_SELECTED for pair in pairs if pair.contrast.compared == 0]
     codes += [ExitCode.FAILED for p in pairs if p.contrast.verdict is Verdict.DRIFT]
     return gravest(codes)
 

@@ -5,12 +5,14 @@ from math import exp, log
 from typing import Literal
 
 import numpy as np
+from pydantic import Field
 
 from memconform.parity.contrast import Counts, contrasts
 from memconform.parity.ladder import first_difference
 from memconform.parity.records import Contrast, Range
-from memconform.parity.sides import Side, refuse_unlike
-from memconform.runs.results import QuestionResult, Record
+from memconform.parity.sides import Side, incident_lines, refuse_unlike
+from memconform.records import Record
+from memconform.runs.results import QuestionResult
 from memconform.stats.bootstrap import bootstrap_means
 from memconform.stats.intervals import LEAST_CLUSTERS
 
@@ -44,6 +46,8 @@ class DiffReport(Record):
     """In both runs, and not measured on both: neither regression nor fix."""
     unstable: list[str]
     """Whose attempts, of a run with --repeat, did not all end alike."""
+    incidents: list[str] = Field(default_factory=list)
+    """Why a run has no score that the other's is compared with."""
     latency: dict[str, LatencyRatio]
     """By done, first_event and first_delta, where both have them on ten questions at least: a
     bootstrap of fewer knows too little."""
@@ -97,6 +101,7 @@ def difference(one: Side, other: Side, *, seed: int = 0) -> DiffReport:
         second=other.summary.run_id,
         exit_code=0,
         contrast=contrast,
+        incidents=incident_lines((one, other)),
         removed=list(before),
         latency=latency,
         **found,

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from memconform.runs.results import Record
+from memconform.records import Record
 
 PARITY_SCHEMA: Literal["memconform/parity-report@1"] = "memconform/parity-report@1"
 

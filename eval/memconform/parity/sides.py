@@ -32,9 +32,14 @@ class Side:
     summary: RunSummary
 
     def questions(self) -> Iterator[QuestionResult]:
-        """Every question once; raises UsageError where the file is torn, or was edited."""
+        """Every question once, none of them measured where an incident ended the run.
+
+        Raises:
+            UsageError: where the file is torn, or was edited.
+        """
         seen: set[str] = set()
         counts: Counter[Verdict] = Counter()
+        incident = self.summary.incident
         try:
             for question in read_questions(self.path):
                 if question.id in seen:
@@ -45,7 +50,7 @@ class Side:
                     raise _unlike(
                         f"{self.path}: {question.id!r} passed, or did not, unlike its end"
                     )
-                yield question
+                yield question if incident is None else question.voided(incident)
         except (ValueError, OSError) as error:
             raise _unreadable(self.path) from error
         asked = len(seen) - counts[Verdict.NOT_APPLICABLE]
@@ -87,10 +92,21 @@ def load(references: Sequence[str], output: Path) -> list[Side]:
     return [Side(s.sdk if names.count(s.sdk) == 1 else s.run_id, path, s) for path, s in found]
 
 
+def incident_lines(sides: Sequence[Side]) -> list[str]:
+    """Which runs have no score that anything is compared with, and why."""
+    return [
+        f"{side.name}: not measured: {incident.code}: {incident.message}"
+        for side in sides
+        if (incident := side.summary.incident) is not None
+    ]
+
+
 def _fits_its_settings(summary: RunSummary) -> bool:
     settings = summary.provenance.settings
-    told = ("scenario", "mode", "scorer", "dataset", "brain")
-    return all(settings.get(key) == getattr(summary, key) for key in told)
+    told = ("scenario", "mode", "scorer", "dataset")
+    # A brain of the run's own has no name in its settings.
+    brain = settings.get("brain") in (None, summary.brain)
+    return brain and all(settings.get(key) == getattr(summary, key) for key in told)
 
 
 def _unreadable(path: Path) -> UsageError:

@@ -20,7 +20,7 @@ from memconform.runs.events import (
     RunHalted,
     RunStarted,
 )
-from memconform.runs.results import QuantileSummary, RunSummary
+from memconform.runs.results import QuantileSummary, RunSummary, VerificationRecord
 from memconform.scoring.verdicts import Verdict
 
 _VERDICT_STYLE = {Verdict.CORRECT: "green", Verdict.INCORRECT: "red", Verdict.ABSTAINED: "yellow"}
@@ -74,12 +74,14 @@ class ConsoleReport(ProgressReport):
         super().__init__(quiet=quiet)
         self._quiet = quiet
         self._brief = brief
+        self._halted = False
         self._digest = Digest()
         self._task = self._progress.add_task("starting", total=None)
 
     def handle(self, event: Event) -> None:
         match event:
             case RunHalted():
+                self._halted = True
                 self._progress.stop()
                 self._say(event.error.render(), "red")
             case RunFinished():
@@ -88,8 +90,9 @@ class ConsoleReport(ProgressReport):
                     self._show(event.summary)
                 incident = event.summary.incident
                 for reason in event.summary.reasons:
-                    # What halted the run was said when it happened.
-                    if incident is None or not reason.startswith(incident.code):
+                    # What halted the run was said when it happened, unless that was another run.
+                    said = self._halted and incident is not None
+                    if not (said and incident and reason.startswith(incident.code)):
                         self._say(reason, "yellow")
             case _ if not self._quiet:
                 self._follow(event)
@@ -114,8 +117,10 @@ class ConsoleReport(ProgressReport):
                 seeded = event.seeded
                 self._say(
                     f"  brain seeded: {seeded.documents} documents, {seeded.chunks} chunks,"
-                    f" {seeded.vectors} vectors in {seeded.took_ms:.0f} ms, all searchable"
+                    f" {seeded.vectors} vectors in {seeded.took_ms:.0f} ms"
                 )
+                if seeded.proof is not None:
+                    self._say(f"  {seeded.proof.describe()}")
             case QuestionFinished():
                 self._digest.add(event.result)
                 self._progress.advance(self._task)
@@ -157,6 +162,8 @@ def _rows(summary: RunSummary) -> list[tuple[str, str]]:
     if summary.served_modes:
         served = ", ".join(f"{count} {mode}" for mode, count in summary.served_modes.items())
         rows.append(("served", served))
+    if (seen := summary.verification) is not None:
+        rows.append(("index", verification_line(seen)))
     if summary.unstable:
         rows.append(("unstable", f"{summary.unstable} questions"))
     latency = summary.latency
@@ -175,6 +182,20 @@ def _rows(summary: RunSummary) -> list[tuple[str, str]]:
             ("daemon", f"{summary.daemon.rss_peak_bytes / 2**20:.0f} MiB at most, {cpu:.2f} s CPU")
         )
     return rows
+
+
+def verification_line(seen: VerificationRecord) -> str:
+    """How often the index was seen to be whole while it was asked."""
+    if not seen.reproof:
+        return f"counts compared {seen.verifications} times; not proven again (--no-reproof)"
+    parts = [f"proven again {seen.verifications} times"]
+    if seen.repeated:
+        parts.append(
+            f"{seen.repeated} retrievals repeated, {seen.retracted} of them came out otherwise"
+        )
+    if seen.invalidations:
+        parts.append(f"in doubt {seen.invalidations} times")
+    return ", ".join(parts)
 
 
 def _milliseconds(values: QuantileSummary) -> str:

@@ -31,6 +31,8 @@ def diff_banner(report: DiffReport) -> str:
 
 def show_difference(report: DiffReport) -> None:
     console = standard_error()
+    for incident in report.incidents:
+        console.print(line(incident, "red"))
     console.print(line(contrast_line(report.first, report.second, report.contrast)))
     for name, style in _LISTED:
         ids = getattr(report, name)
@@ -64,17 +66,17 @@ def show_trend(summaries: Sequence[RunSummary]) -> None:
         rate = summary.pass_rate
         measured = sum(count for v, count in summary.counts.items() if v.measured)
         missing = summary.total - measured
-        done = summary.latency.done
+        done, incident = summary.latency.done, summary.incident
         cells = (
             "" if what == earlier else what,
             summary.started_at[:16],
             summary.daemon.version or "-",
             (summary.daemon.build_hash or "-")[:8],
-            f"{summary.passed}/{summary.total}",
-            "-" if rate is None or missing else f"{rate:.3f} ({low:.3f}-{high:.3f})",
-            str(missing),
-            f"{done.p50:.1f}" if done else "-",
-            f"{done.p95:.1f}" if done else "-",
+            f"{summary.passed}/{summary.total}" if incident is None else "-",
+            "-" if rate is None or missing or incident else f"{rate:.3f} ({low:.3f}-{high:.3f})",
+            str(missing) if incident is None else f"all: {incident.code}",
+            f"{done.p50:.1f}" if done and incident is None else "-",
+            f"{done.p95:.1f}" if done and incident is None else "-",
         )
         table.add_row(*(line(cell) for cell in cells))
         earlier = what

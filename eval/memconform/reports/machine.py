@@ -12,7 +12,8 @@ from memconform.daemons.availability import Absence
 from memconform.errors import ExitCode
 from memconform.parity.agreement import Agreement
 from memconform.parity.records import ParityReport
-from memconform.runs.results import Record, RunResult, RunSummary
+from memconform.records import Record
+from memconform.runs.results import RunResult, RunSummary
 
 REPORT_SCHEMA: Literal["memconform/run-report@1"] = "memconform/run-report@1"
 
@@ -38,7 +39,16 @@ class RunReport(Record):
 
 
 def banner(summary: RunSummary) -> str:
-    """`<sdk>: <passed>/<total> pass_rate=<rate> mean_score=<score>`; `none` where unknown."""
+    """`<sdk>: <passed>/<total> pass_rate=<rate> mean_score=<score>`; `none` where unknown.
+
+    A run that an incident ended has no score: `<sdk>: not measured: <code>; <n> of <total> were`.
+    """
+    if summary.incident is not None:
+        measured = sum(count for verdict, count in summary.counts.items() if verdict.measured)
+        return (
+            f"{summary.sdk}: not measured: {summary.incident.code};"
+            f" {measured} of {summary.total} questions were"
+        )
     rates = (summary.pass_rate, summary.mean_score)
     pass_rate, mean_score = ("none" if rate is None else f"{rate:.4f}" for rate in rates)
     counts = f"{summary.passed}/{summary.total}"

@@ -2,7 +2,8 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from contextlib import suppress
 
 import structlog
 
@@ -15,10 +16,15 @@ from memconform.client.failures import (
 )
 from memconform.client.recorder import Exchange, recorded
 from memconform.client.shape import shape
+from memconform.contract.core import Chunk
 from memconform.daemons.runner import Daemon
 from memconform.datasets.model import Question
-from memconform.errors import MemconformError
+from memconform.errors import DaemonError, MemconformError
+from memconform.ingest.monitor import DaemonMonitor
+from memconform.ingest.verification import IndexVerifier
+from memconform.records import Failure
 from memconform.redaction import redact
+from memconform.runs.checkpoints import Checkpoints, Suspect, not_repeatable, unconfirmed
 from memconform.runs.fold import fold
 from memconform.runs.journal import (
     AnswerRecord,
@@ -27,22 +33,25 @@ from memconform.runs.journal import (
     RetrievalRecord,
     StageRecord,
 )
-from memconform.runs.lifeline import Lifeline
 from memconform.runs.plan import Settings
+from memconform.runs.relevance import RelevantDocuments
 from memconform.runs.results import (
     CallTimings,
     CitedChunk,
-    Failure,
     QuestionResult,
     RankedChunk,
     Seen,
 )
 from memconform.scenarios.outcome import Outcome, Scenario
+from memconform.scenarios.retrieving import retrieve, retrieved_text
 from memconform.scoring.scorer import ExactScorer
 from memconform.scoring.verdicts import PASS_THRESHOLD, Verdict
 from memconform.upstream.watching import UpstreamWatch
 
 _log = structlog.get_logger()
+
+_LAST_SECONDS = 5.0
+"""How long an interrupted run may take to see whether what it measured counts."""
 
 _VERDICTS: dict[type[CallError], Verdict] = {
     DaemonFailedError: Verdict.DAEMON_ERROR,
@@ -68,23 +77,30 @@ class Asker:
         client: ContractClient,
         daemon: Daemon,
         journal: Journal,
-        paths: frozenset[str] | None = None,
+        verifier: IndexVerifier,
+        reproof: bool = True,
         watch: UpstreamWatch | None = None,
     ) -> None:
         self._settings = settings
-        self._retrieval = settings.retrieval
+        self._retrieval = settings.retrieval(verifier.counts.brain_id)
         self._scenario = scenario
         self._scorer = scorer
         self._client = client
         self._journal = journal
-        self._paths = paths
         self._watch = watch
-        self._lifeline = Lifeline(daemon)
+        self._monitor = DaemonMonitor(daemon)
+        self._documents = verifier.seeded.documents if verifier.seeded else None
+        self._relevant = RelevantDocuments(self._documents)
+        self._ended: list[tuple[int, Question]] = []
+        """Rows whose last attempt has ended, and does not count yet."""
+        self.checkpoints = Checkpoints(
+            verifier, journal, self._confirm, self._relevant.paths, reproof=reproof
+        )
 
     @property
     def halted(self) -> MemconformError | None:
         """Why the rest was not asked, once that is so."""
-        return self._lifeline.halted
+        return self._monitor.halted
 
     def is_open(self, row: int) -> bool:
         """Whether a question still lacks attempts."""
@@ -104,7 +120,11 @@ class Asker:
     async def ask_all(
         self, questions: Iterator[tuple[int, Question]], concurrency: int
     ) -> AsyncGenerator[QuestionResult, None]:
-        """Results as they come; ends early where `halted` says why."""
+        """Results as they come to count; ends early where `halted` says why.
+
+        A cancelled one still settles what has ended, where that takes no longer than
+        `_LAST_SECONDS`.
+        """
         results: asyncio.Queue[QuestionResult | None] = asyncio.Queue()
         workers = [asyncio.create_task(self._work(questions, results)) for _ in range(concurrency)]
         closing = asyncio.create_task(_close_after(workers, results))
@@ -114,13 +134,20 @@ class Asker:
             for worker in workers:
                 if worker.done():
                     worker.result()
+            await self._verify(last=True)
+            for result in self._counted():
+                yield result
+        except asyncio.CancelledError:
+            await _stopped(*workers, closing)
+            with suppress(TimeoutError, CallError):
+                async with asyncio.timeout(_LAST_SECONDS):
+                    await self._verify(last=True)
+            raise
         finally:
-            for task in (*workers, closing):
-                task.cancel()
-            await asyncio.gather(*workers, closing, return_exceptions=True)
+            await _stopped(*workers, closing)
 
     def close(self) -> None:
-        self._lifeline.close()
+        self._monitor.close()
 
     async def _work(
         self,
@@ -128,26 +155,48 @@ class Asker:
         results: "asyncio.Queue[QuestionResult | None]",
     ) -> None:
         for row, question in questions:
-            if self.halted is not None:
-                return
-            records = list(self._journal.read(row))
             for attempt in range(self._journal.attempts(row), self._settings.repeat):
-                trial = await self._attempt(row, attempt, question)
-                self._journal.write(row, trial)
-                records += trial
                 if self.halted is not None:
-                    break
-            results.put_nowait(fold(question, records, self._settings.repeat))
+                    return
+                self._journal.write(row, await self._attempt(row, attempt, question))
+                if self.checkpoints.due:
+                    await self._verify()
+            self._ended.append((row, question))
+            for result in self._counted():
+                results.put_nowait(result)
+
+    async def _verify(self, *, last: bool = False) -> None:
+        if self.halted is not None:
+            return
+        try:
+            await self.checkpoints.verify(last=last)
+        except DaemonError as error:
+            self._monitor.halt(await self._monitor.cause_of(error))
+        if self._watch is not None:
+            # What the daemon asked for us is not what it asks for the next question.
+            await self._watch.prompts()
+
+    def _counted(self) -> Iterator[QuestionResult]:
+        """Results of the rows all attempts at which are settled by now."""
+        ended, self._ended = self._ended, []
+        for row, question in ended:
+            if self._journal.is_settled(row):
+                yield fold(question, self._journal.read(row), self._settings.repeat)
+            else:
+                self._ended.append((row, question))
 
     async def _attempt(self, row: int, attempt: int, question: Question) -> list[StageRecord]:
         with recorded() as exchanges:
             try:
                 outcome = await self._put(question)
-                self._refuse_foreign(outcome)
+                if self._documents is not None:
+                    for chunk in outcome.chunks:
+                        self._documents.require_own(chunk)
             except CallError as error:
                 why = {"code": error.code, "message": error.message}
                 _log.info("question not measured", id=question.id, **why)
-                self._lifeline.failed(error)
+                self._monitor.failed(error)
+                self.checkpoints.failed(error)
                 if self._watch is not None:
                     self._watch.doubt()
                 failure = Failure(**why, body=error.body, **self._keep(row, attempt, exchanges))
@@ -160,18 +209,18 @@ class Asker:
                     error=failure,
                 )
                 return [judgement]
-        self._lifeline.answered()
+        self._monitor.answered()
         seen = await self._observe(exchanges[-1])
         return self._judged(row, attempt, question, outcome, seen)
 
     async def _put(self, question: Question) -> Outcome:
         put = self._scenario.put(self._client, question, self._retrieval)
-        return await self._lifeline.over(put)
+        return await self._monitor.call(put)
 
     async def _observe(self, exchange: Exchange) -> Seen:
         request = exchange.request
         # Behind the brain: where the daemon is, and which brain was taken, is not what was asked.
-        path = request.url.path.rpartition(f"/{self._settings.brain}/")[2]
+        path = request.url.path.rpartition(f"/{self._retrieval.brain}/")[2]
         sent = f"{request.method} {path}\n".encode() + request.content
         return Seen(
             request=hashlib.sha256(sent).hexdigest(),
@@ -187,31 +236,48 @@ class Asker:
         self._journal.keep_beside(name, b"".join(e.transcript() for e in exchanges))
         return {"curl": exchanges[-1].curl(), "wire": name}
 
-    def _refuse_foreign(self, outcome: Outcome) -> None:
-        """Raises ContractViolatedError where a chunk is of no document that went in."""
-        if self._paths is None:
-            return
-        for chunk in outcome.chunks:
-            if chunk.path not in self._paths:
-                raise ContractViolatedError(
-                    "foreign_chunk", f"{chunk.path} was retrieved, and never ingested"
-                )
-
     def _first_hit(self, question: Question, outcome: Outcome) -> int | None:
         if question.abstain:
             return None
         scores = (
-            self._scorer.score(question, redact(chunk.text), "retrieval").value
-            for chunk in outcome.chunks
+            self._scorer.score(question, chunk.text, "retrieval").value for chunk in outcome.chunks
         )
         return next((n for n, score in enumerate(scores, 1) if score >= PASS_THRESHOLD), None)
+
+    def _holds(self, question: Question, chunks: Iterable[Chunk]) -> bool:
+        """Whether a retrieval brought what the question expects."""
+        score = self._scorer.score(question, retrieved_text(chunks), "retrieval")
+        return score.value >= PASS_THRESHOLD
+
+    def _note_suspect(self, row: int, attempt: int, question: Question, outcome: Outcome) -> None:
+        """A partial index loses what was expected, and makes abstaining right."""
+        empty = not outcome.chunks
+        if empty if question.abstain else not self._holds(question, outcome.chunks):
+            self.checkpoints.suspect(Suspect(row, attempt, question, empty))
+
+    async def _confirm(self, suspect: Suspect) -> Failure | None:
+        question = suspect.question
+        again = retrieve(self._client, question, self._retrieval, dated=self._scenario.dated)
+        try:
+            answer, _ = await self._monitor.call(again)
+            if self._documents is not None:
+                for chunk in answer.chunks:
+                    self._documents.require_own(chunk)
+        except CallError as error:
+            return unconfirmed(error)
+        if suspect.empty and answer.chunks:
+            return not_repeatable("empty", f"brought {len(answer.chunks)} chunks")
+        if not question.abstain and self._holds(question, answer.chunks):
+            return not_repeatable("without what is expected", "held it")
+        return None
 
     def _judged(
         self, row: int, attempt: int, question: Question, outcome: Outcome, seen: Seen
     ) -> list[StageRecord]:
-        # As it will be stored, so that scoring it anew gives the same.
-        text = redact(outcome.text)
+        # The text itself: a secret's mask must not decide over an answer. What is stored is masked.
+        text = outcome.text
         score = self._scorer.score(question, text, self._scenario.text_kind)
+        self._note_suspect(row, attempt, question, outcome)
         return [
             RetrievalRecord(
                 row=row,
@@ -241,6 +307,7 @@ class Asker:
                 row=row,
                 attempt=attempt,
                 text=text,
+                redacted=redact(text) != text,
                 citations=[
                     CitedChunk(chunk_id=cited.chunk_id, path=cited.path, score=cited.score)
                     for cited in outcome.citations
@@ -255,6 +322,12 @@ class Asker:
                 error=None,
             ),
         ]
+
+
+async def _stopped(*tasks: "asyncio.Task[None]") -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _close_after(

@@ -10,11 +10,12 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from memconform import __version__
+from memconform.ingest.records import SeedRecord
 from memconform.redaction import redact_values
 from memconform.runs.asking import is_applicable
 from memconform.runs.fold import fold, unasked
 from memconform.runs.journal import Header, Journal
-from memconform.runs.plan import Plan
+from memconform.runs.plan import Plan, own_brain
 from memconform.runs.provenance import git_revision, host
 from memconform.runs.results import (
     DaemonRecord,
@@ -24,7 +25,7 @@ from memconform.runs.results import (
     QuantileSummary,
     QuestionResult,
     RunSummary,
-    SeedRecord,
+    VerificationRecord,
 )
 from memconform.runs.store import RunFolder, replacing, write_result
 from memconform.runs.verdict import Tally, conclude
@@ -70,13 +71,14 @@ class Assembly:
             settings_sha256=settings.digest(),
         )
 
-    def finish(
+    def finish(  # noqa: PLR0917 - what a run has learnt of itself
         self,
         folder: RunFolder,
         journal: Journal,
         incident: Incident | None,
         daemon: DaemonRecord,
         seeded: SeedRecord | None,
+        verification: VerificationRecord | None = None,
     ) -> RunSummary:
         """Write the result, summary first; the journal is closed with it.
 
@@ -88,7 +90,7 @@ class Assembly:
             for result in self._results(journal):
                 self._count(result)
                 questions.write(result.model_dump_json().encode() + b"\n")
-        summary = self._summary(incident, daemon, seeded)
+        summary = self._summary(incident, daemon, seeded, verification)
         journal.close({"exit_code": summary.exit_code, "counts": summary.counts})
         with replacing(folder.result) as target, part.open("rb") as questions:
             write_result(target, summary, questions)
@@ -115,10 +117,16 @@ class Assembly:
                     values.append(value)
 
     def _summary(
-        self, incident: Incident | None, daemon: DaemonRecord, seeded: SeedRecord | None
+        self,
+        incident: Incident | None,
+        daemon: DaemonRecord,
+        seeded: SeedRecord | None,
+        verification: VerificationRecord | None,
     ) -> RunSummary:
         tally, plan, settings = self._tally, self._plan, self._plan.settings
         conclusion = conclude(tally, plan.floors, incident)
+        # What an incident ended has counts, and no score that anybody could take for one.
+        total, measured = (0, 0) if incident else (tally.total, tally.measured)
         return RunSummary(
             run_id=self._run_id,
             sdk=self._sdk,
@@ -126,17 +134,17 @@ class Assembly:
             mode=settings.mode,
             dataset=settings.dataset,
             scorer=settings.scorer,
-            brain=settings.brain,
+            brain=settings.brain or own_brain(self._run_id),
             started_at=self._started.isoformat(),
             finished_at=(
                 self._started + timedelta(seconds=time.monotonic() - self._begun)
             ).isoformat(),
             total=tally.total,
             passed=tally.passed,
-            pass_rate=tally.passed / tally.total if tally.total else None,
+            pass_rate=tally.passed / total if total else None,
             pass_rate_interval=wilson(tally.passed, tally.total),
-            pass_rate_answered=tally.passed / tally.measured if tally.measured else None,
-            mean_score=tally.score_sum / tally.measured if tally.measured else None,
+            pass_rate_answered=tally.passed / measured if measured else None,
+            mean_score=tally.score_sum / measured if measured else None,
             counts={verdict: tally.counts[verdict] for verdict in Verdict},
             unstable=tally.unstable,
             served_modes=dict(self._modes),
@@ -149,6 +157,7 @@ class Assembly:
             incident=incident,
             daemon=daemon,
             seeded=seeded,
+            verification=verification,
             provenance=self._provenance,
         )
 

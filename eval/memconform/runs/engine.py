@@ -13,6 +13,8 @@ from memconform.daemons.runner import Daemon, Launch, SdkRunner
 from memconform.daemons.upstream import served, upstream_of
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError, ExitCode, MemconformError, UsageError
+from memconform.ingest.records import SeedRecord
+from memconform.ingest.verification import IndexVerifier
 from memconform.runs.asking import Asker, is_applicable
 from memconform.runs.assembly import Assembly
 from memconform.runs.events import (
@@ -26,10 +28,9 @@ from memconform.runs.events import (
     RunStarted,
 )
 from memconform.runs.journal import Journal
-from memconform.runs.plan import Plan
-from memconform.runs.preflight import fill_brain, prove_claims, read_version
-from memconform.runs.results import DaemonRecord, Incident, SeedRecord
-from memconform.runs.seeding import refuse_changed
+from memconform.runs.plan import Plan, own_brain
+from memconform.runs.preflight import filled_brain, prove_claims, read_version
+from memconform.runs.results import DaemonRecord, Incident, VerificationRecord
 from memconform.runs.store import RunFolder, new_run_id
 from memconform.scenarios import SCENARIOS
 from memconform.scoring.scorer import ExactScorer
@@ -47,6 +48,7 @@ class _Facts:
     daemon: Daemon | None = None
     version: Version | None = None
     seeded: SeedRecord | None = None
+    verification: VerificationRecord | None = None
 
     def record(self, build_hash: str | None) -> DaemonRecord:
         resources = self.daemon.resources() if self.daemon else None
@@ -108,7 +110,7 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
         yield RunHalted(halted)
     incident = Incident.of(halted) if halted else None
     daemon = facts.record(plan.settings.build_hash)
-    summary = assembly.finish(folder, journal, incident, daemon, facts.seeded)
+    summary = assembly.finish(folder, journal, incident, daemon, facts.seeded, facts.verification)
     folder.redact_log()
     folder.drop_state()
     yield RunFinished(summary, folder.result, folder.publish(started, runner.name))
@@ -147,13 +149,18 @@ async def _stages(
         facts.daemon = daemon
         yield DaemonReady(daemon.base_url, daemon.ready_ms)
         facts.version = await read_version(client)
-        seeded = await fill_brain(plan, runner, client)
+        brain = plan.settings.brain or own_brain(folder.path.name)
+        counts, seeded = await stack.enter_async_context(filled_brain(plan, runner, client, brain))
         if seeded is not None:
             facts.seeded = seeded.record
             yield BrainSeeded(seeded.record)
         if not plan.settings.allow_fallback:
             query = next(question.question for question in plan.selected)
-            await prove_claims(client, plan, runner, query)
+            await prove_claims(client, plan, runner, brain, query)
+        verifier = IndexVerifier(
+            client, daemon, counts, seeded, facts.version.run_id, proving=plan.reproof
+        )
+        await verifier.begin()
         asker = Asker(
             settings=plan.settings,
             scenario=SCENARIOS[plan.settings.scenario],
@@ -161,7 +168,8 @@ async def _stages(
             client=client,
             daemon=daemon,
             journal=journal,
-            paths=frozenset(seeded.chunk_counts) if seeded else None,
+            verifier=verifier,
+            reproof=plan.reproof,
             watch=watch,
         )
         try:
@@ -169,9 +177,8 @@ async def _stages(
                 async for event in events:
                     yield event
         finally:
+            facts.verification = asker.checkpoints.record()
             asker.close()
-        if seeded is not None and asker.halted is None:
-            await refuse_changed(client, plan.settings.brain, seeded.record)
 
 
 async def _build(runner: SdkRunner) -> AsyncGenerator[str, None]:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memconform.errors import MemconformError
-from memconform.runs.results import QuestionResult, RunSummary, SeedRecord
+from memconform.ingest.records import SeedRecord
+from memconform.runs.results import QuestionResult, RunSummary
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from memconform.daemons.runner import Launch, SdkRunner, UpstreamKind
 from memconform.daemons.upstream import served
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError, ExitCode, MemconformError
-from memconform.runs.corpus import Document
+from memconform.ingest.documents import Document
+from memconform.ingest.seeding import seeded_brain
 from memconform.runs.preflight import read_version
-from memconform.runs.seeding import seed
 from memconform.scenarios import SCENARIOS
 from memconform.scenarios.outcome import Retrieval, refuse_fallback
 
@@ -137,10 +137,11 @@ class _Examination:
         documents = [
             Document(f"raw/{name}.md", text.encode(), "text/markdown") for name, text in _WORDS
         ]
-        seeded = await seed(self._client, self._runner, self._brain, documents, [Mode.AUTO])
-        return (
-            f"{seeded.record.documents} documents by {self._runner.seed_via}, found by their words"
-        )
+        async with seeded_brain(
+            self._client, self._runner, self._brain, documents, [Mode.AUTO]
+        ) as seeded:
+            number = seeded.record.documents
+        return f"{number} documents by {self._runner.seed_via}, found by their words"
 
     def search(self, mode: Mode) -> Callable[[], Awaitable[str]]:
         async def attempt() -> str:

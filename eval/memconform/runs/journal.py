@@ -1,31 +1,41 @@
 """The journal: what a run has learnt so far, safe against the harness being killed."""
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from memconform.errors import ResultsError
+from memconform.ingest.records import IndexInvalidated, IndexVerified
+from memconform.records import Failure, Record
 from memconform.redaction import redact_bytes
 from memconform.runs.append_only import AppendOnly
 from memconform.runs.plan import Settings
 from memconform.runs.results import (
     CallTimings,
     CitedChunk,
-    Failure,
     RankedChunk,
-    Record,
     Seen,
 )
-from memconform.scoring.verdicts import Verdict
+from memconform.scoring.verdicts import PASS_THRESHOLD, Verdict
+
+JOURNAL_SCHEMA: Literal["memconform/journal@2"] = "memconform/journal@2"
+
+_VIOLATIONS = frozenset({"out_of_step", "foreign_chunk", "foreign_text", "not_repeatable"})
+"""Codes of doubts that what the daemon sent gave rise to."""
+_UNPROVEN = Failure(
+    code="index_not_proven",
+    message="the index was not seen to be whole after this question",
+)
 
 
 class Header(Record):
     """The first line of a journal: whose it is, and what was asked."""
 
     stage: Literal["header"] = "header"
-    schema_version: Literal["memconform/journal@1"] = "memconform/journal@1"
+    schema_version: Literal["memconform/journal@1", "memconform/journal@2"] = JOURNAL_SCHEMA
     run_id: str
     sdk: str
     dataset_path: str
@@ -53,6 +63,8 @@ class AnswerRecord(Record):
     attempt: int
     text: str
     citations: list[CitedChunk]
+    redacted: bool = False
+    """Whether secrets are masked in the text that is stored; what was scored is the text itself."""
 
 
 class JudgementRecord(Record):
@@ -64,15 +76,102 @@ class JudgementRecord(Record):
     id: str
     """The question's, so that another version of the dataset is not taken for this one."""
     verdict: Verdict
-    score: float | None
+    score: float | None = Field(ge=0, le=1)
     error: Failure | None
+
+    @model_validator(mode="after")
+    def _must_agree(self) -> Self:
+        if self.verdict.measured != (self.score is not None):
+            raise ValueError(f"{self.verdict.value} beside score {self.score}")
+        if self.score is not None and (self.score >= PASS_THRESHOLD) != (
+            self.verdict is Verdict.CORRECT
+        ):
+            raise ValueError(f"{self.verdict.value} beside score {self.score}")
+        return self
+
+
+class Retraction(Record):
+    """An attempt that was taken for measured, and is not: it could not be confirmed."""
+
+    stage: Literal["retraction"] = "retraction"
+    row: int
+    attempt: int
+    error: Failure
 
 
 StageRecord = RetrievalRecord | AnswerRecord | JudgementRecord
+Statement = IndexVerified | IndexInvalidated | Retraction
+"""What is said of attempts after their end."""
 
-_READER: TypeAdapter[StageRecord] = TypeAdapter(
-    Annotated[StageRecord, Field(discriminator="stage")]
+_READER: TypeAdapter[StageRecord | Statement] = TypeAdapter(
+    Annotated[StageRecord | Statement, Field(discriminator="stage")]
 )
+
+
+class Proofs:
+    """Which attempts of a journal are measurements, by their number from 0.
+
+    An attempt counts once its index was verified after its end, and unless it was invalidated or
+    retracted. The same holds while a run lasts and when its journal is read again.
+    """
+
+    def __init__(self, *, trusting: bool = False) -> None:
+        """`trusting` is for journals that were written before there were proofs."""
+        self._trusting = trusting
+        self._bounds: list[int] = []
+        self._failures: list[Failure | None] = []
+        self._retracted: dict[tuple[int, int], Failure] = {}
+
+    @property
+    def settled(self) -> int:
+        """How many attempts something was said of."""
+        return self._bounds[-1] if self._bounds else 0
+
+    def add(self, statement: Statement) -> None:
+        match statement:
+            case Retraction():
+                self._retracted[statement.row, statement.attempt] = statement.error
+            case IndexVerified(attempts=int() as bound):
+                self._append(bound, None)
+            case IndexInvalidated(attempts=int() as bound):
+                if statement.since is not None:
+                    self._cut(statement.since)
+                self._append(bound, statement.error)
+
+    def _append(self, bound: int, failure: Failure | None) -> None:
+        if bound > self.settled:
+            self._bounds.append(bound)
+            self._failures.append(failure)
+
+    def _cut(self, since: int) -> None:
+        """Forget what was said of attempts from `since` on."""
+        failure: Failure | None = None
+        while self.settled > since:
+            self._bounds.pop()
+            failure = self._failures.pop()
+        self._append(since, failure)
+
+    def apply(self, number: int, records: list[StageRecord]) -> list[StageRecord]:
+        """An attempt as it counts: as it was measured, or why it is no measurement."""
+        judgement = records[-1]
+        if not isinstance(judgement, JudgementRecord) or not judgement.verdict.measured:
+            return records
+        failure = self._retracted.get((judgement.row, judgement.attempt))
+        if failure is None:
+            place = bisect_right(self._bounds, number)
+            if place < len(self._bounds):
+                failure = self._failures[place]
+            elif not self._trusting:
+                failure = _UNPROVEN
+        if failure is None:
+            return records
+        violated = failure.code in _VIOLATIONS
+        update = {
+            "verdict": Verdict.PROTOCOL_ERROR if violated else Verdict.DAEMON_ERROR,
+            "score": None,
+            "error": failure,
+        }
+        return [judgement.model_copy(update=update)]
 
 
 class Journal:
@@ -85,13 +184,32 @@ class Journal:
     def __init__(self, path: Path, header: Header) -> None:
         self.path = path
         self._lines = AppendOnly(path)
-        self._places: dict[int, list[int]] = {}
+        self._places: dict[int, list[tuple[int, int]]] = {}
+        """Of each row's attempts: where it begins, and its number."""
+        self._proofs = Proofs()
+        self.written = 0
+        """Attempts so far."""
         self._lines.append(header.model_dump(mode="json"))
 
     def write(self, row: int, records: list[StageRecord]) -> None:
         """Append the records of one attempt at a question."""
-        self._places.setdefault(row, []).append(self._lines.offset)
+        self._places.setdefault(row, []).append((self._lines.offset, self.written))
         self._lines.append(*(record.model_dump(mode="json") for record in records))
+        self.written += 1
+
+    def state(self, statement: Statement) -> None:
+        """Append what is now known of attempts that ended before."""
+        self._lines.append(statement.model_dump(mode="json"))
+        self._proofs.add(statement)
+
+    @property
+    def settled(self) -> int:
+        """How many attempts are proven or invalidated."""
+        return self._proofs.settled
+
+    def is_settled(self, row: int) -> bool:
+        """Whether all attempts at a question are proven or invalidated."""
+        return all(number < self.settled for _, number in self._places.get(row, ()))
 
     @property
     def is_empty(self) -> bool:
@@ -103,9 +221,10 @@ class Journal:
         return len(self._places.get(row, ()))
 
     def adopt(self, earlier: Path) -> None:
-        """Take over every attempt of another journal that was measured.
+        """Take over every attempt of another journal that is a measurement.
 
-        What was not is asked again: an outage must not stay in every later result.
+        What is not is asked again: an outage must not stay in every later result. That the index
+        was whole was proven to the other run, after those attempts.
 
         Raises:
             ResultsError: where it cannot be read.
@@ -114,6 +233,7 @@ class Journal:
             judgement = records[-1]
             if isinstance(judgement, JudgementRecord) and judgement.verdict.measured:
                 self.write(judgement.row, records)
+        self.state(IndexVerified(attempts=self.written))
 
     def keep_beside(self, name: str, data: bytes) -> None:
         """Write a file of its own beside the journal, for what is too large for a record."""
@@ -125,15 +245,21 @@ class Journal:
             raise self._lines.unwritable(error) from error
 
     def read(self, row: int) -> Iterator[StageRecord]:
-        """The records of one question, attempt after attempt, in the order of writing."""
+        """The records of one question, attempt after attempt, each as it counts by now."""
         with self.path.open("rb") as file:
-            for place in self._places.get(row, ()):
+            for place, number in self._places.get(row, ()):
                 file.seek(place)
-                while True:
+                records: list[StageRecord] = []
+                while not (records and isinstance(records[-1], JudgementRecord)):
                     record = _READER.validate_json(file.readline())
-                    yield record
-                    if isinstance(record, JudgementRecord):
-                        break
+                    if isinstance(record, Statement):
+                        raise ResultsError(
+                            f"{self.path} was changed while it was written",
+                            code="journal_unreadable",
+                            hint="leave a run's folder alone while the run lasts",
+                        )
+                    records.append(record)
+                yield from self._proofs.apply(number, records)
 
     def close(self, footer: dict[str, Any]) -> None:
         """End the journal; without this call it is the journal of a run that was cut short."""
@@ -151,28 +277,54 @@ def read_header(path: Path) -> Header:
         raise _unreadable(path, "its first line is no header") from error
 
 
-def read_attempts(path: Path) -> Iterator[list[StageRecord]]:
-    """The records of each attempt that was finished, judgement last.
+def read_attempts(path: Path, *, trusting: bool = False) -> Iterator[list[StageRecord]]:
+    """The records of each attempt that was finished, judgement last, as it counts in the end.
 
     A last line without its end was being written when the run was killed, and is dropped.
+
+    Args:
+        path: of the journal.
+        trusting: take attempts of a journal of version 1, which holds no proofs, as they are.
 
     Raises:
         ResultsError: naming a line that is no record.
     """
+    old = read_header(path).schema_version != JOURNAL_SCHEMA
+    proofs = Proofs(trusting=trusting and old)
+    for record in _records(path, _STATEMENTS):
+        if isinstance(record, Statement):
+            proofs.add(record)
     attempt: list[StageRecord] = []
+    number = 0
+    for record in _records(path):
+        if isinstance(record, Statement):
+            continue
+        attempt.append(record)
+        if isinstance(record, JudgementRecord):
+            yield proofs.apply(number, attempt)
+            attempt = []
+            number += 1
+
+
+_STATEMENTS = tuple(
+    f'{{"stage": "{model.model_fields["stage"].default}"'.encode()
+    for model in (IndexVerified, IndexInvalidated, Retraction)
+)
+
+
+def _records(path: Path, begins: tuple[bytes, ...] = ()) -> Iterator[StageRecord | Statement]:
+    """Records, or those alone whose line begins so: to parse all of them twice takes seconds."""
     with path.open("rb") as file:
         next(file)
         for number, line in enumerate(file, start=2):
             if not line.endswith(b"\n") or line.startswith(b'{"stage": "footer"'):
                 return
+            if begins and not line.startswith(begins):
+                continue
             try:
-                record = _READER.validate_json(line)
+                yield _READER.validate_json(line)
             except ValidationError as error:
                 raise _unreadable(path, f"line {number} is no record") from error
-            attempt.append(record)
-            if isinstance(record, JudgementRecord):
-                yield attempt
-                attempt = []
 
 
 def _unreadable(path: Path, why: str) -> ResultsError:

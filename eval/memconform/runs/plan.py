@@ -61,7 +61,8 @@ class Settings(BaseModel):
     scenario: str
     mode: Mode
     scorer: str
-    brain: str
+    brain: str | None
+    """None is one of the run's own, which is made for it."""
     top_k: int
     candidate_k: int
     rerank_top_n: int
@@ -75,11 +76,10 @@ class Settings(BaseModel):
     build_hash: str | None = None
     contract: str = CONTRACT_VERSION
 
-    @property
-    def retrieval(self) -> Retrieval:
-        """The part of the settings that a scenario passes on."""
+    def retrieval(self, brain: str) -> Retrieval:
+        """The part of the settings that a scenario passes on, for the brain that is asked."""
         return Retrieval(
-            brain=self.brain,
+            brain=brain,
             mode=self.mode,
             top_k=self.top_k,
             candidate_k=self.candidate_k,
@@ -109,5 +109,12 @@ class Plan:
     command: tuple[str, ...] = ()
     rescored: str | None = None
     """The run whose answers are scored anew."""
+    reproof: bool = True
+    """Whether the index is proven again while it is asked, and at the end."""
     resumed: Path | None = None
     """The journal of an earlier run with these settings; what it holds is not asked again."""
+
+
+def own_brain(run_id: str) -> str:
+    """The brain of a run that was given none: nobody else fills it, or empties it."""
+    return f"mc-{run_id}"

@@ -1,17 +1,22 @@
 """What must be so before a question is worth asking."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError
-from memconform.contract.core import SearchRequest, Version
+from memconform.contract.core import Brain, SearchRequest, Version
 from memconform.contract.wire import CONTRACT_VERSION, Mode
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError, UsageError
-from memconform.runs.corpus import corpus_documents, reference_documents
+from memconform.ingest.documents import corpus_documents, reference_documents
+from memconform.ingest.seeding import Seeded, seeded_brain, settled
 from memconform.runs.plan import Plan
-from memconform.runs.seeding import Seeded, seed, settled
 from memconform.scenarios.outcome import Retrieval, refuse_fallback
+
+_DELETE_SECONDS = 10.0
 
 
 async def read_version(client: ContractClient) -> Version:
@@ -34,21 +39,36 @@ async def read_version(client: ContractClient) -> Version:
     return version
 
 
-async def fill_brain(plan: Plan, runner: SdkRunner, client: ContractClient) -> Seeded | None:
-    """Seed the brain, or make sure that there is one to ask.
+@asynccontextmanager
+async def filled_brain(
+    plan: Plan, runner: SdkRunner, client: ContractClient, brain: str
+) -> AsyncIterator[tuple[Brain, Seeded | None]]:
+    """Seed the brain, or make sure that there is one to ask; its counts, and what went in.
 
     Raises:
         UsageError: where there is no brain, or nothing in it.
         DaemonError: where its state is unknown, or seeding fails.
     """
-    brain = plan.settings.brain
-    if plan.seeding is not None:
-        documents = (
-            reference_documents(plan.selected.dataset)
-            if plan.seeding == "reference"
-            else corpus_documents(plan.seeding)
-        )
-        return await seed(client, runner, brain, documents, [plan.settings.mode])
+    if plan.seeding is None:
+        yield await _existing(runner, client, brain), None
+        return
+    documents = (
+        reference_documents(plan.selected.dataset)
+        if plan.seeding == "reference"
+        else corpus_documents(plan.seeding)
+    )
+    async with seeded_brain(client, runner, brain, documents, [plan.settings.mode]) as seeded:
+        try:
+            yield seeded.counts, seeded
+        finally:
+            if plan.settings.brain is None and not runner.owned:
+                # The state of a daemon of ours goes with it; elsewhere a brain would stay.
+                with suppress(CallError, TimeoutError):
+                    async with asyncio.timeout(_DELETE_SECONDS):
+                        await client.delete_brain(brain)
+
+
+async def _existing(runner: SdkRunner, client: ContractClient, brain: str) -> Brain:
     try:
         counts = await settled(client, brain)
     except CallError as error:
@@ -70,16 +90,18 @@ async def fill_brain(plan: Plan, runner: SdkRunner, client: ContractClient) -> S
             code="empty_brain",
             hint="seed it with --seed-reference-brain or --corpus DIR, or check --brain",
         )
-    return None
+    return counts
 
 
-async def prove_claims(client: ContractClient, plan: Plan, runner: SdkRunner, query: str) -> None:
+async def prove_claims(
+    client: ContractClient, plan: Plan, runner: SdkRunner, brain: str, query: str
+) -> None:
     """Raises DaemonError where a mode that the SDK claims, or the run wants, is not served."""
     claimed = runner.modes
     if claimed is None:
         return
     for mode in dict.fromkeys((*claimed, plan.settings.mode)):
-        settings = Retrieval(brain=plan.settings.brain, mode=mode, top_k=1)
+        settings = Retrieval(brain=brain, mode=mode, top_k=1)
         try:
             answer, _ = await client.search(
                 settings.brain, SearchRequest(query=query, top_k=1, mode=mode)

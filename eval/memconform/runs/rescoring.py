@@ -12,6 +12,7 @@ from memconform.datasets.model import Question
 from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import Selected
 from memconform.errors import ResultsError, UsageError
+from memconform.ingest.records import IndexVerified
 from memconform.runs.asking import is_applicable
 from memconform.runs.assembly import Assembly
 from memconform.runs.events import RunFinished
@@ -93,11 +94,13 @@ def rescore(
     fresh = Journal(folder.journal, assembly.journal_header())
     questions = dict(enumerate(selected))
     try:
-        for records in read_attempts(journal):
+        for records in read_attempts(journal, trusting=True):
             judged = _judged_again(records, questions, settings.scenario)
             if settings.dataset_sha256 != header.settings.dataset_sha256:
                 judged = _without_hits(judged)
             fresh.write(records[-1].row, judged)
+        # Each attempt is written as it counts already.
+        fresh.state(IndexVerified(attempts=fresh.written))
         if (wire := journal.with_name("wire")).is_dir():
             shutil.copytree(wire, folder.path / "wire")
     except BaseException:
@@ -111,6 +114,7 @@ def rescore(
         old.incident if old else None,
         old.daemon if old else _UNKNOWN_DAEMON,
         old.seeded if old else None,
+        old.verification if old else None,
     )
     return RunFinished(summary, folder.result, folder.result)
 
@@ -144,6 +148,9 @@ def _judged_again(
         )
     answer = next((record for record in stages if isinstance(record, AnswerRecord)), None)
     if answer is None or not judgement.verdict.measured:
+        return records
+    if answer.redacted:
+        # What was scored is not what is stored: a mask may hide what is expected, or a part of it.
         return records
     if not is_applicable(question, SCENARIOS[scenario]):
         raise UsageError(

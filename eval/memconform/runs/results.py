@@ -3,19 +3,15 @@
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from memconform.errors import MemconformError
+from memconform.ingest.records import SeedRecord
+from memconform.records import Failure, Record
 from memconform.scoring.verdicts import Verdict
 from memconform.stats.quantiles import quantiles
 
 RESULT_SCHEMA: Literal["memconform/result@1"] = "memconform/result@1"
-
-
-class Record(BaseModel):
-    """Unknown keys are kept out: a result says just what its schema says."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class CallTimings(Record):
@@ -25,19 +21,6 @@ class CallTimings(Record):
     first_event: float | None = Field(ge=0)
     first_delta: float | None = Field(ge=0)
     done: float = Field(ge=0)
-
-
-class Failure(Record):
-    """Why a question was not measured."""
-
-    code: str
-    message: str
-    body: str = ""
-    """What the daemon did send, cut."""
-    curl: str = ""
-    """A command that repeats the request."""
-    wire: str | None = None
-    """The transcript of the exchange, a file in the run's folder."""
 
 
 class RankedChunk(Record):
@@ -96,6 +79,26 @@ class QuestionResult(Record):
     attempts: list[Attempt] = Field(default_factory=list)
     """Each attempt where there were several; the fields above are then the first one's, but for
     verdict, passed and score, which speak of all."""
+
+    def voided(self, incident: "Incident") -> "QuestionResult":
+        """The question of a run that an incident ended: no score of it is compared with another."""
+        if not self.verdict.measured:
+            return self
+        return QuestionResult(
+            id=self.id,
+            question=self.question,
+            tags=self.tags,
+            verdict=Verdict.NOT_RUN,
+            passed=False,
+            score=None,
+            answer=None,
+            latency_ms=None,
+            timings=None,
+            citations=[],
+            ranking=[],
+            trace=None,
+            error=Failure(code=incident.code, message=incident.message),
+        )
 
 
 class QuantileSummary(Record):
@@ -158,12 +161,19 @@ class DaemonRecord(Record):
     cpu_seconds: float | None
 
 
-class SeedRecord(Record):
-    documents: int
-    chunks: int
-    vectors: int
-    took_ms: float
-    """From the first document that was sent until none was pending."""
+class VerificationRecord(Record):
+    """How often the index was looked at while it was asked, and what came of it."""
+
+    reproof: bool
+    """False with --no-reproof: then only counts were compared, and nothing was asked again."""
+    verifications: int
+    """Times that the index was seen to be whole."""
+    invalidations: int
+    """Times that what was measured since the last of them was thrown away."""
+    repeated: int
+    """Retrievals without what was expected that were made again before they counted."""
+    retracted: int
+    """Those of them that came out otherwise, and so are no measurement."""
 
 
 class Provenance(Record):
@@ -199,7 +209,9 @@ class RunSummary(Record):
     """Expected questions; those not applicable to the scenario are no part of it."""
     passed: int
     pass_rate: float | None
-    """passed / total, the gate: a question that was not measured is not passed."""
+    """passed / total, the gate: a question that was not measured is not passed.
+
+    Null, as the two rates below, where an incident ended the run."""
     pass_rate_interval: tuple[float, float]
     """Wilson, 95 %."""
     pass_rate_answered: float | None
@@ -218,6 +230,8 @@ class RunSummary(Record):
     incident: Incident | None
     daemon: DaemonRecord
     seeded: SeedRecord | None
+    verification: VerificationRecord | None = None
+    """Null in results of versions that compared counts at the end."""
     provenance: Provenance
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from memconform.errors import ResultsError, UsageError, nearest
+from memconform.records import Record
 from memconform.redaction import redact_bytes, redact_values
-from memconform.runs.results import RESULT_SCHEMA, QuestionResult, Record, RunSummary
+from memconform.runs.results import RESULT_SCHEMA, QuestionResult, RunSummary
 
 _JOURNAL = "journal.jsonl"
 _QUESTIONS_BEGIN = ' "questions": [\n'

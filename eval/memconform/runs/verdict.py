@@ -85,7 +85,8 @@ def conclude(tally: Tally, floors: Sequence[Floor], incident: Incident | None) -
     if tally.total and not tally.measured:
         codes.append(ExitCode.DAEMON)
         reasons.append("nothing was measured")
-    for result in results:
+    # What an incident ended is no pass rate, and so neither above nor below a floor.
+    for result in () if incident else results:
         name = "pass rate" if result.tag is None else f"pass rate of tag {result.tag}"
         if result.total == 0:
             if result.tag is not None:

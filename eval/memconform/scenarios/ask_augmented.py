@@ -10,6 +10,7 @@ from memconform.scoring.scorer import TextKind
 class AskAugmented:
     name = "ask-augmented"
     text_kind: TextKind = "answer"
+    dated = True
 
     async def put(self, client: ContractClient, question: Question, settings: Retrieval) -> Outcome:
         return await ask(

@@ -10,6 +10,7 @@ from memconform.scoring.scorer import TextKind
 class AskBasic:
     name = "ask-basic"
     text_kind: TextKind = "answer"
+    dated = False
 
     async def put(self, client: ContractClient, question: Question, settings: Retrieval) -> Outcome:
         return await ask(client, question.question, settings)

@@ -40,6 +40,8 @@ class Outcome:
 class Scenario(Protocol):
     name: str
     text_kind: TextKind
+    dated: bool
+    """Whether the question's date goes to the daemon."""
 
     async def put(self, client: ContractClient, question: Question, settings: Retrieval) -> Outcome:
         """Put one question; raises CallError where no usable answer came."""

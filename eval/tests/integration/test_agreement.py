@@ -18,9 +18,9 @@ from memconform.daemons.discovery import find_runner
 from memconform.daemons.runner import Launch
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.datasets.selection import Selection, select
+from memconform.ingest.documents import Document, corpus_documents, reference_documents
 from memconform.parity.ladder import SCORE_TOLERANCE
 from memconform.reports.machine import RunReport
-from memconform.runs.corpus import Document, corpus_documents, reference_documents
 from tests.conftest import CHECKOUT, Ended, runnable
 
 _MODES = ("bm25", "semantic", "hybrid")

@@ -207,7 +207,7 @@ def test_names_of_a_file_do_not_steer_the_terminal(memconform: Call, workspace: 
     ("fault", "code"),
     [
         ("foreign_chunk", "foreign_chunk"),
-        ("other_text", "other_text"),
+        ("other_text", "foreign_text"),
         ("other_item", "other_item"),
         ("http_500", "http_500"),
         ("mode_not_served", "mode_not_served"),

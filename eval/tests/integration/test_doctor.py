@@ -29,7 +29,7 @@ def test_the_reference_daemon_is_well(memconform: Call) -> None:
     [
         ("exits", 3, "no reason to live"),
         ("other_contract", 1, "speaks contract '2'"),
-        ("not_searchable", 1, "a search for its own words does not find it"),
+        ("not_searchable", 1, "a search for their own words does not find them"),
         ("miscounts", 1, "3 documents went in, the brain counts 2"),
         ("mode_not_served", 1, "asked for bm25, the daemon served semantic"),
         ("http_500", 3, "500 internal_error: boom"),

@@ -80,10 +80,15 @@ def test_a_dataset_that_changed_is_refused(memconform: Call, run: Path, dataset:
 def test_a_run_that_was_killed_is_scored_from_its_journal(memconform: Call, run: Path) -> None:
     (run / "result.json").unlink()
     lines = (run / "journal.jsonl").read_bytes().splitlines(keepends=True)
-    (run / "journal.jsonl").write_bytes(b"".join(lines[:7]) + lines[7][:9])
+    judgements = [n for n, line in enumerate(lines) if line.startswith(b'{"stage": "judgement"')]
+    proofs = [json.loads(x)["attempts"] for x in lines[: judgements[2]] if b'"proved"' in x]
+    proven = max(proofs, default=0)
+    (run / "journal.jsonl").write_bytes(b"".join(lines[: judgements[2]]) + lines[judgements[2]][:9])
     ended = memconform("rescore", run, "--json", "-")
     new = _report(ended)
-    assert (new["counts"]["correct"], new["counts"]["not_run"]) == (2, 10)
+    # What no proof of the index has followed is not scored.
+    assert (new["counts"]["correct"], new["counts"]["daemon_error"]) == (proven, 2 - proven)
+    assert new["counts"]["not_run"] == 10
     assert ended.code == 3
 
 

@@ -73,13 +73,26 @@ def test_the_last_line_and_the_files(memconform: Call) -> None:
     stages = [
         json.loads(line)["stage"] for line in (record / "journal.jsonl").read_text().splitlines()
     ]
-    assert stages == ["header", *["retrieval", "answer", "judgement"] * 20, "footer"]
+    attempts = [stage for stage in stages if stage != "proved"]
+    assert attempts == ["header", *["retrieval", "answer", "judgement"] * 20, "footer"]
+    assert stages[-2:] == ["proved", "footer"]
     assert result["seeded"] | {"took_ms": 0} == {
         "documents": 20,
         "chunks": 20,
         "vectors": 20,
         "took_ms": 0,
+        "leased": True,
+        "proof": {
+            "documents": 20,
+            "of": 20,
+            "without_words": 0,
+            "modes": ["bm25"],
+            "share": None,
+            "confidence": None,
+        },
     }
+    assert result["verification"]["verifications"] == stages.count("proved")
+    assert result["verification"]["reproof"] is True
     assert result["daemon"]["rss_peak_bytes"] > 2**20
     assert len(result["daemon"]["build_hash"]) == 64
 

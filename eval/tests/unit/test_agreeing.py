@@ -3,7 +3,7 @@
 from memconform.bench.agreeing import parity
 from memconform.bench.records import BenchPair, QueryRecord, Relevance
 from memconform.parity.records import Verdict
-from memconform.runs.results import Failure
+from memconform.records import Failure
 
 
 def _record(

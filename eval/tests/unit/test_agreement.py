@@ -7,8 +7,9 @@ import pytest
 
 from memconform.errors import ExitCode
 from memconform.parity.agreement import Agreement, compare
+from memconform.records import Record
 from memconform.reports.machine import agreement_banner
-from memconform.runs.results import CitedChunk, QuestionResult, RankedChunk, Record
+from memconform.runs.results import CitedChunk, QuestionResult, RankedChunk
 from memconform.runs.store import read_questions, write_result
 from memconform.scoring.verdicts import Verdict
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -30,11 +31,13 @@ from memconform.bench.shelf import Shelf
 from memconform.bench.strategy import Strategy, strategies
 from memconform.bench.tasks import OFFICIAL, OFFICIAL_SESSIONS, Task, Tasking
 from memconform.client.failures import ContractViolatedError
-from memconform.contract.core import Chunk, SearchResponse
+from memconform.contract.core import Chunk, Ingested, SearchResponse
 from memconform.contract.wire import Mode
 from memconform.datasets.haystacks import Haystack, Item, Query
 from memconform.errors import DaemonError, UsageError
-from memconform.runs.results import Failure
+from memconform.ingest.documents import Document
+from memconform.ingest.ingested import IngestedDocuments
+from memconform.records import Failure
 
 _ITEMS = tuple(Item(f"s{n // 2}_{n}", f"text {n}", f"s{n // 2}") for n in range(6))
 _QUERY = Query("q", "What?", "c", gold=("s1_3",))
@@ -47,7 +50,7 @@ def _task(**more: Any) -> Task:
 
 
 def _chunk(path: str, text: str, **more: object) -> Chunk:
-    given = {"chunk_id": f"{path}#{text}", "document_id": path, "path": path, "score": 1.0}
+    given = {"chunk_id": f"{path}#{text}", "document_id": "d", "path": path, "score": 1.0}
     return Chunk.model_validate(given | {"text": text} | more)
 
 
@@ -82,12 +85,35 @@ def test_strategies_are_modes_times_the_wishes_that_concern_them() -> None:
     ]
 
 
+_OPEN = ExitStack()
+
+
+@pytest.fixture(autouse=True)
+def _closing() -> Iterator[None]:
+    yield
+    _OPEN.close()
+
+
+def _ingested(documents: Iterable[Document], counts: dict[str, int]) -> IngestedDocuments:
+    found = _OPEN.enter_context(IngestedDocuments())
+    for document in documents:
+        acknowledged = Ingested(
+            document_id="d",
+            path=document.path,
+            chunk_count=counts.get(document.path, 1),
+            bytes=len(document.content),
+            took_ms=0.0,
+        )
+        found.add(document, acknowledged)
+    return found
+
+
 class TestShelf:
     def _filled(self, counts: dict[str, int] | None = None) -> Shelf:
         shelf = Shelf()
         documents = list(shelf.documents([_HAYSTACK, Haystack("other", _ITEMS[:1], ())]))
         assert [each.path for each in documents[:2]] == ["000000/000000.md", "000000/000001.md"]
-        shelf.note_chunks({each.path: 1 for each in documents} | (counts or {}))
+        shelf.take(_ingested(documents, counts or {}))
         return shelf
 
     def test_chunks_of_a_document_count_once_at_the_rank_of_the_first(self) -> None:
@@ -103,8 +129,9 @@ class TestShelf:
     def test_another_key_of_an_item_counts_as_the_item(self) -> None:
         shelf = Shelf()
         items = (_ITEMS[0], Item("s0_0#1", "a summary", "s0", source="s0_0"), _ITEMS[1])
-        paths = [each.path for each in shelf.documents([Haystack("h", items, ())])]
-        shelf.note_chunks(dict.fromkeys(paths, 1))
+        documents = list(shelf.documents([Haystack("h", items, ())]))
+        shelf.take(_ingested(documents, {}))
+        paths = [each.path for each in documents]
         assert shelf.fold(_task(), [_chunk(paths[1], "summary"), _chunk(paths[0], "text 0")]) == (
             "s0_0",
         )
@@ -115,7 +142,7 @@ class TestShelf:
         [
             (_chunk("raw/x.md", "text"), "foreign_chunk"),
             (_chunk("000001/000000.md", "text"), "filter_ignored"),
-            (_chunk("000000/000000.md", "text 1"), "other_text"),
+            (_chunk("000000/000000.md", "text 1"), "foreign_text"),
             (_chunk("000000/000000.md", "text", metadata={"item_id": "s0_1"}), "other_item"),
         ],
     )

@@ -1,7 +1,8 @@
 from memconform.datasets.model import Question
+from memconform.records import Failure
 from memconform.runs.fold import fold
 from memconform.runs.journal import AnswerRecord, JudgementRecord, RetrievalRecord, StageRecord
-from memconform.runs.results import CallTimings, Failure, QuestionResult
+from memconform.runs.results import CallTimings, QuestionResult
 from memconform.scoring.verdicts import Verdict
 
 _QUESTION = Question.model_validate({"id": "q", "question": "?", "tags": ["t"]})

@@ -1,13 +1,24 @@
 import errno
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from memconform.contract.wire import Mode
 from memconform.errors import ResultsError
-from memconform.runs.journal import AnswerRecord, Header, Journal, JudgementRecord, StageRecord
+from memconform.ingest.records import IndexInvalidated, IndexVerified
+from memconform.records import Failure
+from memconform.runs.journal import (
+    AnswerRecord,
+    Header,
+    Journal,
+    JudgementRecord,
+    Retraction,
+    StageRecord,
+    read_attempts,
+)
 from memconform.runs.plan import Settings
 from memconform.runs.store import replacing
 from memconform.scoring.verdicts import Verdict
@@ -50,6 +61,7 @@ def test_what_was_written_is_read_back_by_question(tmp_path: Path) -> None:
     for row in (2, 0, 1):
         journal.write(row, _records(row))
     journal.write(2, _records(2, attempt=1))
+    journal.state(IndexVerified(attempts=4))
     assert list(journal.read(2)) == _records(2) + _records(2, attempt=1)
     assert list(journal.read(7)) == []
     journal.close({})
@@ -96,3 +108,88 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         file.writelines([b"half of tw", "not bytes"])  # type: ignore[list-item]
     assert target.read_bytes() == b"one"
     assert [path.name for path in target.parent.iterdir()] == ["file"]
+
+
+def _verdicts(records: Iterable[StageRecord]) -> list[str]:
+    return [
+        record.verdict.value if record.error is None else record.error.code
+        for record in records
+        if isinstance(record, JudgementRecord)
+    ]
+
+
+def test_an_attempt_counts_once_the_index_was_verified_after_it(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j", _HEADER)
+    lost = Failure(code="brain_changed", message="it was emptied")
+    for row in range(6):
+        journal.write(row, _records(row))
+        if row == 1:
+            journal.state(IndexVerified(attempts=2))
+        if row == 3:
+            journal.state(IndexInvalidated(attempts=4, error=lost))
+    journal.state(Retraction(row=0, attempt=0, error=Failure(code="not_repeatable", message="x")))
+    journal.state(IndexVerified(attempts=5))
+    expected = [
+        *("not_repeatable", "correct", "brain_changed", "brain_changed"),
+        *("correct", "index_not_proven"),
+    ]
+    assert _verdicts(r for row in range(6) for r in journal.read(row)) == expected
+    assert [journal.is_settled(row) for row in range(6)] == [True] * 5 + [False]
+    journal.close({})
+    again = [records[-1] for records in read_attempts(tmp_path / "j")]
+    assert _verdicts(again) == expected
+    resumed = Journal(tmp_path / "k", _HEADER)
+    resumed.adopt(tmp_path / "j")
+    assert [resumed.attempts(row) for row in range(6)] == [0, 1, 0, 0, 1, 0]
+    assert _verdicts(resumed.read(4)) == ["correct"]
+    resumed.close({})
+
+
+def test_a_document_that_is_lost_spoils_what_was_verified_by_others(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j", _HEADER)
+    for row in range(4):
+        journal.write(row, _records(row))
+        journal.state(IndexVerified(attempts=row + 1))
+    lost = Failure(code="not_searchable", message="gone")
+    journal.state(IndexInvalidated(attempts=4, since=1, error=lost))
+    assert _verdicts(r for row in range(4) for r in journal.read(row)) == [
+        "correct",
+        *["not_searchable"] * 3,
+    ]
+    journal.close({})
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"score": 7.0},
+        {"score": None},
+        {"verdict": "timeout"},
+        {"score": 0.0},
+        {"verdict": "incorrect"},
+    ],
+)
+def test_a_record_that_contradicts_itself_is_no_record(
+    tmp_path: Path, broken: dict[str, object]
+) -> None:
+    journal = Journal(tmp_path / "j", _HEADER)
+    journal.write(0, _records(0))
+    journal.state(IndexVerified(attempts=1))
+    journal.close({})
+    lines = [json.loads(line) for line in (tmp_path / "j").read_bytes().splitlines()]
+    lines[2] |= broken
+    (tmp_path / "j").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(ResultsError, match="line 3 is no record"):
+        list(read_attempts(tmp_path / "j"))
+
+
+def test_a_journal_of_before_there_were_proofs_is_scored_and_not_resumed(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j", _HEADER)
+    journal.write(0, _records(0))
+    journal.close({})
+    text = (tmp_path / "j").read_text().replace("memconform/journal@2", "memconform/journal@1")
+    (tmp_path / "j").write_text(text)
+    [trusted] = read_attempts(tmp_path / "j", trusting=True)
+    assert _verdicts(trusted) == ["correct"]
+    [adopted] = read_attempts(tmp_path / "j")
+    assert _verdicts(adopted) == ["index_not_proven"]

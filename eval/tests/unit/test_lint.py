@@ -5,7 +5,7 @@ import pytest
 from memconform.datasets.lint import chance, lint
 from memconform.datasets.model import Question
 from memconform.datasets.registry import corpus_of, open_dataset
-from memconform.runs.corpus import corpus_documents
+from memconform.ingest.documents import corpus_documents
 
 _DOCUMENTS = {
     "gold.md": "Ada keeps her blue bicycle in the shed by the canal.",

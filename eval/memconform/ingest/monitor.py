@@ -15,7 +15,7 @@ _DEATH_SECONDS = 0.5
 T = TypeVar("T")
 
 
-class Lifeline:
+class DaemonMonitor:
     """Makes calls to one daemon, and knows when it is dead, gone or stuck."""
 
     def __init__(self, daemon: Daemon) -> None:
@@ -29,21 +29,21 @@ class Lifeline:
     def close(self) -> None:
         self._died.cancel()
 
-    async def over(self, coroutine: Coroutine[Any, Any, T]) -> T:
+    async def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """What a call brings, unless the daemon dies over it; raises CallError then, too."""
-        call = asyncio.ensure_future(coroutine)
+        running = asyncio.ensure_future(coroutine)
         try:
-            await asyncio.wait({call, self._died}, return_when=asyncio.FIRST_COMPLETED)
-            if call.done() and _broke(call):
+            await asyncio.wait({running, self._died}, return_when=asyncio.FIRST_COMPLETED)
+            if running.done() and _broke(running):
                 # A connection breaks a moment before its daemon is known to be dead.
                 await asyncio.wait({self._died}, timeout=_DEATH_SECONDS)
-            if self._died.done() and (not call.done() or _broke(call)):
+            if self._died.done() and (not running.done() or _broke(running)):
                 raise DaemonFailedError(
                     "daemon_died", f"the daemon died over this question: {self._died.result()}"
                 )
-            return call.result()
+            return running.result()
         finally:
-            call.cancel()
+            running.cancel()
 
     async def cause_of(self, error: DaemonError | DaemonFailedError) -> DaemonError:
         """Why something failed: that the daemon is dead, where it is, says more than what broke."""
@@ -62,7 +62,7 @@ class Lifeline:
         """Note a question that brought none; several in a row are enough."""
         self._unreachable = self._unreachable + 1 if error.code == "unreachable" else 0
         if self._unreachable >= IN_A_ROW:
-            self._halt(
+            self.halt(
                 DaemonError(
                     f"nobody listens at {self._daemon.base_url} any more",
                     code="daemon_gone",
@@ -71,7 +71,7 @@ class Lifeline:
             )
         self._timeouts = self._timeouts + 1 if isinstance(error, CallTimeoutError) else 0
         if self._timeouts >= IN_A_ROW:
-            self._halt(
+            self.halt(
                 DaemonError(
                     f"{IN_A_ROW} questions in a row timed out",
                     code="timeouts_in_a_row",
@@ -82,7 +82,7 @@ class Lifeline:
 
     def _on_death(self, died: "asyncio.Future[str]") -> None:
         if not died.cancelled():
-            self._halt(
+            self.halt(
                 DaemonError(
                     f"the daemon died: {died.result()}",
                     code="daemon_died",
@@ -91,7 +91,8 @@ class Lifeline:
                 )
             )
 
-    def _halt(self, error: DaemonError) -> None:
+    def halt(self, error: DaemonError) -> None:
+        """Ask nothing more, because of `error`; the first reason stands."""
         self.halted = self.halted or error
 
 

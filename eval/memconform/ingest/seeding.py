@@ -2,31 +2,30 @@
 
 import asyncio
 import base64
-import re
+import secrets
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import chain
 
 import structlog
 
 from memconform.client.client import ContractClient
-from memconform.client.failures import CallError, DaemonFailedError
-from memconform.contract.core import Brain, Filters, Ingested, IngestFile, SearchRequest
+from memconform.client.failures import CallError
+from memconform.contract.core import Brain, Ingested, IngestFile
 from memconform.contract.wire import Mode
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError, UsageError
-from memconform.runs.corpus import Document
-from memconform.runs.results import SeedRecord
+from memconform.ingest.documents import Document
+from memconform.ingest.ingested import IngestedDocuments
+from memconform.ingest.proof import IndexProver, find_legs
+from memconform.ingest.records import SeedRecord
 
 _log = structlog.get_logger()
 
 _BATCH_DOCUMENTS = 256
 _BATCH_BYTES = 4 * 2**20
-_PROBES = 8
-_PROBE_CHARACTERS = 1_000
-_PROBE_DEPTH = 50
-_WORD = re.compile(r"[^\W_]{2,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +33,10 @@ class Seeded:
     """A brain that was filled, and proven to hold what went in."""
 
     record: SeedRecord
-    chunk_counts: dict[str, int]
-    """Of each path."""
+    counts: Brain
+    """As the brain was once nothing was pending."""
+    documents: IngestedDocuments
+    prover: IndexProver
 
 
 def refuse_foreign_brain(runner: SdkRunner, brain: str, *, allowed: bool) -> None:
@@ -48,14 +49,15 @@ def refuse_foreign_brain(runner: SdkRunner, brain: str, *, allowed: bool) -> Non
         )
 
 
-async def seed(
+@asynccontextmanager
+async def seeded_brain(
     client: ContractClient,
     runner: SdkRunner,
     brain: str,
     documents: Iterable[Document],
     modes: Iterable[Mode],
-) -> Seeded:
-    """Recreate `brain`, ingest `documents` (one at least), and prove that `modes` find them.
+) -> AsyncIterator[Seeded]:
+    """Recreate `brain`, ingest `documents` (one at least), and prove that `modes` find each.
 
     Raises:
         UsageError: where the documents cannot be read, or hold nothing to search for.
@@ -65,32 +67,43 @@ async def seed(
     # What is wrong with the source shows at its first document, before anything is deleted.
     documents = iter(documents)
     documents = chain([next(documents)], documents)
-    probes: list[Document] = []
-    chunk_counts: dict[str, int] = {}
-    count, took = 0, 0.0
+    with IngestedDocuments() as ingested:
+        yield await _seed(client, runner, brain, documents, ingested, list(modes))
+
+
+async def _seed(  # noqa: PLR0917 - as its caller
+    client: ContractClient,
+    runner: SdkRunner,
+    brain: str,
+    documents: Iterable[Document],
+    ingested: IngestedDocuments,
+    modes: list[Mode],
+) -> Seeded:
+    lease = f"leased by memconform, {secrets.token_hex(8)}"
+    took = 0.0
     try:
         await client.delete_brain(brain)
-        await client.create_brain(brain)
+        await client.create_brain(brain, description=lease)
         for batch in _batches(documents):
             started = time.perf_counter()
-            chunk_counts |= await _ingest(client, runner, brain, batch)
+            answers = await _ingest(client, runner, brain, batch)
             took += time.perf_counter() - started
-            count += len(batch)
-            _log.debug("documents ingested", brain=brain, documents=count)
-            _keep_probes(probes, batch)
+            for document, answer in zip(batch, answers, strict=True):
+                ingested.add(document, answer)
+            _log.debug("documents ingested", brain=brain, documents=len(ingested))
         started = time.perf_counter()
         counts = await settled(client, brain)
         took += time.perf_counter() - started
-        _refuse_miscount(counts, documents=count, chunks=sum(chunk_counts.values()))
-        if not probes:
+        _require_counts(counts, ingested)
+        legs = await find_legs(client, counts, ingested, modes, runner.modes)
+        if not legs:
             raise UsageError(
                 "no document that went in holds a word to search for",
                 code="nothing_searchable",
                 hint="documents are UTF-8 text; every question would be answered from nothing",
             )
-        for document in probes[:: max(1, len(probes) // _PROBES)]:
-            for mode in modes:
-                await _probe(client, counts, document, mode)
+        prover = IndexProver(client, brain, ingested, legs)
+        proof = await prover.prove_all()
     except CallError as error:
         raise DaemonError(
             f"seeding brain {brain!r} failed: {error.message}",
@@ -99,33 +112,14 @@ async def seed(
             excerpt=error.body,
         ) from error
     record = SeedRecord(
-        documents=counts.documents, chunks=counts.chunks, vectors=counts.vectors, took_ms=took * 1e3
+        documents=counts.documents,
+        chunks=counts.chunks,
+        vectors=counts.vectors,
+        took_ms=took * 1e3,
+        proof=proof,
+        leased=counts.description == lease,
     )
-    return Seeded(record, chunk_counts)
-
-
-async def refuse_changed(client: ContractClient, brain: str, seeded: SeedRecord) -> None:
-    """Raises DaemonError where the brain is no longer the one that was seeded.
-
-    Somebody else may have emptied or filled it while it was asked, and the answers are then
-    about another corpus.
-    """
-    try:
-        counts = await client.brain(brain)
-    except CallError as error:
-        raise _changed(brain, error.message) from error
-    now = (counts.documents, counts.chunks, counts.vectors)
-    if now != (seeded.documents, seeded.chunks, seeded.vectors):
-        was = f"{seeded.documents} documents, {seeded.chunks} chunks, {seeded.vectors} vectors"
-        raise _changed(brain, f"{was} went in, now there are {now[0]}, {now[1]}, {now[2]}")
-
-
-def _changed(brain: str, why: str) -> DaemonError:
-    return DaemonError(
-        f"brain {brain!r} changed while it was asked: {why}",
-        code="brain_changed",
-        hint="is another run using the same brain of the same daemon?",
-    )
+    return Seeded(record, counts, ingested, prover)
 
 
 def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
@@ -144,8 +138,8 @@ def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 async def _ingest(
     client: ContractClient, runner: SdkRunner, brain: str, batch: list[Document]
-) -> dict[str, int]:
-    """Send the batch as the daemon likes it; how many chunks each path was made into."""
+) -> list[Ingested]:
+    """Send the batch as the daemon likes it; what it acknowledged of each document."""
     bodies = [
         IngestFile(
             path=document.path,
@@ -163,7 +157,7 @@ async def _ingest(
         raise _incomplete(f"{len(batch)} documents were sent, {len(answers)} acknowledged")
     for document, answer in zip(batch, answers, strict=True):
         _refuse_other_document(document, answer)
-    return {answer.path: answer.chunk_count for answer in answers}
+    return answers
 
 
 def _refuse_other_document(document: Document, answer: Ingested) -> None:
@@ -192,58 +186,12 @@ async def settled(client: ContractClient, brain: str) -> Brain:
     return counts
 
 
-def _refuse_miscount(counts: Brain, *, documents: int, chunks: int) -> None:
-    if counts.documents != documents:
-        raise _incomplete(f"{documents} documents went in, the brain counts {counts.documents}")
+def _require_counts(counts: Brain, ingested: IngestedDocuments) -> None:
+    if counts.documents != len(ingested):
+        raise _incomplete(f"{len(ingested)} documents went in, the brain counts {counts.documents}")
+    chunks = sum(map(ingested.chunk_count, ingested.paths))
     if counts.chunks != chunks:
         raise _incomplete(f"{chunks} chunks were acknowledged, the brain counts {counts.chunks}")
-
-
-def _keep_probes(probes: list[Document], batch: list[Document]) -> None:
-    """Keep documents that a search can be made from, a few of each batch."""
-    candidates = batch[:: max(1, len(batch) // _PROBES)]
-    probes.extend(document for document in candidates if _probe_query(document))
-
-
-def _probe_query(document: Document) -> str:
-    """The end of a text document, behind any front matter; empty where it has no words."""
-    try:
-        text = document.content.decode()
-    except UnicodeDecodeError:
-        return ""
-    if text.startswith("---"):
-        text = text.rpartition("\n---")[2]
-    return text[-_PROBE_CHARACTERS:] if _WORD.search(text[-_PROBE_CHARACTERS:]) else ""
-
-
-async def _probe(client: ContractClient, counts: Brain, document: Document, mode: Mode) -> None:
-    """Raises DaemonError unless searching for a document's own words brings it back."""
-    request = SearchRequest(
-        query=_probe_query(document),
-        top_k=_PROBE_DEPTH,
-        mode=mode,
-        filters=Filters(paths=[document.path]),
-    )
-    try:
-        answer, _ = await client.search(counts.brain_id, request)
-    except DaemonFailedError as error:
-        if error.code != "http_400":
-            raise
-        # A daemon may refuse a filter; then the document must be among the best of all.
-        answer, _ = await client.search(
-            counts.brain_id, request.model_copy(update={"filters": None})
-        )
-    if answer.trace.embedder_used and counts.vectors != counts.chunks:
-        raise _incomplete(
-            f"a search used the embedder, and {counts.vectors} of {counts.chunks} chunks have a"
-            " vector"
-        )
-    if all(chunk.path != document.path for chunk in answer.chunks):
-        raise DaemonError(
-            f"{document.path} was ingested, but a search for its own words does not find it",
-            code="not_searchable",
-            hint="an ingest that answered 200 must be found by the very next search",
-        )
 
 
 def _incomplete(message: str) -> DaemonError:

@@ -1,0 +1,290 @@
+"""HTTP/1.1 to one daemon: what arrives out of step is seen, and no lag of ours is a time-out.
+
+Bytes behind a response on a connection that is kept would be read as the response to the next
+request, and every later answer would belong to another question. h11 keeps such bytes to itself;
+so the stream hands over all but the last byte of what it receives. A parser that is done while that
+byte is still here has been sent more than one response.
+"""
+
+import asyncio
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import Any, Self
+
+import httpcore
+import httpx
+from httpcore import AsyncNetworkBackend, AsyncNetworkStream
+
+SocketOption = (
+    tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]
+)
+
+_PEEKED = 64
+"""Bytes of what nobody asked for that an error shows."""
+
+
+class CallClock:
+    """Deadlines of one call, in seconds of the monotonic clock; they begin when the bytes leave."""
+
+    def __init__(self, first: float, total: float) -> None:
+        self._first = first
+        self._total = total
+        self.started = time.perf_counter()
+        """When the last byte of the request was handed to the kernel; until then, of the call."""
+        self._deadline = self._end = self.started + total
+
+    def sent(self) -> None:
+        """The request has left: from now on the daemon is awaited."""
+        self.started = time.perf_counter()
+        self._end = self.started + self._total
+        self.allow(self._first)
+
+    def allow(self, seconds: float) -> None:
+        """Give the daemon `seconds` for its next piece, within the whole call's limit."""
+        self._deadline = min(time.perf_counter() + seconds, self._end)
+
+    def remaining(self) -> float:
+        return self._deadline - time.perf_counter()
+
+    def elapsed_ms(self) -> float:
+        return (time.perf_counter() - self.started) * 1e3
+
+
+_clock: ContextVar[CallClock | None] = ContextVar("clock", default=None)
+
+
+@contextmanager
+def timed(clock: CallClock) -> Iterator[CallClock]:
+    """Hold every read of the requests sent inside to the deadlines of `clock`."""
+    token = _clock.set(clock)
+    try:
+        yield clock
+    finally:
+        _clock.reset(token)
+
+
+class Transport(httpx.AsyncBaseTransport):
+    """One pool of connections; httpcore's errors pass through as they are."""
+
+    def __init__(self, *, connections: int, secure: bool) -> None:
+        self._backend = _Backend(secure=secure)
+        self._pool = httpcore.AsyncConnectionPool(
+            # Without TLS there is nothing to verify, and to load what verifies takes 25 ms.
+            ssl_context=None if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            max_connections=connections,
+            network_backend=self._backend,
+        )
+
+    def take_unasked(self) -> bytes:
+        """The first bytes that came and belong to no response, since this was last asked.
+
+        The connection that they came over is closed.
+        """
+        found, self._backend.unasked = self._backend.unasked, b""
+        return found
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        response = await self._pool.handle_async_request(
+            httpcore.Request(
+                method=request.method,
+                url=httpcore.URL(
+                    scheme=request.url.raw_scheme,
+                    host=request.url.raw_host,
+                    port=request.url.port,
+                    target=request.url.raw_path,
+                ),
+                headers=request.headers.raw,
+                content=request.stream,
+                extensions=request.extensions,
+            )
+        )
+        return httpx.Response(
+            response.status,
+            headers=response.headers,
+            stream=_Body(response),
+            extensions=response.extensions,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def aclose(self) -> None:
+        await self._pool.aclose()
+
+
+class _Body(httpx.AsyncByteStream):
+    def __init__(self, response: httpcore.Response) -> None:
+        self._response = response
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in self._response.aiter_stream():
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
+
+
+class _SocketStream(AsyncNetworkStream):
+    """A connected socket, read without a buffer of our own: what is unread is in the kernel."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
+        self._loop = asyncio.get_running_loop()
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._loop.sock_recv(self._socket, max_bytes)
+        except TimeoutError as error:
+            # Where this process was too busy to look, the answer has long been there.
+            with suppress(BlockingIOError):
+                return self._socket.recv(max_bytes)
+            raise httpcore.ReadTimeout from error
+        except OSError as error:
+            raise httpcore.ReadError(str(error)) from error
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        try:
+            async with asyncio.timeout(timeout):
+                await self._loop.sock_sendall(self._socket, buffer)
+        except TimeoutError as error:
+            raise httpcore.WriteTimeout from error
+        except OSError as error:
+            raise httpcore.WriteError(str(error)) from error
+
+    async def aclose(self) -> None:
+        self._socket.close()
+
+    def get_extra_info(self, info: str) -> Any:  # noqa: ANN401 - httpcore's signature
+        if info == "socket":
+            return self._socket
+        return None
+
+
+class _CheckedStream(AsyncNetworkStream):
+    """Reports what nobody asked for to its backend; keeps the deadlines of the call."""
+
+    def __init__(self, inner: AsyncNetworkStream, backend: "_Backend") -> None:
+        self._inner = inner
+        self._backend = backend
+        self._held = b""
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
+        if self._held:
+            data, self._held = self._held, b""
+            return data
+        clock = _clock.get()
+        if clock is not None:
+            timeout = max(clock.remaining(), 0)
+        data = await self._inner.read(max_bytes, timeout)
+        if len(data) > 1:
+            data, self._held = data[:-1], data[-1:]
+        return data
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        clock = _clock.get()
+        if clock is not None:
+            timeout = max(clock.remaining(), 0)
+        await self._inner.write(buffer, timeout)
+        if clock is not None:
+            clock.sent()
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - httpcore's signature
+    ) -> AsyncNetworkStream:
+        secured = await self._inner.start_tls(ssl_context, server_hostname, timeout)
+        return _CheckedStream(secured, self._backend)
+
+    def get_extra_info(self, info: str) -> Any:  # noqa: ANN401 - httpcore's signature
+        """As httpcore has it; `is_readable` is what it asks of each idle connection.
+
+        It does so when a response ends and before each request, and closes those that are.
+        """
+        if info != "is_readable":
+            return self._inner.get_extra_info(info)
+        connected = self._inner.get_extra_info("socket")
+        if not self._held and not isinstance(connected, socket.socket):
+            return self._inner.get_extra_info(info)
+        unread = self._held or _peek(connected)
+        if unread:
+            self._backend.unasked = self._backend.unasked or unread
+        return unread is not None
+
+
+def _peek(connected: socket.socket) -> bytes | None:
+    """What lies unread in a socket: nothing (None), the end of the stream (empty), or bytes."""
+    try:
+        return connected.recv(_PEEKED, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""
+
+
+class _Backend(AsyncNetworkBackend):
+    def __init__(self, *, secure: bool) -> None:
+        # TLS has a buffer of its own, whose unread bytes only its parser can tell from a record's.
+        self._secure = httpcore.AnyIOBackend() if secure else None
+        self.unasked = b""
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109 - httpcore's signature
+        local_address: str | None = None,
+        socket_options: Iterable[SocketOption] | None = None,
+    ) -> AsyncNetworkStream:
+        if self._secure is None:
+            return _CheckedStream(await _connect(host, port, timeout), self)
+        inner = await self._secure.connect_tcp(host, port, timeout, local_address, socket_options)
+        return _CheckedStream(inner, self)
+
+    async def connect_unix_socket(
+        self,
+        path: str,
+        timeout: float | None = None,  # noqa: ASYNC109 - httpcore's signature
+        socket_options: Iterable[SocketOption] | None = None,
+    ) -> AsyncNetworkStream:
+        raise httpcore.UnsupportedProtocol(f"unix socket {path} after {timeout} {socket_options}")
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+async def _connect(host: str, port: int, seconds: float | None) -> _SocketStream:
+    loop = asyncio.get_running_loop()
+    failed: OSError | None = None
+    try:
+        async with asyncio.timeout(seconds):
+            for family, kind, protocol, _, address in await loop.getaddrinfo(
+                host, port, type=socket.SOCK_STREAM
+            ):
+                connecting = socket.socket(family, kind, protocol)
+                try:
+                    connecting.settimeout(0)
+                    connecting.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    await loop.sock_connect(connecting, address)
+                except OSError as error:
+                    failed = error
+                    connecting.close()
+                except BaseException:
+                    connecting.close()
+                    raise
+                else:
+                    return _SocketStream(connecting)
+    except TimeoutError as error:
+        raise httpcore.ConnectTimeout from error
+    except socket.gaierror as error:
+        raise httpcore.ConnectError(str(error)) from error
+    raise httpcore.ConnectError(str(failed)) from failed

@@ -1,0 +1,116 @@
+"""The documents of a seeded brain, as they were sent: what every returned chunk is held to."""
+
+import mmap
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from memconform.client.failures import ContractViolatedError
+from memconform.contract.core import Chunk, Ingested
+from memconform.ingest.documents import Document
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    start: int
+    end: int
+    document_id: str
+    chunk_count: int
+
+
+class IngestedDocuments:
+    """Keeps contents in a file without a name, so that a corpus may be larger than memory."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile(prefix="memconform-")  # noqa: SIM115 - closed below
+        self._places: dict[str, _Place] = {}
+        self._size = 0
+        self._map: mmap.mmap | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._map is not None:
+            self._map.close()
+        self._file.close()
+
+    def add(self, document: Document, acknowledged: Ingested) -> None:
+        """Remember a document with what the daemon called it."""
+        self._file.write(document.content)
+        start, self._size = self._size, self._size + len(document.content)
+        self._places[document.path] = _Place(
+            start, self._size, acknowledged.document_id, acknowledged.chunk_count
+        )
+        self._map = None
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._places
+
+    @property
+    def paths(self) -> list[str]:
+        """In the order of ingest."""
+        return list(self._places)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all contents."""
+        return self._size
+
+    def chunk_count(self, path: str) -> int:
+        """How many chunks a document was acknowledged to be made into."""
+        return self._places[path].chunk_count
+
+    def document(self, path: str) -> Document:
+        place = self._places[path]
+        return Document(path, self._bytes()[place.start : place.end], "")
+
+    def documents(self) -> Iterator[Document]:
+        """Every document, in the order of ingest; their content type is not kept."""
+        return map(self.document, self._places)
+
+    def require_own(self, chunk: Chunk) -> None:
+        """Hold a returned chunk to its document (core.search.text).
+
+        Raises:
+            ContractViolatedError: `foreign_chunk` where no such document was ingested;
+                `foreign_text` where the chunk's text is empty, or no exact part of that document,
+                or its documentId is not the one that the ingest answered.
+        """
+        place = self._places.get(chunk.path)
+        if place is None:
+            raise ContractViolatedError(
+                "foreign_chunk", f"{chunk.path} was retrieved, and never ingested"
+            )
+        if chunk.document_id != place.document_id:
+            raise ContractViolatedError(
+                "foreign_text",
+                f"{chunk.path} was ingested as document {place.document_id}, and retrieved as"
+                f" {chunk.document_id}",
+            )
+        text = chunk.text.encode("utf-8", "surrogatepass")
+        if not text or self._bytes().find(text, place.start, place.end) < 0:
+            raise ContractViolatedError(
+                "foreign_text",
+                f"{chunk.path} was retrieved with a text that is no part of the document that was"
+                " ingested",
+                body=chunk.text,
+            )
+
+    def _bytes(self) -> mmap.mmap | bytes:
+        if not self._size:
+            return b""
+        if self._map is None:
+            self._file.flush()
+            self._map = mmap.mmap(self._file.fileno(), self._size, access=mmap.ACCESS_READ)
+        return self._map

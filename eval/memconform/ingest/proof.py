@@ -1,0 +1,223 @@
+"""Proof that an index is whole: every document is found by words of its own."""
+
+import asyncio
+import random
+import secrets
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+
+from memconform.client.client import ContractClient
+from memconform.client.failures import CallError, DaemonFailedError
+from memconform.contract.core import DEEPEST, Brain, Filters, SearchRequest, SearchResponse
+from memconform.contract.wire import Mode
+from memconform.errors import DaemonError
+from memconform.ingest.ingested import IngestedDocuments
+from memconform.ingest.probing import draw_words, long_query, searchable_text
+from memconform.ingest.records import ProofRecord
+
+EVERY = 10_000
+"""Up to so many documents each one is proven; of more, a random sample."""
+CONFIDENCE = 0.95
+SAMPLE = 2_995
+"""ln(1 - CONFIDENCE) / ln(0.999): if 0.1 % of the documents were missing, a sample of this size
+would hold none of them with a probability of 5 %."""
+_BATCH = 32
+"""Documents asked for by one query. A query of n words costs a bm25 index n times the chunks that
+hold any of them, so that larger batches are slower than more of them."""
+_IN_FLIGHT = 4
+_WORDS_ALONE = 8
+"""Words of a query for one document, which a batch had not brought back."""
+_ALONE_DEPTH = 50
+_FUSED = (Mode.HYBRID, Mode.HYBRID_RERANK)
+_SHOWN = 3
+
+
+class IndexProver:
+    """Proves documents of one brain to be searchable.
+
+    Every method raises CallError where the daemon does not answer, or answers with chunks that are
+    not of the documents that were ingested.
+    """
+
+    def __init__(
+        self, client: ContractClient, brain: str, documents: IngestedDocuments, legs: Sequence[Mode]
+    ) -> None:
+        self._client = client
+        self._brain = brain
+        self._documents = documents
+        self.legs = tuple(legs)
+        # Nobody can know what will be asked for, a daemon of ours that has read this file included.
+        self._rng = random.Random(secrets.randbits(64))  # noqa: S311 - seeded by secrets
+        self._filters = True
+        self._in_flight = asyncio.Semaphore(_IN_FLIGHT)
+        self._blank: set[str] = set()
+
+    async def prove_all(self) -> ProofRecord:
+        """Prove every document once, or of more than EVERY a random sample.
+
+        Raises:
+            DaemonError: `not_searchable`, where one is not found.
+        """
+        paths = self._documents.paths
+        sampled = len(paths) > EVERY
+        if sampled:
+            paths = self._rng.sample(paths, SAMPLE)
+        proven = await self.prove(paths)
+        return ProofRecord(
+            documents=proven,
+            of=len(self._documents) - (0 if sampled else len(self._blank)),
+            without_words=len(self._blank),
+            modes=[leg.value for leg in self.legs],
+            share=(1 - CONFIDENCE) ** (1 / proven) if sampled and proven else None,
+            confidence=CONFIDENCE if sampled and proven else None,
+        )
+
+    async def prove_some(self, count: int, besides: Iterable[str] = ()) -> None:
+        """Prove `besides`, and `count` documents drawn anew; raises as `prove_all` does."""
+        paths = self._documents.paths
+        drawn = self._rng.sample(paths, min(count, len(paths)))
+        await self.prove(list(dict.fromkeys((*besides, *drawn))))
+
+    async def prove(self, paths: Sequence[str]) -> int:
+        """Prove these documents; returns how many hold a word to search for.
+
+        Raises:
+            DaemonError: `not_searchable`, naming some that were not found.
+        """
+        texts = {}
+        for path in paths:
+            text = searchable_text(self._documents.document(path))
+            if draw_words(text, self._rng, 1):
+                texts[path] = text
+            else:
+                self._blank.add(path)
+        work = [self._missing(batch, texts, leg) for leg in self.legs for batch in self._cut(texts)]
+        missing = [path for found in await asyncio.gather(*work) for path in found]
+        if missing:
+            names = ", ".join(missing[:_SHOWN]) + (", …" if len(missing) > _SHOWN else "")
+            raise DaemonError(
+                f"{len(missing)} of {len(texts)} documents were ingested, and a search for their"
+                f" own words does not find them: {names}",
+                code="not_searchable",
+                hint="an ingest that answered 200 must be found by the very next search",
+            )
+        return len(texts)
+
+    def _cut(self, texts: Iterable[str]) -> Iterator[list[str]]:
+        """Batches whose chunks all fit into one response."""
+        batch: list[str] = []
+        chunks = 0
+        size = _BATCH if self._filters else 1
+        for path in texts:
+            more = self._documents.chunk_count(path)
+            if batch and (len(batch) == size or chunks + more > DEEPEST):
+                yield batch
+                batch, chunks = [], 0
+            batch.append(path)
+            chunks += more
+        if batch:
+            yield batch
+
+    async def _missing(self, batch: list[str], texts: dict[str, str], leg: Mode) -> list[str]:
+        """Those of a batch that a query for their words does not bring back."""
+        async with self._in_flight:
+            missing = set(batch)
+            if self._filters and len(batch) > 1:
+                words = [w for path in batch for w in draw_words(texts[path], self._rng, 1)]
+                missing -= await self._found(" ".join(words), batch, leg)
+            # A single word may be cut otherwise by a daemon; several in a row are not.
+            for path in sorted(missing):
+                for _ in range(2):
+                    words = draw_words(texts[path], self._rng, _WORDS_ALONE)
+                    if path in await self._found(" ".join(words), [path], leg):
+                        missing.discard(path)
+                        break
+                else:
+                    if path in await self._found(long_query(texts[path]), [path], leg):
+                        missing.discard(path)
+            return sorted(missing)
+
+    async def _found(self, query: str, paths: list[str], leg: Mode) -> set[str]:
+        """Which of these documents come back, in a vector mode with all of their chunks."""
+        wanted = Counter({path: self._documents.chunk_count(path) for path in paths})
+        top_k = min(max(wanted.total(), 1), DEEPEST)
+        answer = await self._search(query, paths, leg, top_k)
+        found = Counter(chunk.path for chunk in answer.chunks)
+        ranks_all = answer.trace.effective_mode is Mode.SEMANTIC and top_k == wanted.total()
+        if self._filters and ranks_all:
+            return {path for path in paths if found[path] == wanted[path]}
+        return {path for path in paths if found[path]}
+
+    async def _search(self, query: str, paths: list[str], leg: Mode, top_k: int) -> SearchResponse:
+        if self._filters:
+            request = SearchRequest(
+                query=query, top_k=top_k, mode=leg, filters=Filters(paths=paths)
+            )
+            try:
+                answer, _ = await self._client.search(self._brain, request)
+            except DaemonFailedError as error:
+                if error.code != "http_400":
+                    raise
+                self._filters = False
+            else:
+                if all(chunk.path in paths for chunk in answer.chunks):
+                    self._require_own(answer)
+                    return answer
+                # The contract forbids to ignore a filter, and its cases find that.
+                self._filters = False
+        # A daemon may refuse a filter; then the document must be among the best of all.
+        request = SearchRequest(query=query, top_k=max(top_k, _ALONE_DEPTH), mode=leg)
+        answer, _ = await self._client.search(self._brain, request)
+        self._require_own(answer)
+        return answer
+
+    def _require_own(self, answer: SearchResponse) -> None:
+        for chunk in answer.chunks:
+            self._documents.require_own(chunk)
+
+
+async def find_legs(
+    client: ContractClient,
+    counts: Brain,
+    documents: IngestedDocuments,
+    modes: Iterable[Mode],
+    claimed: Sequence[Mode] | None,
+) -> tuple[Mode, ...]:
+    """The modes to prove an index in: of a fused one its legs, which a fusion would hide.
+
+    A document that only one leg finds is ranked by a fused search all the same, and lower.
+
+    Raises:
+        CallError: where a mode is not served.
+        DaemonError: where chunks lack the vectors that a search by them would need.
+    """
+    legs: dict[Mode, None] = {}
+    texts = (searchable_text(each) for each in islice(documents.documents(), EVERY))
+    query = next((long_query(text) for text in texts if draw_words(text, random.Random(0), 1)), "")  # noqa: S311
+    if not query:
+        return ()
+    for mode in modes:
+        apart: list[Mode] = []
+        if await _served(client, counts, query, mode) in _FUSED:
+            for leg in (Mode.BM25, Mode.SEMANTIC):
+                if claimed is None or leg in claimed:
+                    with suppress(CallError):
+                        served = await _served(client, counts, query, leg)
+                        apart += [leg] if served is leg else []
+        legs.update(dict.fromkeys(apart or [mode]))
+    return tuple(legs)
+
+
+async def _served(client: ContractClient, counts: Brain, query: str, mode: Mode) -> Mode:
+    """The mode in which a query is served."""
+    answer, _ = await client.search(counts.brain_id, SearchRequest(query=query, top_k=1, mode=mode))
+    if answer.trace.embedder_used and counts.vectors != counts.chunks:
+        raise DaemonError(
+            f"a search used the embedder, and {counts.vectors} of {counts.chunks} chunks have a"
+            " vector",
+            code="index_incomplete",
+            hint="nothing was asked, since a half-filled brain would look like a bad one",
+        )
+    return answer.trace.effective_mode

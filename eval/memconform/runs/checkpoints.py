@@ -1,0 +1,186 @@
+"""When what was measured counts: once the index was seen to be whole afterwards."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+
+import structlog
+
+from memconform.client.failures import CallError, ContractViolatedError
+from memconform.datasets.model import Question
+from memconform.errors import DaemonError
+from memconform.ingest.records import IndexInvalidated, IndexVerified
+from memconform.ingest.verification import DOUBTFUL, IndexDoubtError, IndexVerifier
+from memconform.records import Failure
+from memconform.runs.journal import Journal, Retraction
+from memconform.runs.results import VerificationRecord
+
+_log = structlog.get_logger()
+
+_SHARE = 0.05
+"""Of the time spent on questions, what verifications between them may take."""
+_MOST_OPEN = 100
+"""Attempts after which the index is verified whatever that costs: a resume asks them again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """An attempt that a partial index could have spoilt, and that is confirmed before it counts."""
+
+    row: int
+    attempt: int
+    question: Question
+    empty: bool
+    """Whether nothing at all was retrieved."""
+
+
+class Checkpoints:
+    """Verifies the index between questions, at the end, and at once where something is odd.
+
+    A retrieval that lacks what was expected is made again: where that comes out otherwise, part of
+    the index was away, and the attempt is no measurement. Both are done at one time, after the
+    attempt: an outage that lasts is seen by the verification, one that is over by the repetition.
+    """
+
+    def __init__(
+        self,
+        verifier: IndexVerifier,
+        journal: Journal,
+        confirm: Callable[[Suspect], Awaitable[Failure | None]],
+        relevant: Callable[[Question], Iterable[str]],
+        *,
+        reproof: bool,
+    ) -> None:
+        """
+        Args:
+            verifier: of the brain that is asked.
+            journal: holds the attempts, and takes what becomes known of them.
+            confirm: makes a suspect's retrieval again; why it is no measurement, or None.
+            relevant: the paths of documents that a question needs, as far as that is known.
+            reproof: whether documents are proven, and suspects confirmed, at all.
+        """
+        self._verifier = verifier
+        self._journal = journal
+        self._confirm = confirm
+        self._relevant = relevant
+        self._reproof = reproof
+        self._suspects: list[Suspect] = []
+        self._doubt: Failure | None = None
+        self._recheck = False
+        self._proven = 0
+        """Attempts that a proof of all documents has followed."""
+        self._lock = asyncio.Lock()
+        self._spent = 0.0
+        self._began = time.perf_counter()
+        self._verifications = self._invalidations = self._repeated = self._retracted = 0
+
+    def suspect(self, suspect: Suspect) -> None:
+        """Have an attempt confirmed at the next verification."""
+        if self._reproof:
+            self._suspects.append(suspect)
+
+    def failed(self, error: CallError) -> None:
+        """Note how a call failed: some failures say something of the calls before."""
+        if error.code == "out_of_step":
+            self._doubt = self._doubt or Failure(code=error.code, message=error.message)
+        elif error.code in DOUBTFUL:
+            self._recheck = True
+
+    @property
+    def due(self) -> bool:
+        """Whether to verify before the next question."""
+        open_attempts = self._journal.written - self._journal.settled
+        if not open_attempts or self._lock.locked():
+            return False
+        if self._doubt or self._recheck or open_attempts >= _MOST_OPEN:
+            return True
+        return self._spent <= _SHARE * (time.perf_counter() - self._began)
+
+    async def verify(self, *, last: bool = False) -> None:
+        """Settle the attempts that ended before this call.
+
+        Raises:
+            DaemonError: where nothing more can be measured; they are invalidated then.
+        """
+        async with self._lock:
+            ended = self._journal.written
+            if ended == (self._proven if last else self._journal.settled):
+                return
+            started = time.perf_counter()
+            suspects, self._suspects = self._suspects, []
+            doubt, self._doubt = self._doubt, None
+            full, self._recheck = last or self._recheck, False
+            try:
+                if doubt is not None:
+                    await self._invalidate(doubt)
+                    return
+                paths = {path for each in suspects for path in self._relevant(each.question)}
+                proven = await self._verifier.verify(paths, full=full)
+                self._spent += time.perf_counter() - started
+                for each in suspects:
+                    await self._hold(each)
+                self._journal.state(IndexVerified(attempts=ended))
+                self._verifications += 1
+                self._proven = ended if proven else self._proven
+            except IndexDoubtError as error:
+                await self._invalidate(Failure(code=error.code, message=error.message))
+            except DaemonError as error:
+                self._spoil(Failure(code=error.code, message=error.message))
+                raise
+
+    def record(self) -> VerificationRecord:
+        return VerificationRecord(
+            reproof=self._reproof,
+            verifications=self._verifications,
+            invalidations=self._invalidations,
+            repeated=self._repeated,
+            retracted=self._retracted,
+        )
+
+    async def _invalidate(self, failure: Failure) -> None:
+        """Throw away what is open; raises DaemonError unless the index is whole again."""
+        self._spoil(failure)
+        await self._verifier.recover()
+        # What ended while the index was proven again was asked before that was known.
+        self._spoil(failure)
+        self._proven = self._journal.written
+
+    def _spoil(self, failure: Failure) -> None:
+        # A document that is gone may have been missing since all of them were last asked for.
+        since = self._proven if failure.code == "not_searchable" else self._journal.settled
+        written = self._journal.written
+        if written > since:
+            _log.warning("attempts are not measured", attempts=written - since, **_told(failure))
+            self._journal.state(IndexInvalidated(attempts=written, since=since, error=failure))
+            self._invalidations += 1
+
+    async def _hold(self, suspect: Suspect) -> None:
+        failure = await self._confirm(suspect)
+        self._repeated += 1
+        if failure is not None:
+            _log.warning("question not measured", id=suspect.question.id, **_told(failure))
+            self._retracted += 1
+            self._journal.state(Retraction(row=suspect.row, attempt=suspect.attempt, error=failure))
+
+
+def _told(failure: Failure) -> dict[str, str]:
+    return {"code": failure.code, "message": failure.message}
+
+
+def not_repeatable(first: str, now: str) -> Failure:
+    """Why an attempt does not count whose retrieval came out otherwise when it was made again."""
+    return Failure(
+        code="not_repeatable",
+        message=f"the retrieval was {first}, and {now} when it was made again"
+        " (core.search.repeatable)",
+    )
+
+
+def unconfirmed(error: CallError) -> Failure:
+    """Why an attempt does not count whose retrieval could not be made again."""
+    violated = isinstance(error, ContractViolatedError)
+    return Failure(
+        code=error.code if violated else "not_confirmed",
+        message=f"the retrieval could not be made again: {error.message}",
+    )

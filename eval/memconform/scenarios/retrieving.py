@@ -1,0 +1,31 @@
+"""The retrieval of a question alone."""
+
+from collections.abc import Iterable
+
+from memconform.client.client import ContractClient
+from memconform.client.timing import Timings
+from memconform.contract.core import Chunk, SearchRequest, SearchResponse
+from memconform.datasets.model import Question
+from memconform.scenarios.outcome import Retrieval, refuse_fallback
+
+
+async def retrieve(
+    client: ContractClient, question: Question, settings: Retrieval, *, dated: bool
+) -> tuple[SearchResponse, Timings]:
+    """Search as a scenario does, with the question's date where `dated`; raises CallError."""
+    request = SearchRequest(
+        query=question.question,
+        top_k=settings.top_k,
+        mode=settings.mode,
+        question_date=question.question_date if dated else None,
+        candidate_k=settings.candidate_k or None,
+        rerank_top_n=settings.rerank_top_n or None,
+    )
+    answer, timings = await client.search(settings.brain, request)
+    refuse_fallback(settings, answer.trace)
+    return answer, timings
+
+
+def retrieved_text(chunks: Iterable[Chunk]) -> str:
+    """What a retrieval is scored on."""
+    return "\n\n".join(chunk.text or chunk.summary or "" for chunk in chunks)
