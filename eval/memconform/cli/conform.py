@@ -35,6 +35,8 @@ from memconform.conformance.suite import SdkFinished
 from memconform.contract.wire import CONTRACT_VERSION, Profile
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.errors import ExitCode, NothingSelectedError, UsageError, nearest
+from memconform.printing.escaping import Lines
+from memconform.printing.output import echo
 from memconform.redaction import redact
 from memconform.reports.conformance import ConformanceConsole, conform_banner, show_findings
 from memconform.reports.junit import write_junit
@@ -167,10 +169,10 @@ async def _conform(options: ConformOptions) -> ExitCode:
     for sdk in sdks:
         show_findings(sdk, verbose=options.verbose)
     for absence in absences:
-        click.echo(redact(f"{absence.sdk} skipped: {absence.error.render()}"), err=True)
+        echo(Lines(f"{absence.sdk} skipped: {absence.error.render()}"), err=True)
     for sdk in sdks:
-        click.echo(redact(conform_banner(sdk)), err=options.json_file == "-")
-    click.echo(f"-> {run.path}", err=True)
+        echo(conform_banner(sdk), err=options.json_file == "-")
+    echo(f"-> {run.path}", err=True)
     return code
 
 

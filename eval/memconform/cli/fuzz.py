@@ -30,6 +30,8 @@ from memconform.contract.wire import CONTRACT_VERSION
 from memconform.daemons.availability import Absence
 from memconform.errors import DaemonError, ExitCode, UsageError, gravest
 from memconform.fuzzing.results import FoundDisagreement, FuzzReport
+from memconform.printing.escaping import Lines
+from memconform.printing.output import echo
 from memconform.redaction import redact
 from memconform.reports.fuzzing import FuzzConsole, fuzz_banner, show_disagreement
 from memconform.runs.store import replacing
@@ -177,7 +179,7 @@ def _tell(
         with json_target(options.json_file) as target:
             target.write(redact(report.model_dump_json(indent=1)) + "\n")
     for absence in absences:
-        click.echo(redact(f"{absence.sdk} skipped: {absence.error.render()}"), err=True)
+        echo(Lines(f"{absence.sdk} skipped: {absence.error.render()}"), err=True)
     if report.disagreement is not None:
         show_disagreement(report, options.sdk)
-    click.echo(redact(fuzz_banner(report)), err=options.json_file == "-")
+    echo(fuzz_banner(report), err=options.json_file == "-")

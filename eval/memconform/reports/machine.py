@@ -1,10 +1,9 @@
 """Results as JSON for other programs."""
 
-import codecs
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -12,6 +11,7 @@ from memconform.daemons.availability import Absence
 from memconform.errors import ExitCode
 from memconform.parity.agreement import Agreement
 from memconform.parity.records import ParityReport
+from memconform.printing.output import TextTarget
 from memconform.runs.results import Record, RunResult, RunSummary
 
 REPORT_SCHEMA: Literal["memconform/run-report@1"] = "memconform/run-report@1"
@@ -62,7 +62,7 @@ def agreement_banner(agreement: Agreement) -> str:
 
 
 def write_report(
-    target: "IO[str] | codecs.StreamWriter",
+    target: TextTarget,
     results: Sequence[Path],
     exit_code: ExitCode,
     *,
