@@ -21,6 +21,7 @@ from memconform.fakes.faults import (
     EVENT_FAULTS,
     EXCHANGE_FAULTS,
     FAULTS,
+    HOSTILE,
     RANKING_FAULTS,
     STREAM_FAULTS,
     Chunk,
@@ -239,7 +240,9 @@ async def _main() -> int:
     options = parser.parse_args()
     if options.fault in ("exits_after_noise", "noisy"):
         sys.stderr.write("noise " * (1 << 18))
-    if options.fault in ("exits", "exits_after_noise"):
+    if options.fault == "hostile_log":
+        sys.stderr.buffer.write(HOSTILE.encode() + b"\n\x9b31m\n")
+    if options.fault in ("exits", "exits_after_noise", "hostile_log"):
         sys.stderr.write("scripted: no reason to live\n")
         return 7
     if options.fault == "never_listens":
