@@ -34,7 +34,7 @@ from memconform.datasets.expansion import Join
 from memconform.datasets.sampling import Holdout
 from memconform.errors import ExitCode, gravest
 from memconform.printing.output import echo
-from memconform.redaction import redact
+from memconform.redaction import redact_json
 from memconform.reports.bench import BenchConsole, bench_markdown, show_bench
 
 
@@ -210,12 +210,12 @@ async def _bench(options: BenchOptions) -> ExitCode:
         quiet=options.quiet,
     )
     for file, target_of, text in (
-        (options.json_file, json_target, report.model_dump_json(indent=1) + "\n"),
+        (options.json_file, json_target, redact_json(report.model_dump_json(indent=1)) + "\n"),
         (options.markdown, text_target, bench_markdown(report)),
     ):
         if file is not None:
             with target_of(file) as target:
-                target.write(redact(text))
+                target.write(text)
     echo(f"{report.suite}: -> {finished.result}", err="-" in (options.json_file, options.markdown))
     return code
 

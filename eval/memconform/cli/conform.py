@@ -37,7 +37,7 @@ from memconform.daemons.discovery import find_runner, working_folder
 from memconform.errors import ExitCode, NothingSelectedError, UsageError, nearest
 from memconform.printing.escaping import Lines
 from memconform.printing.output import echo
-from memconform.redaction import redact
+from memconform.redaction import redact, redact_json
 from memconform.reports.conformance import ConformanceConsole, conform_banner, show_findings
 from memconform.reports.junit import write_junit
 from memconform.reports.markdown import conformance_markdown
@@ -231,7 +231,7 @@ def _write(options: ConformOptions, run: RunFolder, report: ConformReport) -> No
     write_report(run, report)
     if options.json_file is not None:
         with json_target(options.json_file) as target:
-            target.write(report.model_dump_json(indent=1) + "\n")
+            target.write(redact_json(report.model_dump_json(indent=1)) + "\n")
     if options.junit is not None:
         write_junit(Path(options.junit), report)
     if options.markdown is not None:

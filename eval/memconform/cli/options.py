@@ -23,7 +23,7 @@ from memconform.daemons.runner import UpstreamKind
 from memconform.errors import ExitCode, UsageError
 from memconform.printing.escaping import Lines, printable
 from memconform.printing.output import JsonOutput, TextTarget, echo
-from memconform.redaction import hide
+from memconform.redaction import hide, hide_header
 from memconform.runs.plan import DEFAULT_FLOOR, Floor
 from memconform.runs.store import replacing
 
@@ -140,7 +140,7 @@ def request_headers(given: Sequence[str]) -> dict[str, str]:
     headers = {}
     token = os.environ.get(TOKEN_VARIABLE, "").strip()
     if token:
-        hide(token, shortest=4)
+        hide(token)
         if not _is_header_value(token):
             raise UsageError(
                 f"{TOKEN_VARIABLE} holds what no header can",
@@ -150,8 +150,7 @@ def request_headers(given: Sequence[str]) -> dict[str, str]:
         headers["Authorization"] = f"Bearer {token}"
     for text in given:
         name, colon, value = (part.strip() for part in text.partition(":"))
-        hide(value)
-        hide(value.rpartition(" ")[2])
+        hide_header(value)
         if not colon or not _HEADER_NAME.fullmatch(name) or not _is_header_value(value):
             raise UsageError(
                 f"--header {name} is no header",

@@ -192,6 +192,7 @@ STATE_FAULTS = (
     "other_brain",
     "keeps_brain",
     "tells_headers",
+    "echoes_header",
     "dies_once",
     "other_contract",
     "miscounts",

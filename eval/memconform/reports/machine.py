@@ -12,6 +12,7 @@ from memconform.errors import ExitCode
 from memconform.parity.agreement import Agreement
 from memconform.parity.records import ParityReport
 from memconform.printing.output import TextTarget
+from memconform.redaction import redact_values
 from memconform.runs.results import Record, RunResult, RunSummary
 
 REPORT_SCHEMA: Literal["memconform/run-report@1"] = "memconform/run-report@1"
@@ -75,7 +76,7 @@ def write_report(
     report = RunReport(
         exit_code=exit_code, skipped=skipped, agreement=agreement, parity=parity, runs=[]
     )
-    head = report.model_dump(mode="json", exclude={"runs"})
+    head = redact_values(report.model_dump(mode="json", exclude={"runs"}))
     target.write(json.dumps(head).removesuffix("}") + ', "runs": [')
     for index, path in enumerate(results):
         target.write(",\n" if index else "\n")
