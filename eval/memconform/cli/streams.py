@@ -38,8 +38,13 @@ def prepare_streams() -> None:
         sys.stderr = _replacement(sys.stderr, raw, by_line=True)
 
 
+_replaced: list[TextIO] = []
+"""Held: a stream that nobody holds closes the descriptor, which its replacement writes to."""
+
+
 def _replacement(stream: TextIO, raw: io.FileIO, *, by_line: bool) -> SafeStream:
     stream.flush()
+    _replaced.append(stream)
     return SafeStream(
         io.BufferedWriter(raw),
         encoding=stream.encoding,
