@@ -4,6 +4,8 @@ import difflib
 from collections.abc import Iterable
 from enum import IntEnum
 
+from memconform.printing.escaping import Lines, indent, printable
+
 
 class ExitCode(IntEnum):
     """What a command ends with. Only a measured verdict is `FAILED`."""
@@ -53,12 +55,12 @@ class MemconformError(Exception):
         self.hint = hint
         self.excerpt = excerpt
 
-    def render(self) -> str:
-        """The error as a user reads it, over as many lines as it needs."""
-        lines = [f"{self.code}: {self.message}"]
-        lines += [f"  | {line}" for line in self.excerpt.splitlines()]
-        lines += [f"  try: {self.hint}"] if self.hint else []
-        return "\n".join(lines)
+    def render(self) -> Lines:
+        """The error as a user reads it, over as many lines as it needs, safe to be shown."""
+        lines = [printable(f"{self.code}: {self.message}")]
+        lines += [indent(self.excerpt.rstrip(), "  | ")] if self.excerpt.strip() else []
+        lines += [printable(f"  try: {self.hint}")] if self.hint else []
+        return Lines("\n".join(lines))
 
 
 class UsageError(MemconformError):

@@ -1,85 +1,324 @@
-"""The one redaction: secrets that were told to it leave the harness in no file, log or line."""
+r"""The one redaction: secrets that were told to it leave the harness in no file, log or line.
 
+How a secret is masked depends on its length, because a short one occurs by accident:
+
+| characters | masked |
+| --- | --- |
+| 8 and more | anywhere, also inside words |
+| 4 to 7 | as a whole word, which is no part of a path, a date or a number |
+| 1 to 3 | as a whole value: all of a string, or quoted, or behind `:` or `=` |
+
+A word that results are written in (`true`, `bm25`) is no secret: masking it would break them.
+
+Each is also found in its encodings: JSON, `\uXXXX`, `\xXX`, octal and percent escapes of any of its
+characters, hexadecimal, base64 at every alignment, UTF-16. What is encoded twice is not found.
+"""
+
+import base64
 import json
 import re
+from bisect import bisect_right
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
+from urllib.parse import unquote
 
-SHORTEST = 8
-"""A shorter value is no secret, and hiding it would blot out ordinary text."""
+ANYWHERE = 8
+"""Characters from which a secret is masked inside words too: ordinary text does not hold it."""
+
+WORD = 4
+"""Characters from which a secret is masked as a word: of less, ordinary text has too many."""
 
 MASK = "(hidden)"
 
+VOCABULARY = frozenset(
+    (
+        *("true", "false", "null", "none", "yes", "no", "on", "off", "all", "default"),
+        *("memconform", "request", "candidates", "order", "score", "prompt", "deltas", "done"),
+        *("attempts", "verdict"),
+        *("go", "ts", "py", "own", "scripted", "real", "core", "ask", "documents", "events"),
+        *("auth", "robustness", "auto", "bm25", "semantic", "hybrid", "hybrid-rerank"),
+        *("ask-basic", "ask-augmented", "search-retrieve-only", "exact", "shared", "isolated"),
+        *("correct", "incorrect", "abstained", "daemon_error", "protocol_error", "judge_error"),
+        *("timeout", "not_run", "not_applicable", "pass", "fail", "warn", "xfail", "xpass"),
+        *("untestable", "error", "killed", "survived", "untested", "must", "should"),
+        *("identical", "parity", "drift", "inconclusive", "retrieval", "answer", "judgement"),
+        *("header", "filled", "proved", "spoilt", "query"),
+    )
+)
+"""Words that results are read back by; everybody knows them."""
+
 _secrets: set[str] = set()
-_USERINFO = re.compile(r"(?<=://)[^/@\s]+(?=@)")
-_NAMES = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
+
+_NAMES = re.compile(
+    r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL"
+    r"|(?<![A-Z0-9])(?:PWD|PAT|AUTH|DSN)(?![A-Z0-9])",
+    re.IGNORECASE,
+)
+_USERINFO = re.compile(r"(?<=://)[^/@\s]+(?=@)|(?<![^\s\"'=])[^\s:/@\"'=]+:[^\s@/\"']+(?=@[\w\[(])")
+_KEY_VALUE = re.compile(
+    r"(?i)(?<![a-z0-9])(?:password|passwd|passphrase|pwd|secret|token|api_?key)\s*=\s*"
+    r"(\"[^\"]*\"|'[^']*'|\{[^}]*\}|[^;&,\s]+)"
+)
 
 
-def hide(secret: str, *, shortest: int = SHORTEST) -> None:
-    """Keep `secret` out of everything that is written from now on, if it is long enough."""
-    if len(secret) >= shortest:
-        # Also as it stands inside JSON, where quotes and other letters are escaped.
-        _secrets.update((secret, json.dumps(secret)[1:-1]))
-        _secrets.add(json.dumps(secret, ensure_ascii=False)[1:-1])
-        _pattern.cache_clear()
+def hide(secret: str) -> None:
+    """Keep `secret` out of everything that is written from now on."""
+    # A key in PEM is printed line by line.
+    lines = [line for line in secret.splitlines() if len(line) >= ANYWHERE]
+    new = {part for part in (secret, secret.strip(), *lines) if part.strip()} - VOCABULARY
+    if not new <= _secrets:
+        _secrets.update(new)
+        _patterns.cache_clear()
 
 
 def is_secret(name: str) -> bool:
     """Whether an environment variable's name says that its value is a secret."""
-    return _NAMES.search(name) is not None
+    # A shell's PWD is its working folder.
+    return name != "PWD" and _NAMES.search(name) is not None
 
 
 def hide_variables(variables: dict[str, str]) -> None:
-    """Hide the values of variables that are secrets, and credentials inside addresses."""
+    """Hide the values of variables that are secrets, and credentials inside other values."""
     for name, value in variables.items():
         if is_secret(name):
             hide(value)
-        for userinfo in _USERINFO.findall(value):
-            hide(userinfo, shortest=4)
-            hide(userinfo.rpartition(":")[2], shortest=4)
+        hide_credentials(value)
+
+
+def hide_credentials(value: str) -> None:
+    """Hide the user names and passwords that a connection string or an address holds."""
+    for userinfo in _USERINFO.findall(value):
+        for form in (userinfo, unquote(userinfo)):
+            hide(form)
+            hide(form.partition(":")[2])
+    for password in _KEY_VALUE.findall(value):
+        hide(password.strip("\"'{}"))
+
+
+def hide_header(value: str) -> None:
+    """Hide a header's value, and the credentials behind the name of a scheme."""
+    hide(value)
+    scheme, space, credentials = value.partition(" ")
+    if not space or " " in credentials:
+        return
+    hide(credentials)
+    if scheme.lower() == "basic":
+        try:
+            userinfo = base64.b64decode(credentials, validate=True).decode()
+        except ValueError:
+            return
+        hide(userinfo)
+        hide(userinfo.partition(":")[2])
 
 
 def without_credentials(address: str) -> str:
-    """`address`, or any other text, without what stands as `user:password@` in it."""
-    return _USERINFO.sub(MASK, address)
-
-
-@cache
-def _pattern() -> re.Pattern[bytes] | None:
-    longest_first = sorted(_secrets, key=len, reverse=True)
-    return re.compile(b"|".join(re.escape(s.encode()) for s in longest_first)) if _secrets else None
+    """`address`, or any other text, without the passwords that it names as such."""
+    clean = _USERINFO.sub(MASK, address)
+    return _KEY_VALUE.sub(lambda match: match[0].removesuffix(match[1]) + MASK, clean)
 
 
 def redact_bytes(data: bytes) -> bytes:
     """`data` with every secret masked."""
-    pattern = _pattern()
-    return data if pattern is None else pattern.sub(MASK.encode(), data)
+    patterns = _patterns()
+    if patterns is None:
+        return data
+    anywhere, bounded = patterns
+    clean = anywhere.sub(MASK.encode(), data)
+    clean = bounded.sub(MASK.encode(), clean) if bounded else clean
+    return _redact_escaped(clean, [anywhere, bounded] if bounded else [anywhere])
 
 
 def redact(text: str) -> str:
     """`text` with every secret masked."""
-    if _pattern() is None:
+    if _patterns() is None:
         return text
-    return redact_bytes(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
+    return redact_bytes(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
 
 def redact_values(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
-    """`value` with every secret masked in its strings; keys and what is no string stay.
+    """`value` with every secret masked in its strings; numbers and field names stay.
 
-    Masking the finished JSON instead could break its syntax, or its keys.
+    Masking the finished JSON instead could break its syntax. A key is masked like a string where it
+    is not the name of a field: a daemon may send metadata whose keys are anything.
     """
-    if _pattern() is None:
+    if _patterns() is None:
         return value
     if isinstance(value, str):
-        return redact(value)
+        return MASK if value.strip() in _secrets else redact(value)
     if isinstance(value, dict):
-        return {key: redact_values(each) for key, each in value.items()}
+        clean: dict[Any, Any] = {}
+        for key, each in value.items():
+            name = shown = _redact_key(key)
+            while name in clean:
+                name = f"{shown} {len(clean)}"  # two secrets are two keys
+            clean[name] = redact_values(each)
+        return clean
     if isinstance(value, list | tuple):
         return [redact_values(each) for each in value]
     return value
 
 
+def redact_json(text: str) -> str:
+    """A finished JSON text with every secret masked, which is JSON still, of the same fields."""
+    if _patterns() is None:
+        return text
+    return json.dumps(redact_values(json.loads(text)), indent=1, ensure_ascii=False)
+
+
 def forget() -> None:
     """Hide nothing any more; for tests."""
     _secrets.clear()
-    _pattern.cache_clear()
+    _patterns.cache_clear()
+
+
+_FIELD = re.compile(r"[a-z][a-z0-9]{0,15}(?:[_@-][a-z0-9]{1,15})*")
+
+
+def _redact_key(key: Any) -> Any:  # noqa: ANN401 - Python's dicts, before they are JSON
+    if not isinstance(key, str) or _FIELD.fullmatch(key):
+        return key
+    return redact(key)
+
+
+_BASE64_END = rb"[A-Za-z0-9+/_-]?={0,2}"
+"""The last letter of base64 holds bits of the secret's last byte."""
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[bytes], re.Pattern[bytes] | None] | None:
+    """What matches the forms that are masked anywhere, and those that must stand alone."""
+    if not _secrets:
+        return None
+    anywhere, words, values = set[bytes](), set[bytes](), set[bytes]()
+    for secret in _secrets:
+        forms = _text_forms(secret)
+        if len(secret) >= ANYWHERE:
+            anywhere |= {re.escape(form) for form in forms}
+        else:
+            (words if len(secret) >= WORD else values).update(forms)
+        anywhere |= _binary_forms(secret)
+    bounded = []
+    if words:
+        bounded.append(rb"(?<![\w./-])(?:%s)(?![\w/-]|[.:]\w)" % _any_of(map(re.escape, words)))
+    if values:
+        short = _any_of(map(re.escape, values))
+        bounded.append(rb"(?<=[\"'])(?:%s)(?=\\*[\"'])" % short)
+        bounded.append(rb"(?<=[:=])(?:%s)(?=[\s,;&\"')}\]]|$)" % short)
+        bounded.append(rb"(?<=[:=] )(?:%s)(?=[\s,;&\"')}\]]|$)" % short)
+    # A pattern that never matches, where there is nothing to match anywhere.
+    free = re.compile(_any_of(anywhere) or rb"(?!)", re.DOTALL)
+    return free, re.compile(b"|".join(bounded)) if bounded else None
+
+
+def _any_of(patterns: Iterable[bytes]) -> bytes:
+    longest_first: list[bytes] = sorted(patterns, key=len, reverse=True)
+    return b"|".join(longest_first)
+
+
+def _text_forms(secret: str) -> set[bytes]:
+    """As it is, and as it stands inside JSON, where quotes and other letters are escaped."""
+    plain = secret.encode("utf-8", "surrogatepass")
+    in_json = json.dumps(secret, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
+    return {plain, in_json, json.dumps(secret)[1:-1].encode()}
+
+
+def _binary_forms(secret: str) -> set[bytes]:
+    """Patterns of encodings that no ordinary text has; of a single letter there are none."""
+    data = secret.encode("utf-8", "surrogatepass")
+    if len(data) < 2:
+        return set()
+    # The outer byte of UTF-16 may be missing, where a line begins or ends with it.
+    wide = {secret.encode(e, "surrogatepass").strip(b"\0") for e in ("utf-16-le", "utf-16-be")}
+    forms = {re.escape(form) + rb"\x00?" for form in wide}
+    if len(data) >= WORD:
+        forms |= {data.hex().encode(), data.hex().upper().encode()}
+    whole = base64.b64encode(data).rstrip(b"=")
+    if len(data) < WORD:
+        # Its inner letters are too few to be told from others.
+        edge = rb"(?<![A-Za-z0-9+/_-])%s={0,2}(?![A-Za-z0-9+/_-])"
+        return forms | {edge % re.escape(f) for f in (whole, whole.translate(_URLSAFE))}
+    for offset in range(3):
+        encoded = base64.b64encode(b"\0" * offset + data).rstrip(b"=")
+        # Letters that hold bits of what is before and behind the secret differ from text to text.
+        inner = encoded[-(-offset * 8 // 6) : (offset + len(data)) * 8 // 6]
+        forms |= {re.escape(f) + _BASE64_END for f in (inner, inner.translate(_URLSAFE))}
+    return forms
+
+
+_URLSAFE = bytes.maketrans(b"+/", b"-_")
+
+_ESCAPED = re.compile(
+    rb"\\+(?:u[dD][89abAB][0-9a-fA-F]{2}\\+u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}"
+    rb"|x[0-9a-fA-F]{2}|[0-3][0-7]{2}|[\"'/bfnrt])|%[0-9a-fA-F]{2}"
+)
+_CONTROLS = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
+
+
+def _unescape(escape: bytes) -> bytes:
+    """The bytes that an escape of JSON, Python, printf or an address stands for."""
+    code = escape.lstrip(b"\\%")
+    if code[:1] == b"u":
+        units = b"".join(re.findall(rb"u([0-9a-fA-F]{4})", escape))
+        text = bytes.fromhex(units.decode()).decode("utf-16-be", "surrogatepass")
+        return text.encode("utf-8", "surrogatepass")
+    if code[:1] == b"x" or escape[:1] == b"%":
+        return bytes.fromhex(code.removeprefix(b"x").decode())
+    if len(code) == 3:
+        return bytes([int(code, 8)])
+    return _CONTROLS.get(code, code)
+
+
+def _redact_escaped(data: bytes, patterns: list[re.Pattern[bytes]]) -> bytes:
+    """Mask what is a secret once its escapes are undone, however many of its letters have one."""
+    decoded = bytearray()
+    # Where each run of letters without an escape, and each escape, begins: undone, and as it is.
+    starts, places, ends = [], [], []
+    end = 0
+    for match in _ESCAPED.finditer(data):
+        for begin, stop, piece in (
+            (end, match.start(), data[end : match.start()]),
+            (match.start(), match.end(), _unescape(match[0])),
+        ):
+            starts.append(len(decoded))
+            places.append(begin)
+            ends.append(stop)
+            decoded += piece
+        end = match.end()
+    if not starts:
+        return data
+    starts.append(len(decoded))
+    places.append(end)
+    ends.append(len(data))
+    decoded += data[end:]
+
+    def place(index: int, *, end: bool) -> int:
+        run = bisect_right(starts, index) - 1
+        if run % 2 == 0:
+            return places[run] + index - starts[run]
+        return ends[run] if end else places[run]
+
+    clean = data
+    spans = [match.span() for pattern in patterns for match in pattern.finditer(decoded)]
+    for first, last in reversed(_merged(spans)):
+        clean = (
+            clean[: place(first, end=False)]
+            + MASK.encode()
+            + clean[place(last - 1, end=True) + (_is_run(starts, last - 1)) :]
+        )
+    return clean
+
+
+def _is_run(starts: list[int], index: int) -> int:
+    """One, where a position is that of a letter without an escape, behind which its end is."""
+    return int((bisect_right(starts, index) - 1) % 2 == 0)
+
+
+def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for first, last in sorted(spans):
+        if merged and first < merged[-1][1]:
+            merged[-1] = merged[-1][0], max(last, merged[-1][1])
+        elif last > first:
+            merged.append((first, last))
+    return merged

@@ -25,6 +25,7 @@ from memconform.cli.options import (
     run_to_end,
     schema,
     sdks,
+    text_target,
     upstream,
     writable,
 )
@@ -32,7 +33,8 @@ from memconform.contract.wire import Mode
 from memconform.datasets.expansion import Join
 from memconform.datasets.sampling import Holdout
 from memconform.errors import ExitCode, gravest
-from memconform.redaction import redact
+from memconform.printing.output import echo
+from memconform.redaction import redact_json
 from memconform.reports.bench import BenchConsole, bench_markdown, show_bench
 
 
@@ -180,10 +182,10 @@ def command(**flags: object) -> ExitCode:
 
 async def _bench(options: BenchOptions) -> ExitCode:
     cancel_on_signals()
-    bench = await prepared(options, lambda line: click.echo(f"  {line}", err=True))
+    bench = await prepared(options, lambda line: echo(f"  {line}", err=True))
     finished: BenchFinished | None = None
     if options.resume is not None:
-        click.echo(f"  {len(bench.kept.queries):,} measurements are taken over", err=True)
+        echo(f"  {len(bench.kept.queries):,} measurements are taken over", err=True)
     with BenchConsole(bench.plan, quiet=options.quiet) as console:
         async with aclosing(execute(bench.plan, bench.folder, bench.kept)) as events:
             async for event in events:
@@ -198,7 +200,7 @@ async def _bench(options: BenchOptions) -> ExitCode:
         agreed = agreement_code(report)
         codes.append(agreed)
         if agreed is ExitCode.INCONCLUSIVE:
-            click.echo("no agreement: not every query was measured on several SDKs", err=True)
+            echo("no agreement: not every query was measured on several SDKs", err=True)
     code = gravest(codes)
     show_bench(
         report,
@@ -207,16 +209,14 @@ async def _bench(options: BenchOptions) -> ExitCode:
         verbose=options.verbose,
         quiet=options.quiet,
     )
-    for file, text in (
-        (options.json_file, report.model_dump_json(indent=1) + "\n"),
-        (options.markdown, bench_markdown(report)),
+    for file, target_of, text in (
+        (options.json_file, json_target, redact_json(report.model_dump_json(indent=1)) + "\n"),
+        (options.markdown, text_target, bench_markdown(report)),
     ):
         if file is not None:
-            with json_target(file) as target:
-                target.write(redact(text))
-    click.echo(
-        f"{report.suite}: -> {finished.result}", err="-" in (options.json_file, options.markdown)
-    )
+            with target_of(file) as target:
+                target.write(text)
+    echo(f"{report.suite}: -> {finished.result}", err="-" in (options.json_file, options.markdown))
     return code
 
 

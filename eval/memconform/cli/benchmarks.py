@@ -15,6 +15,7 @@ from memconform.datasets.haystacks import Dropped
 from memconform.datasets.memini import memini_json
 from memconform.datasets.registry import shipped
 from memconform.datasets.sources import load_sources
+from memconform.printing.output import echo
 
 
 @click.command("list")
@@ -22,18 +23,18 @@ from memconform.datasets.sources import load_sources
 def list_command(data: Path, sources_file: Path | None) -> None:
     """The question sets that ship with memconform, public benchmarks, and formats that it reads."""
     found = load_sources(sources_file)
-    click.echo("question sets, for run --dataset:")
+    echo("question sets, for run --dataset:")
     for name, path in shipped().items():
-        click.echo(f"  {name:<12} {path}")
-    click.echo("public benchmarks, for datasets fetch:")
+        echo(f"  {name:<12} {path}")
+    echo("public benchmarks, for datasets fetch:")
     show_sources(found, data)
-    click.echo("formats of benchmarks, for datasets info and convert:")
+    echo("formats of benchmarks, for datasets info and convert:")
     for each in formats().values():
         options = "; ".join(
             f"--{name.replace('_', '-')} {'|'.join(allowed)}"
             for name, allowed in each.options.items()
         )
-        click.echo(f"  {each.name:<12} {each.about}{f' ({options})' if options else ''}")
+        echo(f"  {each.name:<12} {each.about}{f' ({options})' if options else ''}")
 
 
 class BenchmarkInfo(BaseModel):
@@ -129,11 +130,11 @@ def _counted(benchmark: Benchmark) -> BenchmarkInfo:
 
 def _show_benchmark(info: BenchmarkInfo, *, verbose: bool) -> None:
     options = "".join(f", {name} {value}" for name, value in info.options.items())
-    click.echo(f"{info.path}: {info.format}{options}")
+    echo(f"{info.path}: {info.format}{options}")
     if info.sha256:
-        click.echo(f"sha256 {info.sha256}")
-    click.echo(f"{info.haystacks} haystacks, {info.items} items, {info.queries} queries")
-    click.echo(", ".join(f"{name} {count}" for name, count in info.categories.items()))
+        echo(f"sha256 {info.sha256}")
+    echo(f"{info.haystacks} haystacks, {info.items} items, {info.queries} queries")
+    echo(", ".join(f"{name} {count}" for name, count in info.categories.items()))
     told = f"{info.with_gold} with gold"
     if info.unavoidable:
         told += f", {info.unavoidable} of them a miss that cannot be avoided"
@@ -141,12 +142,12 @@ def _show_benchmark(info: BenchmarkInfo, *, verbose: bool) -> None:
         told += f"; {info.abstain} to abstain from"
     if info.scored is not None:
         told += f"; {info.scored} scored officially"
-    click.echo(told)
+    echo(told)
     if info.dropped:
         hint = "" if verbose else ": --verbose lists them"
-        click.echo(f"{len(info.dropped)} dropped or unresolved{hint}")
+        echo(f"{len(info.dropped)} dropped or unresolved{hint}")
     for each in info.dropped if verbose else ():
-        click.echo(f"  {each.id}: {each.why}")
+        echo(f"  {each.id}: {each.why}")
 
 
 @click.command("convert")
@@ -178,4 +179,4 @@ def convert_command(path: Path, name: str | None, output: str, **given: str | No
         for piece in memini_json(path.stem, benchmark):
             target.write(piece)
     if output != "-":
-        click.echo(f"-> {output}")
+        echo(f"-> {output}")

@@ -35,7 +35,9 @@ from memconform.conformance.suite import SdkFinished
 from memconform.contract.wire import CONTRACT_VERSION, Profile
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.errors import ExitCode, NothingSelectedError, UsageError, nearest
-from memconform.redaction import redact
+from memconform.printing.escaping import Lines
+from memconform.printing.output import echo
+from memconform.redaction import redact, redact_json
 from memconform.reports.conformance import ConformanceConsole, conform_banner, show_findings
 from memconform.reports.junit import write_junit
 from memconform.reports.markdown import conformance_markdown
@@ -167,10 +169,10 @@ async def _conform(options: ConformOptions) -> ExitCode:
     for sdk in sdks:
         show_findings(sdk, verbose=options.verbose)
     for absence in absences:
-        click.echo(redact(f"{absence.sdk} skipped: {absence.error.render()}"), err=True)
+        echo(Lines(f"{absence.sdk} skipped: {absence.error.render()}"), err=True)
     for sdk in sdks:
-        click.echo(redact(conform_banner(sdk)), err=options.json_file == "-")
-    click.echo(f"-> {run.path}", err=True)
+        echo(conform_banner(sdk), err=options.json_file == "-")
+    echo(f"-> {run.path}", err=True)
     return code
 
 
@@ -229,7 +231,7 @@ def _write(options: ConformOptions, run: RunFolder, report: ConformReport) -> No
     write_report(run, report)
     if options.json_file is not None:
         with json_target(options.json_file) as target:
-            target.write(report.model_dump_json(indent=1) + "\n")
+            target.write(redact_json(report.model_dump_json(indent=1)) + "\n")
     if options.junit is not None:
         write_junit(Path(options.junit), report)
     if options.markdown is not None:

@@ -1,7 +1,6 @@
 """`memconform conform list | explain | lint | replay`: what cases are, and one of them again."""
 
 import json
-import sys
 import tempfile
 from pathlib import Path
 
@@ -28,6 +27,8 @@ from memconform.conformance.suite import brain_id
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import ExitCode, UsageError, gravest, nearest
+from memconform.printing.escaping import Lines
+from memconform.printing.output import echo
 from memconform.redaction import redact, redact_bytes
 from memconform.reports.conformance import show_case
 
@@ -52,10 +53,10 @@ def list_cases(json_file: str | None) -> ExitCode:
             target.write(f"{listed}\n")
         return ExitCode.OK
     for entry in entries:
-        click.echo(f"{entry.id:<58} {entry.case.level:<7} {', '.join(entry.case.rules)}")
+        echo(f"{entry.id:<58} {entry.case.level:<7} {', '.join(entry.case.rules)}")
     cases = len({entry.base for entry in entries})
     checks = sum(len(check_ids(entry)) for entry in entries)
-    click.echo(f"{cases} cases, {len(entries)} with their variants, {checks} checks", err=True)
+    echo(f"{cases} cases, {len(entries)} with their variants, {checks} checks", err=True)
     return ExitCode.OK
 
 
@@ -79,7 +80,7 @@ def _listed(entry: Entry) -> dict[str, object]:
 def explain(case: str) -> ExitCode:
     """Say what CASE is about: its rules, what it sends, what passes and what fails."""
     for entry in _named(case):
-        click.echo(explained(entry))
+        echo(Lines(explained(entry)))
     return ExitCode.OK
 
 
@@ -103,14 +104,14 @@ def _named(name: str) -> list[Entry]:
 def lint(cases: Path, *, schema: bool) -> ExitCode:
     """Check the cases themselves: YAML, schema, variables, matchers, and that no rule lacks one."""
     if schema:
-        click.echo(json.dumps(case_schema(), indent=2))
+        echo(Lines(json.dumps(case_schema(), indent=2)))
         return ExitCode.OK
     entries = catalog(cases)
     bare = uncovered(entries) if cases == CASES else []
     for rule in bare:
-        click.echo(f"{rule}: no case cites it")
+        echo(f"{rule}: no case cites it")
     count = len({entry.base for entry in entries})
-    click.echo(f"{count} cases, {len(entries)} with their variants, {len(bare)} rules without one")
+    echo(f"{count} cases, {len(entries)} with their variants, {len(bare)} rules without one")
     return ExitCode.FAILED if bare else ExitCode.OK
 
 
@@ -147,11 +148,11 @@ async def _replayed(entry: Entry, references: list[str]) -> ExitCode:
         why = left_out(entry, runner)
         if why is not None:
             raise UsageError(f"{runner.name}: {why}", code="not_applicable", hint="see sdk.toml")
-        await runner.build(lambda line: click.echo(f"  {line}", err=True))
+        await runner.build(lambda line: echo(f"  {line}", err=True))
         ran = await _once(entry, runner)
         for outcome in ran.exchanges:
-            sys.stdout.buffer.write(redact_bytes(transcript(outcome)) + b"\n")
-            sys.stdout.buffer.flush()
+            shown = redact_bytes(transcript(outcome)).decode("utf-8", "backslashreplace")
+            echo(Lines(shown))
         show_case(runner.name, ran.result)
         codes.append(exit_of(ran.result.checks))
     return gravest(codes)

@@ -14,6 +14,7 @@ from memconform.datasets.lint import LintReport, lint
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.errors import ExitCode
 from memconform.ingest.documents import corpus_documents, reference_documents
+from memconform.printing.output import echo
 
 
 @click.group("datasets")
@@ -54,7 +55,7 @@ def lint_command(
     if json_file != "-":
         _show(report)
         if lucky:
-            click.echo(f"luck passes more than {max_chance:.1%}")
+            echo(f"luck passes more than {max_chance:.1%}")
     if json_file is not None:
         with json_target(json_file) as target:
             target.write(json.dumps(asdict(report), indent=2, ensure_ascii=False) + "\n")
@@ -62,17 +63,17 @@ def lint_command(
 
 
 def _show(report: LintReport) -> None:
-    click.echo(f"{report.questions} questions, {report.documents} documents")
-    click.echo(f"tags: {', '.join(f'{name} {count}' for name, count in report.tags.items())}")
+    echo(f"{report.questions} questions, {report.documents} documents")
+    echo(f"tags: {', '.join(f'{name} {count}' for name, count in report.tags.items())}")
     if report.chance is not None and report.highest_chance is not None:
-        click.echo(
+        echo(
             f"5 random documents pass {report.chance:.2%} on average,"
             f" {report.highest_chance:.2%} of the luckiest question"
         )
-        click.echo(f"each question has {report.fewest_distractors} distractors or more")
+        echo(f"each question has {report.fewest_distractors} distractors or more")
     for fault in report.faults:
-        click.echo(f"{fault.question}: {fault.message}")
-    click.echo("no faults" if not report.faults else f"{len(report.faults)} faults")
+        echo(f"{fault.question}: {fault.message}")
+    echo("no faults" if not report.faults else f"{len(report.faults)} faults")
 
 
 for _each in (

@@ -18,7 +18,9 @@ from memconform.cli.options import (
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.daemons.runner import UpstreamKind
 from memconform.errors import ExitCode, gravest
-from memconform.redaction import redact
+from memconform.printing.console import SafeConsole, styled
+from memconform.printing.escaping import indent
+from memconform.printing.output import echo
 from memconform.runs.examination import Step, examine
 
 
@@ -59,12 +61,12 @@ async def _examine(sdk: str, upstream: UpstreamKind, headers: dict[str, str]) ->
         # What went wrong may be told by the log alone.
         if not failures:
             shutil.rmtree(folder, ignore_errors=True)
-    click.echo(f"{runner.name}: {'well' if not failures else f'{len(failures)} steps failed'}")
+    echo(f"{runner.name}: {'well' if not failures else f'{len(failures)} steps failed'}")
     return gravest(failures)
 
 
 def _show(step: Step) -> None:
-    mark = click.style("ok  ", fg="green") if step.error is None else click.style("FAIL", fg="red")
-    click.echo(redact(f"{mark} {step.name:<20} {step.detail}".rstrip()))
+    mark = ("ok  ", "green") if step.error is None else ("FAIL", "red")
+    SafeConsole().print(styled([mark, (f" {step.name:<20} {step.detail}".rstrip(), "")]))
     if step.error is not None:
-        click.echo("\n".join(f"     {line}" for line in redact(step.error.render()).splitlines()))
+        echo(indent(step.error.render(), "     "))

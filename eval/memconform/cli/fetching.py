@@ -11,7 +11,6 @@ from rich.progress import (
     BarColumn,
     DownloadColumn,
     Progress,
-    TextColumn,
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
@@ -34,6 +33,8 @@ from memconform.datasets.sources import (
     load_sources,
 )
 from memconform.errors import ExitCode, NothingSelectedError, UsageError, gravest, nearest
+from memconform.printing.console import SafeTextColumn
+from memconform.printing.output import echo
 from memconform.reports.console import standard_error
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -79,7 +80,7 @@ def show_sources(found: dict[str, Source], data: Path) -> None:
             told = "here, and of another size than it should be"
         else:
             told = str(source.place(data))
-        click.echo(f"  {name:<22} {source.about} ({source.size:,} bytes, {source.licence}): {told}")
+        echo(f"  {name:<22} {source.about} ({source.size:,} bytes, {source.licence}): {told}")
 
 
 @click.command("fetch")
@@ -109,7 +110,7 @@ def fetch_command(
         chosen = {name: source.at(address) for name, source in chosen.items()}
     console = standard_error()
     progress = Progress(
-        TextColumn("{task.description}"),
+        SafeTextColumn(),
         BarColumn(),
         DownloadColumn(),
         TransferSpeedColumn(),
@@ -123,10 +124,10 @@ def fetch_command(
             told = f"{name}: {source.licence}, see {source.home}"
             if source.revision is not None:
                 told += f", revision {source.revision}"
-            console.print(told, markup=False)
+            console.print(told)
             for file in pinned(source, data / source.folder):
                 _fetch_one(file, http, progress)
-            click.echo(source.place(data))
+            echo(str(source.place(data)))
 
 
 def _fetch_one(file: Pinned, http: httpx.Client, progress: Progress) -> None:
@@ -134,7 +135,7 @@ def _fetch_one(file: Pinned, http: httpx.Client, progress: Progress) -> None:
     came = fetch(file, http, lambda here: progress.update(task, completed=here))
     progress.remove_task(task)
     told = f"{file.size:,} bytes, sha256 is right" if came else "was there already"
-    progress.console.print(f"  {file.path.name}: {told}", markup=False)
+    progress.console.print(f"  {file.path.name}: {told}")
 
 
 @click.command("verify")
@@ -221,7 +222,7 @@ def _verify(files: Iterable[Pinned]) -> ExitCode:
             case "different":
                 codes.append(ExitCode.FAILED)
                 told = f"another digest: {_digest(file)}; pinned: {file.sha256}"
-        click.echo(f"{file.path}: {told}")
+        echo(f"{file.path}: {told}")
     return gravest(codes)
 
 

@@ -30,7 +30,9 @@ from memconform.contract.wire import CONTRACT_VERSION
 from memconform.daemons.availability import Absence
 from memconform.errors import DaemonError, ExitCode, UsageError, gravest
 from memconform.fuzzing.results import FoundDisagreement, FuzzReport
-from memconform.redaction import redact
+from memconform.printing.escaping import Lines
+from memconform.printing.output import echo
+from memconform.redaction import redact, redact_json
 from memconform.reports.fuzzing import FuzzConsole, fuzz_banner, show_disagreement
 from memconform.runs.store import replacing
 
@@ -175,9 +177,9 @@ def _tell(
 ) -> None:
     if options.json_file is not None:
         with json_target(options.json_file) as target:
-            target.write(redact(report.model_dump_json(indent=1)) + "\n")
+            target.write(redact_json(report.model_dump_json(indent=1)) + "\n")
     for absence in absences:
-        click.echo(redact(f"{absence.sdk} skipped: {absence.error.render()}"), err=True)
+        echo(Lines(f"{absence.sdk} skipped: {absence.error.render()}"), err=True)
     if report.disagreement is not None:
         show_disagreement(report, options.sdk)
-    click.echo(redact(fuzz_banner(report)), err=options.json_file == "-")
+    echo(fuzz_banner(report), err=options.json_file == "-")

@@ -11,6 +11,7 @@ from memconform.datasets.haystacks import Dropped
 from memconform.datasets.history import FillerPool, Shape, compiled
 from memconform.datasets.history_sources import Sources, cases
 from memconform.errors import NothingSelectedError
+from memconform.printing.output import echo
 
 _PATH = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -106,10 +107,10 @@ def compile_command(
                 hint=dropped[0].why if dropped else "the file is empty",
             )
         target.write("\n]\n")
-    click.echo(f"{questions} questions, {drawn} filler sessions", err=True)
+    echo(f"{questions} questions, {drawn} filler sessions", err=True)
     if left_out:
-        click.echo(f"{left_out} filler sessions left out for their length", err=True)
+        echo(f"{left_out} filler sessions left out for their length", err=True)
     for each in dropped:
-        click.echo(f"{each.id}: {each.why}", err=True)
+        echo(f"{each.id}: {each.why}", err=True)
     if output != "-":
-        click.echo(f"-> {output}")
+        echo(f"-> {output}")

@@ -15,6 +15,8 @@ from memconform.daemons.discovery import known_sdks, working_folder
 from memconform.daemons.manifest import load_manifest
 from memconform.datasets.registry import shipped
 from memconform.errors import UsageError
+from memconform.printing.escaping import Lines
+from memconform.printing.output import echo
 
 _TOOLCHAINS = {"python": ["python3", "--version"], "go": ["go", "version"], "node": ["node", "-v"]}
 
@@ -85,19 +87,24 @@ def _version(argv: list[str]) -> str | None:
 
 
 def _show(info: Info) -> None:
-    click.echo(f"memconform {info.memconform}, contract {info.contract}, Python {info.python}")
-    click.echo("\ntoolchains")
+    echo(f"memconform {info.memconform}, contract {info.contract}, Python {info.python}")
+    echo()
+    echo("toolchains")
     for name, version in info.toolchains.items():
-        click.echo(f"  {name:<8} {version or 'not found'}")
-    click.echo("\nSDKs")
+        echo(f"  {name:<8} {version or 'not found'}")
+    echo()
+    echo("SDKs")
     for sdk in info.sdks:
         if sdk.error is not None:
-            click.echo(f"  {sdk.name:<8} unusable\n{sdk.error}")
+            echo(f"  {sdk.name:<8} unusable")
+            echo(Lines(sdk.error))
             continue
-        click.echo(f"  {sdk.name:<8} {sdk.language}; profiles {', '.join(sdk.profiles)};")
-        click.echo(f"  {'':<8} modes {', '.join(sdk.modes)}")
+        echo(f"  {sdk.name:<8} {sdk.language}; profiles {', '.join(sdk.profiles)};")
+        echo(f"  {'':<8} modes {', '.join(sdk.modes)}")
         if sdk.missing:
-            click.echo(f"  {'':<8} cannot run here: {', '.join(sdk.missing)} not on PATH")
+            echo(f"  {'':<8} cannot run here: {', '.join(sdk.missing)} not on PATH")
     if not info.sdks:
-        click.echo("  none: the reference SDKs need a checkout; --sdk takes a path to sdk.toml")
-    click.echo(f"\ndatasets\n  {', '.join(info.datasets) or 'none'}")
+        echo("  none: the reference SDKs need a checkout; --sdk takes a path to sdk.toml")
+    echo()
+    echo("datasets")
+    echo(f"  {', '.join(info.datasets) or 'none'}")

@@ -2,6 +2,7 @@
 
 import gc
 import importlib
+import io
 import sys
 import traceback
 from concurrent.futures import CancelledError
@@ -12,8 +13,8 @@ import click
 from memconform import __version__
 from memconform.cli.streams import drop_output, prepare_streams, why_output_fails
 from memconform.errors import ExitCode, MemconformError, nearest
-from memconform.redaction import redact
-from memconform.reports.names import printable
+from memconform.printing.escaping import Lines
+from memconform.printing.output import echo
 
 _VERBS = {
     "bench": "Measure retrieval on LoCoMo, LongMemEval, WMB-100K, or a file of yours.",
@@ -80,7 +81,7 @@ def main() -> None:
         drop_output()
         raise SystemExit(int(ExitCode.INTERNAL)) from None
     except click.ClickException as error:
-        error.show()
+        _show_usage(error)
         raise SystemExit(int(ExitCode.USAGE)) from None
     except MemconformError as error:
         _end(error.render(), error.exit_code)
@@ -103,6 +104,13 @@ def main() -> None:
     raise SystemExit(int(code or ExitCode.OK))
 
 
+def _show_usage(error: click.ClickException) -> None:
+    """click's own message; it quotes arguments, which may be names of files."""
+    message = io.StringIO()
+    error.show(message)
+    echo(Lines(message.getvalue().removesuffix("\n")), err=True)
+
+
 def _end_crashed() -> NoReturn:
     _end(
         f"{traceback.format_exc()}internal_error: this is a fault of memconform, not of a"
@@ -112,7 +120,7 @@ def _end_crashed() -> NoReturn:
 
 
 def _end(message: str, code: ExitCode) -> NoReturn:
-    click.echo(printable(redact(message)), err=True)
+    echo(Lines(message), err=True)
     raise SystemExit(int(code)) from None
 
 

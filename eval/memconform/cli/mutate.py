@@ -48,7 +48,9 @@ from memconform.daemons.runner import SdkRunner
 from memconform.errors import ExitCode, NothingSelectedError, nearest
 from memconform.fakes.mutant import mutant_of
 from memconform.fakes.mutation import Mutation
-from memconform.redaction import redact
+from memconform.printing.escaping import Lines
+from memconform.printing.output import echo
+from memconform.redaction import redact, redact_json
 from memconform.reports.mutation import (
     MutationConsole,
     mutation_banner,
@@ -131,16 +133,16 @@ async def _mutate(options: MutateOptions) -> ExitCode:
         )
     if options.list_only:
         for mutant in chosen:
-            click.echo(f"{mutant.id:<48} {mutant.rule:<28} {mutant.breaks}")
+            echo(f"{mutant.id:<48} {mutant.rule:<28} {mutant.breaks}")
         return ExitCode.OK
-    await runner.build(lambda line: click.echo(f"  {line}", err=True))
+    await runner.build(lambda line: echo(f"  {line}", err=True))
     report = await _scored(options, runner, chosen, entries, left)
     if options.json_file is not None:
         with json_target(options.json_file) as target:
-            target.write(redact(report.model_dump_json(indent=1)) + "\n")
+            target.write(redact_json(report.model_dump_json(indent=1)) + "\n")
     show_survivors(report)
-    click.echo(mutation_table(report.by_profile), err=options.json_file == "-")
-    click.echo(redact(mutation_banner(report)), err=True)
+    echo(Lines(mutation_table(report.by_profile)), err=options.json_file == "-")
+    echo(mutation_banner(report), err=True)
     return ExitCode(report.exit_code)
 
 

@@ -10,9 +10,9 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 import click
 import structlog
@@ -21,7 +21,9 @@ from pydantic import BaseModel
 from memconform.client.recorder import TOKEN_VARIABLE
 from memconform.daemons.runner import UpstreamKind
 from memconform.errors import ExitCode, UsageError
-from memconform.redaction import hide, redact
+from memconform.printing.escaping import Lines, printable
+from memconform.printing.output import JsonOutput, TextTarget, echo
+from memconform.redaction import hide, hide_header
 from memconform.runs.plan import DEFAULT_FLOOR, Floor
 from memconform.runs.store import replacing
 
@@ -93,7 +95,7 @@ def schema(model: type[BaseModel]) -> Callable[[_Command], _Command]:
 
     def show(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
         if value:
-            click.echo(json.dumps(model.model_json_schema(), indent=2))
+            echo(Lines(json.dumps(model.model_json_schema(), indent=2)))
             ctx.exit()
 
     return click.option(
@@ -106,8 +108,14 @@ def schema(model: type[BaseModel]) -> Callable[[_Command], _Command]:
     )
 
 
-def _redacted(_: Any, __: str, event: structlog.types.EventDict) -> structlog.types.EventDict:  # noqa: ANN401 - structlog's signature
-    return {key: redact(v) if isinstance(v, str) else v for key, v in event.items()}
+def _printable(_: Any, __: str, event: structlog.types.EventDict) -> structlog.types.EventDict:  # noqa: ANN401 - structlog's signature
+    """Values as lines of a log may show them, before the renderer adds its colours."""
+    return {
+        printable(key): value
+        if value is None or isinstance(value, int | float)
+        else printable(str(value))
+        for key, value in event.items()
+    }
 
 
 def daemon_variables(given: Sequence[str]) -> dict[str, str]:
@@ -132,7 +140,7 @@ def request_headers(given: Sequence[str]) -> dict[str, str]:
     headers = {}
     token = os.environ.get(TOKEN_VARIABLE, "").strip()
     if token:
-        hide(token, shortest=4)
+        hide(token)
         if not _is_header_value(token):
             raise UsageError(
                 f"{TOKEN_VARIABLE} holds what no header can",
@@ -142,8 +150,7 @@ def request_headers(given: Sequence[str]) -> dict[str, str]:
         headers["Authorization"] = f"Bearer {token}"
     for text in given:
         name, colon, value = (part.strip() for part in text.partition(":"))
-        hide(value)
-        hide(value.rpartition(" ")[2])
+        hide_header(value)
         if not colon or not _HEADER_NAME.fullmatch(name) or not _is_header_value(value):
             raise UsageError(
                 f"--header {name} is no header",
@@ -212,17 +219,26 @@ def configure_logs(level: str) -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            _redacted,
+            _printable,
             structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
         ],
     )
 
 
-@contextmanager
-def json_target(file: str) -> Iterator[IO[str] | codecs.StreamWriter]:
+def json_target(file: str) -> AbstractContextManager[TextTarget]:
     """Where `--json FILE` writes: `-` is standard output, a file appears whole or not at all."""
+    return _target(file, JsonOutput())
+
+
+def text_target(file: str) -> AbstractContextManager[TextTarget]:
+    """The same for text that is not JSON."""
+    return _target(file, sys.stdout)
+
+
+@contextmanager
+def _target(file: str, standard_output: TextTarget) -> Iterator[TextTarget]:
     if file == "-":
-        yield sys.stdout
+        yield standard_output
     elif Path(file).exists() and not Path(file).is_file():
         # A device or a pipe is written to; renaming a file over it would replace it.
         with Path(file).open("w", encoding="utf-8") as device:

@@ -4,13 +4,22 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.options import Finite, json_file, json_target, output, schema, writable
+from memconform.cli.options import (
+    Finite,
+    json_file,
+    json_target,
+    output,
+    schema,
+    text_target,
+    writable,
+)
 from memconform.errors import ExitCode, gravest
 from memconform.parity.comparison import Method, compare
 from memconform.parity.contrast import ALPHA, MARGIN
 from memconform.parity.records import ParityReport, Verdict
 from memconform.parity.sides import load, question_of
-from memconform.redaction import redact
+from memconform.printing.output import echo
+from memconform.redaction import redact_json
 from memconform.reports.parity import parity_banner, parity_markdown, show_parity, show_question
 
 
@@ -86,14 +95,14 @@ def compare_command(  # noqa: PLR0917 - one parameter a flag
     report = report.model_copy(update={"exit_code": code})
     if not quiet:
         show_parity(report)
-    for file, text in (
-        (json_file, report.model_dump_json(indent=1) + "\n"),
-        (markdown, parity_markdown(report)),
+    for file, target_of, text in (
+        (json_file, json_target, redact_json(report.model_dump_json(indent=1)) + "\n"),
+        (markdown, text_target, parity_markdown(report)),
     ):
         if file is not None:
-            with json_target(file) as target:
-                target.write(redact(text))
-    click.echo(parity_banner(report), err="-" in (json_file, markdown))
+            with target_of(file) as target:
+                target.write(text)
+    echo(parity_banner(report), err="-" in (json_file, markdown))
     return code
 
 

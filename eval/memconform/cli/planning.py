@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
-
 from memconform.cli.options import comma_separated, daemon_variables, read_floors, request_headers
 from memconform.client.timing import Timeouts
 from memconform.contract.wire import Mode, Profile
@@ -19,6 +17,7 @@ from memconform.datasets.selection import Selected, Selection, select
 from memconform.errors import UsageError
 from memconform.ingest.documents import corpus_digest
 from memconform.ingest.seeding import refuse_foreign_brain
+from memconform.printing.output import echo
 from memconform.runs.journal import read_header
 from memconform.runs.plan import Plan, Settings
 from memconform.runs.store import find_journal
@@ -125,7 +124,7 @@ async def built(
     runners = [find_runner(reference, folder) for reference in references]
     refuse_one_name_twice(runners)
     named = dict(zip((r.name for r in runners), references, strict=True))
-    present, absences = await build_all(runners, lambda line: click.echo(f"  {line}", err=True))
+    present, absences = await build_all(runners, lambda line: echo(f"  {line}", err=True))
     if absences and (ALL not in given or no_skip or not present):
         raise absences[0].error
     return [(runner, named[runner.name]) for runner in present], absences

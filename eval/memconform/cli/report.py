@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from memconform.errors import ExitCode
+from memconform.printing.output import echo
 from memconform.reports.tables import tables
 from memconform.runs.store import replacing
 
@@ -30,12 +31,12 @@ def tables_command(checkout: Path, *, check: bool) -> ExitCode:
         content = table.readme.read_text(encoding="utf-8")
         placed = table.placed(content)
         if placed == content:
-            click.echo(f"{table.readme}: {table.name} is what is published")
+            echo(f"{table.readme}: {table.name} is what is published")
         elif check:
-            click.echo(f"{table.readme}: {table.name} differs from what is published", err=True)
+            echo(f"{table.readme}: {table.name} differs from what is published", err=True)
             code = ExitCode.FAILED
         else:
             with replacing(table.readme) as file:
                 file.write(placed.encode())
-            click.echo(f"{table.readme}: {table.name} written")
+            echo(f"{table.readme}: {table.name} written")
     return code

@@ -14,6 +14,7 @@ from memconform.cli.options import (
     schema,
 )
 from memconform.errors import ExitCode
+from memconform.printing.output import echo
 from memconform.reports.console import ConsoleReport
 from memconform.reports.machine import RunReport, banner, write_report
 from memconform.runs.rescoring import rescore
@@ -52,7 +53,7 @@ def command(  # noqa: PLR0917 - one parameter a flag
         command=sys.argv,
     )
     ConsoleReport(quiet=quiet).handle(end)
-    click.echo(f"{banner(end.summary)} -> {end.copy}", err=json_file == "-")
+    echo(f"{banner(end.summary)} -> {end.copy}", err=json_file == "-")
     code = ExitCode(end.summary.exit_code)
     if json_file is not None:
         with json_target(json_file) as target:

@@ -27,6 +27,7 @@ from memconform.errors import ExitCode, gravest
 from memconform.parity.agreement import Agreement, compare
 from memconform.parity.records import ParityReport, Verdict
 from memconform.parity.sides import Side
+from memconform.printing.output import echo
 from memconform.reports.console import ConsoleReport
 from memconform.reports.machine import RunReport, agreement_banner, banner, write_report
 from memconform.reports.matrix import show_matrix
@@ -144,7 +145,7 @@ def command(**flags: object) -> ExitCode:
 
 async def _run(options: RunOptions) -> ExitCode:
     cancel_on_signals()
-    choice = await chosen(options, lambda line: click.echo(f"  {line}", err=True))
+    choice = await chosen(options, lambda line: echo(f"  {line}", err=True))
     finished: list[RunFinished] = []
     agreement: Agreement | None = None
     parity: ParityReport | None = None
@@ -155,7 +156,7 @@ async def _run(options: RunOptions) -> ExitCode:
             brief = len(choice.runs) > 1
             end = await _run_one(plan, runner, quiet=options.quiet, brief=brief)
             finished.append(end)
-            click.echo(f"{banner(end.summary)} -> {end.copy}", err=to_stderr)
+            echo(f"{banner(end.summary)} -> {end.copy}", err=to_stderr)
             if end.summary.exit_code == ExitCode.INTERRUPTED:
                 break
         if len(finished) > 1:
@@ -165,10 +166,10 @@ async def _run(options: RunOptions) -> ExitCode:
                 answers=SCENARIOS[options.scenario].text_kind == "answer",
                 incidents={end.summary.sdk: end.summary.incident for end in finished},
             )
-            click.echo(agreement_banner(agreement), err=to_stderr)
+            echo(agreement_banner(agreement), err=to_stderr)
             sides = [Side(end.summary.sdk, end.result, end.summary) for end in finished]
             parity = await asyncio.to_thread(_parity_of, sides)
-            click.echo(parity_banner(parity), err=to_stderr)
+            echo(parity_banner(parity), err=to_stderr)
         if options.quiet:
             show_matrix([], choice.absences, None)
         else:

@@ -4,8 +4,11 @@ import errno
 import io
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
+
+from memconform.printing.output import SafeStream
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
@@ -26,16 +29,27 @@ def prepare_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
-    try:
+    # Where there is no descriptor, whoever called us in this process has put a stream of its own.
+    with suppress(io.UnsupportedOperation):
+        raw = io.FileIO(sys.stdout.fileno(), "w", closefd=False)
+        sys.stdout = _replacement(sys.stdout, raw, by_line=sys.stdout.isatty())
+    with suppress(io.UnsupportedOperation):
         raw = _Lossy(sys.stderr.fileno(), "w", closefd=False)
-    except io.UnsupportedOperation:
-        return  # Whoever called us in this process has put a stream of its own there.
-    sys.stderr.flush()
-    sys.stderr = io.TextIOWrapper(
+        sys.stderr = _replacement(sys.stderr, raw, by_line=True)
+
+
+_replaced: list[TextIO] = []
+"""Held: a stream that nobody holds closes the descriptor, which its replacement writes to."""
+
+
+def _replacement(stream: TextIO, raw: io.FileIO, *, by_line: bool) -> SafeStream:
+    stream.flush()
+    _replaced.append(stream)
+    return SafeStream(
         io.BufferedWriter(raw),
-        encoding=sys.stderr.encoding,
+        encoding=stream.encoding,
         errors="backslashreplace",
-        line_buffering=True,
+        line_buffering=by_line,
     )
 
 

@@ -6,9 +6,8 @@ import click
 
 from memconform.errors import ExitCode, NothingSelectedError, UsageError
 from memconform.parity.sides import load
-from memconform.redaction import redact
+from memconform.printing.output import echo
 from memconform.reports.difference import show_trend
-from memconform.reports.names import printable
 from memconform.runs.results import RunSummary
 from memconform.runs.store import is_result
 
@@ -57,4 +56,4 @@ def command(folder: Path, sdk: tuple[str, ...], dataset: tuple[str, ...]) -> Exi
 
 
 def _leave_out(path: Path, why: str | None) -> None:
-    click.echo(printable(redact(f"{path} is left out: {why}")), err=True)
+    echo(f"{path} is left out: {why}", err=True)

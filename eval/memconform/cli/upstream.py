@@ -8,6 +8,8 @@ from pydantic import ValidationError
 
 from memconform.contract.wire import describe_mismatch
 from memconform.errors import ExitCode, UsageError
+from memconform.printing.escaping import Lines
+from memconform.printing.output import echo
 from memconform.upstream.script import Script
 from memconform.upstream.serve import listen, serve
 
@@ -31,7 +33,7 @@ def command(addr: str, script: Path | None, *, schema: bool) -> ExitCode:
     PUT /_control/script takes another script.
     """
     if schema:
-        click.echo(json.dumps(Script.model_json_schema(), indent=2))
+        echo(Lines(json.dumps(Script.model_json_schema(), indent=2)))
         return ExitCode.OK
     rules = _read(script) if script else Script()
     host, colon, port = addr.rpartition(":")
@@ -45,13 +47,10 @@ def command(addr: str, script: Path | None, *, schema: bool) -> ExitCode:
         ) from error
 
     def started() -> None:
-        click.echo(f"listening on {address}")
-        click.echo(
-            f"  OPENAI_BASE_URL={address}/v1 OPENAI_API_KEY=scripted\n"
-            f"  ANTHROPIC_BASE_URL={address} ANTHROPIC_API_KEY=scripted\n"
-            f"  JB_RERANK_URL={address}/rerank OLLAMA_HOST={address}",
-            err=True,
-        )
+        echo(f"listening on {address}")
+        echo(f"  OPENAI_BASE_URL={address}/v1 OPENAI_API_KEY=scripted", err=True)
+        echo(f"  ANTHROPIC_BASE_URL={address} ANTHROPIC_API_KEY=scripted", err=True)
+        echo(f"  JB_RERANK_URL={address}/rerank OLLAMA_HOST={address}", err=True)
 
     serve(listener, rules, started)
     return ExitCode.OK

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 import httpx
 
+from memconform.client.decoding import BodyDecoder
+
 BODY_LIMIT = 256 * 1024
 """Bytes of an answer that are kept: an endless stream must not fill the memory."""
 
@@ -29,16 +31,23 @@ class Exchange:
     status_line: str = ""
     response_headers: list[tuple[str, str]] = field(default_factory=list)
     body: bytearray = field(default_factory=bytearray)
+    """What came, as far as it is kept, without its content encoding."""
     truncated: bool = False
+    _decoder: BodyDecoder = field(default_factory=BodyDecoder)
 
     def begin_response(self, response: httpx.Response) -> None:
         self.status_line = f"HTTP/1.1 {response.status_code} {response.reason_phrase}"
         self.response_headers = list(response.headers.multi_items())
+        self._decoder = BodyDecoder(response.headers.get("content-encoding", ""))
 
     def add_body(self, piece: bytes) -> None:
+        if self.truncated:
+            return
+        # A secret in what is compressed could not be masked; no more is inflated than is kept.
         room = BODY_LIMIT - len(self.body)
-        self.body += piece[:room]
-        self.truncated = self.truncated or len(piece) > room
+        decoded = self._decoder.decode(piece, room + 1)
+        self.body += decoded[:room]
+        self.truncated = len(decoded) > room
 
     def curl(self) -> str:
         """A command that repeats the request; a token is named by its variable, never shown."""
@@ -76,11 +85,15 @@ class Exchange:
         target = request.extensions.get("target", request.url.raw_path)
         sent = [f"{request.method} {target.decode('latin-1')} HTTP/1.1"]
         sent += [f"{name}: {self._value(name, value)}" for name, value in request.headers.items()]
-        sent += ["", request.content.decode("utf-8", "replace")]
+        decoder = BodyDecoder(request.headers.get("content-encoding", ""))
+        content = decoder.decode(request.content, max(BODY_LIMIT, len(request.content)))
+        sent += ["", content.decode("utf-8", "replace")]
+        sent += [f"({decoder.note})"] if decoder.note else []
         head = [f"# {self.curl()}", *(f"> {line}" for line in sent)]
         head += ["", self.status_line or "(no answer)"]
         head += [f"{name}: {_shown(name, value)}" for name, value in self.response_headers]
         end = b"\n(cut here)\n" if self.truncated else b"\n"
+        end += f"({self._decoder.note})\n".encode() if self._decoder.note else b""
         return "\n".join([*head, "", ""]).encode() + bytes(self.body) + end
 
 

@@ -15,7 +15,7 @@ from memconform.conformance.results import RED, ConformReport
 from memconform.conformance.running import Ran
 from memconform.conformance.suite import CaseFinished, Event, MakeRunner, conform
 from memconform.errors import UsageError, nearest
-from memconform.redaction import redact_bytes
+from memconform.redaction import redact_bytes, redact_json
 from memconform.runs.store import RunFolder, replacing
 
 REPORT = "conform.json"
@@ -114,7 +114,7 @@ def write_report(run: RunFolder, report: ConformReport) -> Path:
     """The run's record; logs of daemons go where nothing is red."""
     path = run.path / REPORT
     with replacing(path) as file:
-        file.write(report.model_dump_json(indent=1).encode() + b"\n")
+        file.write(redact_json(report.model_dump_json(indent=1)).encode() + b"\n")
     if report.exit_code == 0:
         shutil.rmtree(run.path / "daemons", ignore_errors=True)
     return path

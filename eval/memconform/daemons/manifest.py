@@ -1,10 +1,18 @@
 """`sdk.toml`: what the harness must know to build and start a daemon."""
 
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
 
 from memconform.contract.wire import Mode, Profile
 from memconform.errors import UsageError, nearest
@@ -33,10 +41,25 @@ class Serve(_Table):
     """`announced`: started with port 0, the daemon prints `listening on http://host:port`."""
 
 
+class PassedVariable(_Table):
+    """A variable of the user's shell that reaches the daemon."""
+
+    name: Variable
+    secret: bool | None = None
+    """Whether its value is masked in all that is written; None decides by its name."""
+
+
+def _as_table(given: object) -> object:
+    """`"NAME"` is short for `{name = "NAME"}`."""
+    return {"name": given} if isinstance(given, str) else given
+
+
 class Env(_Table):
     set: dict[Variable, Argument] = Field(default_factory=dict)
-    pass_: list[Variable] = Field(default_factory=list, alias="pass")
-    """Variables of the user's shell that reach the daemon; they win over `set`."""
+    pass_: list[Annotated[PassedVariable, BeforeValidator(_as_table)]] = Field(
+        default_factory=list, alias="pass"
+    )
+    """They win over `set`."""
 
 
 class Ready(_Table):
@@ -137,7 +160,17 @@ def _keys(tables: list[str]) -> list[str]:
     """The keys known in a table of the manifest."""
     model: type[BaseModel] = Manifest
     for table in tables:
-        annotation = model.model_fields[table].annotation
-        candidates = [annotation, *getattr(annotation, "__args__", ())]
-        model = next(c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel))
+        if table.isdecimal():  # a place in a list, whose model was found with the list
+            continue
+        fields = model.model_fields.items()
+        annotation = next(f.annotation for name, f in fields if table in (name, f.alias))
+        model = next(_models(annotation))
     return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:  # noqa: ANN401 - any annotation
+    """The models within an annotation."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models(part)

@@ -34,7 +34,7 @@ from memconform.daemons.resources import (
 )
 from memconform.daemons.runner import Launch, Progress, SdkRunner, UpstreamKind
 from memconform.errors import DaemonError, UsageError
-from memconform.redaction import MASK, hide_variables, is_secret, without_credentials
+from memconform.redaction import MASK, hide, hide_credentials, is_secret, without_credentials
 
 _BIND_ATTEMPTS = 3
 _POLL_SECONDS = 0.02
@@ -96,16 +96,29 @@ class ManifestRunner(SdkRunner):
     def use_variables(self, given: Mapping[str, str]) -> None:
         # At once: the command line, which holds them too, is written before a daemon starts.
         self._given = dict(given)
-        hide_variables(self._given)
+        self._hide(self._given)
 
     def variables(self) -> dict[str, str]:
         return {
-            name: MASK if is_secret(name) else without_credentials(value)
+            name: MASK if self._is_secret(name) else without_credentials(value)
             for name, value in sorted(self._from_user().items())
         }
 
+    def _is_secret(self, name: str) -> bool:
+        """Whether the manifest says so, or else the variable's name."""
+        declared = [each.secret for each in self.env.pass_ if each.name == name]
+        said = [secret for secret in declared if secret is not None]
+        return any(said) if said else is_secret(name)
+
+    def _hide(self, variables: dict[str, str]) -> None:
+        for name, value in variables.items():
+            if self._is_secret(name):
+                hide(value)
+            # What the manifest calls no secret may hold a password all the same.
+            hide_credentials(value)
+
     def _from_user(self) -> dict[str, str]:
-        names = list(self.env.pass_)
+        names = [each.name for each in self.env.pass_]
         if self._upstream == "real" and self.manifest.upstream is not None:
             names += self.manifest.upstream.real
         return self._shell(names) | self._given
@@ -247,7 +260,7 @@ class ManifestRunner(SdkRunner):
             settings = {n: v for n, v in settings.items() if n not in upstream.scripted}
         env = self._shell(list(_BASE_ENV))
         env |= {name: _filled(value, values) for name, value in settings.items()}
-        hide_variables(given)
+        self._hide(given)
         env |= given | {name: _filled(v, values) for name, v in launch.variables.items()}
         return env | {"JB_HOME": values["state_dir"], RUN_ID_VARIABLE: launch.run_id}
 

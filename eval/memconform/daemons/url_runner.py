@@ -64,7 +64,7 @@ class UrlRunner(SdkRunner):
                 hint="write url:http://127.0.0.1:PORT",
             )
         for secret in _credentials(parts.netloc):
-            hide(secret, shortest=4)
+            hide(secret)
         self.url = url.rstrip("/")
         self.name = re.sub(r"[^a-z0-9]+", "-", f"url-{parts.netloc.rpartition('@')[2]}".lower())
 

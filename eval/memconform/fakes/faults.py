@@ -96,6 +96,13 @@ def _with_end(*added: Event, ok: bool = True) -> Callable[[list[Event]], list[Ev
     return lambda events: [*events[:-1], *added, ("done", {"ok": ok})]
 
 
+HOSTILE = (
+    "\x1b]52;c;cHduZWQ=\x07\x1b]8;;http://evil.example\x1b\\\x9b31m\r\x08\u202e\u2066\u061c\u200b\u2028"
+    "\n::error file=a::pwned\n  ##vso[task.setvariable variable=a]b\n##[group]a\n##teamcity[a]"
+    "[red]a[/] <img src=x> | end"
+)
+"""What steers a terminal, a CI server, rich or Markdown, where it is printed as it is."""
+
 _DELTA = ("answer_delta", {"text": "more "})
 _ERROR = ("error", {"code": "bad_gateway", "message": "the upstream is away"})
 
@@ -105,6 +112,8 @@ EXCHANGE_FAULTS: dict[str, Callable[[Exchange], Awaitable[None]]] = {
     "hangs_stubborn": _hang,
     "http_500": lambda e: e.problem(500, "internal_error", "boom"),
     "html_200": lambda e: e.reply(200, b"<html><title>Welcome</title></html>", "text/html"),
+    "hostile_problem": lambda e: e.problem(500, HOSTILE, HOSTILE),
+    "hostile_media_type": lambda e: e.reply(200, b"{}", "text/\x1b[31m\x9b31m::a"),
     "other_shape": lambda e: e.json({"hits": []}),
     "text_html": lambda e: e.reply(200, b'{"chunks": [], "tookMs": 1, "trace": {}}', "text/html"),
     "accepted_202": lambda e: e.json({}, 202),
@@ -133,6 +142,8 @@ EVENT_FAULTS: dict[str, Callable[[list[Event]], list[Event]]] = {
     "no_retrieve": _without("retrieve"),
     "no_done": _without("done"),
     "silent_reader": lambda events: [events[0], ("done", {"ok": True})],
+    "hostile_event": lambda events: [events[0], (HOSTILE.partition("\n")[0], {}), *events[1:]],
+    "hostile_error": _with_end(("error", {"code": HOSTILE, "message": HOSTILE}), ok=False),
     "misspelt_delta": lambda events: (
         [("answer-delta" if name == "answer_delta" else name, data) for name, data in events[:-1]]
         + [("done", {"ok": True})]
@@ -157,6 +168,9 @@ RANKING_FAULTS: dict[str, Callable[[list[Chunk]], list[Chunk]]] = {
         {**chunk, "score": float(n)} for n, chunk in enumerate(chunks)
     ],
     "empty_text": lambda chunks: [{**chunk, "text": ""} for chunk in chunks],
+    "hostile_paths": lambda chunks: [
+        {**chunk, "path": f"{HOSTILE}{n}", "chunkId": HOSTILE} for n, chunk in enumerate(chunks)
+    ],
     "foreign_chunk": lambda chunks: [{**chunk, "path": "made/up.md"} for chunk in chunks],
     "drops_first": lambda chunks: chunks[1:],
     "other_text": lambda chunks: [{**chunk, "text": chunk["text"] + "!"} for chunk in chunks],
@@ -164,7 +178,7 @@ RANKING_FAULTS: dict[str, Callable[[list[Chunk]], list[Chunk]]] = {
     "nan_score": lambda chunks: [{**chunk, "score": float("nan")} for chunk in chunks],
 }
 ENCODINGS = {"crlf": _replaced("\r\n"), "cr": _replaced("\r"), "noise": _noisy}
-START_FAULTS = ("exits", "exits_after_noise", "noisy", "never_listens")
+START_FAULTS = ("exits", "hostile_log", "exits_after_noise", "noisy", "never_listens")
 STATE_FAULTS = (
     "never_healthy",
     "ignores_sigterm",
@@ -178,6 +192,7 @@ STATE_FAULTS = (
     "other_brain",
     "keeps_brain",
     "tells_headers",
+    "echoes_header",
     "dies_once",
     "other_contract",
     "miscounts",

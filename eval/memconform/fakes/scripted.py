@@ -9,6 +9,8 @@
 import argparse
 import asyncio
 import base64
+import gzip
+import json
 import os
 import re
 import signal
@@ -21,6 +23,7 @@ from memconform.fakes.faults import (
     EVENT_FAULTS,
     EXCHANGE_FAULTS,
     FAULTS,
+    HOSTILE,
     RANKING_FAULTS,
     STREAM_FAULTS,
     Chunk,
@@ -71,6 +74,9 @@ class ScriptedDaemon:
         if self._fault == "tells_headers" and self._on.encode() in request.body:
             sys.stderr.write(f"scripted: {request.headers}\n")
             await exchange.problem(500, "internal_error", f"headers were {request.headers}")
+            return
+        if self._fault == "echoes_header" and self._on.encode() in request.body:
+            await _echo_header(request.headers.get("x-key", ""), exchange)
             return
         match (request.method, request.path.strip("/").split("/")):
             case ("GET", ["healthz"]):
@@ -218,6 +224,27 @@ class ScriptedDaemon:
         await exchange.end_stream()
 
 
+async def _echo_header(value: str, exchange: Exchange) -> None:
+    """A header's value in every form in which a daemon might tell it, packed."""
+    forms = [
+        value,
+        *(base64.b64encode(b"." * n + value.encode() + b"!").decode() for n in range(3)),
+        base64.urlsafe_b64encode(value.encode()).decode().rstrip("="),
+        "".join(f"\\u{ord(letter):04X}" for letter in value),
+        "".join(f"%{ord(letter):02x}" for letter in value),
+        value.encode("utf-16-le").decode("latin-1"),
+    ]
+    for form in forms:
+        sys.stderr.write(f"scripted: {form}\n")
+    sys.stderr.flush()
+    problem = {"status": 500, "title": "x", "detail": "; ".join(forms), "code": "internal_error"}
+    # Written by hand for the escapes of every letter, which json has for none.
+    escaped = json.dumps(problem)[:-1] + f', "more": "{forms[5]}", "key": {{"{value}": 1}}}}'
+    body = gzip.compress(escaped.encode() + b"\n" + value.encode("utf-16-be"))
+    head = b"HTTP/1.1 500 X\r\nContent-Type: application/problem+json\r\nContent-Encoding: gzip\r\n"
+    await exchange.raw(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+
+
 def _events(found: dict[str, Any], top_k: int) -> list[Event]:
     chunks, trace = found["chunks"], found["trace"]
     retrieve = {"chunks": chunks, "topK": top_k, "mode": trace["effectiveMode"], "trace": trace}
@@ -239,7 +266,9 @@ async def _main() -> int:
     options = parser.parse_args()
     if options.fault in ("exits_after_noise", "noisy"):
         sys.stderr.write("noise " * (1 << 18))
-    if options.fault in ("exits", "exits_after_noise"):
+    if options.fault == "hostile_log":
+        sys.stderr.buffer.write(HOSTILE.encode() + b"\n\x9b31m\n")
+    if options.fault in ("exits", "exits_after_noise", "hostile_log"):
         sys.stderr.write("scripted: no reason to live\n")
         return 7
     if options.fault == "never_listens":

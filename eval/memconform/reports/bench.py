@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 
 from rich.box import SIMPLE
 from rich.table import Table
-from rich.text import Text
 
 from memconform.bench.events import (
     BenchEvent,
@@ -19,9 +18,8 @@ from memconform.bench.tasks import ALL
 from memconform.daemons.availability import Absence
 from memconform.datasets.haystacks import Dropped
 from memconform.parity.records import Verdict
-from memconform.redaction import redact
+from memconform.printing.escaping import Lines, escape_markdown
 from memconform.reports.console import ProgressReport, standard_error
-from memconform.reports.names import escaped, printable
 from memconform.reports.parity import contrast_line
 from memconform.runs.results import QuantileSummary
 from memconform.scoring.retrieval import RATES
@@ -53,9 +51,7 @@ class BenchConsole(ProgressReport):
             case QueryPut():
                 self._progress.advance(self._task)
             case SystemHalted():
-                self._console.print(
-                    Text(redact(f"{event.system}: {event.error.render()}"), style="red")
-                )
+                self._console.print(Lines(f"{event.system}: {event.error.render()}"), style="red")
 
 
 def show_bench(
@@ -72,49 +68,45 @@ def show_bench(
         # A file has no width; rich takes 80 columns for it, and cuts what does not fit.
         console.width = _WIDE
     if not quiet:
-        console.print(_line(_title(report), "bold"))
+        console.print(_title(report), style="bold")
         for name in _views(report):
             for heading, header, cells in _tables(report, name, by_category=verbose):
-                console.print(_line(heading, "bold"))
+                console.print(heading, style="bold")
                 console.print(_rich(header, cells))
         for header, cells in _costs(report):
             console.print(_rich(header, cells))
         for line in _footnotes(report):
-            console.print(_line(line, "dim"))
+            console.print(line, style="dim")
     for row in report.rows:
         if not row.measured:
-            console.print(_line(_unmeasured(row), "bold red"))
+            console.print(_unmeasured(row), style="bold red")
             for why in row.why:
-                console.print(_line(f"    {why}", "red"))
+                console.print(f"    {why}", style="red")
     for line, good in _alike(report):
-        console.print(_line(line, "green" if good else "red"))
+        console.print(line, style="green" if good else "red")
     for absence in absences:
-        console.print(_line(f"{absence.sdk} skipped: {absence.error.render()}", "yellow"))
+        console.print(Lines(f"{absence.sdk} skipped: {absence.error.render()}"), style="yellow")
     for each in dropped:
-        console.print(_line(f"dropped or unresolved {each.id}: {each.why}", "dim"))
+        console.print(f"dropped or unresolved {each.id}: {each.why}", style="dim")
 
 
 def bench_markdown(report: BenchReport) -> str:
     """All tables, with scores by category, as Markdown."""
-    lines = [f"## {escaped(_title(report))}"]
+    lines = [f"## {escape_markdown(_title(report))}"]
     for name in _views(report):
         for heading, header, cells in _tables(report, name, by_category=True):
-            lines += ["", f"### {escaped(heading)}", "", *_markdown(header, cells)]
+            lines += ["", f"### {escape_markdown(heading)}", "", *_markdown(header, cells)]
     for header, cells in _costs(report):
         lines += ["", *_markdown(header, cells)]
     told = _footnotes(report)
     told += [f"{_unmeasured(row)}: {'; '.join(row.why)}" for row in report.rows if not row.measured]
     told += [line for line, _ in _alike(report)]
-    return redact("\n".join([*lines, "", *(f"- {escaped(line)}" for line in told)])) + "\n"
+    return "\n".join([*lines, "", *(f"- {escape_markdown(line)}" for line in told)]) + "\n"
 
 
 def score_table(rows: Iterable[Row], view: str = ALL) -> list[str]:
     """The scores of measured rows as a Markdown table, for a README."""
     return _markdown(*_scores_of((row.system, row.strategy, row.views[view]) for row in rows))
-
-
-def _line(text: str, style: str = "") -> Text:
-    return Text(printable(redact(text)), style=style)
 
 
 _Cells = list[list[str]]
@@ -266,11 +258,11 @@ def _rich(header: Sequence[str], cells: _Cells) -> Table:
     for place, name in enumerate(header):
         table.add_column(name, justify="left" if place < 2 else "right", no_wrap=True)
     for row in cells:
-        table.add_row(*(Text(printable(cell)) for cell in row))
+        table.add_row(*row)
     return table
 
 
 def _markdown(header: Sequence[str], cells: _Cells) -> list[str]:
     rule = ["---" if name in ("system", "strategy") else "---:" for name in header]
-    rows = [[escaped(cell) for cell in row] for row in cells]
+    rows = [[escape_markdown(cell) for cell in row] for row in cells]
     return [f"| {' | '.join(row)} |" for row in (header, rule, *rows)]

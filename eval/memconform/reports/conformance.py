@@ -3,13 +3,11 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from rich.console import Console
-from rich.text import Text
-
 from memconform.conformance.results import RED, CaseResult, Check, Result, SdkResult
 from memconform.conformance.rules import rules
 from memconform.conformance.suite import CaseFinished, Event
-from memconform.redaction import redact
+from memconform.printing.console import SafeConsole, styled
+from memconform.printing.escaping import Lines, indent
 from memconform.reports.console import ProgressReport, standard_error
 
 STYLE = {
@@ -56,7 +54,7 @@ def show_findings(sdk: SdkResult, *, verbose: bool = False) -> None:
     """Everything about an SDK that is not a plain pass, to standard error."""
     console = standard_error()
     for problem in sdk.problems:
-        console.print(Text(redact(f"{sdk.sdk}: {problem}"), STYLE[Result.FAIL]))
+        console.print(Lines(f"{sdk.sdk}: {problem}"), style=STYLE[Result.FAIL])
     reasons: Counter[tuple[str, ...]] = Counter()
     for case in sdk.cases:
         told = [c for c in case.checks if c.result in _TOLD or verbose]
@@ -71,7 +69,7 @@ def show_findings(sdk: SdkResult, *, verbose: bool = False) -> None:
         if count > 1:
             first = reason[0].partition("\n")[0] if reason else ""
             line = f"{sdk.sdk}: and {count - 1} cases more, for the same reason: {first}"
-            console.print(Text(redact(line), STYLE[Result.UNTESTABLE]))
+            console.print(line, style=STYLE[Result.UNTESTABLE])
 
 
 def _all_alike(checks: Sequence[Check]) -> bool:
@@ -86,32 +84,36 @@ def show_case(sdk: str, case: CaseResult) -> None:
     _show(console, sdk, case, case.checks)
 
 
-def _show(console: Console, sdk: str, case: CaseResult, checks: Sequence[Check]) -> None:
+def _show(console: SafeConsole, sdk: str, case: CaseResult, checks: Sequence[Check]) -> None:
     """Each rule once, above the first check that is held to it."""
     told: set[str] = set()
     for check in checks:
-        line = Text()
-        line.append(f"{check.result.value.upper():<10} ", STYLE[check.result])
-        line.append(f"{sdk} {check.id}", "bold")
-        line.append("" if told else f"  {case.title}")
-        console.print(_redacted(line))
+        head = [
+            (f"{check.result.value.upper():<10} ", STYLE[check.result]),
+            (f"{sdk} {check.id}", "bold"),
+            ("" if told else f"  {case.title}", ""),
+        ]
+        console.print(styled(head))
         if check.result not in (Result.PASS, Result.NOT_APPLICABLE):
             _show_why(console, check, told)
 
 
-def _show_why(console: Console, check: Check, told: set[str]) -> None:
+def _show_why(console: SafeConsole, check: Check, told: set[str]) -> None:
     for rule in check.rules:
         known = rules().get(rule)
         if known is not None and rule not in told:
             told.add(rule)
-            console.print(Text(f"    rule      {rule}: {known.text}"))
+            console.print(f"    rule      {rule}: {known.text}")
     for name, value in (("expected", check.expected), ("at", check.step), ("known", check.known)):
         if value:
-            console.print(Text(redact(f"    {name:<9} {value}")))
+            console.print(f"    {name:<9} {value}")
     for number, got in enumerate(check.got):
-        console.print(Text(redact(f"    {'got' if number == 0 else '':<9} {got}")))
+        first, *more = got.split("\n")
+        console.print(f"    {'got' if number == 0 else '':<9} {first}")
+        if more:
+            console.print(indent("\n".join(more), " " * 14))
     if check.curl:
-        console.print(Text(redact(f"    try       {shortened(check.curl)}")))
+        console.print(f"    try       {shortened(check.curl)}")
 
 
 _CURL_SHOWN = 2_000
@@ -122,8 +124,3 @@ def shortened(curl: str) -> str:
     if len(curl) <= _CURL_SHOWN:
         return curl
     return f"{curl[:_CURL_SHOWN]}… ({len(curl)} characters; see wire/ in the run's folder)"
-
-
-def _redacted(text: Text) -> Text:
-    clean = redact(text.plain)
-    return text if clean == text.plain else Text(clean)

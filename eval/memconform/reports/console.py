@@ -3,12 +3,12 @@
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from memconform.redaction import redact
+from memconform.printing.console import SafeConsole, SafeTextColumn, joined, styled
+from memconform.printing.escaping import Lines
 from memconform.reports.digest import Digest
 from memconform.runs.events import (
     BrainSeeded,
@@ -26,14 +26,14 @@ from memconform.scoring.verdicts import Verdict
 _VERDICT_STYLE = {Verdict.CORRECT: "green", Verdict.INCORRECT: "red", Verdict.ABSTAINED: "yellow"}
 
 
-def standard_error() -> Console:
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+def standard_error() -> SafeConsole:
+    return SafeConsole(stderr=True)
 
 
-def progress_bars(console: Console, *, quiet: bool) -> Progress:
+def progress_bars(console: SafeConsole, *, quiet: bool) -> Progress:
     """Bars that go when they are done; none where nobody looks at a terminal."""
     return Progress(
-        TextColumn("{task.description}"),
+        SafeTextColumn(),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
@@ -98,7 +98,7 @@ class ConsoleReport(ProgressReport):
                 self._follow(event)
 
     def _say(self, text: str, style: str = "") -> None:
-        self._console.print(Text(redact(text), style=style))
+        self._console.print(text, style=style)
 
     def _follow(self, event: Event) -> None:
         match event:
@@ -140,22 +140,22 @@ class ConsoleReport(ProgressReport):
             if lines:
                 self._say(title, "bold")
                 for line in lines:
-                    self._say(f"  {line}")
+                    self._say(Lines(f"  {line}"))
 
 
-def verdict_counts(summary: RunSummary) -> str:
+def verdict_counts(summary: RunSummary) -> Text:
     """How many questions ended how, each verdict in its colour."""
     counts = [
-        f"[{_VERDICT_STYLE.get(verdict, 'magenta')}]{count} {verdict.value}[/]"
+        styled([(f"{count} {verdict.value}", _VERDICT_STYLE.get(verdict, "magenta"))])
         for verdict, count in summary.counts.items()
         if count
     ]
-    return ", ".join(counts) or "none"
+    return joined(counts) if counts else Text("none")
 
 
-def _rows(summary: RunSummary) -> list[tuple[str, str]]:
+def _rows(summary: RunSummary) -> list[tuple[str, str | Text]]:
     low, high = summary.pass_rate_interval
-    rows = [("verdicts", verdict_counts(summary))]
+    rows: list[tuple[str, str | Text]] = [("verdicts", verdict_counts(summary))]
     if summary.pass_rate is not None:
         rate = f"{summary.pass_rate:.3f}  (95 % interval {low:.3f} to {high:.3f})"
         rows.append(("pass rate", rate))

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from rich.box import SIMPLE
-from rich.console import Console
 from rich.table import Table
 
 from memconform.parity.difference import DiffReport
+from memconform.printing.console import SafeConsole
 from memconform.reports.console import standard_error
-from memconform.reports.parity import contrast_line, line
+from memconform.reports.parity import contrast_line
 from memconform.runs.results import RunSummary
 
 _LISTED = (
@@ -32,18 +32,18 @@ def diff_banner(report: DiffReport) -> str:
 def show_difference(report: DiffReport) -> None:
     console = standard_error()
     for incident in report.incidents:
-        console.print(line(incident, "red"))
-    console.print(line(contrast_line(report.first, report.second, report.contrast)))
+        console.print(incident, style="red")
+    console.print(contrast_line(report.first, report.second, report.contrast))
     for name, style in _LISTED:
         ids = getattr(report, name)
         if ids:
             more = f", and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
             told = f"{name.replace('_', ' ')}: {', '.join(ids[:_SHOWN])}{more}"
-            console.print(line(told, style))
+            console.print(told, style=style)
     for name, latency in report.latency.items():
         ratio = latency.ratio
         told = f"{name.replace('_', ' ')}: {ratio.value:.4g} times the first run's"
-        console.print(line(f"{told} (95 %: {ratio.low:.4g} to {ratio.high:.4g})"))
+        console.print(f"{told} (95 %: {ratio.low:.4g} to {ratio.high:.4g})")
 
 
 def show_trend(summaries: Sequence[RunSummary]) -> None:
@@ -51,7 +51,7 @@ def show_trend(summaries: Sequence[RunSummary]) -> None:
 
     A run that was not wholly measured has no rate: an outage would look like a low one.
     """
-    console = Console(highlight=False, soft_wrap=True)
+    console = SafeConsole()
     if not console.is_terminal:
         console.width = _WIDE
     table = Table(box=SIMPLE, padding=(0, 1, 0, 0))
@@ -78,6 +78,6 @@ def show_trend(summaries: Sequence[RunSummary]) -> None:
             f"{done.p50:.1f}" if done and incident is None else "-",
             f"{done.p95:.1f}" if done and incident is None else "-",
         )
-        table.add_row(*(line(cell) for cell in cells))
+        table.add_row(*cells)
         earlier = what
     console.print(table)

@@ -3,6 +3,7 @@
 import heapq
 from itertools import count
 
+from memconform.printing.escaping import escape_line
 from memconform.runs.results import QuestionResult
 
 _FAILED_SHOWN = 10
@@ -31,7 +32,7 @@ class Digest:
                 heapq.heappop(self._slowest)
 
     def failed_lines(self) -> list[str]:
-        lines = [f"{result.id}: {_why(result)}" for result in self._failed]
+        lines = [f"{escape_line(result.id)}: {_why(result)}" for result in self._failed]
         more = self._failed_count - len(self._failed)
         return [*lines, f"… and {more} more, all in the result file"] if more else lines
 
@@ -44,8 +45,8 @@ class Digest:
 
 def _why(result: QuestionResult) -> str:
     if result.error is not None:
-        why = f"{result.verdict.value}, {result.error.code}: {result.error.message}"
-        return f"{why}\n    {result.error.curl}" if result.error.curl else why
+        why = escape_line(f"{result.verdict.value}, {result.error.code}: {result.error.message}")
+        return f"{why}\n    {escape_line(result.error.curl)}" if result.error.curl else why
     answer = " ".join((result.answer or "").split())
     shown = answer if len(answer) <= _WIDTH else f"{answer[:_WIDTH]}…"
-    return f"{result.verdict.value}: {result.question} → {shown or 'no text'}"
+    return escape_line(f"{result.verdict.value}: {result.question} → {shown or 'no text'}")

@@ -3,10 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from rich.text import Text
-
 from memconform.fuzzing.results import FuzzReport
-from memconform.redaction import redact
 from memconform.reports.console import ProgressReport, standard_error
 
 _SHOWN = 400
@@ -40,14 +37,14 @@ def show_disagreement(report: FuzzReport, given: Sequence[str]) -> None:
     if found is None:
         return
     console = standard_error()
-    console.print(Text(f"PART       {found.case}, after {found.requests} requests", "bold red"))
-    console.print(Text(f"    at        {found.pointer}"))
+    console.print(f"PART       {found.case}, after {found.requests} requests", style="bold red")
+    console.print(f"    at        {found.pointer}")
     for sdk in report.sdks:
         value = json.dumps(found.values[sdk], ensure_ascii=False) if sdk in found.values else ""
         shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
-        console.print(Text(redact(f"    {sdk:<9} {shown or '(nothing there)'}")))
+        console.print(f"    {sdk:<9} {shown or '(nothing there)'}")
     if not found.steady:
-        console.print(Text("    it does not come each time", "yellow"))
+        console.print("    it does not come each time", style="yellow")
     folder = found.file.rpartition("/")[0] or "."
     sdks = " ".join(f"--sdk {each}" for each in given)
-    console.print(Text(f"    try       memconform conform {sdks} --cases {folder}"))
+    console.print(f"    try       memconform conform {sdks} --cases {folder}")

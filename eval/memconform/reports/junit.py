@@ -5,17 +5,14 @@ In the shape of Ant's schema, the strictest of those that CI servers hold such f
 failure.
 """
 
-import re
 from datetime import UTC
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from memconform.conformance.results import Check, ConformReport, Result, SdkResult
+from memconform.printing.escaping import escape_line, escape_lines
 from memconform.redaction import redact
 from memconform.runs.store import replacing
-
-_NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""XML 1.0 has no way to write these."""
 
 _FAILURES = (Result.FAIL, Result.XPASS)
 _ERRORS = (Result.ERROR, Result.UNTESTABLE)
@@ -37,7 +34,7 @@ def _suite(number: int, sdk: SdkResult, report: ConformReport) -> ET.Element:
         "testsuite",
         id=str(number),
         package="memconform.conform",
-        name=sdk.sdk,
+        name=_clean_line(sdk.sdk),
         tests=str(len(checks) + len(sdk.problems)),
         failures=str(sum(counts[r] for r in _FAILURES)),
         errors=str(sum(counts[r] for r in _ERRORS) + len(sdk.problems)),
@@ -48,14 +45,14 @@ def _suite(number: int, sdk: SdkResult, report: ConformReport) -> ET.Element:
     )
     properties = ET.SubElement(suite, "properties")
     for name, value in (("run", report.run), ("contract", report.contract)):
-        ET.SubElement(properties, "property", name=name, value=_clean(value))
+        ET.SubElement(properties, "property", name=name, value=_clean_line(value))
     for case, check in checks:
         # A case's time is told once, with its first check.
         took = case.took_ms / 1e3 if check is case.checks[0] else 0
         suite.append(_case(sdk.sdk, check, took))
     for index, problem in enumerate(sdk.problems):
         element = ET.SubElement(
-            suite, "testcase", name=f"daemon {index}", classname=sdk.sdk, time="0"
+            suite, "testcase", name=f"daemon {index}", classname=_clean_line(sdk.sdk), time="0"
         )
         _add(element, "error", problem.partition("\n")[0], problem)
     warnings = [
@@ -68,7 +65,12 @@ def _suite(number: int, sdk: SdkResult, report: ConformReport) -> ET.Element:
 
 def _case(sdk: str, check: Check, took_s: float) -> ET.Element:
     case, _, slot = check.id.partition("#")
-    element = ET.Element("testcase", name=slot, classname=f"{sdk}.{case}", time=f"{took_s:.3f}")
+    element = ET.Element(
+        "testcase",
+        name=_clean_line(slot),
+        classname=_clean_line(f"{sdk}.{case}"),
+        time=f"{took_s:.3f}",
+    )
     text = "\n".join([*check.got, check.curl, f"rules: {', '.join(check.rules)}"])
     first = check.got[0] if check.got else check.result.value
     if check.result in _FAILURES:
@@ -77,15 +79,20 @@ def _case(sdk: str, check: Check, took_s: float) -> ET.Element:
     elif check.result in _ERRORS:
         _add(element, "error", f"{check.result.value}: {first}", text)
     elif check.result is Result.NOT_APPLICABLE:
-        ET.SubElement(element, "skipped", message=_clean(first))
+        ET.SubElement(element, "skipped", message=_clean_line(first))
     elif check.result is Result.XFAIL:
-        ET.SubElement(element, "skipped", message=_clean(f"known to fail: {check.known}"))
+        ET.SubElement(element, "skipped", message=_clean_line(f"known to fail: {check.known}"))
     return element
 
 
 def _add(element: ET.Element, kind: str, message: str, text: str) -> None:
-    ET.SubElement(element, kind, message=_clean(message), type=kind).text = _clean(text)
+    ET.SubElement(element, kind, message=_clean_line(message), type=kind).text = _clean(text)
 
 
 def _clean(text: str) -> str:
-    return _NOT_XML.sub("\ufffd", redact(text))
+    """A text of several lines, as a CI server may print it."""
+    return escape_lines(redact(text))
+
+
+def _clean_line(text: str) -> str:
+    return escape_line(redact(text))

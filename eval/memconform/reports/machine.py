@@ -1,10 +1,9 @@
 """Results as JSON for other programs."""
 
-import codecs
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -12,7 +11,9 @@ from memconform.daemons.availability import Absence
 from memconform.errors import ExitCode
 from memconform.parity.agreement import Agreement
 from memconform.parity.records import ParityReport
+from memconform.printing.output import TextTarget
 from memconform.records import Record
+from memconform.redaction import redact_values
 from memconform.runs.results import RunResult, RunSummary
 
 REPORT_SCHEMA: Literal["memconform/run-report@1"] = "memconform/run-report@1"
@@ -72,7 +73,7 @@ def agreement_banner(agreement: Agreement) -> str:
 
 
 def write_report(
-    target: "IO[str] | codecs.StreamWriter",
+    target: TextTarget,
     results: Sequence[Path],
     exit_code: ExitCode,
     *,
@@ -85,7 +86,7 @@ def write_report(
     report = RunReport(
         exit_code=exit_code, skipped=skipped, agreement=agreement, parity=parity, runs=[]
     )
-    head = report.model_dump(mode="json", exclude={"runs"})
+    head = redact_values(report.model_dump(mode="json", exclude={"runs"}))
     target.write(json.dumps(head).removesuffix("}") + ', "runs": [')
     for index, path in enumerate(results):
         target.write(",\n" if index else "\n")

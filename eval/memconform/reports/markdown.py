@@ -3,9 +3,8 @@
 import re
 
 from memconform.conformance.results import RED, Check, ConformReport, Result, SdkResult
-from memconform.redaction import redact
+from memconform.printing.escaping import escape_markdown, printable
 from memconform.reports.conformance import conform_banner, shortened
-from memconform.reports.names import escaped
 
 _SHOWN = 50
 """Findings an SDK: a summary that is longer than a page is not read, and CI servers cut it."""
@@ -29,12 +28,17 @@ def conformance_markdown(report: ConformReport) -> str:
     for sdk in report.sdks:
         counts = sdk.counts()
         mark = "✅" if sdk.exit_code == 0 else "❌"
-        cells = [f"{mark} {escaped(sdk.sdk)}", *(str(counts[result]) for result in _COLUMNS)]
+        cells = [
+            f"{mark} {escape_markdown(sdk.sdk)}",
+            *(str(counts[result]) for result in _COLUMNS),
+        ]
         lines.append(_row([*cells, f"{sdk.took_s:.0f}"]))
-    lines += [f"\n`{escaped(s.sdk)}` skipped: {escaped(s.reason)}" for s in report.skipped]
+    lines += [
+        f"\n{escape_markdown(s.sdk)} skipped: {escape_markdown(s.reason)}" for s in report.skipped
+    ]
     for sdk in report.sdks:
         lines += _section(sdk)
-    return redact("\n".join(lines)) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def _section(sdk: SdkResult) -> list[str]:
@@ -46,8 +50,8 @@ def _section(sdk: SdkResult) -> list[str]:
     ]
     if not told and not sdk.problems:
         return []
-    lines = ["", f"### {escaped(conform_banner(sdk))}", ""]
-    lines += [f"- daemon: {escaped(problem)}" for problem in sdk.problems]
+    lines = ["", f"### {escape_markdown(conform_banner(sdk))}", ""]
+    lines += [f"- daemon: {escape_markdown(problem)}" for problem in sdk.problems]
     for title, check in told[:_SHOWN]:
         lines += _finding(title, check)
     if len(told) > _SHOWN:
@@ -57,12 +61,13 @@ def _section(sdk: SdkResult) -> list[str]:
 
 def _finding(title: str, check: Check) -> list[str]:
     rules = ", ".join(f"`{rule}`" for rule in check.rules)
-    lines = [f"- **{check.result.value}** `{check.id}` {escaped(title)} ({rules})"]
-    lines += [f"  - {escaped(got)}" for got in check.got]
+    lines = [f"- **{check.result.value}** `{check.id}` {escape_markdown(title)} ({rules})"]
+    lines += [f"  - {escape_markdown(got)}" for got in check.got]
     if check.curl:
         # A fence longer than any run of backticks inside ends where we end it.
-        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", check.curl)), default=0))
-        lines += [f"  {fence}sh", f"  {shortened(check.curl)}", f"  {fence}"]
+        curl = printable(shortened(check.curl))
+        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", curl)), default=0))
+        lines += [f"  {fence}sh", f"  {curl}", f"  {fence}"]
     return lines
 
 

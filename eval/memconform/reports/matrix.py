@@ -4,11 +4,10 @@ from collections.abc import Sequence
 
 from rich.box import SIMPLE
 from rich.table import Table
-from rich.text import Text
 
 from memconform.daemons.availability import Absence
 from memconform.parity.agreement import Agreement
-from memconform.redaction import redact
+from memconform.printing.escaping import Lines
 from memconform.reports.console import standard_error, verdict_counts
 from memconform.runs.results import QuantileSummary, RunSummary
 
@@ -22,9 +21,9 @@ def show_matrix(
         console.print(_table(summaries))
     if agreement is not None:
         for line, good in _verdicts(agreement):
-            console.print(Text(redact(line), style="green" if good else "red"))
+            console.print(line, style="green" if good else "red")
     for absence in absences:
-        console.print(Text(redact(f"{absence.sdk} skipped: {absence.error.render()}"), "yellow"))
+        console.print(Lines(f"{absence.sdk} skipped: {absence.error.render()}"), style="yellow")
 
 
 _MISSING = "-"

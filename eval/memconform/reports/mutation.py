@@ -2,12 +2,9 @@
 
 from collections.abc import Mapping
 
-from rich.text import Text
-
 from memconform.conformance.mutation.results import Fate, MutationReport, Score
 from memconform.conformance.mutation.score import Begun, CaseTried, Event, MutantFinished
 from memconform.conformance.rules import rules
-from memconform.redaction import redact
 from memconform.reports.console import ProgressReport, standard_error
 
 
@@ -51,20 +48,17 @@ def show_survivors(report: MutationReport) -> None:
     console = standard_error()
     for alarm in report.false_alarms:
         console.print(
-            Text(
-                redact(f"FALSE ALARM {alarm.check} ({alarm.result}) where nothing is broken"),
-                "bold red",
-            )
+            f"FALSE ALARM {alarm.check} ({alarm.result}) where nothing is broken", style="bold red"
         )
         for line in alarm.got:
-            console.print(Text(redact(f"    got       {line}")))
+            console.print(f"    got       {line}")
     if report.false_alarms:
         console.print(f"{report.sdk} fails these by itself: see memconform conform")
     for result in report.mutants:
         if result.fate is not Fate.KILLED:
             style = "bold red" if result.level == "must" else "yellow"
-            console.print(Text(f"{result.fate.value.upper():<10} {result.id}", style))
-            console.print(Text(f"    breaks    {result.breaks}"))
-            console.print(Text(f"    rule      {result.rule}: {rules()[result.rule].text}"))
+            console.print(f"{result.fate.value.upper():<10} {result.id}", style=style)
+            console.print(f"    breaks    {result.breaks}")
+            console.print(f"    rule      {result.rule}: {rules()[result.rule].text}")
             for line in result.got:
-                console.print(Text(redact(f"    untested  {line}")))
+                console.print(f"    untested  {line}")

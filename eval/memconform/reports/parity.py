@@ -6,16 +6,15 @@ from difflib import unified_diff
 from typing import Any
 
 from rich.box import SIMPLE
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from memconform.parity.ladder import first_difference
 from memconform.parity.records import Contrast, Pair, ParityReport, Verdict
 from memconform.parity.sides import Side
-from memconform.redaction import redact
+from memconform.printing.console import SafeConsole, styled
+from memconform.printing.escaping import escape_markdown
 from memconform.reports.console import standard_error
-from memconform.reports.names import escaped, printable
 from memconform.runs.results import QuestionResult
 
 _STYLES = {
@@ -42,8 +41,7 @@ def parity_banner(report: ParityReport) -> str:
     names = ", ".join(run.name for run in report.runs)
     compared = min((pair.contrast.compared for pair in report.pairs), default=0)
     count = str(compared) if compared == report.questions else f"{compared} of {report.questions}"
-    told = f"{names}: {report.verdict.value} on {count} questions of {report.dataset}"
-    return redact(printable(told))
+    return f"{names}: {report.verdict.value} on {count} questions of {report.dataset}"
 
 
 def show_parity(report: ParityReport, *, brief: bool = False) -> None:
@@ -55,26 +53,31 @@ def show_parity(report: ParityReport, *, brief: bool = False) -> None:
         console.print(_table(report))
     for pair in report.pairs:
         for told, style in _told(report, pair, brief=brief):
-            console.print(line(told, style))
+            console.print(told, style=style)
     for reason in report.reasons:
-        console.print(line(reason, "yellow"))
+        console.print(reason, style="yellow")
 
 
 def parity_markdown(report: ParityReport) -> str:
     """The same for the summary that a CI server shows."""
     mark = _MARKS[report.verdict]
-    lines = [f"## {mark} {escaped(parity_banner(report))}", ""]
+    lines = [f"## {mark} {escape_markdown(parity_banner(report))}", ""]
     lines += [f"| {' | '.join(_HEADER)} |", f"|{' --- |' * len(_HEADER)}"]
     for pair in report.pairs:
-        cells = [_MARKS[pair.contrast.verdict] + " " + escaped(cell) for cell in _cells(pair)[1:2]]
-        row = [escaped(_cells(pair)[0]), *cells, *map(escaped, _cells(pair)[2:])]
+        cells = [
+            _MARKS[pair.contrast.verdict] + " " + escape_markdown(cell)
+            for cell in _cells(pair)[1:2]
+        ]
+        row = [escape_markdown(_cells(pair)[0]), *cells, *map(escape_markdown, _cells(pair)[2:])]
         lines.append(f"| {' | '.join(row)} |")
     lines.append("")
     for pair in report.pairs:
-        lines += [f"- {escaped(told.strip())}" for told, _ in _told(report, pair, brief=False)]
-    lines += [f"- {escaped(reason)}" for reason in report.reasons]
-    lines.append(f"\n{escaped(_method(report))}")
-    return redact("\n".join(lines)) + "\n"
+        lines += [
+            f"- {escape_markdown(told.strip())}" for told, _ in _told(report, pair, brief=False)
+        ]
+    lines += [f"- {escape_markdown(reason)}" for reason in report.reasons]
+    lines.append(f"\n{escape_markdown(_method(report))}")
+    return "\n".join(lines) + "\n"
 
 
 def _table(report: ParityReport) -> Table:
@@ -180,7 +183,7 @@ def _verdict(first: str, second: str, contrast: Contrast) -> str:
 
 def show_question(one: Side, other: Side, pair: tuple[QuestionResult, QuestionResult]) -> None:
     """What two runs made of a question, side by side, to standard output."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = SafeConsole()
     ours, theirs = pair
     parting = first_difference(ours, theirs)
     told = "the same" if parting is None else f"they part at {parting.stage}: {parting.detail}"
@@ -251,5 +254,5 @@ def _flat(prompts: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def line(text: str, style: str = "") -> Text:
-    """A text as it may be shown, whatever it holds."""
-    return Text(redact(printable(text)), style=style)
+    """A table's cell, or a line, in its style."""
+    return styled([(text, style)])

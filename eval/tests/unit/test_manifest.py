@@ -92,3 +92,32 @@ def test_an_unknown_sdk_gets_the_nearest_name() -> None:
     with pytest.raises(UsageError) as caught:
         find_runner("pyy", Path(__file__).parent)
     assert caught.value.hint == "did you mean 'py'?"
+
+
+def _passing(folder: Path, entries: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    for name in ("JB_STORE", "JB_API_KEY", "JB_MODEL"):
+        monkeypatch.setenv(name, f"value-of-{name}")
+    _write(folder, _GOOD.replace("[serve]", f"[env]\npass = {entries}\n[serve]"))
+    runner = find_runner(str(folder / "sdk.toml"), folder)
+    runner.use_variables({})
+    return dict(runner.variables())
+
+
+def test_a_passed_variable_is_secret_where_the_manifest_or_its_name_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries = '["JB_MODEL", "JB_API_KEY", {name = "JB_STORE", secret = true}]'
+    assert _passing(tmp_path, entries, monkeypatch) == {
+        "JB_API_KEY": "(hidden)",
+        "JB_MODEL": "value-of-JB_MODEL",
+        "JB_STORE": "(hidden)",
+    }
+    entries = '[{name = "JB_API_KEY", secret = false}]'
+    assert _passing(tmp_path, entries, monkeypatch) == {"JB_API_KEY": "value-of-JB_API_KEY"}
+
+
+def test_a_misspelt_key_of_a_passed_variable_is_refused(tmp_path: Path) -> None:
+    bad = _GOOD.replace("[serve]", '[env]\npass = [{name = "A", secrets = true}]\n[serve]')
+    with pytest.raises(UsageError) as caught:
+        load_manifest(_write(tmp_path, bad))
+    assert "secrets: unknown key" in caught.value.excerpt

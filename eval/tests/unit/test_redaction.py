@@ -1,8 +1,19 @@
+import base64
+import json
 from collections.abc import Iterator
+from urllib.parse import quote
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from memconform import redaction
+from memconform.conformance.mutation.results import Fate
+from memconform.conformance.results import Result
+from memconform.contract.wire import Mode, Profile
+from memconform.parity.ladder import Stage
+from memconform.parity.records import Verdict as ParityVerdict
+from memconform.scoring.verdicts import Verdict
 
 
 @pytest.fixture(autouse=True)
@@ -30,10 +41,105 @@ def test_the_longer_of_two_secrets_goes_first() -> None:
     assert redaction.redact("a-token-and-more a-token-") == "(hidden) (hidden)"
 
 
-def test_without_secrets_and_for_tiny_ones_nothing_changes() -> None:
-    for ordinary in ("true", "null", "stage", "2026"):
-        redaction.hide(ordinary)
-        assert redaction.redact(ordinary) == ordinary
+def test_words_that_results_are_read_back_by_are_no_secrets() -> None:
+    """`--header 'X-Mode: semantic'` once made a result that no command could read."""
+    enums = (Verdict, Mode, Profile, Result, Fate, ParityVerdict, Stage)
+    words = [member.value for enum in enums for member in enum]
+    for word in [*words, "true", "null"]:
+        redaction.hide(word)
+        assert redaction.redact_values({"x": word}) == {"x": word}
+
+
+def test_a_short_secret_is_masked_as_a_word_and_leaves_dates_and_paths() -> None:
+    redaction.hide("2026")
+    redaction.hide("stage")
+    assert redaction.redact("a stage, key=2026; stages of 2026") == (
+        "a (hidden), key=(hidden); stages of (hidden)"
+    )
+    kept = "2026-11-21T10:00 results/2026/x stage-1 12026 0.2026"
+    assert redaction.redact(kept) == kept
+
+
+def test_a_tiny_secret_is_masked_as_a_value_and_leaves_words() -> None:
+    redaction.hide("ab")
+    assert redaction.redact('"ab" x: ab, y=ab; {"k":"ab"} {\\"k\\": \\"ab\\"}') == (
+        '"(hidden)" x: (hidden), y=(hidden); {"k":"(hidden)"} {\\"k\\": \\"(hidden)\\"}'
+    )
+    assert redaction.redact("ab about a cab") == "ab about a cab"
+    assert redaction.redact_values(["ab", "ab about"]) == ["(hidden)", "ab about"]
+
+
+def _escapes(secret: str) -> dict[str, str]:
+    return {
+        "json": json.dumps(secret),
+        "lower": "".join(f"\\u{ord(c):04x}" for c in secret),
+        "upper": "".join(f"\\u{ord(c):04X}" for c in secret),
+        "twice": "".join(f"\\\\u{ord(c):04X}" for c in secret),
+        "some": secret[:3] + "".join(f"\\u{ord(c):04x}" for c in secret[3:5]) + secret[5:],
+        "python": "".join(f"\\x{ord(c):02x}" for c in secret),
+        "printf": "".join(f"\\{ord(c):03o}" for c in secret),
+        "percent": "".join(f"%{ord(c):02X}" for c in secret),
+        "quoted": quote(secret, safe=""),
+        "hex": secret.encode().hex(),
+        "utf-16-le": secret.encode("utf-16-le").decode("latin-1"),
+        "utf-16-be": secret.encode("utf-16-be").decode("latin-1"),
+    }
+
+
+@pytest.mark.parametrize("secret", ["s3cret/value+1", 'a"b\\c d', "Tok7"])
+def test_a_secret_is_masked_in_every_escape(secret: str) -> None:
+    redaction.hide(secret)
+    for name, form in _escapes(secret).items():
+        shown = redaction.redact(f"before {form} behind")
+        assert redaction.MASK in shown, name
+        assert secret[1:] not in shown, name
+        assert shown.startswith("before "), name
+        assert shown.endswith(" behind"), name
+
+
+@given(before=st.binary(max_size=5), behind=st.binary(max_size=5), urlsafe=st.booleans())
+def test_a_secret_is_masked_in_base64_at_every_alignment(
+    before: bytes, behind: bytes, *, urlsafe: bool
+) -> None:
+    redaction.forget()
+    secret = "s3cret>>value??"  # noqa: S105 - made up
+    redaction.hide(secret)
+    encode = base64.urlsafe_b64encode if urlsafe else base64.b64encode
+    encoded = encode(before + secret.encode() + behind)
+    for form in (encoded, encoded.rstrip(b"=")):
+        clean = redaction.redact_bytes(b'{"x": "' + form + b'"}')
+        assert b"(hidden)" in clean
+        assert clean.startswith(b'{"x": "')
+        assert clean.endswith(b'"}')
+
+
+@given(st.text(min_size=8, max_size=20), st.text(), st.text())
+def test_any_secret_is_masked_anywhere_and_redacting_twice_changes_nothing(
+    secret: str, before: str, behind: str
+) -> None:
+    assume(len(secret.strip()) >= 8 and secret.strip() not in redaction.MASK)
+    redaction.forget()
+    redaction.hide(secret)
+    clean = redaction.redact(before + secret + behind)
+    assert secret not in clean
+    text = json.dumps({"x": before + secret + behind})
+    assert json.loads(redaction.redact_json(text)).keys() == {"x"}
+
+
+@given(st.text())
+def test_text_without_a_secret_stays_as_it_is(text: str) -> None:
+    redaction.forget()
+    redaction.hide("a-secret-that-is-not-there")
+    assert redaction.redact(text) == text
+
+
+def test_keys_of_a_daemons_json_are_masked_and_two_stay_two() -> None:
+    redaction.hide("S3cret-value")
+    redaction.hide("Other-s3cret")
+    value = {"metadata": {"S3cret-value": 1, "x Other-s3cret": 2, "Other-s3cret": 3, "p50": 4}}
+    assert redaction.redact_values(value) == {
+        "metadata": {"(hidden)": 1, "x (hidden)": 2, "(hidden) 2": 3, "p50": 4}
+    }
 
 
 def test_only_strings_are_masked_and_json_stays_json() -> None:
@@ -49,3 +155,42 @@ def test_only_strings_are_masked_and_json_stays_json() -> None:
 def test_variables_are_hidden_by_their_names() -> None:
     redaction.hide_variables({"OPENAI_API_KEY": "sk-canary", "JB_LLM_MODEL": "tiny-model"})
     assert redaction.redact("sk-canary tiny-model") == "(hidden) tiny-model"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["GH_PAT", "PGPASSWD", "DB_PWD", "KEY_PASSPHRASE", "NPM_AUTH", "_auth", "DSN", "SENTRY_DSN"],
+)
+def test_names_of_secrets(name: str) -> None:
+    assert redaction.is_secret(name)
+
+
+@pytest.mark.parametrize("name", ["PATH", "PWD", "OLDPWD", "AUTHOR", "PATTERN", "JB_LLM_MODEL"])
+def test_names_that_only_look_like_those_of_secrets(name: str) -> None:
+    assert not redaction.is_secret(name)
+
+
+@pytest.mark.parametrize(
+    ("value", "password", "shown"),
+    [
+        ("root:pass-w0rd@tcp(db)/x", "pass-w0rd", "(hidden)@tcp(db)/x"),
+        ("postgres://u:p%40ss-word@db/x", "p@ss-word", "postgres://(hidden)@db/x"),
+        ("Server=db;Password=pass-w0rd;Port=1", "pass-w0rd", "Server=db;Password=(hidden);Port=1"),
+        ("host=db pwd='pass w0rd' port=1", "pass w0rd", "host=db pwd=(hidden) port=1"),
+    ],
+)
+def test_a_password_within_a_value_is_masked(value: str, password: str, shown: str) -> None:
+    """Only addresses were looked into: a DSN of MySQL or ODBC left its password in results."""
+    redaction.hide_variables({"JB_STORE": value})
+    assert redaction.redact(f"cannot log in with {password}") == "cannot log in with (hidden)"
+    assert redaction.without_credentials(value) == shown
+
+
+def test_the_credentials_of_a_header_are_masked_without_their_scheme() -> None:
+    redaction.hide_header("Basic " + base64.b64encode(b"me:pass-w0rd").decode())
+    assert redaction.redact("log in as me:pass-w0rd, pass-w0rd") == "log in as (hidden), (hidden)"
+
+
+def test_a_key_of_several_lines_is_masked_line_by_line() -> None:
+    redaction.hide("-----BEGIN KEY-----\nMIIEvQIBADANBg\n-----END KEY-----\n")
+    assert redaction.redact("  | MIIEvQIBADANBg") == "  | (hidden)"
