@@ -40,6 +40,7 @@ class Brain:
 
     def __init__(self) -> None:
         self.documents: dict[str, str] = {}
+        self.description: str | None = None
 
     def search(
         self, query: str, top_k: int, paths: list[str] | None, prefix: str = ""
@@ -101,6 +102,7 @@ class ScriptedDaemon:
     async def _create(self, request: Request, exchange: Exchange) -> None:
         brain_id = request.json()["brainId"]
         self._brains[brain_id] = Brain()
+        self._brains[brain_id].description = request.json().get("description")
         await exchange.json(self._counts(brain_id), 201)
 
     def _counts(self, brain_id: str) -> dict[str, Any]:
@@ -110,7 +112,8 @@ class ScriptedDaemon:
         pending = 3 if self._fault == "stays_pending" else 0
         chunks = 0 if self._fault == "no_chunks" else size
         counts = {"documents": size, "chunks": chunks, "vectors": 0, "pending": pending}
-        return {"brainId": brain_id, **counts}
+        description = self._brains[brain_id].description
+        return {"brainId": brain_id, "description": description, **counts}
 
     async def _in_brain(
         self, brain_id: str, rest: list[str], request: Request, exchange: Exchange

@@ -66,14 +66,7 @@ Handler = Callable[[Request, Exchange], Awaitable[None]]
 
 async def serve(handler: Handler, host: str, port: int, *, stubborn: bool = False) -> None:
     """Serve until SIGTERM, or for ever if `stubborn`; says `listening on …` first."""
-
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError, asyncio.IncompleteReadError):
-            while (request := await _read_request(reader)) is not None:
-                await handler(request, Exchange(writer))
-        writer.close()
-
-    server = await asyncio.start_server(connected, host, port)
+    server = await start(handler, host, port)
     stop = asyncio.Event()
     on_term = (lambda: None) if stubborn else stop.set
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, on_term)
@@ -82,6 +75,18 @@ async def serve(handler: Handler, host: str, port: int, *, stubborn: bool = Fals
     sys.stdout.flush()
     await stop.wait()
     server.close()
+
+
+async def start(handler: Handler, host: str, port: int) -> asyncio.Server:
+    """A server that answers in the tasks of this event loop."""
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            while (request := await _read_request(reader)) is not None:
+                await handler(request, Exchange(writer))
+        writer.close()
+
+    return await asyncio.start_server(connected, host, port)
 
 
 async def _read_request(reader: asyncio.StreamReader) -> Request | None:

@@ -4,13 +4,13 @@ import asyncio
 import random
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
 
 from memconform.client.client import ContractClient
-from memconform.client.failures import CallError, DaemonFailedError
+from memconform.client.failures import CallError, ContractViolatedError, DaemonFailedError
 from memconform.contract.core import DEEPEST, Brain, Filters, SearchRequest, SearchResponse
+from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
 from memconform.errors import DaemonError
 from memconform.ingest.ingested import IngestedDocuments
@@ -29,7 +29,10 @@ hold any of them, so that larger batches are slower than more of them."""
 _IN_FLIGHT = 4
 _WORDS_ALONE = 8
 """Words of a query for one document, which a batch had not brought back."""
+_ATTEMPTS = 3
 _ALONE_DEPTH = 50
+_OPENLY = 8
+"""Documents of a verification that are asked for without a filter."""
 _FUSED = (Mode.HYBRID, Mode.HYBRID_RERANK)
 _SHOWN = 3
 
@@ -42,15 +45,23 @@ class IndexProver:
     """
 
     def __init__(
-        self, client: ContractClient, brain: str, documents: IngestedDocuments, legs: Sequence[Mode]
+        self,
+        client: ContractClient,
+        brain: str,
+        documents: IngestedDocuments,
+        legs: Sequence[Mode],
+        *,
+        filters: bool,
     ) -> None:
+        """`filters`: whether the daemon honours a filter by paths."""
         self._client = client
         self._brain = brain
         self._documents = documents
         self.legs = tuple(legs)
         # Nobody can know what will be asked for, a daemon of ours that has read this file included.
         self._rng = random.Random(secrets.randbits(64))  # noqa: S311 - seeded by secrets
-        self._filters = True
+        self._filters = filters
+        self._exact = self._proven = False
         self._in_flight = asyncio.Semaphore(_IN_FLIGHT)
         self._blank: set[str] = set()
 
@@ -60,11 +71,15 @@ class IndexProver:
         Raises:
             DaemonError: `not_searchable`, where one is not found.
         """
+        if Mode.BM25 in self.legs and not self._proven:
+            # A daemon that searches by likeness may find anything; then that proves nothing.
+            self._exact = not await self.finds_nonsense()
         paths = self._documents.paths
         sampled = len(paths) > EVERY
         if sampled:
             paths = self._rng.sample(paths, SAMPLE)
         proven = await self.prove(paths)
+        self._proven = True
         return ProofRecord(
             documents=proven,
             of=len(self._documents) - (0 if sampled else len(self._blank)),
@@ -79,6 +94,47 @@ class IndexProver:
         paths = self._documents.paths
         drawn = self._rng.sample(paths, min(count, len(paths)))
         await self.prove(list(dict.fromkeys((*besides, *drawn))))
+
+    async def prove_openly(self, paths: Collection[str]) -> None:
+        """Prove some of these documents as questions are asked: without a filter.
+
+        A daemon may have two ways to search, of which one has lost its index. Only bm25 is asked:
+        a vector of some words may well be near to many others.
+
+        Raises:
+            DaemonError: `not_searchable`.
+        """
+        if Mode.BM25 in self.legs and self._filters:
+            asked = self._rng.sample(sorted(paths), min(_OPENLY, len(paths)))
+            await self._prove_openly(asked)
+            if self._exact and await self.finds_nonsense():
+                raise ContractViolatedError(
+                    "foreign_chunk",
+                    "a word that no document holds was found: is it an answer to"
+                    " the request before?",
+                )
+
+    async def finds_nonsense(self) -> bool:
+        """Whether bm25 finds a word that was made up just now, and that nobody has ingested."""
+        request = SearchRequest(query=f"zq{secrets.token_hex(12)}", top_k=1, mode=Mode.BM25)
+        return bool((await self._own(request)).chunks)
+
+    async def _prove_openly(self, paths: Sequence[str]) -> None:
+        texts = {path: searchable_text(self._documents.document(path)) for path in paths}
+        missing = [
+            path
+            for path, text in texts.items()
+            if not await self._found_openly(path, draw_words(text, self._rng, _WORDS_ALONE))
+            and not await self._found_openly(path, [long_query(text)], DEEPEST)
+        ]
+        if missing:
+            raise _not_searchable(missing, len(texts))
+
+    async def _found_openly(
+        self, path: str, words: Sequence[str], depth: int = _ALONE_DEPTH
+    ) -> bool:
+        answer = await self._own(SearchRequest(query=" ".join(words), top_k=depth, mode=Mode.BM25))
+        return any(chunk.path == path for chunk in answer.chunks)
 
     async def prove(self, paths: Sequence[str]) -> int:
         """Prove these documents; returns how many hold a word to search for.
@@ -96,13 +152,7 @@ class IndexProver:
         work = [self._missing(batch, texts, leg) for leg in self.legs for batch in self._cut(texts)]
         missing = [path for found in await asyncio.gather(*work) for path in found]
         if missing:
-            names = ", ".join(missing[:_SHOWN]) + (", …" if len(missing) > _SHOWN else "")
-            raise DaemonError(
-                f"{len(missing)} of {len(texts)} documents were ingested, and a search for their"
-                f" own words does not find them: {names}",
-                code="not_searchable",
-                hint="an ingest that answered 200 must be found by the very next search",
-            )
+            raise _not_searchable(missing, len(texts))
         return len(texts)
 
     def _cut(self, texts: Iterable[str]) -> Iterator[list[str]]:
@@ -128,14 +178,12 @@ class IndexProver:
                 words = [w for path in batch for w in draw_words(texts[path], self._rng, 1)]
                 missing -= await self._found(" ".join(words), batch, leg)
             # A single word may be cut otherwise by a daemon; several in a row are not.
-            for path in sorted(missing):
-                for _ in range(2):
+            for attempt in range(_ATTEMPTS):
+                for path in sorted(missing):
                     words = draw_words(texts[path], self._rng, _WORDS_ALONE)
-                    if path in await self._found(" ".join(words), [path], leg):
-                        missing.discard(path)
-                        break
-                else:
-                    if path in await self._found(long_query(texts[path]), [path], leg):
+                    last = attempt + 1 == _ATTEMPTS
+                    query = long_query(texts[path]) if last else " ".join(words)
+                    if path in await self._found(query, [path], leg):
                         missing.discard(path)
             return sorted(missing)
 
@@ -151,37 +199,64 @@ class IndexProver:
         return {path for path in paths if found[path]}
 
     async def _search(self, query: str, paths: list[str], leg: Mode, top_k: int) -> SearchResponse:
-        if self._filters:
-            request = SearchRequest(
-                query=query, top_k=top_k, mode=leg, filters=Filters(paths=paths)
+        if not self._filters:
+            # Then the document must be among the best of all.
+            request = SearchRequest(query=query, top_k=max(top_k, _ALONE_DEPTH), mode=leg)
+            return await self._own(request)
+        request = SearchRequest(query=query, top_k=top_k, mode=leg, filters=Filters(paths=paths))
+        answer = await self._own(request)
+        outside = next((c.path for c in answer.chunks if c.path not in paths), None)
+        if outside is not None:
+            raise ContractViolatedError(
+                "filter_ignored", f"{outside} was retrieved, which the filter leaves out"
             )
-            try:
-                answer, _ = await self._client.search(self._brain, request)
-            except DaemonFailedError as error:
-                if error.code != "http_400":
-                    raise
-                self._filters = False
-            else:
-                if all(chunk.path in paths for chunk in answer.chunks):
-                    self._require_own(answer)
-                    return answer
-                # The contract forbids to ignore a filter, and its cases find that.
-                self._filters = False
-        # A daemon may refuse a filter; then the document must be among the best of all.
-        request = SearchRequest(query=query, top_k=max(top_k, _ALONE_DEPTH), mode=leg)
-        answer, _ = await self._client.search(self._brain, request)
-        self._require_own(answer)
         return answer
 
-    def _require_own(self, answer: SearchResponse) -> None:
+    async def _own(self, request: SearchRequest) -> SearchResponse:
+        answer, _ = await self._client.search(self._brain, request)
         for chunk in answer.chunks:
             self._documents.require_own(chunk)
+        return answer
+
+
+def _not_searchable(missing: Sequence[str], of: int) -> DaemonError:
+    names = ", ".join(missing[:_SHOWN]) + (", …" if len(missing) > _SHOWN else "")
+    return DaemonError(
+        f"{len(missing)} of {of} documents were ingested, and a search for their own words does not"
+        f" find them: {names}",
+        code="not_searchable",
+        hint="an ingest that answered 200 must be found by the very next search",
+    )
+
+
+async def honours_filters(client: ContractClient, brain: str, query: str, mode: Mode) -> bool:
+    """Whether a filter by paths has an effect: one that names none must leave nothing.
+
+    A daemon may refuse filters; that it may not ignore them is for its conformance to show.
+
+    Raises:
+        CallError: where it does not answer.
+    """
+    try:
+        request = SearchRequest(query=query, top_k=1, mode=mode, filters=Filters(paths=[]))
+        answer, _ = await client.search(brain, request)
+    except DaemonFailedError as error:
+        if error.code != "http_400":
+            raise
+        return False
+    return not answer.chunks
+
+
+def first_query(documents: IngestedDocuments) -> str:
+    """Words of the first document that has any; empty where none has."""
+    texts = map(searchable_text, documents.documents())
+    return next((long_query(text) for text in texts if terms(text)), "")
 
 
 async def find_legs(
     client: ContractClient,
     counts: Brain,
-    documents: IngestedDocuments,
+    query: str,
     modes: Iterable[Mode],
     claimed: Sequence[Mode] | None,
 ) -> tuple[Mode, ...]:
@@ -194,10 +269,6 @@ async def find_legs(
         DaemonError: where chunks lack the vectors that a search by them would need.
     """
     legs: dict[Mode, None] = {}
-    texts = (searchable_text(each) for each in islice(documents.documents(), EVERY))
-    query = next((long_query(text) for text in texts if draw_words(text, random.Random(0), 1)), "")  # noqa: S311
-    if not query:
-        return ()
     for mode in modes:
         apart: list[Mode] = []
         if await _served(client, counts, query, mode) in _FUSED:

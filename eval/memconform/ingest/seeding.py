@@ -19,7 +19,7 @@ from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError, UsageError
 from memconform.ingest.documents import Document
 from memconform.ingest.ingested import IngestedDocuments
-from memconform.ingest.proof import IndexProver, find_legs
+from memconform.ingest.proof import IndexProver, find_legs, first_query, honours_filters
 from memconform.ingest.records import SeedRecord
 
 _log = structlog.get_logger()
@@ -95,14 +95,16 @@ async def _seed(  # noqa: PLR0917 - as its caller
         counts = await settled(client, brain)
         took += time.perf_counter() - started
         _require_counts(counts, ingested)
-        legs = await find_legs(client, counts, ingested, modes, runner.modes)
-        if not legs:
+        query = first_query(ingested)
+        if not query:
             raise UsageError(
                 "no document that went in holds a word to search for",
                 code="nothing_searchable",
                 hint="documents are UTF-8 text; every question would be answered from nothing",
             )
-        prover = IndexProver(client, brain, ingested, legs)
+        legs = await find_legs(client, counts, query, modes, runner.modes)
+        filters = await honours_filters(client, brain, query, legs[0])
+        prover = IndexProver(client, brain, ingested, legs, filters=filters)
         proof = await prover.prove_all()
     except CallError as error:
         raise DaemonError(

@@ -60,11 +60,12 @@ class IndexVerifier:
         """Note which processes serve."""
         self._processes = await asyncio.to_thread(self._tree)
 
-    async def verify(self, paths: Collection[str] = (), *, full: bool = False) -> bool:
+    async def verify(self, paths: Collection[str] | None = None, *, full: bool = False) -> bool:
         """Hold the brain to what it was: counts, lease, processes, and documents drawn anew.
 
         Args:
-            paths: documents that are asked for in any case.
+            paths: documents that are asked for in any case, some of them as questions are; None
+                where no question gives reason to.
             full: ask for all of them, as after seeding, and for the daemon's identity.
 
         Returns:
@@ -87,7 +88,9 @@ class IndexVerifier:
                 await self._retried(prover.prove_all)
                 self._processes = await asyncio.to_thread(self._tree)
             else:
-                await self._retried(lambda: prover.prove_some(_DRAWN, paths))
+                await self._retried(lambda: prover.prove_some(_DRAWN, paths or ()))
+            if paths is not None:
+                await self._retried(lambda: prover.prove_openly(paths))
         except DaemonError as error:
             if error.code != "not_searchable":
                 raise

@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 import structlog
@@ -24,7 +24,7 @@ from memconform.ingest.monitor import DaemonMonitor
 from memconform.ingest.verification import IndexVerifier
 from memconform.records import Failure
 from memconform.redaction import redact
-from memconform.runs.checkpoints import Checkpoints, Suspect, not_repeatable, unconfirmed
+from memconform.runs.checkpoints import Checkpoints, Retrieved, not_repeatable, unconfirmed
 from memconform.runs.fold import fold
 from memconform.runs.journal import (
     AnswerRecord,
@@ -249,14 +249,15 @@ class Asker:
         score = self._scorer.score(question, retrieved_text(chunks), "retrieval")
         return score.value >= PASS_THRESHOLD
 
-    def _note_suspect(self, row: int, attempt: int, question: Question, outcome: Outcome) -> None:
-        """A partial index loses what was expected, and makes abstaining right."""
-        empty = not outcome.chunks
-        if empty if question.abstain else not self._holds(question, outcome.chunks):
-            self.checkpoints.suspect(Suspect(row, attempt, question, empty))
+    def _retrieved(
+        self, row: int, attempt: int, question: Question, chunks: Sequence[Chunk]
+    ) -> Retrieved:
+        held = not question.abstain and self._holds(question, chunks)
+        return Retrieved(row, attempt, question, held, not chunks)
 
-    async def _confirm(self, suspect: Suspect) -> Failure | None:
-        question = suspect.question
+    async def _confirm(self, before: Retrieved) -> Failure | None:
+        """Make a retrieval again; why the attempt is no measurement, or None."""
+        question = before.question
         again = retrieve(self._client, question, self._retrieval, dated=self._scenario.dated)
         try:
             answer, _ = await self._monitor.call(again)
@@ -264,12 +265,10 @@ class Asker:
                 for chunk in answer.chunks:
                     self._documents.require_own(chunk)
         except CallError as error:
+            self.checkpoints.failed(error)
             return unconfirmed(error)
-        if suspect.empty and answer.chunks:
-            return not_repeatable("empty", f"brought {len(answer.chunks)} chunks")
-        if not question.abstain and self._holds(question, answer.chunks):
-            return not_repeatable("without what is expected", "held it")
-        return None
+        now = self._retrieved(before.row, before.attempt, question, answer.chunks)
+        return None if now == before else not_repeatable(before, now)
 
     def _judged(
         self, row: int, attempt: int, question: Question, outcome: Outcome, seen: Seen
@@ -277,7 +276,7 @@ class Asker:
         # The text itself: a secret's mask must not decide over an answer. What is stored is masked.
         text = outcome.text
         score = self._scorer.score(question, text, self._scenario.text_kind)
-        self._note_suspect(row, attempt, question, outcome)
+        self.checkpoints.note(self._retrieved(row, attempt, question, outcome.chunks))
         return [
             RetrievalRecord(
                 row=row,

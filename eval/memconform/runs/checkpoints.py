@@ -23,16 +23,33 @@ _SHARE = 0.05
 _MOST_OPEN = 100
 """Attempts after which the index is verified whatever that costs: a resume asks them again."""
 
+_ROUNDS = 4
+"""In which retrievals that come out otherwise each time are made again."""
+_RESTLESS = Failure(
+    code="not_confirmed",
+    message="retrievals since the last proof of the index came out otherwise each time",
+)
+
 
 @dataclass(frozen=True, slots=True)
-class Suspect:
-    """An attempt that a partial index could have spoilt, and that is confirmed before it counts."""
+class Retrieved:
+    """What an attempt retrieved, as far as making its retrieval again must show the same."""
 
     row: int
     attempt: int
     question: Question
+    held: bool
+    """Whether it held what is expected."""
     empty: bool
     """Whether nothing at all was retrieved."""
+
+    @property
+    def suspect(self) -> bool:
+        """Whether a partial index would look like that.
+
+        It loses what is expected, and has a reader abstain where that is right.
+        """
+        return self.empty if self.question.abstain else not self.held
 
 
 class Checkpoints:
@@ -41,13 +58,15 @@ class Checkpoints:
     A retrieval that lacks what was expected is made again: where that comes out otherwise, part of
     the index was away, and the attempt is no measurement. Both are done at one time, after the
     attempt: an outage that lasts is seen by the verification, one that is over by the repetition.
+    Where one was, all retrievals since the last verification are made again: a document that was
+    away may have made room for the right one.
     """
 
     def __init__(
         self,
         verifier: IndexVerifier,
         journal: Journal,
-        confirm: Callable[[Suspect], Awaitable[Failure | None]],
+        confirm: Callable[[Retrieved], Awaitable[Failure | None]],
         relevant: Callable[[Question], Iterable[str]],
         *,
         reproof: bool,
@@ -56,16 +75,16 @@ class Checkpoints:
         Args:
             verifier: of the brain that is asked.
             journal: holds the attempts, and takes what becomes known of them.
-            confirm: makes a suspect's retrieval again; why it is no measurement, or None.
+            confirm: makes a retrieval again; why it is no measurement, or None.
             relevant: the paths of documents that a question needs, as far as that is known.
-            reproof: whether documents are proven, and suspects confirmed, at all.
+            reproof: whether documents are proven, and retrievals made again, at all.
         """
         self._verifier = verifier
         self._journal = journal
         self._confirm = confirm
         self._relevant = relevant
         self._reproof = reproof
-        self._suspects: list[Suspect] = []
+        self._open: list[Retrieved] = []
         self._doubt: Failure | None = None
         self._recheck = False
         self._proven = 0
@@ -75,10 +94,10 @@ class Checkpoints:
         self._began = time.perf_counter()
         self._verifications = self._invalidations = self._repeated = self._retracted = 0
 
-    def suspect(self, suspect: Suspect) -> None:
-        """Have an attempt confirmed at the next verification."""
+    def note(self, retrieved: Retrieved) -> None:
+        """Have an attempt confirmed at the next verification, where it needs to be."""
         if self._reproof:
-            self._suspects.append(suspect)
+            self._open.append(retrieved)
 
     def failed(self, error: CallError) -> None:
         """Note how a call failed: some failures say something of the calls before."""
@@ -108,18 +127,24 @@ class Checkpoints:
             if ended == (self._proven if last else self._journal.settled):
                 return
             started = time.perf_counter()
-            suspects, self._suspects = self._suspects, []
+            retrieved, self._open = self._open, []
+            suspects = [each for each in retrieved if each.suspect]
             doubt, self._doubt = self._doubt, None
-            full, self._recheck = last or self._recheck, False
+            odd, self._recheck = self._recheck, False
             try:
                 if doubt is not None:
                     await self._invalidate(doubt)
                     return
                 paths = {path for each in suspects for path in self._relevant(each.question)}
-                proven = await self._verifier.verify(paths, full=full)
+                needed = paths if suspects else None
+                proven = await self._verifier.verify(needed, full=last or odd)
                 self._spent += time.perf_counter() - started
-                for each in suspects:
-                    await self._hold(each)
+                await self._confirm_all(retrieved, needed, everything=odd)
+                if (doubt := self._doubt) is not None:
+                    # Raised by what was asked meanwhile; it may be older than that.
+                    self._doubt = None
+                    await self._invalidate(doubt)
+                    return
                 self._journal.state(IndexVerified(attempts=ended))
                 self._verifications += 1
                 self._proven = ended if proven else self._proven
@@ -155,26 +180,59 @@ class Checkpoints:
             self._journal.state(IndexInvalidated(attempts=written, since=since, error=failure))
             self._invalidations += 1
 
-    async def _hold(self, suspect: Suspect) -> None:
-        failure = await self._confirm(suspect)
+    async def _confirm_all(
+        self, retrieved: list[Retrieved], needed: set[str] | None, *, everything: bool
+    ) -> None:
+        """Make suspect retrievals again, or all of them, until a round of it brings no surprise.
+
+        An outage may have come back while they were made again, and confirmed what another one had
+        spoilt.
+        """
+        left = retrieved
+        for _ in range(_ROUNDS):
+            gone = [
+                each
+                for each in left
+                if (everything or each.suspect) and await self._retracted_after(each)
+            ]
+            if not gone and not self._recheck:
+                return
+            left = [each for each in left if each not in gone]
+            everything, self._recheck = True, False
+            await self._verifier.verify(needed, full=True)
+        for each in left:
+            if each.suspect:
+                self._retract(each, _RESTLESS)
+
+    async def _retracted_after(self, retrieved: Retrieved) -> bool:
+        """Whether an attempt came out otherwise when its retrieval was made again."""
+        failure = await self._confirm(retrieved)
         self._repeated += 1
-        if failure is not None:
-            _log.warning("question not measured", id=suspect.question.id, **_told(failure))
-            self._retracted += 1
-            self._journal.state(Retraction(row=suspect.row, attempt=suspect.attempt, error=failure))
+        if failure is None:
+            return False
+        _log.warning("question not measured", id=retrieved.question.id, **_told(failure))
+        self._retracted += 1
+        self._journal.state(Retraction(row=retrieved.row, attempt=retrieved.attempt, error=failure))
+        return True
 
 
 def _told(failure: Failure) -> dict[str, str]:
     return {"code": failure.code, "message": failure.message}
 
 
-def not_repeatable(first: str, now: str) -> Failure:
+def not_repeatable(before: Retrieved, now: Retrieved) -> Failure:
     """Why an attempt does not count whose retrieval came out otherwise when it was made again."""
     return Failure(
         code="not_repeatable",
-        message=f"the retrieval was {first}, and {now} when it was made again"
+        message=f"the retrieval {_described(before)}, and {_described(now)} when it was made again"
         " (core.search.repeatable)",
     )
+
+
+def _described(retrieved: Retrieved) -> str:
+    if retrieved.empty:
+        return "was empty"
+    return "held what is expected" if retrieved.held else "lacked what is expected"
 
 
 def unconfirmed(error: CallError) -> Failure:

@@ -1,0 +1,116 @@
+"""A hostile daemon inside the test's own process, and a run against it by the engine's door."""
+
+import json
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from memconform.client.timing import Timeouts
+from memconform.contract.wire import Mode
+from memconform.daemons.runner import Launch, SdkRunner
+from memconform.daemons.url_runner import UrlRunner
+from memconform.datasets.registry import open_dataset
+from memconform.datasets.selection import Selection, select
+from memconform.fakes.hostile import Fault, HostileDaemon
+from memconform.fakes.wire import start
+from memconform.runs.engine import execute
+from memconform.runs.events import RunFinished
+from memconform.runs.plan import DEFAULT_FLOOR, Plan, Settings
+from memconform.runs.results import RunResult
+
+QUESTIONS = 24
+HOPELESS = (5, 11, 17)
+"""Rows whose expectation no document holds: the true score is below 1."""
+
+
+def write_dataset(folder: Path) -> Path:
+    """Questions that are answered by a document each, but for the hopeless ones."""
+    rows = (
+        {
+            "id": f"q{n}",
+            "question": f"What is the secret word of box{n}?",
+            "expected_substrings": ["elsewhere" if n in HOPELESS else f"word{n}x"],
+            "reference_answer": f"The secret of box{n} is word{n}x",
+        }
+        for n in range(QUESTIONS)
+    )
+    path = folder / "boxes.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+TRUTH = {f"q{n}": "incorrect" if n in HOPELESS else "correct" for n in range(QUESTIONS)}
+
+
+class InProcessRunner(SdkRunner):
+    """Serves a hostile daemon from this event loop."""
+
+    name = "hostile"
+    modes = (Mode.BM25,)
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self._daemon = HostileDaemon(faults)
+
+    @asynccontextmanager
+    async def serve(self, launch: Launch) -> AsyncIterator["object"]:  # type: ignore[override]
+        server = await start(self._daemon.answer, "127.0.0.1", 0)
+        try:
+            port = server.sockets[0].getsockname()[1]
+            async with UrlRunner(f"http://127.0.0.1:{port}").serve(launch) as daemon:
+                yield daemon
+        finally:
+            server.close()
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A run against a daemon with these faults."""
+
+    faults: tuple[Fault, ...]
+    scenario: str
+    concurrency: int
+
+
+async def run(drawn: Drawn, dataset: Path, output: Path) -> RunResult:
+    """The result of the run, read back from its record."""
+    selected = select(open_dataset(str(dataset)), Selection())
+    settings = Settings(
+        dataset=selected.dataset.name,
+        dataset_sha256=selected.dataset.sha256,
+        questions=selected.size,
+        rows=None,
+        scenario=drawn.scenario,
+        mode=Mode.BM25,
+        scorer="exact",
+        brain=None,
+        top_k=5,
+        candidate_k=0,
+        rerank_top_n=0,
+        allow_fallback=False,
+        repeat=1,
+        seeding="reference",
+    )
+    plan = Plan(
+        settings=settings,
+        selected=selected,
+        output=output / secrets.token_hex(4),
+        floors=(DEFAULT_FLOOR,),
+        seeding="reference",
+        concurrency=drawn.concurrency,
+        timeouts=Timeouts(total=5, connect=2, first=2, gap=1),
+    )
+    async for event in execute(plan, InProcessRunner(drawn.faults)):
+        if isinstance(event, RunFinished):
+            return RunResult.model_validate_json(event.result.read_bytes())
+    raise AssertionError("the run ended without its result")
+
+
+def false_scores(result: RunResult) -> list[str]:
+    """Questions that were measured, and are not what the daemon is worth without its faults."""
+    return [
+        f"{question.id}: {question.verdict.value}, in truth {TRUTH[question.id]}"
+        for question in result.questions
+        if question.verdict.measured and question.verdict.value != TRUTH[question.id]
+    ]
