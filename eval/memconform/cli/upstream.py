@@ -7,9 +7,11 @@ import click
 from pydantic import ValidationError
 
 from memconform.contract.wire import describe_mismatch
+from memconform.datasets.files import read_whole
 from memconform.errors import ExitCode, UsageError
 from memconform.printing.escaping import Lines
 from memconform.printing.output import echo
+from memconform.upstream.bodies import MAX_BODY, read_script
 from memconform.upstream.script import Script
 from memconform.upstream.serve import listen, serve
 
@@ -58,14 +60,19 @@ def command(addr: str, script: Path | None, *, schema: bool) -> ExitCode:
 
 def _read(path: Path) -> Script:
     try:
-        return Script.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise UsageError(
-            f"{path}: {error.strerror}", code="script_missing", hint="check --script"
-        ) from error
+        content = read_whole(path, MAX_BODY)
+    except UsageError as error:
+        raise UsageError(error.message, code="script_missing", hint="check --script") from error
+    try:
+        return read_script(content)
     except ValidationError as error:
         raise UsageError(
             f"{path}: {describe_mismatch(error)}",
             code="script_invalid",
-            hint="memconform upstream --schema shows what a script may hold",
+            hint=_HINT,
         ) from error
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}", code="script_invalid", hint=_HINT) from error
+
+
+_HINT = "memconform upstream --schema shows what a script may hold"

@@ -40,13 +40,8 @@ from memconform.contract.core import (
 )
 from memconform.contract.problem import MEDIA_TYPE as PROBLEM_MEDIA_TYPE
 from memconform.contract.problem import Problem
-from memconform.contract.wire import (
-    DuplicateKeyError,
-    Request,
-    Response,
-    describe_mismatch,
-    refuse_duplicate_keys,
-)
+from memconform.contract.strict_json import RepeatedKeyError, require_unique_keys
+from memconform.contract.wire import Request, Response, describe_mismatch
 
 AFTER_DONE_SECONDS = 1.0
 """The contract's limit for the end of a stream behind `done`."""
@@ -179,9 +174,9 @@ class ContractClient:
     ) -> tuple[R, Timings]:
         content, timings = await self._send(method, path, 200, body)
         try:
-            refuse_duplicate_keys(content)
+            require_unique_keys(content)
             return model.model_validate_json(content), timings
-        except DuplicateKeyError as error:
+        except RepeatedKeyError as error:
             raise ContractViolatedError(
                 "duplicate_key", f"{method} {path}: {error}", body=_excerpt(content)
             ) from error

@@ -17,8 +17,9 @@ from memconform.contract.ask import (
     StreamEvent,
 )
 from memconform.contract.core import ranking_fault, ranks_all, trace_fault
+from memconform.contract.strict_json import RepeatedKeyError, require_unique_keys
 from memconform.contract.text import is_visible
-from memconform.contract.wire import DuplicateKeyError, describe_mismatch, refuse_duplicate_keys
+from memconform.contract.wire import describe_mismatch
 
 
 class _Stage(IntEnum):
@@ -72,9 +73,9 @@ class AskStream:
             self._unknown.append(name)
             return
         try:
-            refuse_duplicate_keys(data)
+            require_unique_keys(data)
             event = model.model_validate_json(data)
-        except DuplicateKeyError as error:
+        except RepeatedKeyError as error:
             raise ContractViolatedError("duplicate_key", f"{name}: {error}", body=data) from error
         except ValidationError as error:
             raise ContractViolatedError(

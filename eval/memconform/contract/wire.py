@@ -1,7 +1,5 @@
 """What all wire models share, and the contract's enumerations."""
 
-import json
-from collections import Counter
 from enum import StrEnum
 from typing import Any
 
@@ -65,30 +63,6 @@ class Response(BaseModel):
         extra="ignore",
         allow_inf_nan=False,
     )
-
-
-class DuplicateKeyError(ValueError):
-    """An object of a JSON text has a key twice; which of the values counts is up to each reader."""
-
-
-def refuse_duplicate_keys(text: str | bytes) -> None:
-    """Raise DuplicateKeyError where an object of `text` has a key twice.
-
-    What is no JSON passes: it is for the caller's parser to say what is wrong with it.
-    """
-    try:
-        json.loads(text, object_pairs_hook=_unique)
-    except DuplicateKeyError:
-        raise
-    except (ValueError, RecursionError):
-        return
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> None:
-    """Keeps nothing: only the keys matter."""
-    if len(pairs) > 1 and len({key for key, _ in pairs}) < len(pairs):
-        counts = Counter(key for key, _ in pairs)
-        raise DuplicateKeyError(f"key {counts.most_common(1)[0][0]!r} is given twice")
 
 
 def describe_mismatch(error: ValidationError) -> str:

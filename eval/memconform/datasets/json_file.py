@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from memconform.contract.strict_json import RepeatedKeyError, decode, repeated_key_position
 from memconform.contract.wire import JsonValue
 from memconform.datasets.files import PieceReader, unfit
 
@@ -14,9 +15,15 @@ def read_object(path: Path) -> dict[str, JsonValue]:
         UsageError: where it is none, cannot be read, or has a key twice: one would be lost.
     """
     with PieceReader(path) as source:
-        content = source.rest()
+        return object_of(source)
+
+
+def object_of(source: PieceReader) -> dict[str, JsonValue]:
+    """The one object that the rest of a file is; raises as `read_object` does."""
+    path, text = source.path, ""
     try:
-        loaded = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_without_repeats)
+        text = source.rest().decode("utf-8-sig")
+        loaded = decode(text)
         json.dumps(loaded, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         raise unfit(path, "holds half of a surrogate pair, which is no text", _HINT) from error
@@ -24,8 +31,11 @@ def read_object(path: Path) -> dict[str, JsonValue]:
         raise unfit(path, f"is not UTF-8, at byte {error.start}", _HINT) from error
     except json.JSONDecodeError as error:
         raise unfit(path, f"{error.msg}, line {error.lineno}", _HINT) from error
-    except RecursionError as error:
-        raise unfit(path, "nests too deeply", _HINT) from error
+    except RepeatedKeyError as error:
+        line = text.count("\n", 0, repeated_key_position(text, error.key)) + 1
+        raise unfit(path, f"{error}, line {line}", _HINT) from error
+    except MemoryError as error:
+        raise unfit(path, "does not fit in memory", _HINT) from error
     except ValueError as error:
         raise unfit(path, str(error), _HINT) from error
     if not isinstance(loaded, dict):
@@ -34,12 +44,3 @@ def read_object(path: Path) -> dict[str, JsonValue]:
 
 
 _HINT = "mend the file; datasets/README.md shows its shape"
-
-
-def _without_repeats(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in made if names.count(name) > 1)
-        raise ValueError(f"the key {twice!r} stands there twice")
-    return made

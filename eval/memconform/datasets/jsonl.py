@@ -4,13 +4,21 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 from pydantic import ValidationError
 
+from memconform.contract.strict_json import RepeatedKeyError, decode, repeated_key_position
+from memconform.datasets.files import MAX_LINE, line_too_long, open_regular
+from memconform.datasets.invisible import comparable
 from memconform.datasets.model import Dataset, Question
 from memconform.errors import UsageError, nearest
 
 _FAULTS_SHOWN = 5
+_MAX_FAULT = 500
+"""Characters of what is said of a line: its id or key may be of any length."""
+_MAX_KEY = 100
+"""Characters of an unknown key that is compared with the known ones, which takes long."""
 
 
 def open_jsonl(path: Path, name: str) -> Dataset:
@@ -21,35 +29,60 @@ def open_jsonl(path: Path, name: str) -> Dataset:
     """
     digest = hashlib.sha256()
     faults: list[str] = []
-    lines_by_id: dict[str, int] = {}
+    fault_count = 0
+    ids: dict[str, tuple[int, str]] = {}
     try:
-        with path.open("rb") as file:
-            for number, raw in enumerate(file, start=1):
+        with open_regular(path) as file:
+            for number, raw in _lines(path, file):
                 digest.update(raw)
                 try:
                     question = _row(raw, first=number == 1)
+                    if question is not None:
+                        _add_id(ids, question.id, number)
                 except ValueError as error:
-                    faults.append(f"{path}:{number}: {error}")
-                    continue
-                if question is None:
-                    continue
-                earlier = lines_by_id.setdefault(question.id, number)
-                if earlier != number:
-                    faults.append(f"{path}:{number}: id {question.id!r} is also on line {earlier}")
+                    fault_count += 1
+                    if len(faults) < _FAULTS_SHOWN:
+                        faults.append(f"{path}:{number}: {str(error)[:_MAX_FAULT]}")
     except OSError as error:
         raise UsageError(
             f"{path}: {error.strerror}", code="dataset_unreadable", hint="check --dataset"
         ) from error
     if faults:
-        count = f"{len(faults)} line{'s' if len(faults) > 1 else ''}"
+        count = f"{fault_count} line{'s' if fault_count > 1 else ''}"
         raise UsageError(
             f"{path} has {count} that cannot be used",
             code="dataset_invalid",
             hint="mend the lines named above; nothing was run",
-            excerpt="\n".join(faults[:_FAULTS_SHOWN]),
+            excerpt="\n".join(faults),
         )
     sha256 = digest.hexdigest()
-    return Dataset(name, path, sha256, len(lines_by_id), _reader(sha256))
+    return Dataset(name, path, sha256, len(ids), _reader(sha256))
+
+
+def _lines(path: Path, file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file by number, with their ends; raises UsageError for too long a line."""
+    number = 0
+    while raw := file.readline(MAX_LINE + 1):
+        number += 1
+        if len(raw) > MAX_LINE:
+            raise line_too_long(path, number)
+        yield number, raw
+
+
+def _add_id(ids: dict[str, tuple[int, str]], given: str, number: int) -> None:
+    """Remember an id; raises ValueError where an earlier line has it, or one that looks the same.
+
+    By `--id`, in a report or in a diff nobody could tell them apart.
+    """
+    line, earlier = ids.setdefault(comparable(given), (number, given))
+    if line == number:
+        return
+    if earlier == given:
+        raise ValueError(f"id {given!r} is also on line {line}")
+    raise ValueError(
+        f"id {given!a} looks the same as {earlier!a} on line {line}: they differ only in"
+        " Unicode normalization, or in characters that are not seen"
+    )
 
 
 def _reader(sha256: str) -> Callable[[Path], Iterator[Question]]:
@@ -58,13 +91,13 @@ def _reader(sha256: str) -> Callable[[Path], Iterator[Question]]:
     def read(path: Path) -> Iterator[Question]:
         digest = hashlib.sha256()
         try:
-            with path.open("rb") as file:
-                for number, raw in enumerate(file, start=1):
+            with open_regular(path) as file:
+                for number, raw in _lines(path, file):
                     digest.update(raw)
                     question = _row(raw, first=number == 1)
                     if question is not None:
                         yield question
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, UsageError) as error:
             raise _changed(path) from error
         if digest.hexdigest() != sha256:
             raise _changed(path)
@@ -88,16 +121,19 @@ def _row(raw: bytes, *, first: bool) -> Question | None:
     """
     try:
         text = raw.decode("utf-8-sig" if first else "utf-8")
-        row = json.loads(text) if text.strip() else None
+        row = decode(text) if text.strip() else None
         json.dumps(row, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         raise ValueError("holds half of a surrogate pair, which is no text") from error
-    except RecursionError as error:
-        raise ValueError("nests too deeply") from error
+    except MemoryError as error:
+        raise ValueError("does not fit in memory") from error
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 at byte {error.start}") from error
     except json.JSONDecodeError as error:
         raise ValueError(f"bad JSON at column {error.colno}: {error.msg}") from error
+    except RepeatedKeyError as error:
+        column = repeated_key_position(text, error.key) + 1
+        raise ValueError(f"{error}, at column {column}") from error
     if row is None and not text.strip():
         return None
     if not isinstance(row, dict):
@@ -113,6 +149,7 @@ def _explain(error: ValidationError) -> str:
     for fault in error.errors(include_url=False, include_context=False, include_input=False):
         where = ".".join(str(part) for part in fault["loc"])
         if fault["type"] == "extra_forbidden":
+            where = where[:_MAX_KEY]
             parts.append(f"unknown key {where!r} {nearest(where, Question.model_fields)}".rstrip())
         elif fault["type"] == "missing":
             parts.append(f"key {where!r} is missing")

@@ -8,6 +8,7 @@ from itertools import combinations
 from math import comb
 from statistics import fmean
 
+from memconform.datasets.invisible import hidden_characters
 from memconform.datasets.matching import holds
 from memconform.datasets.model import Question
 
@@ -107,6 +108,8 @@ def _faults(
     question: Question, documents: Mapping[str, str], holders: list[frozenset[str]]
 ) -> Iterable[str]:
     for expected in question.expected_substrings:
+        if hidden := hidden_characters(expected):
+            yield f"{expected!a} has {', '.join(hidden)}, which no answer will have"
         if holds(question, expected, question.question):
             yield f"{expected!r} is in the question itself"
     if not question.expected_substrings and not question.abstain:

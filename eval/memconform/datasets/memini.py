@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from memconform.contract.wire import JsonValue, describe_mismatch
 from memconform.datasets.files import PieceReader, unfit
 from memconform.datasets.haystacks import Dropped, Haystack, Item, Query
+from memconform.datasets.json_file import object_of
 
 
 class _Strict(BaseModel):
@@ -80,7 +81,7 @@ def read_memini(source: PieceReader) -> Iterator[Haystack]:
 
 def _validated(source: PieceReader) -> _File:
     try:
-        return _File.model_validate_json(source.rest())
+        return _File.model_validate(object_of(source))
     except ValidationError as error:
         raise unfit(source.path, describe_mismatch(error)) from error
 

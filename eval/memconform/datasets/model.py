@@ -9,6 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from memconform.datasets.invisible import is_blank
+
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _INSTANT = re.compile(_DAY.pattern + r"[Tt][0-9:]{8}(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})")
 
@@ -24,8 +26,9 @@ def _moment(value: str) -> str:
 
 
 def _not_blank(value: str) -> str:
-    if not value.strip():
-        raise ValueError("must not be blank")
+    if is_blank(value):
+        why = f": {value[:20]!a} has nothing that is seen" if value.strip() else ""
+        raise ValueError(f"must not be blank{why}")
     return value
 
 

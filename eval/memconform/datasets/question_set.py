@@ -1,10 +1,11 @@
 """The project's own question sets as a benchmark: the corpus beside one is its haystack."""
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
 from memconform.datasets.corpus import corpus_files
-from memconform.datasets.files import PieceReader, unfit, unreadable
+from memconform.datasets.files import PieceReader, read_whole, unfit, unreadable
 from memconform.datasets.haystacks import Dropped, Haystack, Item, Query
 from memconform.datasets.jsonl import open_jsonl
 from memconform.datasets.model import Question
@@ -19,9 +20,10 @@ def read_question_set(source: PieceReader) -> Iterator[Haystack]:
     Raises:
         UsageError: for lines that are no rows, or where there is no corpus of texts.
     """
-    # For its digest; its rows are read by what reads them for a run.
-    source.rest()
     dataset = open_jsonl(source.path, source.path.stem)
+    # For its digest; its rows are read by what reads them for a run.
+    while source.read():
+        pass
     folder = corpus_of(dataset)
     if folder is None:
         expected = source.path.with_suffix("") / "corpus"
@@ -44,8 +46,9 @@ def read_question_set(source: PieceReader) -> Iterator[Haystack]:
 
 def _document(path: Path, folder: Path) -> Item:
     try:
-        return Item(path.relative_to(folder).as_posix(), path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
+        text = io.IncrementalNewlineDecoder(None, translate=True).decode(read_whole(path).decode())
+        return Item(path.relative_to(folder).as_posix(), text)
+    except UnicodeDecodeError as error:
         raise unreadable(path, error) from error
 
 

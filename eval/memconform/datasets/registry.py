@@ -32,7 +32,8 @@ def open_dataset(reference: str) -> Dataset:
         UsageError: where there is no such dataset, or where it is invalid.
     """
     path = Path(reference)
-    if path.is_file():
+    # A folder may have the name of a set that ships.
+    if path.exists() and not path.is_dir():
         return open_jsonl(path, path.stem)
     known = shipped()
     if reference in known:

@@ -16,6 +16,7 @@ from pydantic import (
 )
 
 from memconform.datasets.benchmarks import formats
+from memconform.datasets.files import read_whole
 from memconform.datasets.registry import shipped_folder
 from memconform.errors import UsageError, nearest
 
@@ -29,6 +30,9 @@ _Path = Annotated[str, StringConstraints(pattern=rf"^{_PART}(/{_PART})*$")]
 DATA_VARIABLE = "MEMCONFORM_DATA"
 """Names the folder of fetched files."""
 SOURCES_VARIABLE = "MEMCONFORM_SOURCES"
+
+_MAX_BYTES = 4 << 20
+"""Of a sources.toml: the one that ships has 4 kB."""
 
 
 Address = Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+/(\S*/)?$")]
@@ -131,20 +135,25 @@ def load_sources(path: Path | None) -> dict[str, Source]:
     """
     path = path or shipped_folder() / "sources.toml"
     try:
-        sources = _SOURCES.validate_python(tomllib.loads(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise UsageError(
-            f"{path}: {error.strerror}", code="sources_missing", hint="check --sources"
-        ) from error
+        sources = _SOURCES.validate_python(tomllib.loads(_content(path).decode()))
     except UnicodeDecodeError as error:
         raise _invalid(path, [f"not UTF-8 at byte {error.start}"]) from error
     except tomllib.TOMLDecodeError as error:
         raise _invalid(path, [str(error)]) from error
+    except RecursionError as error:
+        raise _invalid(path, ["nests too deeply"]) from error
     except ValidationError as error:
         raise _invalid(path, _faults(error)) from error
     if faults := _unfit(sources):
         raise _invalid(path, faults)
     return sources
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return read_whole(path, _MAX_BYTES)
+    except UsageError as error:
+        raise UsageError(error.message, code="sources_missing", hint="check --sources") from error
 
 
 def choose(sources: dict[str, Source], names: tuple[str, ...]) -> dict[str, Source]:

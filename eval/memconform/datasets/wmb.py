@@ -1,10 +1,10 @@
 """WMB-100K: ten conversations of some 10,000 turns each, ten documents, and questions."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
+from memconform.contract.strict_json import decode
 from memconform.datasets.files import PACKED, PieceReader, lines, unfit
 from memconform.datasets.haystacks import Dropped, Haystack, Item, Query
 from memconform.datasets.json_array import elements
@@ -101,7 +101,7 @@ def _read_conversation(category: str, path: Path, items: list[Item], numbered: _
     with PieceReader(path) as source:
         for line, raw in enumerate(lines(source), start=1):
             try:
-                row = json.loads(raw.decode())
+                row = _row(raw)
                 said = f"{text(row, 'speaker')}: {text(row, 'text')}"
                 item = Item(f"{category}/{line}", said, group=category)
                 items.append(item)
@@ -111,6 +111,13 @@ def _read_conversation(category: str, path: Path, items: list[Item], numbered: _
                     numbered[turn] = item.id
             except (ValueError, KeyError, TypeError) as error:
                 raise unfit(path, f"line {line}: {told(error)}") from error
+
+
+def _row(raw: bytes) -> dict[str, Any]:
+    row = decode(raw.decode())
+    if not isinstance(row, dict):
+        raise TypeError("is no object")
+    return row
 
 
 def _query(

@@ -210,10 +210,13 @@ class Checkpoints:
         self._repeated += 1
         if failure is None:
             return False
+        self._retract(retrieved, failure)
+        return True
+
+    def _retract(self, retrieved: Retrieved, failure: Failure) -> None:
         _log.warning("question not measured", id=retrieved.question.id, **_told(failure))
         self._retracted += 1
         self._journal.state(Retraction(row=retrieved.row, attempt=retrieved.attempt, error=failure))
-        return True
 
 
 def _told(failure: Failure) -> dict[str, str]:

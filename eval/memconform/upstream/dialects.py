@@ -117,6 +117,7 @@ class OpenAI:
             400: "invalid_request_error",
             401: "authentication_error",
             404: "invalid_request_error",
+            413: "invalid_request_error",
             429: "rate_limit_error",
         }
         kind = kinds.get(status, "server_error")
@@ -196,7 +197,12 @@ class Anthropic:
         return self._message(model, [{"type": "text", "text": text}], "end_turn", tokens)
 
     def problem(self, status: int, message: str) -> Body:
-        kinds = {400: "invalid_request_error", 429: "rate_limit_error", 529: "overloaded_error"}
+        kinds = {
+            400: "invalid_request_error",
+            413: "request_too_large",
+            429: "rate_limit_error",
+            529: "overloaded_error",
+        }
         return {
             "type": "error",
             "error": {"type": kinds.get(status, "api_error"), "message": message},

@@ -19,9 +19,14 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+_MAX_TOKENS = 2**53 - 1
+"""The largest integer that every JSON parser reads as it is written."""
+_MAX_RETRY_SECONDS = 86_400
+
+
 class Usage(_Strict):
-    input: int = Field(ge=0)
-    output: int = Field(ge=0)
+    input: int = Field(ge=0, le=_MAX_TOKENS)
+    output: int = Field(ge=0, le=_MAX_TOKENS)
 
 
 class Reply(_Strict):
@@ -36,7 +41,7 @@ class Reply(_Strict):
     """The JSON body of an answer that is not streamed, whatever the request."""
     status: int = Field(default=200, ge=200, le=599)
     """Not 200: a problem in the API's own shape."""
-    retry_after: float | None = Field(default=None, ge=0)
+    retry_after: float | None = Field(default=None, ge=0, le=_MAX_RETRY_SECONDS)
     """Seconds, sent as `Retry-After`."""
     delay_ms: Milliseconds = 0
     """Before the answer's first byte."""

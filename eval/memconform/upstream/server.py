@@ -21,6 +21,14 @@ from starlette.routing import Route
 from memconform import __version__
 from memconform.contract.wire import CONTRACT_VERSION, describe_mismatch
 from memconform.errors import UsageError
+from memconform.upstream.bodies import (
+    MAX_DOCUMENTS,
+    MAX_TEXTS,
+    BodyTooLargeError,
+    parse_body,
+    read_body,
+    read_script,
+)
 from memconform.upstream.dialects import Anthropic, BadRequestError, Dialect, OpenAI
 from memconform.upstream.embedders import embedder_of, served_models
 from memconform.upstream.extractive import complete, lexical_scores
@@ -32,6 +40,12 @@ _POLL_SECONDS = 0.02
 """How soon it is seen that a client which is kept waiting has gone."""
 _STATUS = {"unknown_model": 404, "extra_missing": 404, "bad_text": 400}
 """By the code of an embedder's UsageError; any other is the server's own trouble."""
+_MAX_DIGITS = 15
+"""Of the number of a request: Python refuses to read one of 10,000."""
+_LONG_PROMPT = 1 << 18
+"""Characters that are answered in a thread of their own: others wait meanwhile, for 0.1 s."""
+_CLOSE = {"Connection": "close"}
+"""Of an answer that does not wait for the end of its request; else the server reads that on."""
 
 
 class _ClientGoneError(Exception):
@@ -74,41 +88,41 @@ class Upstream:
 
     async def _requests(self, request: Request) -> Response:
         after = request.query_params.get("after", "0")
-        if not after.isdecimal():
+        if not after.isdecimal() or len(after) > _MAX_DIGITS:
             return JSONResponse({"error": "after is the number of a request"}, 400)
-        return JSONResponse(self._records.dump(int(after)))
+        return Response(self._records.dump(int(after)), media_type="application/json")
 
     async def _set_script(self, request: Request) -> Response:
         try:
-            script = Script.model_validate_json(await request.body())
+            script = read_script(await read_body(request))
         except ValidationError as error:
             return JSONResponse({"error": describe_mismatch(error)}, 400)
+        except BadRequestError as error:
+            return JSONResponse({"error": str(error)}, 400)
+        except BodyTooLargeError as error:
+            return JSONResponse({"error": str(error)}, 413, _CLOSE)
         self._playing = Playing(script)
         self._records.clear()
         return Response(status_code=204)
 
-    async def _taken(self, kind: Kind, request: Request) -> tuple[Recorded, Reply]:
-        """The request on record, and the reply that the script has for it."""
-        try:
-            body = json.loads(await request.body(), parse_constant=_refuse_constant)
-        except (ValueError, RecursionError) as error:
-            raise BadRequestError(f"no JSON: {error}") from error
-        if not isinstance(body, dict) or not isinstance(body.get("stream_options") or {}, dict):
-            raise BadRequestError("a JSON object is wanted, and stream_options be one too")
-        recorded = self._records.add(kind, request.url.path, request.headers, body)
-        reply = self._playing.reply(kind, json.dumps(body, ensure_ascii=False))
-        return recorded, reply
+    async def _taken(self, kind: Kind, request: Request) -> tuple[Recorded, dict[str, Any], Reply]:
+        """The request on record, its body, and the reply that the script has for it."""
+        body, text = parse_body(await read_body(request))
+        recorded = self._records.add(kind, request.url.path, request.headers, text.encode())
+        return recorded, body, self._playing.reply(kind, text)
 
     def _chat(self, dialect: Dialect) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
             recorded = None
             try:
-                recorded, reply = await self._taken("chat", request)
-                system, user = dialect.prompt(recorded.body)
+                recorded, body, reply = await self._taken("chat", request)
+                system, user = dialect.prompt(body)
             except BadRequestError as error:
                 return _refused(dialect, error, recorded)
-            chat = _Chat(dialect, recorded, reply, complete(system, user))
-            if recorded.body.get("stream") is True and reply.status == 200:
+            except BodyTooLargeError as error:
+                return _refused(dialect, str(error), None, 413)
+            chat = _Chat(dialect, recorded, body, reply, await _completed(system, user))
+            if body.get("stream") is True and reply.status == 200:
                 return await _begun(request, recorded, reply, chat.stream())
             return await _whole(request, recorded, reply, chat.whole(), dialect)
 
@@ -120,10 +134,12 @@ class Upstream:
         async def handle(request: Request) -> Response:
             recorded = None
             try:
-                recorded, reply = await self._taken(kind, request)
-                body = await answer(recorded.body)
+                recorded, asked, reply = await self._taken(kind, request)
+                body = await answer(asked)
             except BadRequestError as error:
                 return _refused(OpenAI(), error, recorded)
+            except BodyTooLargeError as error:
+                return _refused(OpenAI(), str(error), None, 413)
             except UsageError as error:
                 told = f"{error.message}; try: {error.hint}"
                 return _refused(OpenAI(), told, recorded, _STATUS.get(error.code, 500))
@@ -135,15 +151,23 @@ class Upstream:
 class _Chat:
     """One chat's answer, whole or in pieces, with what the script makes go wrong."""
 
-    def __init__(self, dialect: Dialect, recorded: Recorded, reply: Reply, default: str) -> None:
+    def __init__(
+        self,
+        dialect: Dialect,
+        recorded: Recorded,
+        body: dict[str, Any],
+        reply: Reply,
+        default: str,
+    ) -> None:
         self._dialect = dialect
         self._recorded = recorded
+        self._body = body
         self._reply = reply
-        self._model = str(recorded.body.get("model", ""))
+        self._model = str(body.get("model", ""))
         text = default if reply.text is None else reply.text
         self._deltas = _WORD.findall(text) if reply.deltas is None else reply.deltas
         # Words stand for tokens: a count that is the same for every daemon.
-        sent = len(json.dumps(recorded.body.get("messages"), ensure_ascii=False).split())
+        sent = len(json.dumps(body.get("messages"), ensure_ascii=False).split())
         self._usage = reply.usage or Usage(input=sent, output=len(self._deltas))
 
     def whole(self) -> dict[str, Any]:
@@ -161,7 +185,7 @@ class _Chat:
             self._recorded.pieces += 1
         match reply.fault:
             case None:
-                yield dialect.closing(self._model, self._usage, self._recorded.body)
+                yield dialect.closing(self._model, self._usage, self._body)
             case "hang":
                 await asyncio.Event().wait()
             case "cut":
@@ -174,8 +198,10 @@ class _Chat:
                 return
 
 
-def _refuse_constant(name: str) -> None:
-    raise BadRequestError(f"{name} is no JSON")
+async def _completed(system: str, user: str) -> str:
+    if len(user) > _LONG_PROMPT:
+        return await asyncio.to_thread(complete, system, user)
+    return complete(system, user)
 
 
 def _refused(
@@ -183,7 +209,8 @@ def _refused(
 ) -> Response:
     if recorded is not None:
         recorded.outcome = "refused"
-    return JSONResponse(dialect.problem(status, str(error)), status)
+    headers = _CLOSE if status == 413 else {}
+    return JSONResponse(dialect.problem(status, str(error)), status, headers)
 
 
 async def _begun(
@@ -257,16 +284,18 @@ async def _pause(request: Request, seconds: float | None) -> None:
             raise _ClientGoneError
 
 
-def _texts(value: object, key: str) -> list[str]:
+def _texts(value: object, key: str, most: int) -> list[str]:
     if isinstance(value, str):
         return [value]
+    if isinstance(value, list) and len(value) > most:
+        raise BadRequestError(f"{key}: at most {most:,} texts are taken at once")
     if isinstance(value, list) and value and all(isinstance(text, str) for text in value):
         return value
     raise BadRequestError(f"{key}: a text or a list of texts is wanted")
 
 
 async def _embeddings(body: dict[str, Any]) -> dict[str, Any]:
-    texts = _texts(body.get("input"), "input")
+    texts = _texts(body.get("input"), "input", MAX_TEXTS)
     model = body.get("model")
     if not isinstance(model, str):
         raise BadRequestError("model: a name is wanted")
@@ -297,7 +326,7 @@ async def _rerank(body: dict[str, Any]) -> dict[str, Any]:
     query = body.get("query")
     if not isinstance(query, str):
         raise BadRequestError("query: a text is wanted")
-    scores = lexical_scores(query, _texts(body.get("documents"), "documents"))
+    scores = lexical_scores(query, _texts(body.get("documents"), "documents", MAX_DOCUMENTS))
     ranked = sorted(range(len(scores)), key=lambda index: -scores[index])
     top = body.get("top_n")
     return {

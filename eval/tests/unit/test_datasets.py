@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from memconform.datasets.invisible import hidden_characters
 from memconform.datasets.model import Dataset
 from memconform.datasets.registry import open_dataset, shipped
 from memconform.datasets.selection import Selection, select
@@ -53,6 +54,17 @@ def test_blank_lines_and_a_byte_order_mark_are_harmless(tmp_path: Path) -> None:
         (b'{"id": "\xff"}', "not UTF-8 at byte 8"),
         ('{"id": "\\ud800", "question": "x?"}', "half of a surrogate pair"),
         ('{"id": ' + "[" * 100_000, "nests too deeply"),
+        (_row(9)[:-1] + ', "id": "q8"}', "the key 'id' occurs twice in one object, at column"),
+        (
+            _row(9)[:-1] + ', "\\u0069d": "q8"}',
+            "the key 'id' occurs twice in one object, at column",
+        ),
+        (_row(9)[:-1] + ', "match": NaN}', "NaN is no JSON"),
+        (_row(9, expected_substrings=["\u200b"]), "must not be blank: '\\u200b' has nothing"),
+        (_row(9, expected_substrings=["\u2800 \ufe0f"]), "must not be blank"),
+        (_row(9, question="\u3164"), "must not be blank"),
+        (_row(9, id="q1\u200b"), "id 'q1\\u200b' looks the same as 'q1' on line 1"),
+        (_row(9, id="q1 "), "looks the same as 'q1' on line 1"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path: Path, line: str | bytes, says: str) -> None:
@@ -61,6 +73,32 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str | bytes, says: str) -> No
         open_dataset(str(path))
     assert f"{path}:2: " in caught.value.excerpt
     assert says in caught.value.excerpt
+
+
+def test_ids_that_differ_in_unicode_normalization_only_are_one_id_twice(tmp_path: Path) -> None:
+    path = _write(tmp_path, _row(1, id="caf\u00e9"), _row(2, id="cafe\u0301"), _row(3, id="cafe"))
+    with pytest.raises(UsageError, match="1 line that") as caught:
+        open_dataset(str(path))
+    assert f"{path}:2: id 'cafe\\u0301' looks the same as 'caf\\xe9'" in caught.value.excerpt
+
+
+def test_emoji_and_joined_scripts_are_seen(tmp_path: Path) -> None:
+    expected = [
+        "\U0001f469\u200d\U0001f4bb",
+        "\u0646\u0645\u06cc\u200c\u062e",
+        "\U0001fae8",
+        "\u2764\ufe0f",
+    ]
+    path = _write(tmp_path, _row(1, expected_substrings=expected))
+    assert [question.expected_substrings for question in open_dataset(str(path))] == [expected]
+    assert not any(hidden_characters(each) for each in expected)
+
+
+def test_of_a_line_that_is_all_fault_little_is_shown(tmp_path: Path) -> None:
+    path = _write(tmp_path, *[_row(n, **{"x" * 1_000_000: 1}) for n in range(20)])
+    with pytest.raises(UsageError, match="20 lines") as caught:
+        open_dataset(str(path))
+    assert len(caught.value.excerpt) < 5_000
 
 
 def test_all_bad_lines_are_named_at_once(tmp_path: Path) -> None:

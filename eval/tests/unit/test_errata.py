@@ -23,7 +23,7 @@ def test_errata_say_why_by_id(tmp_path: Path) -> None:
         (b'["conv-1#12"]', "is no JSON object"),
         (b'{"conv-1#12": ""}', "'conv-1#12' has no text that says why"),
         (b'{"conv-1#12": null}', "'conv-1#12' has no text that says why"),
-        (b'{"a": "x", "a": "y"}', "the key 'a' stands there twice"),
+        (b'{"a": "x", "a": "y"}', "the key 'a' occurs twice in one object, line 1"),
         (b'{"a": "x"', "line 1"),
         (b'{"a": "\\ud800"}', "half of a surrogate pair"),
         (b'{"a": "\xff"}', "is not UTF-8, at byte 7"),
