@@ -2,8 +2,9 @@
 
 import json
 import re
+from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import IO, Any
 
 SHORTEST = 8
 """A shorter value is no secret, and hiding it would blot out ordinary text."""
@@ -54,6 +55,26 @@ def redact_bytes(data: bytes) -> bytes:
     """`data` with every secret masked."""
     pattern = _pattern()
     return data if pattern is None else pattern.sub(MASK.encode(), data)
+
+
+def redact_stream(source: IO[bytes], size: int = 1 << 20) -> Iterator[bytes]:
+    """What `redact_bytes` makes of a whole file, in pieces, with `size` bytes in memory."""
+    pattern = _pattern()
+    longest = max((len(secret.encode()) for secret in _secrets), default=1)
+    buffer = b""
+    while chunk := source.read(size):
+        buffer += chunk
+        # What begins before this point lies in the buffer to its end, whichever secret it is.
+        pieces, position, complete = [], 0, len(buffer) - longest + 1
+        for match in pattern.finditer(buffer) if pattern is not None else ():
+            if match.start() >= complete:
+                break
+            pieces += [buffer[position : match.start()], MASK.encode()]
+            position = match.end()
+        end = max(position, complete)
+        yield b"".join((*pieces, buffer[position:end]))
+        buffer = buffer[end:]
+    yield redact_bytes(buffer)
 
 
 def redact(text: str) -> str:

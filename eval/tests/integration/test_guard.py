@@ -90,9 +90,11 @@ def _until(condition: Callable[[], object], seconds: float = 10) -> bool:
     return True
 
 
-def _run(sdk: Path, dataset: Path) -> list[str | Path]:
-    command = ["run", "--sdk", sdk, "--dataset", dataset, "--scorer", "exact", "--mode", "bm25"]
-    return [*command, "--scenario", "search-retrieve-only", "--seed-reference-brain"]
+def _run(sdk: Path, dataset: Path) -> tuple[str | Path, ...]:
+    return (
+        *("run", "--sdk", sdk, "--dataset", dataset, "--scorer", "exact", "--mode", "bm25"),
+        *("--scenario", "search-retrieve-only", "--seed-reference-brain"),
+    )
 
 
 @contextmanager

@@ -1,3 +1,4 @@
+import io
 from collections.abc import Iterator
 
 import pytest
@@ -49,3 +50,17 @@ def test_only_strings_are_masked_and_json_stays_json() -> None:
 def test_variables_are_hidden_by_their_names() -> None:
     redaction.hide_variables({"OPENAI_API_KEY": "sk-canary", "JB_LLM_MODEL": "tiny-model"})
     assert redaction.redact("sk-canary tiny-model") == "(hidden) tiny-model"
+
+
+def test_a_secret_across_the_end_of_a_chunk_is_masked() -> None:
+    redaction.hide("abcabcabd")
+    redaction.hide("a-longer-secret-than-a-chunk")
+    text = b"xabcabcabcabd a-longer-secret-than-a-chunk, abcabcab" * 3
+    for size in range(1, len(text) + 2):
+        assert b"".join(redaction.redact_stream(io.BytesIO(text), size)) == redaction.redact_bytes(
+            text
+        )
+
+
+def test_a_stream_without_secrets_passes_unchanged() -> None:
+    assert b"".join(redaction.redact_stream(io.BytesIO(b"ordinary"), 3)) == b"ordinary"
