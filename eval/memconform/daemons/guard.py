@@ -53,7 +53,9 @@ def main(argv: list[str]) -> int:
     for ignored in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP):
         # A terminal sends these to every process in the foreground; the harness decides, not we.
         _signal.signal(ignored, _signal.SIG_IGN)
-    _adopt_orphans()
+    adopt_orphans()
+    # A daemon may stop us with SIGSTOP: once the harness is gone nobody else wakes us.
+    _prctl(_PR_SET_PDEATHSIG, _signal.SIGCONT)
     try:
         pid = os.posix_spawnp(
             command[0],
@@ -88,15 +90,14 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _adopt_orphans() -> None:
+def adopt_orphans() -> None:
     """Make this process the parent of its orphaned descendants, where the system can (Linux)."""
-    if sys.platform == "linux":
-        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-        # A daemon may stop us with SIGSTOP: once the harness is gone nobody else wakes us.
-        _prctl(_PR_SET_PDEATHSIG, _signal.SIGCONT)
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def _prctl(option: int, value: int) -> None:
+    if sys.platform != "linux":
+        return
     try:
         # What ctypes is made of, which itself takes 3 ms to import.
         import _ctypes  # noqa: PLC0415 - a Python may be built without it

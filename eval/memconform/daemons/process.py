@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
@@ -107,10 +107,11 @@ class DaemonProcess:
         status = await self._guard.wait()
         if kind == "exit":
             return _describe_status(int(value))
-        # The guard was killed, by hand or for want of memory; the daemon must not outlive it.
+        # The guard was killed, by its daemon or for want of memory; the daemon must not outlive it.
         if self.started_at is not None and _started_at(self.pid) == self.started_at:
             with suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
+        self.left_over += _kill_orphans(self.pid)
         return f"ended with its guard, which was {_describe_status(status)}"
 
     def tail(self) -> str:
@@ -209,18 +210,49 @@ def _kill_descendants(guard: int, group: int | None) -> list[str]:
     Returns:
         The names of those that had left the process group `group`.
     """
+    # On Linux orphans become the guard's children even while it is stopped: none gets lost.
+    return _kill_all(lambda: process_tree(guard)[1:], group)
+
+
+def _kill_orphans(group: int) -> list[str]:
+    """Kill what a guard that was killed has left to us, as `_kill_descendants` does.
+
+    It is left to us where the program has called `adopt_orphans`; a program that only uses this
+    package keeps its own way with orphans.
+
+    Not in a thread: nothing must start a guard meanwhile, which would look like an orphan.
+    """
+    return _kill_all(_orphans, group)
+
+
+def _orphans() -> list[psutil.Process]:
+    """Our children that another process started.
+
+    Each guard begins a session, and what it started is in that or in one of its own; what we start
+    beside guards is in ours.
+    """
+    found = []
+    for child in psutil.Process().children():
+        with suppress(psutil.Error, OSError):
+            foreign = os.getsid(child.pid) != os.getsid(0)
+            if foreign and str(_GUARD) not in child.cmdline():
+                found.append(child)
+    return found
+
+
+def _kill_all(find: Callable[[], list[psutil.Process]], group: int | None) -> list[str]:
+    """Kill what `find` finds until it finds nothing that runs, or `_KILL_SECONDS` have passed."""
     escaped: dict[int, str] = {}
     end = time.monotonic() + _KILL_SECONDS
-    # On Linux orphans become the guard's children even while it is stopped: none gets lost.
-    while running := [process for process in process_tree(guard)[1:] if _runs(process)]:
+    while running := [process for process in find() if _runs(process)]:
         for process in running:
-            with suppress(psutil.Error, ProcessLookupError):
+            with suppress(psutil.Error, OSError):
                 if os.getpgid(process.pid) != group:
                     escaped[process.pid] = f"{process.name()} (pid {process.pid})"
                 process.kill()
         if time.monotonic() > end:
             break
-        time.sleep(0.01)
+        time.sleep(0.001)
     return list(escaped.values())
 
 

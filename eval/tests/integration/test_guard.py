@@ -201,6 +201,17 @@ def test_a_guard_that_is_stopped_over_and_over_is_done_without(
     assert not processes_of(ended.folder)
 
 
+@linux
+def test_a_daemon_that_kills_its_guard_leaves_nothing(
+    memconform: Call, scripted: Scripted, dataset: Path, escape: Callable[..., str]
+) -> None:
+    sdk = scripted(first=f"{escape(_SLEEP)}; sleep 0.2; kill -KILL $PPID; true")
+    ended = memconform(*_run(sdk, dataset), timeout=30)
+    assert (ended.code, _escaped(dataset.parent)) == (3, []), ended.err
+    assert "ended with its guard, which was killed by SIGKILL" in ended.err
+    assert not processes_of(ended.folder)
+
+
 async def test_a_guard_that_never_answers_fails_the_start_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
