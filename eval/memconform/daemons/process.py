@@ -302,7 +302,8 @@ def tail(log: Path, start: int = 0, lines: int = 20) -> str:
             size = file.seek(0, os.SEEK_END)
             # A log that was cut may be shorter than it was.
             file.seek(max(start if start <= size else 0, size - _TAIL_BYTES))
-            text = file.read().decode("utf-8", "replace")
+            # Not to the end, which a daemon that writes fast moves away as we read.
+            text = file.read(_TAIL_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
     return "\n".join(text.splitlines()[-lines:])

@@ -94,6 +94,20 @@ async def test_one_endless_line_is_cut_too(tmp_path: Path) -> None:
     assert _OMITTED.search(log.read_bytes()) is not None
 
 
+async def test_the_tail_of_a_log_that_grows_is_bounded(tmp_path: Path) -> None:
+    process = await DaemonProcess.start(
+        ["head", "-c", "1000000000", "/dev/zero"],
+        env=dict(os.environ),
+        cwd=tmp_path,
+        log=tmp_path / "daemon.log",
+    )
+    longest = 0
+    while process.alive:
+        longest = max(longest, len(process.tail()))
+        await asyncio.sleep(0)
+    assert longest <= 1 << 14
+
+
 def test_a_daemon_that_announces_itself_behind_much_noise_is_found(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
