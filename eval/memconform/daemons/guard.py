@@ -10,7 +10,7 @@ stdout  reports to the harness: `pid N`, then `left NAMES` if a descendant had l
 stderr  the daemon's standard output and standard error: the file LOG, opened for appending
 
 On Linux the guard is a child subreaper: a descendant whose parent ends becomes the guard's child,
-whatever session, group or environment it has given itself, so that none can escape. Elsewhere the
+after `setsid` and with an empty environment too, so that none can escape. Elsewhere the
 guard ends the process group only.
 """
 
@@ -26,7 +26,7 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 _EXIT_GRACE_SECONDS = 0.5
-"""For helpers outside the process group, which the daemon may have told to end as it ended."""
+"""For children outside the process group, which the daemon may have told to end as it ended."""
 _SWEEP_SECONDS = 5.0
 """A process in uninterruptible sleep does not end; the guard must, and reports it."""
 _NAMES = 8

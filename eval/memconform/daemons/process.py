@@ -228,8 +228,8 @@ def _kill_orphans(group: int) -> list[str]:
 def _orphans() -> list[psutil.Process]:
     """Our children that another process started.
 
-    Each guard begins a session, and what it started is in that or in one of its own; what we start
-    beside guards is in ours.
+    Each guard has called setsid, so that what it started has another session id than we have; what
+    we start beside guards has ours.
     """
     found = []
     for child in psutil.Process().children():

@@ -32,7 +32,7 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()
 """
-"""Runs a program in a session, with a parent and with an environment that lead nowhere."""
+"""Runs a program after setsid and a double fork, with an empty environment."""
 
 _SLEEP = "import time; time.sleep(1000)"
 _FORK_FOR_EVER = """
@@ -170,12 +170,12 @@ def test_a_server_that_a_build_leaves_running_is_ended_and_is_no_fault(
     assert (ended.code, _escaped(dataset.parent)) == (0, []), ended.err
 
 
-def test_a_helper_that_ends_with_its_daemon_is_no_fault(
+def test_a_child_that_ends_with_its_daemon_is_no_fault(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
     """It may be a moment behind, even with a process group of its own."""
-    helper = "setsid sh -c 'read line; sleep 0.1' <pipe"
-    sdk = scripted(first=f"mkfifo pipe; {helper} & exec 9>pipe")
+    child = "setsid sh -c 'read line; sleep 0.1' <pipe"
+    sdk = scripted(first=f"mkfifo pipe; {child} & exec 9>pipe")
     ended = memconform(*_run(sdk, dataset))
     assert ended.code == 0, ended.err
 

@@ -144,7 +144,7 @@ def test_a_terminal_that_is_closed_ends_the_run_with_its_result(
     """A hang-up once killed the harness, and no result was written."""
     folder = dataset.parent
     ours, terminal = os.openpty()
-    # The shell opens the terminal as the first of its session, so that it controls it.
+    # The shell has called setsid and opens the terminal, which then controls it.
     script = 'exec <"$0" >"$0" 2>&1 && exec "$@"'
     call: list[str | Path] = [PROGRAM, "run", "--sdk", scripted("hangs"), "--dataset", dataset]
     call += ["--mode", "bm25"]
