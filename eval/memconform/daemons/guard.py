@@ -146,11 +146,12 @@ def _end_all(leader: int, grace: float) -> tuple[list[str], int]:
         children = [child for child in _children() if child != leader]
         for child in children:
             name, group, ended = _describe(child)
-            if group != leader and not ended:
+            if not ended and group != leader:
                 if passed < grace:
                     continue
                 escaped.setdefault(child, f"{name} (pid {child})")
-            _kill(child)
+            if not ended:
+                _kill_with_group(child, group)
             _reap(child)
         if not children and _exited(leader):
             status = _reap(leader)
@@ -168,11 +169,20 @@ def _end_rest(deadline: float) -> list[str]:
     names: dict[int, str] = {}
     while _any_child() and time.monotonic() < deadline:
         for child in _children():
-            names.setdefault(child, f"{_describe(child)[0]} (pid {child})")
-            _kill(child)
+            name, group, _ = _describe(child)
+            names.setdefault(child, f"{name} (pid {child})")
+            _kill_with_group(child, group)
             _reap(child)
         time.sleep(0.001)
     return list(names.values())
+
+
+def _kill_with_group(pid: int, group: int) -> None:
+    # A signal to a group reaches even one that forks and exits all the time: the kernel sends it
+    # between two forks. Only descendants can be in a group of theirs, but they can join ours.
+    if group not in (0, os.getpgrp()):
+        _kill(-group)
+    _kill(pid)
 
 
 def _kill(pid: int) -> None:

@@ -247,8 +247,12 @@ def _kill_all(find: Callable[[], list[psutil.Process]], group: int | None) -> li
     while running := [process for process in find() if _runs(process)]:
         for process in running:
             with suppress(psutil.Error, OSError):
-                if os.getpgid(process.pid) != group:
+                found = os.getpgid(process.pid)
+                if found != group:
                     escaped[process.pid] = f"{process.name()} (pid {process.pid})"
+                # As the guard does; but its own group lives until nothing else does.
+                if found not in (os.getpgrp(), process.ppid()):
+                    os.killpg(found, signal.SIGKILL)
                 process.kill()
         if time.monotonic() > end:
             break
