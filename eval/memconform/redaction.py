@@ -18,9 +18,9 @@ import base64
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Any
+from typing import IO, Any
 from urllib.parse import unquote
 
 ANYWHERE = 8
@@ -127,6 +127,33 @@ def redact_bytes(data: bytes) -> bytes:
     clean = anywhere.sub(MASK.encode(), data)
     clean = bounded.sub(MASK.encode(), clean) if bounded else clean
     return _redact_escaped(clean, [anywhere, bounded] if bounded else [anywhere])
+
+
+def redact_stream(source: IO[bytes], size: int = 1 << 20) -> Iterator[bytes]:
+    """What `redact_bytes` makes of a whole file, in pieces, with a few times `size` in memory."""
+    # An escape takes up to twelve bytes a letter.
+    reach = 16 * max(
+        (len(secret.encode("utf-8", "surrogatepass")) for secret in _secrets), default=1
+    )
+    buffer = b""
+    while chunk := source.read(size):
+        buffer += chunk
+        cut = _safe_cut(buffer, reach)
+        yield redact_bytes(buffer[:cut])
+        buffer = buffer[cut:]
+    yield redact_bytes(buffer)
+
+
+def _safe_cut(data: bytes, reach: int) -> int:
+    """The last place that no secret lies across: there, both sides masked apart are the whole."""
+    cut = len(data) - reach
+    while cut > 0:
+        around = data[max(0, cut - reach) : cut + reach]
+        middle = min(cut, reach)
+        if redact_bytes(around) == redact_bytes(around[:middle]) + redact_bytes(around[middle:]):
+            return cut
+        cut -= 1
+    return 0
 
 
 def redact(text: str) -> str:

@@ -12,6 +12,7 @@ import click
 
 from memconform import __version__
 from memconform.cli.streams import drop_output, prepare_streams, why_output_fails
+from memconform.daemons.guard import adopt_orphans
 from memconform.errors import ExitCode, MemconformError, nearest
 from memconform.printing.escaping import Lines
 from memconform.printing.output import echo
@@ -72,6 +73,8 @@ def cli() -> None:
 def main() -> None:
     """Run the program; whatever happens, only a measured verdict ends in 1."""
     prepare_streams()
+    # A guard that its daemon kills leaves us what it should have ended.
+    adopt_orphans()
     try:
         code = cli(standalone_mode=False)
         sys.stdout.flush()

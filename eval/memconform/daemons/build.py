@@ -17,6 +17,7 @@ from platformdirs import user_cache_path
 
 from memconform.daemons.manifest import Build, Manifest
 from memconform.daemons.process import DaemonProcess, tail
+from memconform.daemons.program_files import program_identity, tool_identity
 from memconform.daemons.runner import Progress
 from memconform.errors import DaemonError, UsageError
 
@@ -31,7 +32,7 @@ _NEWS_WIDTH = 80
 
 
 def build_hash(manifest: Manifest, folder: Path) -> str:
-    """SHA-256 over the manifest and every input file, its path and its content.
+    """SHA-256 over the manifest, the tools, every input file, and the files that are served.
 
     Raises:
         UsageError: for a glob of `[build] inputs` that matches no file.
@@ -41,7 +42,9 @@ def build_hash(manifest: Manifest, folder: Path) -> str:
     interpreter = Path(sys.executable).resolve()
     digest.update(f"{interpreter}\0{sys.version}\0{os.uname().machine}".encode())
     for program in manifest.requires:
-        digest.update(_identity(program).encode())
+        digest.update(tool_identity(program).encode())
+    for line in program_identity(manifest.serve.argv, folder):
+        digest.update(line.encode())
     for pattern in manifest.build.inputs if manifest.build else ():
         try:
             files = sorted(path for path in folder.glob(pattern) if path.is_file())
@@ -97,16 +100,6 @@ async def ensure_built(manifest: Manifest, folder: Path, key: str, progress: Pro
             (target / _DONE).touch()
             _drop_unused(cache, manifest.name)
     return target
-
-
-def _identity(program: str) -> str:
-    """Tells one version of a tool from the next: what one has compiled the other may not load."""
-    found = shutil.which(program)
-    if found is None:
-        return f"{program}: missing"
-    path = Path(found).resolve()
-    status = path.stat()
-    return f"{path} {status.st_size} {status.st_mtime_ns}"
 
 
 def _drop_unused(cache: Path, name: str) -> None:

@@ -24,7 +24,7 @@ from memconform.daemons.ports import (
     listens,
     wait_closed,
 )
-from memconform.daemons.process import DaemonProcess, finish
+from memconform.daemons.process import OUTPUT_BYTES, DaemonProcess, finish
 from memconform.daemons.resources import (
     RUN_ID_VARIABLE,
     Resources,
@@ -175,7 +175,9 @@ class ManifestRunner(SdkRunner):
         """Stop the daemon; raises DaemonError where anything of it stays."""
         await daemon.close()
         await process.stop()
-        if strays := await asyncio.to_thread(end_strays, launch.run_id):
+        # The second where the guard cannot see orphans, or was killed before it could end them.
+        strays = [*process.left_over, *await asyncio.to_thread(end_strays, launch.run_id)]
+        if strays:
             raise DaemonError(
                 f"{self.name} was stopped, and left {', '.join(strays)} running",
                 code="daemon_left_over",
@@ -298,7 +300,9 @@ class ManifestRunner(SdkRunner):
             read += len(new)
             window = window[-_ANNOUNCEMENT_BYTES:] + new
             port = _announced_port(window)
-            await asyncio.sleep(0 if new else _POLL_SECONDS)
+            if not port:
+                # With more to read there is no time to lose, or a chatty daemon stays ahead.
+                await asyncio.sleep(0 if len(new) >= OUTPUT_BYTES else _POLL_SECONDS)
         base_url = f"http://{_bracketed(launch.host)}:{port}"
         # Without TLS there is nothing to verify, and to load what verifies takes 25 ms.
         async with httpx.AsyncClient(

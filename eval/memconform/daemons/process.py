@@ -4,7 +4,8 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Coroutine, Mapping, Sequence
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
@@ -12,6 +13,7 @@ from typing import Any, Self
 import psutil
 import structlog
 
+from memconform.daemons.resources import process_tree
 from memconform.errors import DaemonError
 
 _log = structlog.get_logger()
@@ -21,11 +23,26 @@ _GUARD = Path(__file__).with_name("guard.py")
 TERM_GRACE_SECONDS = 5.0
 """The contract's limit for a daemon to end after SIGTERM, open streams included."""
 
+_GUARD_START_SECONDS = 30.0
+"""A guard starts in 10 ms; this is for a machine that swaps, and bounds one that never answers."""
+
+_GUARD_SWEEP_SECONDS = 7.0
+"""More than the 5.5 s that a guard gives itself to end what is left of its daemon."""
+
+_KILL_SECONDS = 2.0
+"""How long we try ourselves where the guard does not answer."""
+
+OUTPUT_BYTES = 1 << 20
+"""The most that `DaemonProcess.output` returns at a time."""
+
 _TAIL_BYTES = 16_384
 
 
 class DaemonProcess:
-    """A started command; its output goes straight to `log`, so that it can never block on us."""
+    """A started command; its output goes straight to `log`, so that it can never block on us.
+
+    Its guard cuts a log of more than 64 MiB to a head and a tail.
+    """
 
     def __init__(
         self, guard: asyncio.subprocess.Process, pid: int, log: Path, log_start: int
@@ -36,6 +53,8 @@ class DaemonProcess:
         self._log_start = log_start
         self.started_at = _started_at(pid)
         """In epoch seconds; None where it had ended before we could look."""
+        self.left_over: list[str] = []
+        """Descendants that had left the process group and were killed after the command's end."""
         self._ended = asyncio.create_task(self._read_end())
 
     @classmethod
@@ -47,10 +66,11 @@ class DaemonProcess:
         Raises:
             DaemonError: where the command cannot be started.
         """
-        with log.open("ab") as output:
+        path = await asyncio.to_thread(log.absolute)
+        with path.open("ab") as output:
             log_start = output.tell()
             guard = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-I", "-S", str(_GUARD), *argv),
+                *(sys.executable, "-I", "-S", str(_GUARD), str(path), *argv),
                 env=env,
                 cwd=cwd,
                 stdin=asyncio.subprocess.PIPE,
@@ -59,7 +79,15 @@ class DaemonProcess:
                 # A Ctrl-C at the terminal is for the harness, which then stops its daemons.
                 start_new_session=True,
             )
-        kind, _, value = await _read_report(guard)
+        try:
+            async with asyncio.timeout(_GUARD_START_SECONDS):
+                kind, _, value = await _read_report(guard)
+        except BaseException as error:
+            # Cancelled or out of time, with a child that nobody has a handle of.
+            await finish(_abandon_guard(guard))
+            if not isinstance(error, TimeoutError):
+                raise
+            kind, value = "error", f"no answer within {_GUARD_START_SECONDS:g} s"
         if kind != "pid":
             await guard.wait()
             raise DaemonError(
@@ -73,13 +101,17 @@ class DaemonProcess:
 
     async def _read_end(self) -> str:
         kind, _, value = await _read_report(self._guard)
+        if kind == "left":
+            self.left_over.append(value)
+            kind, _, value = await _read_report(self._guard)
         status = await self._guard.wait()
         if kind == "exit":
             return _describe_status(int(value))
-        # The guard was killed, by hand or for want of memory; the daemon must not outlive it.
+        # The guard was killed, by its daemon or for want of memory; the daemon must not outlive it.
         if self.started_at is not None and _started_at(self.pid) == self.started_at:
             with suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
+        self.left_over += _kill_orphans(self.pid)
         return f"ended with its guard, which was {_describe_status(status)}"
 
     def tail(self) -> str:
@@ -87,10 +119,15 @@ class DaemonProcess:
         return tail(self.log, self._log_start)
 
     def output(self, start: int) -> bytes:
-        """What this process wrote behind its byte `start`, at most a megabyte of it."""
+        """What this process wrote behind its byte `start`, at most a megabyte of it.
+
+        The last of it, where the log was cut before that byte.
+        """
         with self.log.open("rb") as file:
-            file.seek(self._log_start + start)
-            return file.read(1 << 20)
+            size = file.seek(0, os.SEEK_END)
+            start += self._log_start
+            file.seek(start if start <= size else max(0, size - _TAIL_BYTES))
+            return file.read(OUTPUT_BYTES)
 
     @property
     def alive(self) -> bool:
@@ -101,14 +138,21 @@ class DaemonProcess:
         return await asyncio.shield(self._ended)
 
     async def stop(self) -> str:
-        """End the whole group: SIGTERM, after `TERM_GRACE_SECONDS` SIGKILL."""
+        """End the whole group and every descendant: SIGTERM, after `TERM_GRACE_SECONDS` SIGKILL."""
         _log.info("process is stopped", pid=self.pid)
+        # A daemon can stop its guard, which is its parent; what is not stopped ignores this.
+        _send(self._guard, signal.SIGCONT)
         self.signal(signal.SIGTERM)
         try:
             return await asyncio.wait_for(self.wait(), TERM_GRACE_SECONDS)
         except TimeoutError:
             _log.warning("process ignores SIGTERM", pid=self.pid, seconds=TERM_GRACE_SECONDS)
+            _send(self._guard, signal.SIGCONT)
             self.signal(signal.SIGKILL)
+            with suppress(TimeoutError):
+                return await asyncio.wait_for(self.wait(), _GUARD_SWEEP_SECONDS)
+            _log.warning("guard does not answer", pid=self._guard.pid)
+            self.left_over += await _end_without_guard(self._guard, self.pid)
             return await self.wait()
         finally:
             # The guard ends the group when its input ends, whatever interrupted us here.
@@ -128,6 +172,99 @@ async def _read_report(guard: asyncio.subprocess.Process) -> tuple[str, str, str
     """The next line that the guard reports, as its first word, a space and the rest."""
     line = await guard.stdout.readline() if guard.stdout else b""
     return line.decode().strip().partition(" ")
+
+
+def _send(guard: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        guard.send_signal(number)
+
+
+async def _abandon_guard(guard: asyncio.subprocess.Process) -> None:
+    """End a guard, and with it the daemon that it may have started."""
+    _send(guard, signal.SIGCONT)
+    if guard.stdin is not None:
+        guard.stdin.close()
+    try:
+        await asyncio.wait_for(guard.wait(), _GUARD_SWEEP_SECONDS)
+    except TimeoutError:
+        await _end_without_guard(guard)
+
+
+async def _end_without_guard(
+    guard: asyncio.subprocess.Process, group: int | None = None
+) -> list[str]:
+    """End all descendants of a guard that does not answer, then the guard.
+
+    Returns:
+        The names of those that had left the process group `group`.
+    """
+    escaped = await asyncio.to_thread(_kill_descendants, guard.pid, group)
+    _send(guard, signal.SIGKILL)
+    await guard.wait()
+    return escaped
+
+
+def _kill_descendants(guard: int, group: int | None) -> list[str]:
+    """Kill what a guard should have killed, until none is left or `_KILL_SECONDS` have passed.
+
+    Returns:
+        The names of those that had left the process group `group`.
+    """
+    # On Linux orphans become the guard's children even while it is stopped: none gets lost.
+    return _kill_all(lambda: process_tree(guard)[1:], group)
+
+
+def _kill_orphans(group: int) -> list[str]:
+    """Kill what a guard that was killed has left to us, as `_kill_descendants` does.
+
+    It is left to us where the program has called `adopt_orphans`; a program that only uses this
+    package keeps its own way with orphans.
+
+    Not in a thread: nothing must start a guard meanwhile, which would look like an orphan.
+    """
+    return _kill_all(_orphans, group)
+
+
+def _orphans() -> list[psutil.Process]:
+    """Our children that another process started.
+
+    Each guard has called setsid, so that what it started has another session id than we have; what
+    we start beside guards has ours.
+    """
+    found = []
+    for child in psutil.Process().children():
+        with suppress(psutil.Error, OSError):
+            foreign = os.getsid(child.pid) != os.getsid(0)
+            if foreign and str(_GUARD) not in child.cmdline():
+                found.append(child)
+    return found
+
+
+def _kill_all(find: Callable[[], list[psutil.Process]], group: int | None) -> list[str]:
+    """Kill what `find` finds until it finds nothing that runs, or `_KILL_SECONDS` have passed."""
+    escaped: dict[int, str] = {}
+    end = time.monotonic() + _KILL_SECONDS
+    while running := [process for process in find() if _runs(process)]:
+        for process in running:
+            with suppress(psutil.Error, OSError):
+                found = os.getpgid(process.pid)
+                if found != group:
+                    escaped[process.pid] = f"{process.name()} (pid {process.pid})"
+                # As the guard does; but its own group lives until nothing else does.
+                if found not in (os.getpgrp(), process.ppid()):
+                    os.killpg(found, signal.SIGKILL)
+                process.kill()
+        if time.monotonic() > end:
+            break
+        time.sleep(0.001)
+    return list(escaped.values())
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
 
 
 async def finish(work: Coroutine[Any, Any, None]) -> None:
@@ -167,8 +304,10 @@ def tail(log: Path, start: int = 0, lines: int = 20) -> str:
     try:
         with log.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
-            file.seek(max(start, size - _TAIL_BYTES))
-            text = file.read().decode("utf-8", "replace")
+            # A log that was cut may be shorter than it was.
+            file.seek(max(start if start <= size else 0, size - _TAIL_BYTES))
+            # Not to the end, which a daemon that writes fast moves away as we read.
+            text = file.read(_TAIL_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
     return "\n".join(text.splitlines()[-lines:])

@@ -1,24 +1,31 @@
 """Where results lie: a folder a run, and a copy of each SDK's last run of the day."""
 
+import fcntl
 import json
 import os
+import re
 import secrets
 import shutil
+import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import cache
 from itertools import chain, takewhile
 from pathlib import Path
 from typing import IO, Any
 
 from memconform.errors import ResultsError, UsageError, nearest
 from memconform.records import Record
-from memconform.redaction import redact_bytes, redact_values
+from memconform.redaction import MASK, redact_stream, redact_values
 from memconform.runs.results import RESULT_SCHEMA, QuestionResult, RunSummary
 
 _JOURNAL = "journal.jsonl"
 _QUESTIONS_BEGIN = ' "questions": [\n'
 _QUESTIONS_END = "]\n"
+_TEMPORARY = re.compile(r"\..+\.\d+\.[0-9a-f]{8}")
+_LOCKED_SECONDS = 60
+"""Far more than a writer needs from the creation of its file to the lock."""
 
 
 def new_run_id(started: datetime, sdk: str, scenario: str) -> str:
@@ -50,10 +57,10 @@ class DaemonFolder:
         """Take out of the daemon's own output what is secret."""
         if self.log.is_file():
             with self.log.open("rb") as log:
-                lines_found = any(redact_bytes(line) != line for line in log)
-            if lines_found:
+                masked = any(MASK.encode() in chunk for chunk in redact_stream(log))
+            if masked:
                 with self.log.open("rb") as log, replacing(self.log) as clean:
-                    clean.writelines(redact_bytes(line) for line in log)
+                    clean.writelines(redact_stream(log))
 
     def drop_state(self) -> None:
         """Remove the daemon's state, and the upstream's, which a result does not need."""
@@ -224,15 +231,50 @@ def replacing(target: Path) -> Iterator[IO[bytes]]:
     temporary = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(target.parent.absolute())
         with temporary.open("xb") as file:
+            _lock(file)
             yield file
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(target)
+            # Before it is closed, and its lock gone.
+            temporary.replace(target)
     except OSError as error:
         raise _unwritable(target, error) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@cache
+def _remove_abandoned(folder: Path) -> None:
+    """Remove the temporary files of writers that were killed, once for each folder.
+
+    A writer holds a lock on its file, which the kernel releases with its last breath. That is a
+    better proof than its process id, which another process may have by now, and which means nothing
+    where the folder is shared with other machines or containers. The age is for the moment between
+    the creation of a file and its lock.
+    """
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if _TEMPORARY.fullmatch(entry.name) is None:
+                continue
+            with suppress(OSError):
+                if time.time() - entry.stat(follow_symlinks=False).st_mtime < _LOCKED_SECONDS:
+                    continue
+                # For writing, which a lock needs on a network file system; where there are no
+                # locks this fails, and the file stays.
+                descriptor = os.open(entry.path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    Path(entry.path).unlink()
+                finally:
+                    os.close(descriptor)
+
+
+def _lock(file: IO[bytes]) -> None:
+    """Show others that the writer lives, where the file system has locks."""
+    with suppress(OSError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _unwritable(path: Path, error: OSError) -> ResultsError:

@@ -68,7 +68,7 @@ def _journalled(folder: Path) -> int:
     )
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_run_writes_its_result(
     scripted: Scripted, dataset: Path, environment: dict[str, str], number: signal.Signals
 ) -> None:
@@ -136,6 +136,53 @@ def test_an_interrupt_ends_children_that_left_their_group_too(
         run.communicate(timeout=20)
     assert run.returncode == 130
     assert not processes_of(folder)
+
+
+def test_a_terminal_that_is_closed_ends_the_run_with_its_result(
+    scripted: Scripted, dataset: Path, environment: dict[str, str]
+) -> None:
+    """A hang-up once killed the harness, and no result was written."""
+    folder = dataset.parent
+    ours, terminal = os.openpty()
+    # The shell has called setsid and opens the terminal, which then controls it.
+    script = 'exec <"$0" >"$0" 2>&1 && exec "$@"'
+    call: list[str | Path] = [PROGRAM, "run", "--sdk", scripted("hangs"), "--dataset", dataset]
+    call += ["--mode", "bm25"]
+    call += ["--scorer", "exact", "--scenario", "search-retrieve-only", "--seed-reference-brain"]
+    run = subprocess.Popen(
+        ["/bin/sh", "-c", script, os.ttyname(terminal), *call],
+        cwd=folder,
+        env=environment,
+        start_new_session=True,
+    )
+    os.close(terminal)
+    try:
+        assert _until(lambda: _journalled(folder) == 7)
+        os.close(ours)
+        assert run.wait(10) == 130
+    finally:
+        run.kill()
+        run.wait()
+    result = Ended(130, "", "", folder).result
+    assert (result["counts"]["correct"], result["exit_code"]) == (7, 130)
+    assert not processes_of(folder)
+
+
+def test_a_hang_up_is_ignored_under_nohup(
+    scripted: Scripted, dataset: Path, environment: dict[str, str]
+) -> None:
+    previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with _hanging_run(scripted("hangs"), dataset, environment) as run:
+            assert _until(lambda: _journalled(dataset.parent) == 7)
+            run.send_signal(signal.SIGHUP)
+            time.sleep(0.5)
+            assert run.poll() is None
+            run.send_signal(signal.SIGINT)
+            run.communicate(timeout=10)
+            assert run.returncode == 130
+    finally:
+        signal.signal(signal.SIGHUP, previous)
 
 
 def test_interrupts_to_the_last_moment_end_in_one_code(

@@ -86,6 +86,21 @@ def test_other_settings_are_refused(memconform: Call, scripted: Scripted, datase
     assert memconform(*call, "--resume", run.name).code == 2
 
 
+def test_another_program_is_refused(memconform: Call, scripted: Scripted, dataset: Path) -> None:
+    """The hash of an SDK without a build was once of its manifest alone."""
+    script = dataset.parent / "serve.sh"
+    script.write_text('exec "$@"\n')
+    sdk = scripted()
+    sdk.write_text(sdk.read_text().replace('["{python}"', '["sh", "serve.sh", "{python}"'))
+    call = ("run", "--sdk", sdk, "--dataset", dataset, *_COMMON, "--seed-reference-brain")
+    [run] = _runs(memconform(*call).folder)
+    assert memconform(*call, "--resume", run.name).code == 0
+    script.write_text('true; exec "$@"\n')
+    refused = memconform(*call, "--resume", run.name)
+    assert refused.code == 2
+    assert "was run with other settings" in refused.err
+
+
 def test_what_is_no_journal_is_refused(memconform: Call, scripted: Scripted, dataset: Path) -> None:
     call = ("run", "--sdk", scripted(), "--dataset", dataset, *_COMMON, "--seed-reference-brain")
     [run] = _runs(memconform(*call).folder)

@@ -1,4 +1,5 @@
 import base64
+import io
 import json
 from collections.abc import Iterator
 from urllib.parse import quote
@@ -194,3 +195,17 @@ def test_the_credentials_of_a_header_are_masked_without_their_scheme() -> None:
 def test_a_key_of_several_lines_is_masked_line_by_line() -> None:
     redaction.hide("-----BEGIN KEY-----\nMIIEvQIBADANBg\n-----END KEY-----\n")
     assert redaction.redact("  | MIIEvQIBADANBg") == "  | (hidden)"
+
+
+def test_a_secret_across_the_end_of_a_chunk_is_masked() -> None:
+    redaction.hide("abcabcabd")
+    redaction.hide("a-longer-secret-than-a-chunk")
+    text = b"xabcabcabcabd a-longer-secret-than-a-chunk, abcabcab" * 3
+    for size in range(1, len(text) + 2):
+        assert b"".join(redaction.redact_stream(io.BytesIO(text), size)) == redaction.redact_bytes(
+            text
+        )
+
+
+def test_a_stream_without_secrets_passes_unchanged() -> None:
+    assert b"".join(redaction.redact_stream(io.BytesIO(b"ordinary"), 3)) == b"ordinary"

@@ -1,0 +1,259 @@
+"""What a hostile daemon does to its guard, and that nothing of it is left all the same."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from memconform.daemons import process as daemon_process
+from memconform.daemons.process import DaemonProcess
+from memconform.errors import DaemonError
+from tests.conftest import PROGRAM, Ended, processes_of
+
+Call = Callable[..., Ended]
+Scripted = Callable[..., Path]
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has child subreapers")
+
+_ESCAPE = """
+import os, sys
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.execve(sys.executable, [sys.executable, "-I", "-S", *sys.argv[1:]], {})
+    os._exit(0)
+os.wait()
+"""
+"""Runs a program after setsid and a double fork, with an empty environment."""
+
+_SLEEP = "import time; time.sleep(1000)"
+_FORK_FOR_EVER = """
+import os, sys, time
+while True:
+    if os.fork():
+        os._exit(0)
+    if sys.argv[1] == "setsid":
+        os.setsid()
+    os.stat(__file__)
+    with open(__file__ + ".alive", "w"):
+        pass
+    time.sleep(0.0005)
+"""
+"""A process that lives for a millisecond and leaves another like it."""
+_STOP_FOR_EVER = """
+import os, signal, sys, time
+while True:
+    os.kill(int(sys.argv[2]), signal.SIGSTOP)
+    time.sleep(0.001)
+"""
+
+
+@pytest.fixture
+def escape(workspace: Path) -> Iterator[Callable[..., str]]:
+    """A shell command that lets a program escape; what is left of it at the end is killed."""
+    (workspace / "escape.py").write_text(_ESCAPE)
+
+    def command(program: str, *arguments: str) -> str:
+        path = workspace / "escaped.py"
+        path.write_text(program)
+        # The path stands in its command line, by which `_escaped` finds it.
+        return " ".join(
+            [sys.executable, "-I", "-S", f"{workspace}/escape.py", str(path), *arguments]
+        )
+
+    yield command
+    # Without its program it ends by itself, however often it forks.
+    (workspace / "escaped.py").unlink(missing_ok=True)
+    while escaped := _escaped(workspace):
+        for process in escaped:
+            process.kill()
+
+
+def _escaped(workspace: Path) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        try:
+            arguments = process.cmdline()
+        except psutil.Error:
+            continue
+        if str(workspace / "escaped.py") in arguments and "escape.py" not in arguments[-2]:
+            found.append(process)
+    return [p for p in found if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+
+
+def _until(condition: Callable[[], object], seconds: float = 10) -> bool:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def _run(sdk: Path, dataset: Path) -> tuple[str | Path, ...]:
+    return (
+        *("run", "--sdk", sdk, "--dataset", dataset, "--scorer", "exact", "--mode", "bm25"),
+        *("--scenario", "search-retrieve-only", "--seed-reference-brain"),
+    )
+
+
+@contextmanager
+def _started(
+    command: Sequence[str | Path], folder: Path, environment: dict[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(
+        [PROGRAM, *command],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@linux
+def test_a_child_that_escaped_by_a_double_fork_without_an_environment_is_ended_and_named(
+    memconform: Call, scripted: Scripted, dataset: Path, escape: Callable[..., str]
+) -> None:
+    ended = memconform(*_run(scripted(first=escape(_SLEEP)), dataset))
+    left = _escaped(dataset.parent)
+    assert (ended.code, left) == (3, []), ended.err
+    assert ended.result["incident"]["code"] == "daemon_left_over"
+    assert "was stopped, and left python" in ended.err
+    assert ended.result["passed"] == 12
+
+
+@linux
+@pytest.mark.parametrize("group", ["one", "setsid"])
+def test_a_child_that_forks_while_it_is_killed_is_ended(
+    *,
+    memconform: Call,
+    scripted: Scripted,
+    dataset: Path,
+    escape: Callable[..., str],
+    group: str,
+) -> None:
+    ended = memconform(*_run(scripted(first=escape(_FORK_FOR_EVER, group)), dataset))
+    alive = dataset.parent / "escaped.py.alive"
+    # It is too short-lived for a list of processes: what it does shows that it lives.
+    before = alive.stat().st_mtime_ns
+    time.sleep(0.2)
+    assert alive.stat().st_mtime_ns == before
+    assert ended.code == 3, ended.err
+    assert ended.result["incident"]["code"] == "daemon_left_over"
+
+
+@linux
+@pytest.mark.parametrize("guard", ["works", "is_stopped"])
+def test_nothing_that_escaped_outlives_a_killed_harness(
+    *,
+    scripted: Scripted,
+    dataset: Path,
+    environment: dict[str, str],
+    escape: Callable[..., str],
+    guard: str,
+) -> None:
+    folder = dataset.parent
+    first = escape(_SLEEP) + ("; kill -STOP $PPID" if guard == "is_stopped" else "")
+    with _started(_run(scripted("hangs", first=first), dataset), folder, environment) as run:
+        assert _until(lambda: _escaped(folder))
+        time.sleep(0.5)
+        run.kill()
+        assert _until(lambda: not _escaped(folder) and not processes_of(folder), 3)
+
+
+@linux
+def test_a_server_that_a_build_leaves_running_is_ended_and_is_no_fault(
+    memconform: Call, scripted: Scripted, dataset: Path, escape: Callable[..., str]
+) -> None:
+    sdk = scripted()
+    marker = dataset.parent / "escaped-in-build"
+    program = f"open({str(marker)!r}, 'w').close(); {_SLEEP}"
+    script = f"{escape(program)}; until [ -e {marker} ]; do sleep 0.1; done"
+    build = f'[build]\ncommand = {json.dumps(["sh", "-c", script])}\ninputs = ["*.jsonl"]\n'
+    sdk.write_text(sdk.read_text() + build)
+    ended = memconform(*_run(sdk, dataset))
+    assert marker.exists()
+    assert (ended.code, _escaped(dataset.parent)) == (0, []), ended.err
+
+
+def test_a_child_that_ends_with_its_daemon_is_no_fault(
+    memconform: Call, scripted: Scripted, dataset: Path
+) -> None:
+    """It may be a moment behind, even with a process group of its own."""
+    child = "setsid sh -c 'read line; sleep 0.1' <pipe"
+    sdk = scripted(first=f"mkfifo pipe; {child} & exec 9>pipe")
+    ended = memconform(*_run(sdk, dataset))
+    assert ended.code == 0, ended.err
+
+
+def test_a_daemon_that_stops_its_guard_is_stopped_all_the_same(
+    memconform: Call, scripted: Scripted, dataset: Path
+) -> None:
+    ended = memconform(*_run(scripted(first="kill -STOP $PPID"), dataset), timeout=30)
+    assert ended.code == 0, ended.err
+    assert not processes_of(ended.folder)
+
+
+@linux
+def test_a_guard_that_is_stopped_over_and_over_is_done_without(
+    memconform: Call, scripted: Scripted, dataset: Path, escape: Callable[..., str]
+) -> None:
+    first = escape(_STOP_FOR_EVER, "x", "$PPID")
+    started = time.monotonic()
+    ended = memconform(*_run(scripted(first=first), dataset), timeout=60)
+    assert time.monotonic() - started < 25
+    assert (ended.code, _escaped(dataset.parent)) == (3, []), ended.err
+    assert ended.result["incident"]["code"] == "daemon_left_over"
+    assert not processes_of(ended.folder)
+
+
+@linux
+def test_a_daemon_that_kills_its_guard_leaves_nothing(
+    memconform: Call, scripted: Scripted, dataset: Path, escape: Callable[..., str]
+) -> None:
+    sdk = scripted(first=f"{escape(_SLEEP)}; sleep 0.2; kill -KILL $PPID; true")
+    ended = memconform(*_run(sdk, dataset), timeout=30)
+    assert (ended.code, _escaped(dataset.parent)) == (3, []), ended.err
+    assert "ended with its guard, which was killed by SIGKILL" in ended.err
+    assert not processes_of(ended.folder)
+
+
+async def test_a_guard_that_never_answers_fails_the_start_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guard = tmp_path / "guard.py"
+    pid = tmp_path / "pid"
+    guard.write_text(f"import os, time\nopen({str(pid)!r}, 'w').write(str(os.getpid()))\n{_SLEEP}")
+    monkeypatch.setattr(daemon_process, "_GUARD", guard)
+    monkeypatch.setattr(daemon_process, "_GUARD_START_SECONDS", 1.0)
+    monkeypatch.setattr(daemon_process, "_GUARD_SWEEP_SECONDS", 0.1)
+    with pytest.raises(DaemonError, match="no answer within 1 s") as raised:
+        await DaemonProcess.start(
+            ["true"], env=dict(os.environ), cwd=tmp_path, log=tmp_path / "daemon.log"
+        )
+    assert raised.value.code == "spawn_failed"
+    assert not psutil.pid_exists(int(pid.read_text()))
+
+
+async def test_a_stop_is_bounded_when_the_guard_does_not_answer(tmp_path: Path) -> None:
+    process = await DaemonProcess.start(
+        ["sleep", "1000"], env=dict(os.environ), cwd=tmp_path, log=tmp_path / "daemon.log"
+    )
+    [guard] = [p for p in psutil.Process().children() if "guard.py" in " ".join(p.cmdline())]
+    guard.send_signal(signal.SIGSTOP)
+    await process.stop()
+    assert not psutil.pid_exists(process.pid)
+    assert not process.alive
