@@ -1,10 +1,12 @@
 """A daemon that is good but for faults that begin at some request and end at another.
 
     python -m memconform.fakes.hostile --addr HOST:PORT --fault KIND:AT:LASTS[:questions] …
+                                       [--never-indexed N] [--once FILE]
 
 AT and LASTS count the requests that search or ask, from 0; LASTS 0 is for ever. A fault of
 `questions` spares requests with filters, which only a proof of the index makes. Where one of
-several faults is about the transport, it goes first.
+several faults is about the transport, it goes first. With `--once` there are none where FILE is
+there already, and it is made.
 """
 
 import argparse
@@ -13,6 +15,7 @@ import contextlib
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from memconform.fakes.faults import Chunk
@@ -220,7 +223,12 @@ async def _main() -> int:
     parser.add_argument("--addr", required=True)
     parser.add_argument("--fault", action="append", type=Fault.parse, default=[])
     parser.add_argument("--never-indexed", type=int, default=0)
+    parser.add_argument("--once", type=Path)
     options = parser.parse_args()
+    if options.once is not None:
+        if options.once.exists():
+            options.fault = []
+        options.once.touch()
     host, _, port = options.addr.rpartition(":")
     daemon = HostileDaemon(options.fault, never_indexed=options.never_indexed)
     try:

@@ -4,8 +4,8 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,27 +66,41 @@ Handler = Callable[[Request, Exchange], Awaitable[None]]
 
 async def serve(handler: Handler, host: str, port: int, *, stubborn: bool = False) -> None:
     """Serve until SIGTERM, or for ever if `stubborn`; says `listening on …` first."""
-    server = await start(handler, host, port)
     stop = asyncio.Event()
     on_term = (lambda: None) if stubborn else stop.set
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, on_term)
-    bound = server.sockets[0].getsockname()
-    sys.stdout.write(f"listening on http://{bound[0]}:{bound[1]}\n")
-    sys.stdout.flush()
-    await stop.wait()
-    server.close()
+    async with serving(handler, host, port) as bound:
+        sys.stdout.write(f"listening on http://{host}:{bound}\n")
+        sys.stdout.flush()
+        await stop.wait()
 
 
-async def start(handler: Handler, host: str, port: int) -> asyncio.Server:
-    """A server that answers in the tasks of this event loop."""
+@asynccontextmanager
+async def serving(handler: Handler, host: str, port: int) -> AsyncIterator[int]:
+    """Serve in tasks of this event loop; hands out the port. At the end no connection is left."""
+    answering: set[asyncio.Task[None]] = set()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError, asyncio.IncompleteReadError):
+        task = asyncio.current_task()
+        if task is not None:
+            answering.add(task)
+            task.add_done_callback(answering.discard)
+        # asyncio would complain of a task that it started and somebody else cancelled.
+        with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             while (request := await _read_request(reader)) is not None:
                 await handler(request, Exchange(writer))
         writer.close()
 
-    return await asyncio.start_server(connected, host, port)
+    server = await asyncio.start_server(connected, host, port)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for task in answering:
+            task.cancel()
+        await asyncio.gather(*answering)
+        # What they have closed is closed a turn later.
+        await asyncio.sleep(0)
 
 
 async def _read_request(reader: asyncio.StreamReader) -> Request | None:

@@ -14,7 +14,7 @@ from memconform.daemons.url_runner import UrlRunner
 from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import Selection, select
 from memconform.fakes.hostile import Fault, HostileDaemon
-from memconform.fakes.wire import start
+from memconform.fakes.wire import serving
 from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished
 from memconform.runs.plan import DEFAULT_FLOOR, Plan, Settings
@@ -55,13 +55,11 @@ class InProcessRunner(SdkRunner):
 
     @asynccontextmanager
     async def serve(self, launch: Launch) -> AsyncIterator["object"]:  # type: ignore[override]
-        server = await start(self._daemon.answer, "127.0.0.1", 0)
-        try:
-            port = server.sockets[0].getsockname()[1]
-            async with UrlRunner(f"http://127.0.0.1:{port}").serve(launch) as daemon:
-                yield daemon
-        finally:
-            server.close()
+        async with (
+            serving(self._daemon.answer, "127.0.0.1", 0) as port,
+            UrlRunner(f"http://127.0.0.1:{port}").serve(launch) as daemon,
+        ):
+            yield daemon
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,91 @@
+"""Random faults at random moments: the score is the true one, or what was not measured is said."""
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+from memconform.cli.options import configure_logs
+from memconform.client.failures import CallError
+from memconform.fakes.hostile import KINDS, Fault
+from tests.adversarial.inprocess import TRUTH, Drawn, false_scores, run, write_dataset
+
+_AT_ONCE = 4
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> None:
+    """Each fault is logged, and a test that fails names the draws that matter."""
+    configure_logs("error")
+
+
+def draw(rng: random.Random) -> Drawn:
+    """One to three faults that begin at any of the requests that a run makes."""
+    faults = tuple(
+        Fault(
+            kind=rng.choice(KINDS),
+            at=rng.randrange(60),
+            lasts=rng.choice((0, 1, 1, 2, 5, 20)),
+            questions=rng.random() < 0.4,
+        )
+        for _ in range(rng.choice((1, 1, 2, 3)))
+    )
+    scenario = rng.choice(("search-retrieve-only", "ask-basic"))
+    return Drawn(faults, scenario, rng.choice((1, 1, 4)))
+
+
+async def fooled(seed: int, draws: int, folder: Path) -> list[str]:
+    """Draws that end in a false score, each with what was wrong."""
+    rng = random.Random(seed)
+    dataset = write_dataset(folder)
+    left = [draw(rng) for _ in range(draws)]
+    found: list[str] = []
+
+    async def work() -> None:
+        while left:
+            drawn = left.pop()
+            result = await run(drawn, dataset, folder)
+            found.extend(f"{drawn}: {wrong}" for wrong in false_scores(result))
+
+    await asyncio.gather(*(work() for _ in range(_AT_ONCE)))
+    return found
+
+
+async def test_a_good_daemon_is_measured_in_full(tmp_path: Path) -> None:
+    for scenario in ("search-retrieve-only", "ask-basic"):
+        result = await run(Drawn((), scenario, 1), write_dataset(tmp_path), tmp_path)
+        assert {question.id: question.verdict.value for question in result.questions} == TRUTH
+        assert result.incident is None
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_no_random_fault_becomes_a_score(tmp_path: Path, seed: int) -> None:
+    assert not await fooled(seed, 20, tmp_path)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", range(100, 110))
+async def test_no_random_fault_becomes_a_score_in_many_draws(tmp_path: Path, seed: int) -> None:
+    assert not await fooled(seed, 50, tmp_path)
+
+
+async def test_the_check_sees_a_harness_that_proves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without proofs and repetitions the same faults do become scores."""
+    from memconform.ingest.verification import IndexVerifier  # noqa: PLC0415
+    from memconform.runs.checkpoints import Checkpoints  # noqa: PLC0415
+
+    async def trusting(self: IndexVerifier, *_: object, **__: object) -> bool:
+        del self
+        return True
+
+    def ignore(self: Checkpoints, error: CallError) -> None:
+        del self, error
+
+    monkeypatch.setattr(IndexVerifier, "verify", trusting)
+    monkeypatch.setattr(Checkpoints, "failed", ignore)
+    monkeypatch.setattr(Checkpoints, "note", lambda *_: None)
+    assert await fooled(0, 30, tmp_path)
