@@ -14,7 +14,7 @@ from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
 from memconform.errors import DaemonError
 from memconform.ingest.ingested import IngestedDocuments
-from memconform.ingest.probing import draw_words, long_query, searchable_text
+from memconform.ingest.probing import RareWords, long_query, searchable_text
 from memconform.ingest.records import ProofRecord
 
 EVERY = 10_000
@@ -23,9 +23,11 @@ CONFIDENCE = 0.95
 SAMPLE = 2_995
 """ln(1 - CONFIDENCE) / ln(0.999): if 0.1 % of the documents were missing, a sample of this size
 would hold none of them with a probability of 5 %."""
-_BATCH = 32
-"""Documents asked for by one query. A query of n words costs a bm25 index n times the chunks that
-hold any of them, so that larger batches are slower than more of them."""
+AGAIN = 299
+"""Documents that are proven at the end of a run, of more than so many: of 1 % that were missing none
+would be among them with a probability of 5 %. What questions lacked was asked for besides."""
+_BATCH = 100
+"""Documents asked for by one query, a word each; the contract lets a daemon use 256 of them."""
 _IN_FLIGHT = 4
 _WORDS_ALONE = 8
 """Words of a query for one document, which a batch had not brought back."""
@@ -62,6 +64,7 @@ class IndexProver:
         self._rng = random.Random(secrets.randbits(64))  # noqa: S311 - seeded by secrets
         self._filters = filters
         self._exact = self._proven = False
+        self._words = RareWords(documents, self._rng)
         self._in_flight = asyncio.Semaphore(_IN_FLIGHT)
         self._blank: set[str] = set()
 
@@ -95,6 +98,10 @@ class IndexProver:
         drawn = self._rng.sample(paths, min(count, len(paths)))
         await self.prove(list(dict.fromkeys((*besides, *drawn))))
 
+    async def prove_again(self, besides: Iterable[str] = ()) -> None:
+        """Prove `besides`, and all documents or AGAIN of them; raises as `prove_all` does."""
+        await self.prove_some(AGAIN, besides)
+
     async def prove_openly(self, paths: Collection[str]) -> None:
         """Prove some of these documents as questions are asked: without a filter.
 
@@ -124,7 +131,7 @@ class IndexProver:
         missing = [
             path
             for path, text in texts.items()
-            if not await self._found_openly(path, draw_words(text, self._rng, _WORDS_ALONE))
+            if not await self._found_openly(path, self._words.draw(text, _WORDS_ALONE))
             and not await self._found_openly(path, [long_query(text)], DEEPEST)
         ]
         if missing:
@@ -142,25 +149,19 @@ class IndexProver:
         Raises:
             DaemonError: `not_searchable`, naming some that were not found.
         """
-        texts = {}
-        for path in paths:
-            text = searchable_text(self._documents.document(path))
-            if draw_words(text, self._rng, 1):
-                texts[path] = text
-            else:
-                self._blank.add(path)
-        work = [self._missing(batch, texts, leg) for leg in self.legs for batch in self._cut(texts)]
+        work = [self._missing(batch, leg) for leg in self.legs for batch in self._cut(paths)]
         missing = [path for found in await asyncio.gather(*work) for path in found]
+        proven = len(set(paths) - self._blank)
         if missing:
-            raise _not_searchable(missing, len(texts))
-        return len(texts)
+            raise _not_searchable(missing, proven)
+        return proven
 
-    def _cut(self, texts: Iterable[str]) -> Iterator[list[str]]:
+    def _cut(self, paths: Iterable[str]) -> Iterator[list[str]]:
         """Batches whose chunks all fit into one response."""
         batch: list[str] = []
         chunks = 0
         size = _BATCH if self._filters else 1
-        for path in texts:
+        for path in paths:
             more = self._documents.chunk_count(path)
             if batch and (len(batch) == size or chunks + more > DEEPEST):
                 yield batch
@@ -170,19 +171,22 @@ class IndexProver:
         if batch:
             yield batch
 
-    async def _missing(self, batch: list[str], texts: dict[str, str], leg: Mode) -> list[str]:
+    async def _missing(self, batch: list[str], leg: Mode) -> list[str]:
         """Those of a batch that a query for their words does not bring back."""
         async with self._in_flight:
-            missing = set(batch)
-            if self._filters and len(batch) > 1:
-                words = [w for path in batch for w in draw_words(texts[path], self._rng, 1)]
-                missing -= await self._found(" ".join(words), batch, leg)
+            texts = {path: searchable_text(self._documents.document(path)) for path in batch}
+            words = {path: self._words.draw(text, 1) for path, text in texts.items()}
+            self._blank.update(path for path in batch if not words[path])
+            missing = {path for path in batch if words[path]}
+            if self._filters and len(missing) > 1:
+                query = " ".join(word for path in batch for word in words[path])
+                missing -= await self._found(query, sorted(missing), leg)
             # A single word may be cut otherwise by a daemon; several in a row are not.
             for attempt in range(_ATTEMPTS):
                 for path in sorted(missing):
-                    words = draw_words(texts[path], self._rng, _WORDS_ALONE)
                     last = attempt + 1 == _ATTEMPTS
-                    query = long_query(texts[path]) if last else " ".join(words)
+                    several = self._words.draw(texts[path], _WORDS_ALONE)
+                    query = long_query(texts[path]) if last else " ".join(several)
                     if path in await self._found(query, [path], leg):
                         missing.discard(path)
             return sorted(missing)

@@ -20,7 +20,7 @@ DOUBTFUL = frozenset({"out_of_step", "connection_broken", "unreachable"})
 restarted without what it knew, or what it sent may belong to other requests."""
 _DRAWN = 16
 """Documents that each verification between questions asks for, besides those it is given."""
-_CHEAP = 32
+_CHEAP = 100
 """So many documents are all proven each time: it takes one query."""
 _TRIES = 3
 _RETRY_SECONDS = 0.2
@@ -66,10 +66,10 @@ class IndexVerifier:
         Args:
             paths: documents that are asked for in any case, some of them as questions are; None
                 where no question gives reason to.
-            full: ask for all of them, as after seeding, and for the daemon's identity.
+            full: ask for as many as at the end of a run, and for the daemon's identity.
 
         Returns:
-            Whether all of them were asked for.
+            Whether it was full.
 
         Raises:
             IndexDoubtError: where the index was, or may have been, incomplete meanwhile.
@@ -85,7 +85,7 @@ class IndexVerifier:
         full = full or replaced or len(self.seeded.documents) <= _CHEAP
         try:
             if full:
-                await self._retried(prover.prove_all)
+                await self._retried(lambda: prover.prove_again(paths or ()))
                 self._processes = await asyncio.to_thread(self._tree)
             else:
                 await self._retried(lambda: prover.prove_some(_DRAWN, paths or ()))
@@ -106,7 +106,11 @@ class IndexVerifier:
         try:
             await settled(self.client, self.counts.brain_id)
             await self.verify(full=True)
-        except IndexDoubtError as error:
+            if self.seeded is not None and self.proving:
+                await self._retried(self.seeded.prover.prove_all)
+        except IndexChangedError:
+            raise
+        except (IndexDoubtError, DaemonError) as error:
             raise _changed(self.counts.brain_id, error.message, code=error.code) from error
         except CallError as error:
             raise _changed(self.counts.brain_id, error.message) from error

@@ -75,6 +75,8 @@ def test_a_whole_stream_folds_to_its_answer() -> None:
         ((_RETRIEVE, _DONE), "no_answer"),
         ((_RETRIEVE, ("answer-delta", {"text": "typo"}), _DONE), "no_answer"),
         ((_RETRIEVE, ("answer_delta", {"text": " "}), _DONE), "no_answer"),
+        ((_RETRIEVE, ("answer_delta", {"text": "\u200b\u2063\ufeff\u3164"}), _DONE), "no_answer"),
+        ((_RETRIEVE, ("answer_delta", '{"text": "a", "text": "b"}'), _DONE), "duplicate_key"),
         ((_RETRIEVE, ("citation", _CITATION[1] | {"path": "other"})), "bad_citation"),
         ((("retrieve", _RETRIEVE[1] | {"topK": 9}),), "bad_trace"),
         ((("retrieve", _RETRIEVE[1] | {"mode": "semantic"}),), "bad_trace"),
