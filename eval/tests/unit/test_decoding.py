@@ -33,6 +33,8 @@ def _exchange(encoding: str, *pieces: bytes, request: httpx.Request | None = Non
         ("deflate", zlib.compress(_BODY)),
         ("deflate", _raw_deflate(_BODY)),
     ],
+    # Bytes of gzip hold the time, and names of tests must be the same in each process of xdist.
+    ids=["gzip", "two members", "zlib", "raw"],
 )
 @pytest.mark.parametrize("size", [3, 10_000])
 def test_a_transcript_holds_the_decoded_body_and_says_so(
