@@ -24,8 +24,8 @@ SAMPLE = 2_995
 """ln(1 - CONFIDENCE) / ln(0.999): if 0.1 % of the documents were missing, a sample of this size
 would hold none of them with a probability of 5 %."""
 AGAIN = 299
-"""Documents that are proven at the end of a run, of more than so many: of 1 % that were missing none
-would be among them with a probability of 5 %. What questions lacked was asked for besides."""
+"""Documents that are proven at the end of a run, where there are more. If 1 % of all were missing,
+none of them would be drawn with a probability of 5 %; what questions lacked was asked for before."""
 _BATCH = 100
 """Documents asked for by one query, a word each; the contract lets a daemon use 256 of them."""
 _IN_FLIGHT = 4

@@ -19,7 +19,7 @@ from tests.adversarial.inprocess import TRUTH, write_dataset
 from tests.conftest import PROGRAM, Ended
 
 Call = Callable[..., Ended]
-_RUN = (
+COMMON = (
     *("run", "--scorer", "exact", "--scenario", "search-retrieve-only", "--mode", "bm25"),
     *("--timeout", "4", "--timeout-first", "1", "--timeout-gap", "1", "--floor", "0.8"),
 )
@@ -57,7 +57,7 @@ DAEMONS = {
 }
 
 
-def _sdk(folder: Path, *arguments: str) -> Path:
+def hostile_sdk(folder: Path, *arguments: str) -> Path:
     argv = ["{python}", "-m", "memconform.fakes.hostile", "--addr", "{addr}", *arguments]
     path = folder / "sdk.toml"
     path.write_text(
@@ -98,9 +98,9 @@ def test_some_hostile_daemons_get_no_false_score(
 
 
 def _check(memconform: Call, workspace: Path, fault: str) -> None:
-    sdk = _sdk(workspace, "--fault", fault)
+    sdk = hostile_sdk(workspace, "--fault", fault)
     dataset = write_dataset(workspace)
-    ended = memconform(*_RUN, "--sdk", sdk, "--dataset", dataset, "--seed-reference-brain")
+    ended = memconform(*COMMON, "--sdk", sdk, "--dataset", dataset, "--seed-reference-brain")
     _require_no_false_score(ended.code, ended.result)
     # Whatever it was, it was noticed: by a question, an incident, or a proof that failed.
     seen = ended.result["verification"]
@@ -113,9 +113,9 @@ def _check(memconform: Call, workspace: Path, fault: str) -> None:
 
 def test_documents_that_were_never_indexed_stop_a_run(memconform: Call, workspace: Path) -> None:
     """Probes of a few documents once accepted a brain that lacked four of 212."""
-    sdk = _sdk(workspace, "--never-indexed", "1")
+    sdk = hostile_sdk(workspace, "--never-indexed", "1")
     dataset = write_dataset(workspace)
-    ended = memconform(*_RUN, "--sdk", sdk, "--dataset", dataset, "--seed-reference-brain")
+    ended = memconform(*COMMON, "--sdk", sdk, "--dataset", dataset, "--seed-reference-brain")
     assert (ended.code, ended.result["incident"]["code"]) == (3, "not_searchable")
     assert "1 of 24 documents were ingested" in ended.err
     assert ended.result["counts"]["not_run"] == 24
@@ -124,8 +124,8 @@ def test_documents_that_were_never_indexed_stop_a_run(memconform: Call, workspac
 def test_a_resume_does_not_launder_an_incident(memconform: Call, workspace: Path) -> None:
     """Wrong answers of a brain that had been emptied were adopted as measured."""
     dataset = write_dataset(workspace)
-    sdk = _sdk(workspace, "--fault", "recreated:16:0", "--once", str(workspace / "once"))
-    call = (*_RUN, "--sdk", sdk, "--dataset", dataset, "--seed-reference-brain")
+    sdk = hostile_sdk(workspace, "--fault", "recreated:16:0", "--once", str(workspace / "once"))
+    call = (*COMMON, "--sdk", sdk, "--dataset", dataset, "--seed-reference-brain")
     first = memconform(*call)
     _require_no_false_score(first.code, first.result)
     assert first.code == 3
@@ -174,7 +174,14 @@ def test_two_runs_of_one_daemon_do_not_spoil_each_other(
         runs = [
             subprocess.Popen(
                 [
-                    *(str(PROGRAM), *_RUN, "--sdk", f"url:{url}", "--seed-reference-brain", *brain),
+                    *(
+                        str(PROGRAM),
+                        *COMMON,
+                        "--sdk",
+                        f"url:{url}",
+                        "--seed-reference-brain",
+                        *brain,
+                    ),
                     *("--dataset", f"{folder}/boxes.jsonl", "--output", f"{folder}/results"),
                 ],
                 env=environment,
