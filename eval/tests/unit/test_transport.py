@@ -1,0 +1,200 @@
+"""A time-out says that the daemon was late, and never that this process was."""
+
+import asyncio
+import shutil
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memconform.client.client import ContractClient
+from memconform.client.failures import CallTimeoutError, ContractViolatedError, DaemonFailedError
+from memconform.client.timing import Timeouts
+
+_LIMIT = 0.15
+_BUSY = 0.6
+
+
+class _Server(ThreadingHTTPServer):
+    """Answers in threads of its own, so that a busy event loop does not make it late."""
+
+    daemon_threads = True
+
+    def handle_error(self, *_: Any) -> None:
+        """Clients that go away are part of the tests."""
+
+    delay = 0.0
+    extra = b""
+    """Sent behind the body, where no request has asked for it."""
+    lateness = 0.0
+    """Seconds between the body and `extra`."""
+    accepted = 0
+    """Connections so far."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def setup(self) -> None:
+        super().setup()
+        self.server.accepted += 1
+
+    def do_GET(self) -> None:
+        time.sleep(self.server.delay)
+        body = b'{"ok": true}'
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+        head += b"Content-Length: %d\r\n\r\n" % len(body)
+        self.wfile.write(head + body + (b"" if self.server.lateness else self.server.extra))
+        if self.server.lateness:
+            time.sleep(self.server.lateness)
+            self.wfile.write(self.server.extra)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[_Server]:
+    server = _Server(("127.0.0.1", 0), _Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@asynccontextmanager
+async def _client(server: _Server, scheme: str = "http") -> AsyncIterator[ContractClient]:
+    timeouts = Timeouts(total=5, connect=10 * _LIMIT, first=_LIMIT, gap=_LIMIT)
+    if scheme == "http":
+        timeouts = replace(timeouts, connect=_LIMIT)
+    address = f"{scheme}://127.0.0.1:{server.server_port}"
+    async with ContractClient(address, timeouts=timeouts, connections=4) as client:
+        yield client
+
+
+async def _be_busy(after: float) -> None:
+    """Keep the event loop from looking for longer than the daemon's limit."""
+    await asyncio.sleep(after)
+    time.sleep(_BUSY)  # noqa: ASYNC251 - that is the point
+
+
+async def test_an_answer_that_came_while_the_harness_was_busy_is_no_timeout(
+    server: _Server,
+) -> None:
+    """A cancelled `sock_recv` has lost what it received."""
+    server.delay = _LIMIT / 3
+    async with _client(server) as client:
+        await client.health()
+        _, health = await asyncio.gather(_be_busy(_LIMIT / 6), client.health())
+        assert health.ok
+
+
+async def test_a_connection_that_was_made_while_the_harness_was_busy_is_no_timeout(
+    server: _Server,
+) -> None:
+    async with _client(server) as client:
+        calls = [asyncio.create_task(client.health()) for _ in range(4)]
+        await asyncio.sleep(0)
+        for _ in range(4):
+            time.sleep(_BUSY / 2)  # noqa: ASYNC251 - that is the point
+            await asyncio.sleep(0)
+        assert all(health.ok for health in await asyncio.gather(*calls))
+
+
+async def test_a_daemon_that_is_late_is_a_timeout(server: _Server) -> None:
+    server.delay = 4 * _LIMIT
+    async with _client(server) as client:
+        with pytest.raises(CallTimeoutError, match="nothing more came in time") as caught:
+            await client.health()
+        assert caught.value.code == "timeout"
+
+
+async def test_a_name_that_does_not_resolve_is_no_timeout() -> None:
+    async with ContractClient("http://nowhere.invalid:1") as client:
+        with pytest.raises(DaemonFailedError) as caught:
+            await client.health()
+        assert caught.value.code == "unreachable"
+
+
+async def test_connections_are_used_again(server: _Server) -> None:
+    async with _client(server) as client:
+        for _ in range(3):
+            await asyncio.gather(*(client.health() for _ in range(8)))
+        assert server.accepted <= 4
+
+
+async def test_a_call_that_is_cancelled_leaves_its_connection_to_no_other(server: _Server) -> None:
+    """What it was still owed would be read as the next answer."""
+    async with _client(server) as client:
+        await client.health()
+        server.delay = _LIMIT / 3
+        cancelled = [asyncio.create_task(client.health()) for _ in range(4)]
+        await asyncio.sleep(_LIMIT / 6)
+        for call in cancelled:
+            call.cancel()
+        await asyncio.gather(*cancelled, return_exceptions=True)
+        server.delay = 0.0
+        # As many as there may be connections: each that was cancelled has made room.
+        await asyncio.gather(*(client.health() for _ in range(4)))
+        assert server.accepted == 8
+
+
+@pytest.mark.parametrize("lateness", [0.0, _LIMIT / 3])
+async def test_bytes_that_no_request_asked_for_are_seen_whenever_they_come(
+    server: _Server, lateness: float
+) -> None:
+    server.extra, server.lateness = b"HTTP/1.1 200 OK\r\n", lateness
+    async with _client(server) as client:
+        # Of two idle connections the next call takes one; the bytes lie in both.
+        first = await asyncio.gather(client.health(), client.health(), return_exceptions=True)
+        await asyncio.sleep(2 * lateness)
+        server.extra, server.lateness = b"", 0.0
+        then = await asyncio.gather(client.health(), return_exceptions=True)
+        failures = [call for call in (*first, *then) if isinstance(call, ContractViolatedError)]
+        assert [failure.code for failure in failures][:1] == ["out_of_step"]
+        assert (await client.health()).ok
+
+
+def _certificate(folder: Path) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 that signs itself, and its key."""
+    certificate, key = folder / "certificate.pem", folder / "key.pem"
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2"
+    names = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    files = ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([*command.split(), *names, *files], check=True, capture_output=True)
+    return certificate, key
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+async def test_tls_is_verified_and_an_answer_in_it_is_no_timeout_either(
+    server: _Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate, key = _certificate(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    async with _client(server, "https") as client:
+        with pytest.raises(DaemonFailedError, match="CERTIFICATE_VERIFY_FAILED"):
+            await client.health()
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    async with _client(server, "https") as client:
+        await client.health()
+        server.delay = _LIMIT / 3
+        _, health = await asyncio.gather(_be_busy(_LIMIT / 6), client.health())
+        assert health.ok
+        server.delay = 4 * _LIMIT
+        with pytest.raises(CallTimeoutError):
+            await client.health()
