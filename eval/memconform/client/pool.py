@@ -9,6 +9,7 @@ import ssl
 from collections.abc import AsyncIterator
 
 import httpcore
+import httpx
 
 
 class ConnectionPool:
@@ -79,7 +80,7 @@ class ConnectionPool:
             await connection.aclose()
 
 
-class PooledResponse:
+class PooledResponse(httpx.AsyncByteStream):
     """A response whose connection goes back to its pool."""
 
     def __init__(

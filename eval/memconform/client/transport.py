@@ -10,7 +10,7 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Self
@@ -19,7 +19,7 @@ import httpcore
 import httpx
 from httpcore import AsyncNetworkBackend, AsyncNetworkStream
 
-from memconform.client.pool import ConnectionPool, PooledResponse
+from memconform.client.pool import ConnectionPool
 from memconform.client.sockets import SocketOption, connect
 
 _PEEKED = 64
@@ -106,7 +106,7 @@ class Transport(httpx.AsyncBaseTransport):
         return httpx.Response(
             response.status,
             headers=response.headers,
-            stream=_Body(response),
+            stream=response,
             extensions=response.extensions,
         )
 
@@ -115,18 +115,6 @@ class Transport(httpx.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         await self._pool.aclose()
-
-
-class _Body(httpx.AsyncByteStream):
-    def __init__(self, response: PooledResponse) -> None:
-        self._response = response
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for piece in self._response:
-            yield piece
-
-    async def aclose(self) -> None:
-        await self._response.aclose()
 
 
 class _CheckedStream(AsyncNetworkStream):
