@@ -374,6 +374,31 @@ def test_another_question_under_an_old_id_is_no_regression(place: _Place, tmp_pa
     assert len(report["new"]) == 1
 
 
+def test_questions_that_moved_within_their_dataset_are_paired_by_id(
+    place: _Place, tmp_path: Path
+) -> None:
+    """Both runs are read side by side, and only what is not paired yet is held."""
+
+    def shuffled(loaded: dict[str, Any]) -> None:
+        loaded["provenance"]["settings"]["dataset_sha256"] = "another"
+        questions = loaded["questions"]
+        loaded["questions"] = [*questions[30:], *reversed(questions[:30])]
+
+    def renamed(loaded: dict[str, Any]) -> None:
+        shuffled(loaded)
+        loaded["questions"][0]["id"] = "new-1"
+        loaded["questions"][-1]["id"] = "new-2"
+
+    good = place.run("py", *LME, *SEARCH)
+    report = _diff(place, good, altered(good, tmp_path, shuffled))
+    assert report["contrast"]["verdict"] == "identical"
+    assert report["contrast"]["compared"] == json.loads(good.read_text())["total"]
+    report = _diff(place, good, altered(good, tmp_path, renamed))
+    assert report["new"] == ["new-1", "new-2"]
+    assert report["removed"] == ["lme-001", "lme-031"]
+    assert report["regressions"] == report["not_measured"] == []
+
+
 def test_the_same_answers_are_identical_whatever_they_took(place: _Place) -> None:
     first, again = place.run("py", *LME, *SEARCH), place.run("py", *LME, *SEARCH, again=1)
     assert _diff(place, first, again)["contrast"]["verdict"] == "identical"
