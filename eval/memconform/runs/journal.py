@@ -18,8 +18,9 @@ from memconform.runs.results import (
     CitedChunk,
     RankedChunk,
     Seen,
+    require_consistent,
 )
-from memconform.scoring.verdicts import PASS_THRESHOLD, Verdict
+from memconform.scoring.verdicts import Verdict
 
 JOURNAL_SCHEMA: Literal["memconform/journal@2"] = "memconform/journal@2"
 
@@ -81,12 +82,7 @@ class JudgementRecord(Record):
 
     @model_validator(mode="after")
     def _must_agree(self) -> Self:
-        if self.verdict.measured != (self.score is not None):
-            raise ValueError(f"{self.verdict.value} beside score {self.score}")
-        if self.score is not None and (self.score >= PASS_THRESHOLD) != (
-            self.verdict is Verdict.CORRECT
-        ):
-            raise ValueError(f"{self.verdict.value} beside score {self.score}")
+        require_consistent(self.verdict, self.score)
         return self
 
 

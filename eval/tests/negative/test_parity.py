@@ -317,8 +317,11 @@ def test_regressions_and_fixes_are_told_apart(place: _Place, tmp_path: Path) -> 
         _failed(0, passed[0])
         failed[0] |= {"passed": True, "score": 1.0, "verdict": "correct"}
         passed[1] |= {"passed": False, "score": None, "verdict": "timeout"}
-        attempts = [{"verdict": v, "score": 1.0, "latency_ms": 1.0} for v in ("correct", "timeout")]
-        passed[2]["attempts"] = attempts
+        attempts = [
+            {"verdict": verdict, "score": score, "latency_ms": 1.0}
+            for verdict, score in (("correct", 1.0), ("incorrect", 0.0))
+        ]
+        passed[2] |= {"attempts": attempts, "score": 0.5}
         passed[3]["id"] = "brand-new"
         loaded["provenance"]["settings"]["dataset_sha256"] = "another"
 
@@ -545,6 +548,7 @@ def test_attempts_that_ended_otherwise_are_unstable_and_no_fault_of_the_scorer(
                 for score, verdict in attempts
             ]
             _failed(0, question)
+            question["score"] = 1 / 3
 
     good = place.run("py", *LME, *SEARCH)
     [pair] = place.parity(good, altered(good, tmp_path, _each(wavering)))["pairs"]
@@ -596,7 +600,8 @@ def test_what_contradicts_itself_is_no_result(place: _Place, tmp_path: Path) -> 
     def head(**changes: object) -> Callable[[dict[str, Any]], None]:
         return lambda loaded: loaded.update(changes)
 
-    assert "unlike its end" in _refused(place, tmp_path, set_(passed=False))
+    assert "passed False beside correct" in _refused(place, tmp_path, set_(passed=False))
+    assert "correct beside score None" in _refused(place, tmp_path, set_(score=None))
     assert "another text" in _refused(place, tmp_path, set_(question="Who?"))
     assert "result_unreadable" in _refused(place, tmp_path, set_(score=1e308))
     for told in ({"mode": "hybrid"}, {"dataset": "other"}, {"schema_version": "x@1"}):
