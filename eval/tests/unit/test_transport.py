@@ -17,7 +17,11 @@ import pytest
 
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallTimeoutError, ContractViolatedError, DaemonFailedError
-from memconform.client.timing import Timeouts
+from memconform.client.timing import Timeouts, Timings
+from memconform.contract.ask import AskRequest
+from memconform.contract.core import SearchRequest
+from memconform.contract.wire import Mode
+from memconform.fakes import null
 
 _LIMIT = 0.15
 _BUSY = 0.6
@@ -57,6 +61,16 @@ class _Handler(BaseHTTPRequestHandler):
         if self.server.lateness:
             time.sleep(self.server.lateness)
             self.wfile.write(self.server.extra)
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        time.sleep(self.server.delay)
+        is_ask = self.path.endswith("/ask")
+        body, media_type = (
+            (null._ASK, b"text/event-stream") if is_ask else (null._SEARCH, b"application/json")
+        )
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\n" % media_type
+        self.wfile.write(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -127,6 +141,29 @@ async def test_a_name_that_does_not_resolve_is_no_timeout() -> None:
         with pytest.raises(DaemonFailedError) as caught:
             await client.health()
         assert caught.value.code == "unreachable"
+
+
+@pytest.mark.parametrize("kind", ["search", "ask"])
+async def test_latency_begins_when_the_bytes_leave(server: _Server, kind: str) -> None:
+    """Neither the wait for a connection nor that for the event loop is the daemon's."""
+    server.delay = _LIMIT / 3
+    calls = 12
+    began = time.perf_counter()
+    async with _client(server) as client:
+
+        async def call() -> Timings:
+            await asyncio.sleep(0)
+            if kind == "ask":
+                asked = AskRequest(question="?", top_k=5, mode=Mode.BM25)
+                return (await client.ask("eval", asked))[1]
+            searched = SearchRequest(query="?", top_k=5, mode=Mode.BM25)
+            return (await client.search("eval", searched))[1]
+
+        timings = await asyncio.gather(*(call() for _ in range(calls)))
+    # Four connections: the last of twelve calls have waited for two others.
+    assert time.perf_counter() - began >= 3 * server.delay
+    lowest, highest = server.delay * 1e3, 2 * server.delay * 1e3
+    assert all(lowest <= taken.first_byte_ms <= taken.done_ms < highest for taken in timings)
 
 
 async def test_connections_are_used_again(server: _Server) -> None:
