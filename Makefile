@@ -63,6 +63,7 @@ bench: $(STAMP)
 	$(BIN)/python scripts/bench_conform.py
 	$(BIN)/python scripts/bench_datasets.py
 	$(BIN)/python scripts/bench_parity.py
+	$(BIN)/python scripts/bench_scale.py
 	$(BIN)/python scripts/bench_vectors.py
 	$(BIN)/python scripts/bench_retrieval.py
 	$(BIN)/pytest -m slow

@@ -16,6 +16,9 @@ def altered(result: Path, folder: Path, change: Callable[[dict[str, Any]], None]
     loaded["passed"] = sum(q["passed"] for q in questions)
     loaded["counts"] = Counter(q["verdict"] for q in questions)
     loaded["total"] = sum(q["verdict"] != "not_applicable" for q in questions)
+    scores = [q["score"] for q in questions if q["score"] is not None]
+    if loaded["incident"] is None:
+        loaded["mean_score"] = sum(scores) / len(scores) if scores else None
     *questions, last = (json.dumps(q) for q in loaded.pop("questions"))
     head = json.dumps(loaded).removesuffix("}")
     lines = "".join(f"{q},\n" for q in questions)

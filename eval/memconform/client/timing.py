@@ -17,7 +17,11 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """Milliseconds from sending the request, on the monotonic clock; None where it never came."""
+    """Milliseconds on the monotonic clock; None where it never came.
+
+    They begin when the last byte of the request is handed to the kernel: neither the wait for a
+    connection nor making one is part of them. They end when this process has read the answer.
+    """
 
     first_byte_ms: float
     done_ms: float

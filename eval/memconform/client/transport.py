@@ -1,4 +1,4 @@
-"""HTTP/1.1 to one daemon: what arrives out of step is seen, and no lag of ours is a time-out.
+"""HTTP/1.1 to one daemon: what arrives out of step is seen, and time begins as the bytes leave.
 
 Bytes behind a response on a connection that is kept would be read as the response to the next
 request, and every later answer would belong to another question. h11 keeps such bytes to itself;
@@ -10,8 +10,8 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Self
 
@@ -19,9 +19,8 @@ import httpcore
 import httpx
 from httpcore import AsyncNetworkBackend, AsyncNetworkStream
 
-SocketOption = (
-    tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]
-)
+from memconform.client.pool import ConnectionPool
+from memconform.client.sockets import SocketOption, connect
 
 _PEEKED = 64
 """Bytes of what nobody asked for that an error shows."""
@@ -72,11 +71,13 @@ class Transport(httpx.AsyncBaseTransport):
 
     def __init__(self, *, connections: int, secure: bool) -> None:
         self._backend = _Backend(secure=secure)
-        self._pool = httpcore.AsyncConnectionPool(
+        self._pool = ConnectionPool(
+            connections=connections,
             # Without TLS there is nothing to verify, and to load what verifies takes 25 ms.
-            ssl_context=None if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
-            max_connections=connections,
-            network_backend=self._backend,
+            ssl_context=httpcore.default_ssl_context()
+            if secure
+            else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            backend=self._backend,
         )
 
     def take_unasked(self) -> bytes:
@@ -88,7 +89,7 @@ class Transport(httpx.AsyncBaseTransport):
         return found
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        response = await self._pool.handle_async_request(
+        response = await self._pool.send(
             httpcore.Request(
                 method=request.method,
                 url=httpcore.URL(
@@ -105,7 +106,7 @@ class Transport(httpx.AsyncBaseTransport):
         return httpx.Response(
             response.status,
             headers=response.headers,
-            stream=_Body(response),
+            stream=response,
             extensions=response.extensions,
         )
 
@@ -114,55 +115,6 @@ class Transport(httpx.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         await self._pool.aclose()
-
-
-class _Body(httpx.AsyncByteStream):
-    def __init__(self, response: httpcore.Response) -> None:
-        self._response = response
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for piece in self._response.aiter_stream():
-            yield piece
-
-    async def aclose(self) -> None:
-        await self._response.aclose()
-
-
-class _SocketStream(AsyncNetworkStream):
-    """A connected socket, read without a buffer of our own: what is unread is in the kernel."""
-
-    def __init__(self, connected: socket.socket) -> None:
-        self._socket = connected
-        self._loop = asyncio.get_running_loop()
-
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
-        try:
-            async with asyncio.timeout(timeout):
-                return await self._loop.sock_recv(self._socket, max_bytes)
-        except TimeoutError as error:
-            # Where this process was too busy to look, the answer has long been there.
-            with suppress(BlockingIOError):
-                return self._socket.recv(max_bytes)
-            raise httpcore.ReadTimeout from error
-        except OSError as error:
-            raise httpcore.ReadError(str(error)) from error
-
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        try:
-            async with asyncio.timeout(timeout):
-                await self._loop.sock_sendall(self._socket, buffer)
-        except TimeoutError as error:
-            raise httpcore.WriteTimeout from error
-        except OSError as error:
-            raise httpcore.WriteError(str(error)) from error
-
-    async def aclose(self) -> None:
-        self._socket.close()
-
-    def get_extra_info(self, info: str) -> Any:  # noqa: ANN401 - httpcore's signature
-        if info == "socket":
-            return self._socket
-        return None
 
 
 class _CheckedStream(AsyncNetworkStream):
@@ -234,7 +186,8 @@ def _peek(connected: socket.socket) -> bytes | None:
 class _Backend(AsyncNetworkBackend):
     def __init__(self, *, secure: bool) -> None:
         # TLS has a buffer of its own, whose unread bytes only its parser can tell from a record's.
-        self._secure = httpcore.AnyIOBackend() if secure else None
+        # anyio cancels no read that is done: a busy event loop loses nothing there.
+        self._anyio = httpcore.AnyIOBackend() if secure else None
         self.unasked = b""
 
     async def connect_tcp(
@@ -245,9 +198,9 @@ class _Backend(AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[SocketOption] | None = None,
     ) -> AsyncNetworkStream:
-        if self._secure is None:
-            return _CheckedStream(await _connect(host, port, timeout), self)
-        inner = await self._secure.connect_tcp(host, port, timeout, local_address, socket_options)
+        if self._anyio is None:
+            return _CheckedStream(await connect(host, port, timeout), self)
+        inner = await self._anyio.connect_tcp(host, port, timeout, local_address, socket_options)
         return _CheckedStream(inner, self)
 
     async def connect_unix_socket(
@@ -260,31 +213,3 @@ class _Backend(AsyncNetworkBackend):
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
-
-
-async def _connect(host: str, port: int, seconds: float | None) -> _SocketStream:
-    loop = asyncio.get_running_loop()
-    failed: OSError | None = None
-    try:
-        async with asyncio.timeout(seconds):
-            for family, kind, protocol, _, address in await loop.getaddrinfo(
-                host, port, type=socket.SOCK_STREAM
-            ):
-                connecting = socket.socket(family, kind, protocol)
-                try:
-                    connecting.settimeout(0)
-                    connecting.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    await loop.sock_connect(connecting, address)
-                except OSError as error:
-                    failed = error
-                    connecting.close()
-                except BaseException:
-                    connecting.close()
-                    raise
-                else:
-                    return _SocketStream(connecting)
-    except TimeoutError as error:
-        raise httpcore.ConnectTimeout from error
-    except socket.gaierror as error:
-        raise httpcore.ConnectError(str(error)) from error
-    raise httpcore.ConnectError(str(failed)) from failed

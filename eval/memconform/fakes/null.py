@@ -29,10 +29,16 @@ _TRACE = {
     "searchMs": 0.01,
 }
 _SEARCH = json.dumps({"chunks": _CHUNKS, "tookMs": 0.02, "trace": _TRACE}).encode()
+_CITATION = {
+    "chunkId": _CHUNKS[0]["chunkId"],
+    "path": "raw/note-0.md",
+    "title": "Note 0",
+    "score": 1.0,
+}
 _EVENTS = [
     ("retrieve", {"chunks": _CHUNKS, "topK": 5, "mode": "bm25", "trace": _TRACE}),
     *(("answer_delta", {"text": word}) for word in ("The ", "answer ", "is ", "forty-two.")),
-    ("citation", {"chunkId": _CHUNKS[0]["chunkId"], "path": "raw/note-0.md", "score": 1.0}),
+    ("citation", _CITATION),
     ("done", {"ok": True, "answer": "The answer is forty-two."}),
 ]
 _ASK = "".join(f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in _EVENTS).encode()

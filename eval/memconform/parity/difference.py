@@ -1,6 +1,7 @@
 """What changed between two runs of one thing: yesterday's and today's."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 from math import exp, log
 from typing import Literal
 
@@ -61,21 +62,16 @@ def difference(one: Side, other: Side, *, seed: int = 0) -> DiffReport:
     """
     datasets = [side.summary.provenance.settings.get("dataset_sha256") for side in (one, other)]
     refuse_unlike([one, other], selections=datasets[0] == datasets[1])
-    before = {q.id: q for q in one.questions() if q.verdict.expected}
     counts = Counts()
     found: dict[str, list[str]] = {
         name: [] for name in ("regressions", "fixes", "new", "not_measured", "unstable")
     }
     ratios: dict[str, list[float]] = {name: [] for name in _TIMED}
-    for question in other.questions():
-        if not question.verdict.expected:
+    removed: list[str] = []
+    for earlier, question in _paired(one, other):
+        if question is None:
+            removed += [earlier.id] if earlier is not None else []
             continue
-        earlier = before.get(question.id)
-        if earlier is not None and earlier.question != question.question:
-            # Another question under an old id: it stays among the removed.
-            earlier = None
-        elif earlier is not None:
-            del before[question.id]
         if _unstable(question) or (earlier is not None and _unstable(earlier)):
             found["unstable"].append(question.id)
         if earlier is None:
@@ -89,7 +85,7 @@ def difference(one: Side, other: Side, *, seed: int = 0) -> DiffReport:
             if earlier.passed != question.passed:
                 found["regressions" if earlier.passed else "fixes"].append(question.id)
             _add_ratios(ratios, earlier, question)
-    counts.same = counts.same and not found["new"] and not before
+    counts.same = counts.same and not found["new"] and not removed
     [contrast] = contrasts([counts])
     latency = {
         name: _ratio(values, seed)
@@ -102,10 +98,44 @@ def difference(one: Side, other: Side, *, seed: int = 0) -> DiffReport:
         exit_code=0,
         contrast=contrast,
         incidents=incident_lines((one, other)),
-        removed=list(before),
+        removed=removed,
         latency=latency,
         **found,
     )
+
+
+def _paired(
+    one: Side, other: Side
+) -> Iterator[tuple[QuestionResult | None, QuestionResult | None]]:
+    """Each expected question of both runs, by its id and text; those of one run alone at the end.
+
+    Read side by side: only what the other run has not had yet is held. Two runs of 100,000
+    questions took 980 MiB when the first of them was held whole.
+    """
+    waiting: tuple[dict[str, QuestionResult], dict[str, QuestionResult]] = ({}, {})
+    for pair in zip_longest(_expected(one), _expected(other)):
+        for side, question in enumerate(pair):
+            if question is None:
+                continue
+            if question.id not in waiting[1 - side]:
+                waiting[side][question.id] = question
+                continue
+            match = waiting[1 - side].pop(question.id)
+            found = (match, question) if side else (question, match)
+            if question.question == match.question:
+                yield found
+            else:
+                # Another question under an old id: removed, and new.
+                yield found[0], None
+                yield None, found[1]
+    for question in waiting[0].values():
+        yield question, None
+    for question in waiting[1].values():
+        yield None, question
+
+
+def _expected(side: Side) -> Iterator[QuestionResult]:
+    return (question for question in side.questions() if question.verdict.expected)
 
 
 def _unstable(question: QuestionResult) -> bool:

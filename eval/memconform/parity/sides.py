@@ -20,6 +20,8 @@ _SETTLED = (
 """Settings that decide what is asked, and how it is scored."""
 _SELECTED = ("dataset_sha256", "questions", "rows")
 """Settings that say which questions are put."""
+_ROUNDING = 1e-9
+"""How far a mean may be from the one that is computed again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class Side:
         """
         seen: set[str] = set()
         counts: Counter[Verdict] = Counter()
+        total = 0.0
         incident = self.summary.incident
         try:
             for question in read_questions(self.path):
@@ -46,11 +49,10 @@ class Side:
                     raise _unlike(f"{self.path} holds {question.id!r} twice")
                 seen.add(question.id)
                 counts[question.verdict] += 1
-                if question.passed != (question.verdict is Verdict.CORRECT):
-                    raise _unlike(
-                        f"{self.path}: {question.id!r} passed, or did not, unlike its end"
-                    )
+                total += question.score or 0.0
                 yield question if incident is None else question.voided(incident)
+        except ValidationError as error:
+            raise _unreadable(self.path, f"question {len(seen) + 1}: {_reason(error)}") from error
         except (ValueError, OSError) as error:
             raise _unreadable(self.path) from error
         asked = len(seen) - counts[Verdict.NOT_APPLICABLE]
@@ -61,6 +63,10 @@ class Side:
         ):
             if told != held:
                 raise _unlike(f"{self.path} tells {told} {what}, and holds {held}")
+        measured = sum(count for verdict, count in counts.items() if verdict.measured)
+        mean = total / measured if measured and incident is None else 0.0
+        if abs((self.summary.mean_score or 0.0) - mean) > _ROUNDING:
+            raise _unlike(f"{self.path} tells mean_score {self.summary.mean_score}, not {mean}")
 
 
 def load(references: Sequence[str], output: Path) -> list[Side]:
@@ -109,12 +115,19 @@ def _fits_its_settings(summary: RunSummary) -> bool:
     return brain and all(settings.get(key) == getattr(summary, key) for key in told)
 
 
-def _unreadable(path: Path) -> UsageError:
+def _unreadable(path: Path, excerpt: str = "") -> UsageError:
     return UsageError(
         f"{path} is no result of a run",
         code="result_unreadable",
         hint="give what `run` wrote: results/<date>/<sdk>.json, a run's folder or id",
+        excerpt=excerpt,
     )
+
+
+def _reason(error: ValidationError) -> str:
+    [first, *_] = error.errors(include_url=False, include_context=False, include_input=False)
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where}: {first['msg']}".removeprefix(": ")
 
 
 def refuse_unlike(sides: Sequence[Side], *, selections: bool = True) -> None:

@@ -18,8 +18,9 @@ from memconform.runs.results import (
     CitedChunk,
     RankedChunk,
     Seen,
+    require_consistent,
 )
-from memconform.scoring.verdicts import PASS_THRESHOLD, Verdict
+from memconform.scoring.verdicts import Verdict
 
 JOURNAL_SCHEMA: Literal["memconform/journal@2"] = "memconform/journal@2"
 
@@ -81,12 +82,7 @@ class JudgementRecord(Record):
 
     @model_validator(mode="after")
     def _must_agree(self) -> Self:
-        if self.verdict.measured != (self.score is not None):
-            raise ValueError(f"{self.verdict.value} beside score {self.score}")
-        if self.score is not None and (self.score >= PASS_THRESHOLD) != (
-            self.verdict is Verdict.CORRECT
-        ):
-            raise ValueError(f"{self.verdict.value} beside score {self.score}")
+        require_consistent(self.verdict, self.score)
         return self
 
 
@@ -190,6 +186,11 @@ class Journal:
         self.written = 0
         """Attempts so far."""
         self._lines.append(header.model_dump(mode="json"))
+        try:
+            # Opened once: a run reads each attempt twice, and to open takes 6 us, to seek 0.1 us.
+            self._reader = path.open("rb")
+        except OSError as error:
+            raise _unreadable(path, str(error.strerror)) from error
 
     def write(self, row: int, records: list[StageRecord]) -> None:
         """Append the records of one attempt at a question."""
@@ -246,23 +247,34 @@ class Journal:
 
     def read(self, row: int) -> Iterator[StageRecord]:
         """The records of one question, attempt after attempt, each as it counts by now."""
-        with self.path.open("rb") as file:
-            for place, number in self._places.get(row, ()):
-                file.seek(place)
-                records: list[StageRecord] = []
-                while not (records and isinstance(records[-1], JudgementRecord)):
-                    record = _READER.validate_json(file.readline())
-                    if isinstance(record, Statement):
-                        raise ResultsError(
-                            f"{self.path} was changed while it was written",
-                            code="journal_unreadable",
-                            hint="leave a run's folder alone while the run lasts",
-                        )
-                    records.append(record)
-                yield from self._proofs.apply(number, records)
+        for place, number in self._places.get(row, ()):
+            yield from self._proofs.apply(number, self._read_attempt(place))
+
+    def _read_attempt(self, place: int) -> list[StageRecord]:
+        records: list[StageRecord] = []
+        try:
+            self._reader.seek(place)
+            while not (records and isinstance(records[-1], JudgementRecord)):
+                record = _READER.validate_json(self._reader.readline())
+                if isinstance(record, Statement):
+                    raise self._changed()
+                records.append(record)
+        except ValidationError as error:
+            raise self._changed() from error
+        except OSError as error:
+            raise _unreadable(self.path, str(error.strerror)) from error
+        return records
+
+    def _changed(self) -> ResultsError:
+        return ResultsError(
+            f"{self.path} was changed while it was written",
+            code="journal_unreadable",
+            hint="leave a run's folder alone while the run lasts",
+        )
 
     def close(self, footer: dict[str, Any]) -> None:
         """End the journal; without this call it is the journal of a run that was cut short."""
+        self._reader.close()
         self._lines.close({"stage": "footer", **footer})
 
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from memconform.datasets.model import Question
 from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import Selected
@@ -27,8 +25,8 @@ from memconform.runs.journal import (
     read_header,
 )
 from memconform.runs.plan import DEFAULT_FLOOR, Floor, Plan
-from memconform.runs.results import DaemonRecord, RunResult, RunSummary
-from memconform.runs.store import RunFolder, new_run_id
+from memconform.runs.results import DaemonRecord, RunSummary
+from memconform.runs.store import RunFolder, new_run_id, read_summary
 from memconform.scenarios import SCENARIOS
 from memconform.scoring.scorer import ExactScorer
 
@@ -48,7 +46,7 @@ class _Earlier:
 
     journal: Path
     header: Header
-    result: RunResult | None
+    result: RunSummary | None
 
 
 def rescore(
@@ -179,8 +177,8 @@ def _floors(earlier: _Earlier) -> tuple[Floor, ...]:
     return tuple(Floor(floor.floor, floor.tag) for floor in earlier.result.floors)
 
 
-def _read_result(path: Path) -> RunResult | None:
-    """The result beside a journal; None for a run that was killed before it had one.
+def _read_result(path: Path) -> RunSummary | None:
+    """The result beside a journal, whose questions the journal has; None for a run that was killed.
 
     Raises:
         ResultsError: where it is of a schema that this version does not know.
@@ -188,8 +186,8 @@ def _read_result(path: Path) -> RunResult | None:
     if not path.is_file():
         return None
     try:
-        return RunResult.model_validate_json(path.read_bytes())
-    except ValidationError as error:
+        return read_summary(path)
+    except (ValueError, OSError) as error:
         raise ResultsError(
             f"{path} is no result of this version",
             code="result_unreadable",

@@ -1,21 +1,25 @@
 """What a run leaves on disk; the schema is versioned and read one major back."""
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from statistics import fmean
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from memconform.errors import MemconformError
 from memconform.ingest.records import SeedRecord
 from memconform.records import Failure, Record
-from memconform.scoring.verdicts import Verdict
+from memconform.scoring.verdicts import PASS_THRESHOLD, Verdict
 from memconform.stats.quantiles import quantiles
 
 RESULT_SCHEMA: Literal["memconform/result@1"] = "memconform/result@1"
 
+_ROUNDING = 1e-9
+"""How far a mean may be from the one that is computed again."""
+
 
 class CallTimings(Record):
-    """Milliseconds from sending the request; null where it never came."""
+    """Milliseconds from the moment that the request's last byte left; null where it never came."""
 
     first_byte: float = Field(ge=0)
     first_event: float | None = Field(ge=0)
@@ -49,12 +53,29 @@ class Seen(Record):
     """What the daemon asked of a chat model; null where nobody saw it."""
 
 
+def require_consistent(verdict: Verdict, score: float | None) -> None:
+    """Raise ValueError unless a verdict and a score can stand beside each other."""
+    if verdict.measured != (score is not None):
+        raise ValueError(f"{verdict.value} beside score {score}")
+    if score is not None and (score >= PASS_THRESHOLD) != (verdict is Verdict.CORRECT):
+        raise ValueError(f"{verdict.value} beside score {score}")
+
+
 class Attempt(Record):
     """One of several times that a question was put."""
 
     verdict: Verdict
     score: float | None
     latency_ms: float | None
+
+    @model_validator(mode="after")
+    def _must_agree(self) -> Self:
+        require_consistent(self.verdict, self.score)
+        if self.score is not None and not 0 <= self.score <= 1:
+            raise ValueError(f"score {self.score}")
+        if self.latency_ms is not None and self.latency_ms < 0:
+            raise ValueError(f"latency {self.latency_ms} ms")
+        return self
 
 
 class QuestionResult(Record):
@@ -79,6 +100,26 @@ class QuestionResult(Record):
     attempts: list[Attempt] = Field(default_factory=list)
     """Each attempt where there were several; the fields above are then the first one's, but for
     verdict, passed and score, which speak of all."""
+
+    @model_validator(mode="after")
+    def _must_agree(self) -> Self:
+        require_consistent(self.verdict, self.score)
+        if self.passed != (self.verdict is Verdict.CORRECT):
+            raise ValueError(f"passed {self.passed} beside {self.verdict.value}")
+        if self.first_hit is not None and not 1 <= self.first_hit <= len(self.ranking):
+            raise ValueError(f"first_hit {self.first_hit} of {len(self.ranking)} chunks")
+        if self.attempts:
+            self._require_mean()
+        return self
+
+    def _require_mean(self) -> None:
+        scores = [attempt.score for attempt in self.attempts if attempt.score is not None]
+        mean = fmean(scores) if len(scores) == len(self.attempts) else None
+        is_equal = mean == self.score
+        if mean is not None and self.score is not None:
+            is_equal = abs(mean - self.score) <= _ROUNDING
+        if not is_equal:
+            raise ValueError(f"score {self.score} of attempts with mean {mean}")
 
     def voided(self, incident: "Incident") -> "QuestionResult":
         """The question of a run that an incident ended: no score of it is compared with another."""

@@ -317,8 +317,11 @@ def test_regressions_and_fixes_are_told_apart(place: _Place, tmp_path: Path) -> 
         _failed(0, passed[0])
         failed[0] |= {"passed": True, "score": 1.0, "verdict": "correct"}
         passed[1] |= {"passed": False, "score": None, "verdict": "timeout"}
-        attempts = [{"verdict": v, "score": 1.0, "latency_ms": 1.0} for v in ("correct", "timeout")]
-        passed[2]["attempts"] = attempts
+        attempts = [
+            {"verdict": verdict, "score": score, "latency_ms": 1.0}
+            for verdict, score in (("correct", 1.0), ("incorrect", 0.0))
+        ]
+        passed[2] |= {"attempts": attempts, "score": 0.5}
         passed[3]["id"] = "brand-new"
         loaded["provenance"]["settings"]["dataset_sha256"] = "another"
 
@@ -372,6 +375,31 @@ def test_another_question_under_an_old_id_is_no_regression(place: _Place, tmp_pa
     report = _diff(place, good, altered(good, tmp_path, reworded), "--fail-on", "regression")
     assert (report["regressions"], report["new"]) == ([], report["removed"])
     assert len(report["new"]) == 1
+
+
+def test_questions_that_moved_within_their_dataset_are_paired_by_id(
+    place: _Place, tmp_path: Path
+) -> None:
+    """Both runs are read side by side, and only what is not paired yet is held."""
+
+    def shuffled(loaded: dict[str, Any]) -> None:
+        loaded["provenance"]["settings"]["dataset_sha256"] = "another"
+        questions = loaded["questions"]
+        loaded["questions"] = [*questions[30:], *reversed(questions[:30])]
+
+    def renamed(loaded: dict[str, Any]) -> None:
+        shuffled(loaded)
+        loaded["questions"][0]["id"] = "new-1"
+        loaded["questions"][-1]["id"] = "new-2"
+
+    good = place.run("py", *LME, *SEARCH)
+    report = _diff(place, good, altered(good, tmp_path, shuffled))
+    assert report["contrast"]["verdict"] == "identical"
+    assert report["contrast"]["compared"] == json.loads(good.read_text())["total"]
+    report = _diff(place, good, altered(good, tmp_path, renamed))
+    assert report["new"] == ["new-1", "new-2"]
+    assert report["removed"] == ["lme-001", "lme-031"]
+    assert report["regressions"] == report["not_measured"] == []
 
 
 def test_the_same_answers_are_identical_whatever_they_took(place: _Place) -> None:
@@ -520,6 +548,7 @@ def test_attempts_that_ended_otherwise_are_unstable_and_no_fault_of_the_scorer(
                 for score, verdict in attempts
             ]
             _failed(0, question)
+            question["score"] = 1 / 3
 
     good = place.run("py", *LME, *SEARCH)
     [pair] = place.parity(good, altered(good, tmp_path, _each(wavering)))["pairs"]
@@ -571,7 +600,8 @@ def test_what_contradicts_itself_is_no_result(place: _Place, tmp_path: Path) -> 
     def head(**changes: object) -> Callable[[dict[str, Any]], None]:
         return lambda loaded: loaded.update(changes)
 
-    assert "unlike its end" in _refused(place, tmp_path, set_(passed=False))
+    assert "passed False beside correct" in _refused(place, tmp_path, set_(passed=False))
+    assert "correct beside score None" in _refused(place, tmp_path, set_(score=None))
     assert "another text" in _refused(place, tmp_path, set_(question="Who?"))
     assert "result_unreadable" in _refused(place, tmp_path, set_(score=1e308))
     for told in ({"mode": "hybrid"}, {"dataset": "other"}, {"schema_version": "x@1"}):

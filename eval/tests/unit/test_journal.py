@@ -67,6 +67,31 @@ def test_what_was_written_is_read_back_by_question(tmp_path: Path) -> None:
     journal.close({})
 
 
+def test_questions_are_read_while_others_are_written(tmp_path: Path) -> None:
+    """One handle reads them all, and holds what the file was when it last looked."""
+    journal = Journal(tmp_path / "j", _HEADER)
+    for row in range(50):
+        journal.write(row, _records(row))
+        journal.state(IndexVerified(attempts=row + 1))
+        assert list(journal.read(row)) == _records(row)
+        one, other = journal.read(row // 2), journal.read(row)
+        assert [next(one), next(other), *one, *other] == [
+            *(_records(row // 2)[0], _records(row)[0]),
+            *(_records(row // 2)[1], _records(row)[1]),
+        ]
+    journal.close({})
+
+
+@pytest.mark.parametrize("lost", [5, 200])
+def test_a_journal_that_is_cut_while_it_grows_is_no_result(tmp_path: Path, lost: int) -> None:
+    journal = Journal(tmp_path / "j", _HEADER)
+    journal.write(0, _records(0))
+    os.truncate(tmp_path / "j", (tmp_path / "j").stat().st_size - lost)
+    with pytest.raises(ResultsError, match="was changed while it was written"):
+        list(journal.read(0))
+    journal.close({})
+
+
 def test_every_line_is_a_record_and_reaches_the_file_at_once(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j", _HEADER)
     journal.write(0, _records(0))

@@ -18,7 +18,8 @@ def _result(verdict: Verdict, tag: str = "t") -> QuestionResult:
     question = Question.model_validate({"id": "q", "question": "?", "tags": [tag]})
     passed = verdict is Verdict.CORRECT
     score = float(passed) if verdict.measured else None
-    return unasked(question, verdict).model_copy(update={"passed": passed, "score": score})
+    update = {"verdict": verdict, "passed": passed, "score": score}
+    return unasked(question, Verdict.NOT_RUN).model_copy(update=update)
 
 
 def _tally(*tags: str, **counts: int) -> Tally:
@@ -90,8 +91,8 @@ def test_a_floor_for_a_tag_that_nothing_has_is_an_error() -> None:
 
 def test_attempts_that_end_differently_are_unstable() -> None:
     attempts = [
-        Attempt(verdict=verdict, score=1.0, latency_ms=1.0)
-        for verdict in (Verdict.CORRECT, Verdict.INCORRECT)
+        Attempt(verdict=verdict, score=score, latency_ms=1.0)
+        for verdict, score in ((Verdict.CORRECT, 1.0), (Verdict.INCORRECT, 0.0))
     ]
     tally = Tally()
     tally.add(_result(Verdict.CORRECT).model_copy(update={"attempts": attempts}))

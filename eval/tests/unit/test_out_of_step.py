@@ -1,0 +1,120 @@
+"""Responses that are out of step with their requests, too large, or ambiguous."""
+
+import asyncio
+import gzip
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from memconform.client.client import RESPONSE_LIMIT, ContractClient
+from memconform.client.failures import CallError, ContractViolatedError
+from memconform.client.timing import Timeouts
+from memconform.fakes.wire import Exchange, Request, serving
+
+_HEALTH = b'{"ok": true}'
+
+
+def _response(body: bytes = _HEALTH, headers: bytes = b"") -> bytes:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n" + headers
+    return head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+@asynccontextmanager
+async def _client(
+    answer: Callable[[Exchange, int], object], timeouts: Timeouts | None = None
+) -> AsyncIterator[ContractClient]:
+    """A client of a server that sends what `answer` writes to the n-th request, from 0."""
+    count = 0
+
+    async def handle(_: Request, exchange: Exchange) -> None:
+        nonlocal count
+        count += 1
+        written = answer(exchange, count - 1)
+        if asyncio.iscoroutine(written):
+            await written
+
+    async with (
+        serving(handle, "127.0.0.1", 0) as port,
+        ContractClient(f"http://127.0.0.1:{port}", timeouts=timeouts) as client,
+    ):
+        yield client
+
+
+async def _healths(client: ContractClient, count: int = 4) -> list[str]:
+    found = []
+    for _ in range(count):
+        try:
+            await client.health()
+            found.append("ok")
+        except CallError as error:
+            found.append(error.code)
+        # Time for what comes late.
+        await asyncio.sleep(0.02)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (b"", ["ok"] * 4),
+        (_response(), ["out_of_step"] * 4),
+        (b"\n", ["out_of_step"] * 4),
+        (_response()[:20], ["out_of_step"] * 4),
+    ],
+    ids=["nothing", "a response", "a byte", "a part of a response"],
+)
+async def test_bytes_behind_a_response_end_the_call(more: bytes, expected: list[str]) -> None:
+    """A response that was sent twice made every later answer one question late."""
+    async with _client(lambda exchange, _: exchange.raw(_response() + more)) as client:
+        assert await _healths(client) == expected
+
+
+async def test_a_response_before_its_request_ends_the_next_call() -> None:
+    async def twice(exchange: Exchange, number: int) -> None:
+        await exchange.raw(_response())
+        if number == 0:
+            await asyncio.sleep(0.005)
+            await exchange.raw(_response(b'{"ok": false}'))
+
+    async with _client(twice) as client:
+        assert await _healths(client) == ["ok", "out_of_step", "ok", "ok"]
+
+
+@pytest.mark.parametrize("size", [1, 7, 64])
+async def test_a_response_in_pieces_is_a_response(size: int) -> None:
+    async def pieces(exchange: Exchange, _: int) -> None:
+        data = _response()
+        for start in range(0, len(data), size):
+            await exchange.raw(data[start : start + size])
+            await asyncio.sleep(0)
+
+    async with _client(pieces) as client:
+        assert await _healths(client, 2) == ["ok", "ok"]
+
+
+async def test_a_connection_that_the_server_closes_is_made_anew() -> None:
+    async def close(exchange: Exchange, _: int) -> None:
+        await exchange.raw(_response())
+        exchange.abort()
+
+    async with _client(close) as client:
+        assert await _healths(client) == ["ok"] * 4
+
+
+async def test_what_a_compressed_answer_comes_to_is_bounded() -> None:
+    """4 MB of gzip, which nobody had asked for, took 1,165 MiB."""
+    bomb = gzip.compress(b" " * (RESPONSE_LIMIT + 1))
+    data = _response(bomb, b"Content-Encoding: gzip\r\n")
+    async with _client(lambda exchange, _: exchange.raw(data)) as client:
+        with pytest.raises(ContractViolatedError) as caught:
+            await client.health()
+    assert caught.value.code == "too_large"
+
+
+async def test_a_key_that_is_given_twice_is_no_answer() -> None:
+    data = _response(b'{"ok": false, "ok": true}')
+    async with _client(lambda exchange, _: exchange.raw(data)) as client:
+        with pytest.raises(ContractViolatedError) as caught:
+            await client.health()
+    assert caught.value.code == "duplicate_key"

@@ -1,0 +1,112 @@
+"""What 100,000 questions take: a run against the null server, and each command that reads results.
+
+    python scripts/bench_scale.py [--questions N]
+
+Each command is a process of its own: seconds and the largest resident set are of all of it, its
+start included. A limit that is missed is marked, and ends in exit 1.
+"""
+
+import argparse
+import json
+import multiprocessing
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from reporting import missed, report
+
+_PROGRAM = str(Path(sys.executable).with_name("memconform"))
+_SEARCH = ("--scorer", "exact", "--scenario", "search-retrieve-only", "--mode", "bm25", "--quiet")
+_SECONDS = 60
+_MIB = 400
+
+
+class Cost(NamedTuple):
+    """What a process took, with all that it started."""
+
+    seconds: float
+    mib: float
+    """The largest resident set."""
+
+
+def _measure(command: list[str]) -> Cost:
+    """Run a command in a child of its own: what `getrusage` has of children only ever grows."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_run, (command,))
+
+
+def _run(command: list[str]) -> Cost:
+    started = time.perf_counter()
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    seconds = time.perf_counter() - started
+    if ended.returncode:
+        raise RuntimeError(f"{' '.join(command)}: exit {ended.returncode}\n{ended.stderr}")
+    return Cost(seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)
+
+
+@contextmanager
+def _null_server() -> Iterator[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "memconform.fakes.null"], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        yield (process.stdout.readline() if process.stdout else "").split()[-1]
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+def _write_questions(path: Path, count: int) -> None:
+    with path.open("w") as file:
+        for number in range(count):
+            row = {
+                "id": f"q{number}",
+                "question": f"What is the answer to number {number}?",
+                "expected_substrings": ["forty-two"],
+            }
+            file.write(json.dumps(row) + "\n")
+
+
+def _measure_runs(folder: Path, count: int) -> tuple[Path, Path]:
+    """Two runs of the same questions; the folders that they leave."""
+    _write_questions(folder / "questions.jsonl", count)
+    runs = folder / "runs"
+    for concurrency, least in ((8, 300), (256, 300)):
+        with _null_server() as url:
+            command = [_PROGRAM, "run", "--sdk", f"url:{url}", *_SEARCH]
+            command += ["--dataset", str(folder / "questions.jsonl"), "--output", str(folder)]
+            cost = _measure([*command, "--concurrency", str(concurrency)])
+        name = f"run, {concurrency} in flight"
+        report(f"{name}: questions a second", count / cost.seconds, "1/s", limit=least, least=True)
+        report(f"{name}: memory at most", cost.mib, "MiB", limit=_MIB)
+    first, second = sorted(runs.iterdir())
+    return first, second
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--questions", type=int, default=100_000)
+    count = parser.parse_args().questions
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        print(f"{count:,} questions against the null server")
+        first, second = _measure_runs(folder, count)
+        for command in (
+            ["parity", str(first), str(second), "--quiet"],
+            ["diff", str(first), str(second), "--quiet"],
+            ["rescore", str(first), "--output", str(folder), "--quiet"],
+        ):
+            cost = _measure([_PROGRAM, *command])
+            report(f"{command[0]}: seconds", cost.seconds, "s", limit=_SECONDS)
+            report(f"{command[0]}: memory at most", cost.mib, "MiB", limit=_MIB)
+    return 1 if missed() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
