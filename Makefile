@@ -64,6 +64,8 @@ bench: $(STAMP)
 	$(BIN)/python scripts/bench_datasets.py
 	$(BIN)/python scripts/bench_parity.py
 	$(BIN)/python scripts/bench_scale.py
+	$(BIN)/python scripts/bench_proof.py
+	$(BIN)/python scripts/bench_faults.py
 	$(BIN)/python scripts/bench_vectors.py
 	$(BIN)/python scripts/bench_retrieval.py
 	$(BIN)/pytest -m slow

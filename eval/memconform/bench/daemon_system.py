@@ -42,6 +42,9 @@ from memconform.runs.preflight import read_version
 from memconform.runs.store import DaemonFolder
 from memconform.scenarios.outcome import Retrieval, refuse_fallback
 
+_MISSED = 1_000
+"""Documents that a proof asks for besides those it draws: ten queries."""
+
 _DAY = re.compile(r"(\d{4})[-/](\d{2})[-/](\d{2})")
 
 
@@ -173,6 +176,8 @@ class _Brain:
     filled: Filled
     _doubt: CallError | None = field(default=None, init=False)
     """A failure after which nothing that was found since the last proof is sure."""
+    _missed: set[str] = field(default_factory=set, init=False)
+    """Paths of documents that queries since the last proof needed, and did not find."""
 
     async def prove(self) -> None:
         if self.session.monitor.halted is not None:
@@ -180,7 +185,8 @@ class _Brain:
         try:
             if self._doubt is not None and self._doubt.code == "out_of_step":
                 raise IndexDoubtError(self._doubt.code, self._doubt.message)  # noqa: TRY301
-            await self.verifier.verify(full=self._doubt is not None)
+            missed, self._missed = self._missed, set()
+            await self.verifier.verify(missed or None, full=self._doubt is not None)
         except IndexDoubtError as error:
             raise IndexChangedError(
                 error.message,
@@ -208,6 +214,10 @@ class _Brain:
                 self._doubt = error
             raise
         monitor.answered()
+        lost = set(task.query.gold).difference(ranking)
+        if lost and len(self._missed) < _MISSED:
+            # As it counts as found: an item, or another key of it.
+            self._missed.update(self.shelf.paths(task.haystack, lost))
         return Found(ranking, timings.done_ms, answer.trace.search_ms)
 
     def _request(self, task: Task, strategy: Strategy) -> SearchRequest:

@@ -48,11 +48,13 @@ class RareWords:
         window = terms(text[start : start + _WINDOW])
         # The window may cut its first and its last word.
         inner = window[bool(start) : len(window) - (start + _WINDOW < len(text))]
-        distinct = list(dict.fromkeys(inner or terms(text)))
-        self._rng.shuffle(distinct)
+        distinct = set(inner or terms(text))
         # Short words are common in more documents than a sample shows.
-        distinct.sort(key=lambda word: (self._counts[word], len(word) < _SHORT))
-        return distinct[:count]
+        rare = [word for word in distinct if word not in self._counts and len(word) >= _SHORT]
+        if len(rare) >= count:
+            return self._rng.sample(rare, count)
+        rest = sorted(distinct.difference(rare), key=self._counts.__getitem__)
+        return [*rare, *rest][:count]
 
 
 def long_query(text: str) -> str:

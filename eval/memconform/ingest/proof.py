@@ -25,7 +25,7 @@ SAMPLE = 2_995
 would hold none of them with a probability of 5 %."""
 AGAIN = 299
 """Documents that are proven at the end of a run, where there are more. If 1 % of all were missing,
-none of them would be drawn with a probability of 5 %; what questions lacked was asked for before."""
+with a probability of 5 % none of them is drawn; what questions lacked was asked for before."""
 _BATCH = 100
 """Documents asked for by one query, a word each; the contract lets a daemon use 256 of them."""
 _IN_FLIGHT = 4
