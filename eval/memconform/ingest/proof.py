@@ -175,7 +175,10 @@ class IndexProver:
         """Those of a batch that a query for their words does not bring back."""
         async with self._in_flight:
             texts = {path: searchable_text(self._documents.document(path)) for path in batch}
-            words = {path: self._words.draw(text, 1) for path, text in texts.items()}
+            words = {
+                path: self._words.draw(text, 1) if self._documents.chunk_count(path) else []
+                for path, text in texts.items()
+            }
             self._blank.update(path for path in batch if not words[path])
             missing = {path for path in batch if words[path]}
             if self._filters and len(missing) > 1:

@@ -14,11 +14,13 @@ import structlog
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError
 from memconform.contract.core import Brain, Ingested, IngestFile
+from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError, UsageError
 from memconform.ingest.documents import Document
 from memconform.ingest.ingested import IngestedDocuments
+from memconform.ingest.probing import searchable_text
 from memconform.ingest.proof import IndexProver, find_legs, first_query, honours_filters
 from memconform.ingest.records import SeedRecord
 
@@ -192,6 +194,12 @@ def _require_counts(counts: Brain, ingested: IngestedDocuments) -> None:
     if counts.documents != len(ingested):
         raise _incomplete(f"{len(ingested)} documents went in, the brain counts {counts.documents}")
     chunks = sum(map(ingested.chunk_count, ingested.paths))
+    for path in ingested.paths:
+        # A base name that begins with `_` is stored and not indexed (core.ingest.hidden).
+        if ingested.chunk_count(path) or path.rpartition("/")[2].startswith("_"):
+            continue
+        if terms(searchable_text(ingested.document(path))):
+            raise _incomplete(f"{path} holds words, and was acknowledged with no chunk")
     if counts.chunks != chunks:
         raise _incomplete(f"{chunks} chunks were acknowledged, the brain counts {counts.chunks}")
 

@@ -145,6 +145,12 @@ class IndexVerifier:
             except ContractViolatedError as error:
                 raise IndexDoubtError(error.code, error.message) from error
             except CallError as error:
+                if not left and error.code == "unreachable":
+                    raise IndexChangedError(
+                        f"nobody listens at {self.daemon.base_url} any more",
+                        code="daemon_gone",
+                        hint="its own log says more",
+                    ) from error
                 if not left or error.code == "http_404":
                     raise _changed(self.counts.brain_id, error.message) from error
                 await asyncio.sleep(_RETRY_SECONDS)
@@ -152,10 +158,12 @@ class IndexVerifier:
                 return
 
     def _tree(self) -> frozenset[tuple[int, float]]:
-        if self.daemon.process is None:
+        # A runner of the user's own may hand out a daemon without one.
+        served = getattr(self.daemon, "process", None)
+        if served is None:
             return frozenset()
         found = []
-        for process in process_tree(self.daemon.process.pid):
+        for process in process_tree(served.pid):
             with suppress(psutil.Error):
                 found.append((process.pid, process.create_time()))
         return frozenset(found)

@@ -50,7 +50,7 @@ from memconform.upstream.watching import UpstreamWatch
 
 _log = structlog.get_logger()
 
-_LAST_SECONDS = 5.0
+_LAST_SECONDS = 2.0
 """How long an interrupted run may take to see whether what it measured counts."""
 
 _VERDICTS: dict[type[CallError], Verdict] = {

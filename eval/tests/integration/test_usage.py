@@ -40,7 +40,11 @@ _EXACT = ("--scorer", "exact", "--scenario", "search-retrieve-only")
         (("--sdk", _PY, "--corpus", "nowhere"), 2, "nowhere is no folder"),
         (("--sdk", _PY, "--corpus", ".", "--seed-reference-brain"), 2, "both fill the brain"),
         (("--sdk", _PY), 2, "has no brain 'eval'"),
-        (("--sdk", "url:http://127.0.0.1:9", "--seed-reference-brain"), 2, "use --brain mc-"),
+        (
+            ("--sdk", "url:http://127.0.0.1:9", "--seed-reference-brain", "--brain", "eval"),
+            2,
+            "use --brain mc-",
+        ),
         (("--sdk", "url:http://127.0.0.1:9"), 3, "is the daemon running"),
         (("--timeout", "0", "--sdk", _PY), 2, "Invalid value for '--timeout'"),
         ((), 2, "Missing option '--sdk'"),

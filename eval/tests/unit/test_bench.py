@@ -119,7 +119,7 @@ class TestShelf:
     def test_chunks_of_a_document_count_once_at_the_rank_of_the_first(self) -> None:
         shelf = self._filled({"000000/000002.md": 3})
         chunks = [
-            _chunk(f"000000/00000{n}.md", part) for n, part in ((2, "t"), (0, "text"), (2, "2"))
+            _chunk(f"000000/00000{n}.md", part) for n, part in ((2, "t"), (0, "text 0"), (2, "2"))
         ]
         assert shelf.fold(_task(), chunks) == ("s1_2", "s0_0")
         # Two chunks more than items: so many more are asked for.
@@ -132,7 +132,7 @@ class TestShelf:
         documents = list(shelf.documents([Haystack("h", items, ())]))
         shelf.take(_ingested(documents, {}))
         paths = [each.path for each in documents]
-        assert shelf.fold(_task(), [_chunk(paths[1], "summary"), _chunk(paths[0], "text 0")]) == (
+        assert shelf.fold(_task(), [_chunk(paths[1], "a summary"), _chunk(paths[0], "text 0")]) == (
             "s0_0",
         )
         assert shelf.reach("h", None) == (3, 2)
@@ -141,9 +141,9 @@ class TestShelf:
         ("chunk", "code"),
         [
             (_chunk("raw/x.md", "text"), "foreign_chunk"),
-            (_chunk("000001/000000.md", "text"), "filter_ignored"),
+            (_chunk("000001/000000.md", "text 0"), "filter_ignored"),
             (_chunk("000000/000000.md", "text 1"), "foreign_text"),
-            (_chunk("000000/000000.md", "text", metadata={"item_id": "s0_1"}), "other_item"),
+            (_chunk("000000/000000.md", "text 0", metadata={"item_id": "s0_1"}), "other_item"),
         ],
     )
     def test_what_is_no_item_of_the_haystack_is_no_finding(self, chunk: Chunk, code: str) -> None:
@@ -154,9 +154,9 @@ class TestShelf:
     def test_an_item_that_was_pruned_is_no_finding(self) -> None:
         shelf, task = self._filled(), _task(allowed=frozenset({"s0_0"}))
         assert shelf.paths("h", {"s0_0"}) == ["000000/000000.md"]
-        assert shelf.fold(task, [_chunk("000000/000000.md", "text")]) == ("s0_0",)
+        assert shelf.fold(task, [_chunk("000000/000000.md", "text 0")]) == ("s0_0",)
         with pytest.raises(ContractViolatedError):
-            shelf.fold(task, [_chunk("000000/000001.md", "text")])
+            shelf.fold(task, [_chunk("000000/000001.md", "text 1")])
 
     def test_a_text_without_a_chunk_is_an_index_that_is_not_whole(self) -> None:
         with pytest.raises(DaemonError, match="no chunk"):
