@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -126,33 +126,40 @@ class Checkpoints:
             ended = self._journal.written
             if ended == (self._proven if last else self._journal.settled):
                 return
-            started = time.perf_counter()
-            retrieved, self._open = self._open, []
-            suspects = [each for each in retrieved if each.suspect]
-            doubt, self._doubt = self._doubt, None
-            odd, self._recheck = self._recheck, False
+            retrieved, odd = tuple(self._open), self._recheck
+            self._recheck = False
             try:
-                if doubt is not None:
-                    await self._invalidate(doubt)
-                    return
-                paths = {path for each in suspects for path in self._relevant(each.question)}
-                needed = paths if suspects else None
-                proven = await self._verifier.verify(needed, full=last or odd)
+                await self._settle(ended, retrieved, odd=odd, last=last)
+            except asyncio.CancelledError:
+                # What was not confirmed is to be, should it be verified once more.
+                self._recheck = self._recheck or odd
+                raise
+            del self._open[: len(retrieved)]
+
+    async def _settle(
+        self, ended: int, retrieved: Sequence[Retrieved], *, odd: bool, last: bool
+    ) -> None:
+        started = time.perf_counter()
+        suspects = [each for each in retrieved if each.suspect]
+        needed = {path for each in suspects for path in self._relevant(each.question)}
+        try:
+            if self._doubt is None:
+                proven = await self._verifier.verify(needed if suspects else None, full=last or odd)
                 self._spent += time.perf_counter() - started
                 await self._confirm_all(retrieved, needed, everything=odd)
-                if (doubt := self._doubt) is not None:
-                    # Raised by what was asked meanwhile; it may be older than that.
-                    self._doubt = None
-                    await self._invalidate(doubt)
-                    return
-                self._journal.state(IndexVerified(attempts=ended))
-                self._verifications += 1
-                self._proven = ended if proven else self._proven
-            except IndexDoubtError as error:
-                await self._invalidate(Failure(code=error.code, message=error.message))
-            except DaemonError as error:
-                self._spoil(Failure(code=error.code, message=error.message))
-                raise
+            # It may have been raised by what was asked meanwhile, and be older than that.
+            if self._doubt is not None:
+                await self._invalidate(self._doubt)
+                return
+        except IndexDoubtError as error:
+            await self._invalidate(Failure(code=error.code, message=error.message))
+        except DaemonError as error:
+            self._spoil(Failure(code=error.code, message=error.message))
+            raise
+        else:
+            self._journal.state(IndexVerified(attempts=ended))
+            self._verifications += 1
+            self._proven = ended if proven else self._proven
 
     def record(self) -> VerificationRecord:
         return VerificationRecord(
@@ -169,6 +176,7 @@ class Checkpoints:
         await self._verifier.recover()
         # What ended while the index was proven again was asked before that was known.
         self._spoil(failure)
+        self._doubt = None
         self._proven = self._journal.written
 
     def _spoil(self, failure: Failure) -> None:
@@ -181,14 +189,14 @@ class Checkpoints:
             self._invalidations += 1
 
     async def _confirm_all(
-        self, retrieved: list[Retrieved], needed: set[str] | None, *, everything: bool
+        self, retrieved: Sequence[Retrieved], needed: set[str], *, everything: bool
     ) -> None:
         """Make suspect retrievals again, or all of them, until a round of it brings no surprise.
 
         An outage may have come back while they were made again, and confirmed what another one had
         spoilt.
         """
-        left = retrieved
+        left = list(retrieved)
         for _ in range(_ROUNDS):
             gone = [
                 each

@@ -43,6 +43,7 @@ def fold(question: Question, records: Iterable[StageRecord], repeat: int) -> Que
         passed=passed,
         score=score,
         answer=answer.text if answer else None,
+        redacted=answer.redacted if answer else False,
         latency_ms=shown.latency_ms,
         timings=retrieval.timings if retrieval else None,
         citations=answer.citations if answer else [],

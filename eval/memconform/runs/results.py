@@ -88,6 +88,8 @@ class QuestionResult(Record):
     """The mean over attempts; null where the question was not measured."""
     answer: str | None
     """What was scored: the reader's answer, or the retrieved text."""
+    redacted: bool = False
+    """Whether secrets are masked in `answer`; the score is of the text itself."""
     latency_ms: float | None
     timings: CallTimings | None
     citations: list[CitedChunk]

@@ -121,6 +121,9 @@ def test_a_secret_that_is_an_answer_changes_no_score(memconform: Call, workspace
     answers = [json.loads(line) for line in journal.splitlines() if '"stage": "answer"' in line]
     assert any(answer["redacted"] for answer in answers)
     assert all(answer["redacted"] == ("(hidden)" in answer["text"]) for answer in answers)
+    marked = [q["id"] for q in run.result["questions"] if q["redacted"]]
+    assert marked
+    assert marked == [q["id"] for q in run.result["questions"] if "(hidden)" in q["answer"]]
     # What is stored is not what was scored, so that it is not scored again.
     again = memconform("rescore", folder, "--json", "-")
     assert (again.code, json.loads(again.out)["runs"][0]["passed"]) == (0, 21)
