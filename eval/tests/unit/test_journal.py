@@ -23,7 +23,7 @@ from memconform.runs.plan import Settings
 from memconform.runs.store import replacing
 from memconform.scoring.verdicts import Verdict
 
-_HEADER = Header(
+HEADER = Header(
     run_id="r",
     sdk="py",
     dataset_path="d.jsonl",
@@ -47,7 +47,7 @@ _HEADER = Header(
 )
 
 
-def _records(row: int, attempt: int = 0) -> list[StageRecord]:
+def records(row: int, attempt: int = 0) -> list[StageRecord]:
     return [
         AnswerRecord(row=row, attempt=attempt, text=f"{row}/{attempt} \u2028 é", citations=[]),
         JudgementRecord(
@@ -57,35 +57,35 @@ def _records(row: int, attempt: int = 0) -> list[StageRecord]:
 
 
 def test_what_was_written_is_read_back_by_question(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "j", _HEADER)
+    journal = Journal(tmp_path / "j", HEADER)
     for row in (2, 0, 1):
-        journal.write(row, _records(row))
-    journal.write(2, _records(2, attempt=1))
+        journal.write(row, records(row))
+    journal.write(2, records(2, attempt=1))
     journal.state(IndexVerified(attempts=4))
-    assert list(journal.read(2)) == _records(2) + _records(2, attempt=1)
+    assert list(journal.read(2)) == records(2) + records(2, attempt=1)
     assert list(journal.read(7)) == []
     journal.close({})
 
 
 def test_questions_are_read_while_others_are_written(tmp_path: Path) -> None:
     """One handle reads them all, and holds what the file was when it last looked."""
-    journal = Journal(tmp_path / "j", _HEADER)
+    journal = Journal(tmp_path / "j", HEADER)
     for row in range(50):
-        journal.write(row, _records(row))
+        journal.write(row, records(row))
         journal.state(IndexVerified(attempts=row + 1))
-        assert list(journal.read(row)) == _records(row)
+        assert list(journal.read(row)) == records(row)
         one, other = journal.read(row // 2), journal.read(row)
         assert [next(one), next(other), *one, *other] == [
-            *(_records(row // 2)[0], _records(row)[0]),
-            *(_records(row // 2)[1], _records(row)[1]),
+            *(records(row // 2)[0], records(row)[0]),
+            *(records(row // 2)[1], records(row)[1]),
         ]
     journal.close({})
 
 
 @pytest.mark.parametrize("lost", [5, 200])
 def test_a_journal_that_is_cut_while_it_grows_is_no_result(tmp_path: Path, lost: int) -> None:
-    journal = Journal(tmp_path / "j", _HEADER)
-    journal.write(0, _records(0))
+    journal = Journal(tmp_path / "j", HEADER)
+    journal.write(0, records(0))
     os.truncate(tmp_path / "j", (tmp_path / "j").stat().st_size - lost)
     with pytest.raises(ResultsError, match="was changed while it was written"):
         list(journal.read(0))
@@ -93,8 +93,8 @@ def test_a_journal_that_is_cut_while_it_grows_is_no_result(tmp_path: Path, lost:
 
 
 def test_every_line_is_a_record_and_reaches_the_file_at_once(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "j", _HEADER)
-    journal.write(0, _records(0))
+    journal = Journal(tmp_path / "j", HEADER)
+    journal.write(0, records(0))
     before_close = [json.loads(line) for line in (tmp_path / "j").read_bytes().splitlines()]
     assert [line["stage"] for line in before_close] == ["header", "answer", "judgement"]
     journal.close({"exit_code": 0})
@@ -105,12 +105,12 @@ def test_every_line_is_a_record_and_reaches_the_file_at_once(tmp_path: Path) -> 
 def test_a_journal_is_never_written_over(tmp_path: Path) -> None:
     (tmp_path / "j").write_text("precious")
     with pytest.raises(ResultsError, match="File exists"):
-        Journal(tmp_path / "j", _HEADER)
+        Journal(tmp_path / "j", HEADER)
     assert (tmp_path / "j").read_text() == "precious"
 
 
 def test_a_full_disk_is_an_error_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    journal = Journal(tmp_path / "j", _HEADER)
+    journal = Journal(tmp_path / "j", HEADER)
 
     class _Full:
         def write(self, _: bytes) -> int:
@@ -119,7 +119,7 @@ def test_a_full_disk_is_an_error_of_ours(tmp_path: Path, monkeypatch: pytest.Mon
     whole = journal._lines._file
     monkeypatch.setattr(journal._lines, "_file", _Full())
     with pytest.raises(ResultsError, match="No space left") as caught:
-        journal.write(0, _records(0))
+        journal.write(0, records(0))
     assert caught.value.exit_code == 70
     monkeypatch.setattr(journal._lines, "_file", whole)
     journal.close({})
@@ -144,10 +144,10 @@ def _verdicts(records: Iterable[StageRecord]) -> list[str]:
 
 
 def test_an_attempt_counts_once_the_index_was_verified_after_it(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "j", _HEADER)
+    journal = Journal(tmp_path / "j", HEADER)
     lost = Failure(code="brain_changed", message="it was emptied")
     for row in range(6):
-        journal.write(row, _records(row))
+        journal.write(row, records(row))
         if row == 1:
             journal.state(IndexVerified(attempts=2))
         if row == 3:
@@ -163,7 +163,7 @@ def test_an_attempt_counts_once_the_index_was_verified_after_it(tmp_path: Path) 
     journal.close({})
     again = [records[-1] for records in read_attempts(tmp_path / "j")]
     assert _verdicts(again) == expected
-    resumed = Journal(tmp_path / "k", _HEADER)
+    resumed = Journal(tmp_path / "k", HEADER)
     resumed.adopt(tmp_path / "j")
     assert [resumed.attempts(row) for row in range(6)] == [0, 1, 0, 0, 1, 0]
     assert _verdicts(resumed.read(4)) == ["correct"]
@@ -171,9 +171,9 @@ def test_an_attempt_counts_once_the_index_was_verified_after_it(tmp_path: Path) 
 
 
 def test_a_document_that_is_lost_spoils_what_was_verified_by_others(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "j", _HEADER)
+    journal = Journal(tmp_path / "j", HEADER)
     for row in range(4):
-        journal.write(row, _records(row))
+        journal.write(row, records(row))
         journal.state(IndexVerified(attempts=row + 1))
     lost = Failure(code="not_searchable", message="gone")
     journal.state(IndexInvalidated(attempts=4, since=1, error=lost))
@@ -197,8 +197,8 @@ def test_a_document_that_is_lost_spoils_what_was_verified_by_others(tmp_path: Pa
 def test_a_record_that_contradicts_itself_is_no_record(
     tmp_path: Path, broken: dict[str, object]
 ) -> None:
-    journal = Journal(tmp_path / "j", _HEADER)
-    journal.write(0, _records(0))
+    journal = Journal(tmp_path / "j", HEADER)
+    journal.write(0, records(0))
     journal.state(IndexVerified(attempts=1))
     journal.close({})
     lines = [json.loads(line) for line in (tmp_path / "j").read_bytes().splitlines()]
@@ -209,8 +209,8 @@ def test_a_record_that_contradicts_itself_is_no_record(
 
 
 def test_a_journal_of_before_there_were_proofs_is_scored_and_not_resumed(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "j", _HEADER)
-    journal.write(0, _records(0))
+    journal = Journal(tmp_path / "j", HEADER)
+    journal.write(0, records(0))
     journal.close({})
     text = (tmp_path / "j").read_text().replace("memconform/journal@2", "memconform/journal@1")
     (tmp_path / "j").write_text(text)

@@ -1,0 +1,203 @@
+"""When attempts count: the order of verifying, confirming and stating, whatever comes between."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from memconform.client.failures import CallError, ContractViolatedError, DaemonFailedError
+from memconform.datasets.model import Question
+from memconform.errors import DaemonError
+from memconform.ingest.verification import IndexChangedError, IndexDoubtError, IndexVerifier
+from memconform.records import Failure
+from memconform.runs.checkpoints import Checkpoints, Retrieved, not_repeatable
+from memconform.runs.journal import Journal, JudgementRecord
+from memconform.scoring.verdicts import Verdict
+from tests.unit.test_journal import HEADER, records
+
+_QUESTION = Question(id="q", question="What?", expected_substrings=["x"])
+
+
+class _Verifier(IndexVerifier):
+    """Finds the index whole, unless it is told to raise."""
+
+    def __init__(self) -> None:
+        self.raises: list[Exception] = []
+        self.calls = 0
+        self.pause: asyncio.Event | None = None
+        self.recovers: DaemonError | None = None
+
+    async def verify(self, paths: object = None, *, full: bool = False) -> bool:
+        del paths
+        self.calls += 1
+        if self.pause is not None:
+            await self.pause.wait()
+        if self.raises:
+            raise self.raises.pop(0)
+        return full
+
+    async def recover(self) -> None:
+        if self.recovers is not None:
+            raise self.recovers
+
+
+class _Case:
+    def __init__(self, folder: Path, *, reproof: bool = True) -> None:
+        self.journal = Journal(folder / "journal", HEADER)
+        self.verifier = _Verifier()
+        self.confirmed: list[int] = []
+        self.outcomes: Callable[[Retrieved], Failure | None] = lambda _: None
+        self.checkpoints = Checkpoints(
+            self.verifier, self.journal, self._confirm, lambda _: (), reproof=reproof
+        )
+
+    async def _confirm(self, retrieved: Retrieved) -> Failure | None:
+        self.confirmed.append(retrieved.row)
+        return self.outcomes(retrieved)
+
+    def attempt(self, row: int, *, held: bool = True) -> None:
+        self.checkpoints.note(Retrieved(row, 0, _QUESTION, held, empty=False))
+        self.journal.write(row, records(row))
+
+    def verdicts(self, *rows: int) -> list[str]:
+        return [
+            record.error.code if record.error else record.verdict.value
+            for row in rows
+            for record in self.journal.read(row)
+            if isinstance(record, JudgementRecord)
+        ]
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Iterator[_Case]:
+    made = _Case(tmp_path)
+    yield made
+    made.journal.close({})
+
+
+async def test_only_what_lacked_the_answer_is_made_again(case: _Case) -> None:
+    case.attempt(0)
+    case.attempt(1, held=False)
+    await case.checkpoints.verify()
+    assert case.confirmed == [1]
+    assert case.verdicts(0, 1) == [Verdict.CORRECT.value] * 2
+    assert case.checkpoints.record().repeated == 1
+
+
+async def test_one_surprise_has_all_made_again(case: _Case) -> None:
+    for row in range(3):
+        case.attempt(row, held=row != 1)
+    again = Retrieved(1, 0, _QUESTION, held=True, empty=False)
+    case.outcomes = lambda r: not_repeatable(r, again) if r.row == 1 else None
+    await case.checkpoints.verify()
+    assert case.confirmed == [1, 0, 2]
+    assert case.verdicts(0, 1, 2) == ["correct", "not_repeatable", "correct"]
+
+
+async def test_what_surprises_each_time_is_not_measured(case: _Case) -> None:
+    for row in range(8):
+        case.attempt(row, held=False)
+    left = iter(range(8))
+    # In each round another one comes out otherwise; the last rows never do.
+    case.outcomes = lambda r: Failure(code="x", message="") if r.row == next(left, -1) else None
+    await case.checkpoints.verify()
+    assert set(case.verdicts(*range(8))) <= {"x", "not_confirmed", "correct"}
+    assert case.checkpoints.record().retracted > 0
+
+
+@pytest.mark.parametrize(
+    ("raised", "code"),
+    [
+        (IndexDoubtError("index_pending", "7 pending"), "index_pending"),
+        (IndexDoubtError("not_searchable", "gone"), "not_searchable"),
+    ],
+)
+async def test_a_doubt_throws_away_what_is_open_and_goes_on(
+    case: _Case, raised: Exception, code: str
+) -> None:
+    case.attempt(0)
+    await case.checkpoints.verify(last=True)
+    case.attempt(1)
+    case.verifier.raises = [raised]
+    await case.checkpoints.verify()
+    case.attempt(2)
+    await case.checkpoints.verify()
+    assert case.verdicts(0, 1, 2) == ["correct", code, "correct"]
+
+
+async def test_an_index_that_does_not_recover_ends_the_run(case: _Case) -> None:
+    case.attempt(0)
+    case.verifier.raises = [IndexDoubtError("not_searchable", "gone")]
+    case.verifier.recovers = IndexChangedError("gone", code="not_searchable")
+    with pytest.raises(IndexChangedError):
+        await case.checkpoints.verify()
+    assert case.verdicts(0) == ["not_searchable"]
+
+
+@pytest.mark.parametrize(
+    ("error", "due"),
+    [
+        (ContractViolatedError("out_of_step", "bytes came"), True),
+        (DaemonFailedError("connection_broken", "reset"), True),
+        (DaemonFailedError("http_500", "boom"), False),
+    ],
+)
+async def test_odd_failures_are_followed_by_a_verification_at_once(
+    *, case: _Case, error: CallError, due: bool
+) -> None:
+    await asyncio.sleep(0)
+    case.attempt(0)
+    await case.checkpoints.verify()
+    # As after a verification that took its share of the time.
+    case.checkpoints._spent = 1e9
+    case.attempt(1)
+    assert not case.checkpoints.due
+    case.checkpoints.failed(error)
+    assert case.checkpoints.due is due
+
+
+async def test_bytes_out_of_step_throw_away_what_is_open(case: _Case) -> None:
+    case.attempt(0)
+    case.checkpoints.failed(ContractViolatedError("out_of_step", "bytes came"))
+    await case.checkpoints.verify()
+    case.attempt(1)
+    await case.checkpoints.verify()
+    assert case.verdicts(0, 1) == ["out_of_step", "correct"]
+
+
+async def test_an_interrupted_verification_leaves_what_it_had_to_confirm(case: _Case) -> None:
+    """It had taken the list with it, and the last verification confirmed nothing."""
+    case.attempt(0, held=False)
+    case.verifier.pause = asyncio.Event()
+    verifying = asyncio.create_task(case.checkpoints.verify())
+    await asyncio.sleep(0.01)
+    verifying.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await verifying
+    case.verifier.pause.set()
+    await case.checkpoints.verify(last=True)
+    assert case.confirmed == [0]
+
+
+async def test_what_ends_during_a_verification_is_left_to_the_next(case: _Case) -> None:
+    case.attempt(0)
+    case.verifier.pause = asyncio.Event()
+    verifying = asyncio.create_task(case.checkpoints.verify())
+    await asyncio.sleep(0.01)
+    case.attempt(1, held=False)
+    case.verifier.pause.set()
+    await verifying
+    assert case.verdicts(0, 1) == ["correct", "index_not_proven"]
+    assert case.confirmed == []
+    await case.checkpoints.verify()
+    assert case.verdicts(1) == ["correct"]
+    assert case.confirmed == [1]
+
+
+async def test_nothing_is_made_again_without_reproof(tmp_path: Path) -> None:
+    case = _Case(tmp_path, reproof=False)
+    case.attempt(0, held=False)
+    await case.checkpoints.verify(last=True)
+    assert (case.confirmed, case.verdicts(0)) == ([], ["correct"])
+    case.journal.close({})
