@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from collections.abc import Iterable
 
 from memconform.contract.terms import terms
 from memconform.ingest.documents import Document
@@ -55,6 +56,10 @@ class RareWords:
             return self._rng.sample(rare, count)
         rest = sorted(distinct.difference(rare), key=self._counts.__getitem__)
         return [*rare, *rest][:count]
+
+    def tell_apart(self, words: Iterable[str]) -> bool:
+        """Whether one of these words was in one document of the sample at most."""
+        return any(self._counts[word] <= 1 for word in words)
 
 
 def long_query(text: str) -> str:

@@ -1,0 +1,150 @@
+"""Every document is found by words of its own, whatever a daemon makes of filters."""
+
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from memconform.client.client import ContractClient
+from memconform.contract.core import Ingested
+from memconform.contract.wire import Mode
+from memconform.daemons.runner import SdkRunner
+from memconform.errors import DaemonError, UsageError
+from memconform.fakes.scripted import Brain, ScriptedDaemon
+from memconform.fakes.wire import Exchange, serving
+from memconform.ingest import proof
+from memconform.ingest.documents import Document
+from memconform.ingest.ingested import IngestedDocuments
+from memconform.ingest.probing import RareWords
+from memconform.ingest.seeding import Seeded, seeded_brain
+from tests.adversarial.inprocess import InProcessRunner
+
+
+class _Daemon(ScriptedDaemon):
+    """A good one, but for what it makes of filters, and for documents that it loses."""
+
+    def __init__(self, filters: str = "honoured", lost: Sequence[str] = ()) -> None:
+        super().__init__("", "", None)
+        self._filters = filters
+        self._lost = lost
+
+    async def _search(self, brain: Brain, body: dict[str, Any], exchange: Exchange) -> None:
+        if "filters" in body and self._filters == "refused":
+            await exchange.problem(400, "validation_error", "no filters here")
+            return
+        if self._filters == "ignored":
+            body = {key: value for key, value in body.items() if key != "filters"}
+        await super()._search(brain, body, exchange)
+
+    def _retrieve(self, brain: Brain, query: str, body: dict[str, Any]) -> dict[str, Any]:
+        visible = Brain()
+        visible.documents = {p: t for p, t in brain.documents.items() if p not in self._lost}
+        return super()._retrieve(visible, query, body)
+
+
+def _documents(texts: Sequence[str]) -> list[Document]:
+    return [Document(f"raw/{n}.md", text.encode(), "text/plain") for n, text in enumerate(texts)]
+
+
+_TEXTS = [f"note {n} says that word{n}x and term{n}y are kept apart" for n in range(30)]
+
+
+@asynccontextmanager
+async def _seeded(daemon: _Daemon, texts: Sequence[str] = _TEXTS) -> AsyncIterator[Seeded]:
+    runner: SdkRunner = InProcessRunner([])
+    async with (
+        serving(daemon.answer, "127.0.0.1", 0) as port,
+        ContractClient(f"http://127.0.0.1:{port}") as client,
+        seeded_brain(client, runner, "b", _documents(texts), [Mode.BM25]) as seeded,
+    ):
+        yield seeded
+
+
+@pytest.mark.parametrize("filters", ["honoured", "refused", "ignored"])
+async def test_an_honest_daemon_is_proven(filters: str) -> None:
+    async with _seeded(_Daemon(filters)) as seeded:
+        found = seeded.record.proof
+        assert found is not None
+        assert (found.documents, found.of, found.share) == (30, 30, None)
+        assert found.describe() == "all 30 documents proven searchable (bm25)"
+        await seeded.prover.prove_some(5, ["raw/3.md"])
+        await seeded.prover.prove_openly({"raw/3.md", "raw/7.md"})
+
+
+@pytest.mark.parametrize("filters", ["honoured", "refused", "ignored"])
+async def test_a_single_document_that_is_not_indexed_is_found(filters: str) -> None:
+    """Probes of some eight documents once accepted a brain that lacked four of 212."""
+    with pytest.raises(DaemonError, match=r"1 of 30 documents .*: raw/17\.md") as caught:
+        async with _seeded(_Daemon(filters, lost=["raw/17.md"])):
+            pass
+    assert caught.value.code == "not_searchable"
+
+
+async def test_a_document_that_is_lost_for_questions_alone_is_found() -> None:
+    daemon = _Daemon()
+    async with _seeded(daemon) as seeded:
+        await seeded.prover.prove_openly({"raw/3.md"})
+        daemon._lost = ["raw/3.md"]
+        with pytest.raises(DaemonError, match="own words"):
+            await seeded.prover.prove_openly({"raw/3.md"})
+
+
+async def test_of_many_documents_a_sample_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proof, "EVERY", 20)
+    monkeypatch.setattr(proof, "SAMPLE", 10)
+    async with _seeded(_Daemon()) as seeded:
+        found = seeded.record.proof
+        assert found is not None
+        assert (found.documents, found.of) == (10, 30)
+        assert found.share == pytest.approx(0.05 ** (1 / 10))
+        assert "10 of 30 documents drawn at random and found: at least 74.1%" in found.describe()
+
+
+def test_the_stated_sample_proves_the_stated_share() -> None:
+    """Of 0.1 % that were missing, a sample of this size misses all in 5 % of the draws."""
+    assert pytest.approx(0.999, abs=1e-6) == (1 - proof.CONFIDENCE) ** (1 / proof.SAMPLE)
+    assert pytest.approx(0.99, abs=1e-4) == 0.05 ** (1 / proof.AGAIN)
+
+
+async def test_texts_of_which_there_are_many_are_no_false_alarm() -> None:
+    texts = ["Thanks!"] * 1_200 + ["!!!", "", "the only text of its kind: quillwort"]
+    async with _seeded(_Daemon(), texts) as seeded:
+        found = seeded.record.proof
+        assert found is not None
+        assert (found.documents, found.without_words) == (1_201, 2)
+        await seeded.prover.prove_openly({"raw/5.md", "raw/1202.md"})
+
+
+async def test_a_corpus_without_a_word_is_refused() -> None:
+    with pytest.raises(UsageError, match="holds a word"):
+        async with _seeded(_Daemon(), ["!!!", "?"]):
+            pass
+
+
+def test_words_are_drawn_anew_and_rare() -> None:
+    common = " ".join(f"common{n}" for n in range(40))
+    with IngestedDocuments() as documents:
+        for n in range(50):
+            text = f"{common} " + " ".join(f"rare{n}x{k}" for k in range(40))
+            document = Document(f"{n}.md", text.encode(), "text/plain")
+            documents.add(
+                document,
+                Ingested(
+                    document_id="d",
+                    path=document.path,
+                    chunk_count=1,
+                    bytes=len(document.content),
+                    took_ms=0,
+                ),
+            )
+        words = RareWords(documents, random.Random(1))
+        unseen = " ".join([common, *(f"new{k}word" for k in range(40))])
+        drawn = {word for _ in range(50) for word in words.draw(unseen, 1)}
+        assert all(word.startswith("new") for word in drawn)
+        assert len(drawn) > 10
+        assert words.draw("... !!!", 3) == []
+        assert words.draw(common, 3)
+        assert not words.tell_apart(words.draw(common, 3))
+        assert words.tell_apart(["new1word"])
