@@ -182,18 +182,21 @@ class _Brain:
     async def prove(self) -> None:
         if self.session.monitor.halted is not None:
             raise self.session.monitor.halted
+        doubt, self._doubt = self._doubt, None
         try:
-            if self._doubt is not None and self._doubt.code == "out_of_step":
-                raise IndexDoubtError(self._doubt.code, self._doubt.message)  # noqa: TRY301
             missed, self._missed = self._missed, set()
-            await self.verifier.verify(missed or None, full=self._doubt is not None)
+            if doubt is None or doubt.code != "out_of_step":
+                await self.verifier.verify(missed or None, full=doubt is not None)
+            # It may be older than the proof, though it was seen during it.
+            doubt = next((e for e in (doubt, self._doubt) if e and e.code == "out_of_step"), None)
+            if doubt is not None:
+                raise IndexDoubtError(doubt.code, doubt.message)  # noqa: TRY301
         except IndexDoubtError as error:
             raise IndexChangedError(
                 error.message,
                 code=error.code,
                 hint="what was found since the last proof does not count; --resume asks it again",
             ) from error
-        self._doubt = None
 
     async def search(self, task: Task, strategy: Strategy) -> Found:
         client, monitor = self.session.client, self.session.monitor

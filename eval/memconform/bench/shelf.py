@@ -102,8 +102,8 @@ class Shelf:
                 what that item does not.
         """
         found: dict[str, None] = {}
+        self._ingested.require_own(chunks)
         for chunk in chunks:
-            self._ingested.require_own(chunk)
             place = self._places[chunk.path]
             pruned = task.allowed is not None and place.item.id not in task.allowed
             if place.haystack != task.haystack or pruned:

@@ -5,10 +5,10 @@ import random
 import secrets
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
+from dataclasses import dataclass
 
 from memconform.client.client import ContractClient
-from memconform.client.failures import CallError, ContractViolatedError, DaemonFailedError
+from memconform.client.failures import ContractViolatedError, DaemonFailedError
 from memconform.contract.core import DEEPEST, Brain, Filters, SearchRequest, SearchResponse
 from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
@@ -33,10 +33,21 @@ _WORDS_ALONE = 8
 """Words of a query for one document, which a batch had not brought back."""
 _ATTEMPTS = 3
 _ALONE_DEPTH = 50
-_OPENLY = 8
+_OPENLY = 64
 """Documents of a verification that are asked for without a filter."""
+_SCORE_TOLERANCE = 1e-9
+"""What scores are rounded to (core.search.order)."""
 _FUSED = (Mode.HYBRID, Mode.HYBRID_RERANK)
 _SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Legs:
+    """In which modes an index is proven."""
+
+    modes: tuple[Mode, ...]
+    keyword: Mode | None
+    """The one that searches by keywords, under whatever name."""
 
 
 class IndexProver:
@@ -51,7 +62,7 @@ class IndexProver:
         client: ContractClient,
         brain: str,
         documents: IngestedDocuments,
-        legs: Sequence[Mode],
+        legs: Legs,
         *,
         filters: bool,
     ) -> None:
@@ -59,7 +70,8 @@ class IndexProver:
         self._client = client
         self._brain = brain
         self._documents = documents
-        self.legs = tuple(legs)
+        self.legs = legs.modes
+        self._keyword = legs.keyword
         # Nobody can know what will be asked for, a daemon of ours that has read this file included.
         self._rng = random.Random(secrets.randbits(64))  # noqa: S311 - seeded by secrets
         self._filters = filters
@@ -74,7 +86,7 @@ class IndexProver:
         Raises:
             DaemonError: `not_searchable`, where one is not found.
         """
-        if Mode.BM25 in self.legs and not self._proven:
+        if self._keyword is not None and not self._proven:
             # A daemon that searches by likeness may find anything; then that proves nothing.
             self._exact = not await self.finds_nonsense()
         paths = self._documents.paths
@@ -105,49 +117,48 @@ class IndexProver:
     async def prove_openly(self, paths: Collection[str]) -> None:
         """Prove some of these documents as questions are asked: without a filter.
 
-        A daemon may have two ways to search, of which one has lost its index. Only bm25 is asked:
-        a vector of some words may well be near to many others.
+        A daemon may have two ways to search, of which one has lost its index.
 
         Raises:
             DaemonError: `not_searchable`.
         """
-        if Mode.BM25 in self.legs and self._filters:
-            asked = self._rng.sample(sorted(paths), min(_OPENLY, len(paths)))
-            await self._prove_openly(asked)
-            if self._exact and await self.finds_nonsense():
-                raise ContractViolatedError(
-                    "foreign_chunk",
-                    "a word that no document holds was found: is it an answer to"
-                    " the request before?",
-                )
+        if not self._filters:
+            return
+        asked = self._rng.sample(sorted(paths), min(_OPENLY, len(paths)))
+        for leg in self.legs:
+            missing = [path for path in asked if await self._lost_openly(path, leg)]
+            if missing:
+                raise _not_searchable(missing, len(asked))
+        if self._exact and await self.finds_nonsense():
+            raise ContractViolatedError(
+                "foreign_chunk",
+                "a word that no document holds was found: is it an answer to the request before?",
+            )
+
+    async def _lost_openly(self, path: str, leg: Mode) -> bool:
+        """Whether a document is missing where others stand that score less.
+
+        Filters change no score (core.filter.post): what scores more with a filter than the last of
+        a ranking without one belongs into it. Of texts that many documents share, none need.
+        """
+        text = searchable_text(self._documents.document(path))
+        query = " ".join(self._words.draw(text, _WORDS_ALONE))
+        if not query:
+            return False
+        openly = await self._own(SearchRequest(query=query, top_k=_ALONE_DEPTH, mode=leg))
+        if any(chunk.path == path for chunk in openly.chunks):
+            return False
+        alone = await self._search(query, [path], leg, 1)
+        if not alone.chunks:
+            return True
+        whole = len(openly.chunks) == _ALONE_DEPTH
+        return not whole or alone.chunks[0].score > openly.chunks[-1].score + _SCORE_TOLERANCE
 
     async def finds_nonsense(self) -> bool:
-        """Whether bm25 finds a word that was made up just now, and that nobody has ingested."""
-        request = SearchRequest(query=f"zq{secrets.token_hex(12)}", top_k=1, mode=Mode.BM25)
+        """Whether a keyword search finds a word that was made up just now."""
+        word = f"zq{secrets.token_hex(12)}"
+        request = SearchRequest(query=word, top_k=1, mode=self._keyword or Mode.BM25)
         return bool((await self._own(request)).chunks)
-
-    async def _prove_openly(self, paths: Sequence[str]) -> None:
-        missing = []
-        asked = 0
-        for path in paths:
-            text = searchable_text(self._documents.document(path))
-            words = self._words.draw(text, _WORDS_ALONE)
-            if not self._words.tell_apart(words):
-                # A text such as "Thanks!" may have more equals than any ranking has places.
-                continue
-            asked += 1
-            if not await self._found_openly(path, words) and not await self._found_openly(
-                path, [long_query(text)], DEEPEST
-            ):
-                missing.append(path)
-        if missing:
-            raise _not_searchable(missing, asked)
-
-    async def _found_openly(
-        self, path: str, words: Sequence[str], depth: int = _ALONE_DEPTH
-    ) -> bool:
-        answer = await self._own(SearchRequest(query=" ".join(words), top_k=depth, mode=Mode.BM25))
-        return any(chunk.path == path for chunk in answer.chunks)
 
     async def prove(self, paths: Sequence[str]) -> int:
         """Prove these documents; returns how many hold a word to search for.
@@ -156,7 +167,14 @@ class IndexProver:
             DaemonError: `not_searchable`, naming some that were not found.
         """
         work = [self._missing(batch, leg) for leg in self.legs for batch in self._cut(paths)]
-        missing = [path for found in await asyncio.gather(*work) for path in found]
+        tasks = [asyncio.create_task(each) for each in work]
+        try:
+            missing = [path for found in await asyncio.gather(*tasks) for path in found]
+        finally:
+            # After the first failure nothing more is asked.
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
         proven = len(set(paths) - self._blank)
         if missing:
             raise _not_searchable(missing, proven)
@@ -196,25 +214,31 @@ class IndexProver:
                     last = attempt + 1 == _ATTEMPTS
                     several = self._words.draw(texts[path], _WORDS_ALONE)
                     query = long_query(texts[path]) if last else " ".join(several)
-                    if path in await self._found(query, [path], leg):
+                    # Without a filter, equal documents stand before it.
+                    depth = DEEPEST if last and not self._filters else _ALONE_DEPTH
+                    if path in await self._found(query, [path], leg, depth):
                         missing.discard(path)
             return sorted(missing)
 
-    async def _found(self, query: str, paths: list[str], leg: Mode) -> set[str]:
+    async def _found(
+        self, query: str, paths: list[str], leg: Mode, depth: int = _ALONE_DEPTH
+    ) -> set[str]:
         """Which of these documents come back, in a vector mode with all of their chunks."""
         wanted = Counter({path: self._documents.chunk_count(path) for path in paths})
         top_k = min(max(wanted.total(), 1), DEEPEST)
-        answer = await self._search(query, paths, leg, top_k)
+        answer = await self._search(query, paths, leg, top_k, depth)
         found = Counter(chunk.path for chunk in answer.chunks)
         ranks_all = answer.trace.effective_mode is Mode.SEMANTIC and top_k == wanted.total()
         if self._filters and ranks_all:
             return {path for path in paths if found[path] == wanted[path]}
         return {path for path in paths if found[path]}
 
-    async def _search(self, query: str, paths: list[str], leg: Mode, top_k: int) -> SearchResponse:
+    async def _search(
+        self, query: str, paths: list[str], leg: Mode, top_k: int, depth: int = _ALONE_DEPTH
+    ) -> SearchResponse:
         if not self._filters:
             # Then the document must be among the best of all.
-            request = SearchRequest(query=query, top_k=max(top_k, _ALONE_DEPTH), mode=leg)
+            request = SearchRequest(query=query, top_k=max(top_k, depth), mode=leg)
             return await self._own(request)
         request = SearchRequest(query=query, top_k=top_k, mode=leg, filters=Filters(paths=paths))
         answer = await self._own(request)
@@ -227,8 +251,7 @@ class IndexProver:
 
     async def _own(self, request: SearchRequest) -> SearchResponse:
         answer, _ = await self._client.search(self._brain, request)
-        for chunk in answer.chunks:
-            self._documents.require_own(chunk)
+        self._documents.require_own(answer.chunks)
         return answer
 
 
@@ -264,7 +287,7 @@ async def honours_filters(client: ContractClient, brain: str, query: str, mode: 
 def first_query(documents: IngestedDocuments) -> str:
     """Words of the first document that has any; empty where none has."""
     texts = map(searchable_text, documents.documents())
-    return next((long_query(text) for text in texts if terms(text)), "")
+    return next((query for query in map(long_query, texts) if terms(query)), "")
 
 
 async def find_legs(
@@ -273,7 +296,7 @@ async def find_legs(
     query: str,
     modes: Iterable[Mode],
     claimed: Sequence[Mode] | None,
-) -> tuple[Mode, ...]:
+) -> Legs:
     """The modes to prove an index in: of a fused one its legs, which a fusion would hide.
 
     A document that only one leg finds is ranked by a fused search all the same, and lower.
@@ -282,17 +305,28 @@ async def find_legs(
         CallError: where a mode is not served.
         DaemonError: where chunks lack the vectors that a search by them would need.
     """
-    legs: dict[Mode, None] = {}
+    legs: dict[Mode, Mode] = {}
     for mode in modes:
-        apart: list[Mode] = []
-        if await _served(client, counts, query, mode) in _FUSED:
-            for leg in (Mode.BM25, Mode.SEMANTIC):
-                if claimed is None or leg in claimed:
-                    with suppress(CallError):
-                        served = await _served(client, counts, query, leg)
-                        apart += [leg] if served is leg else []
-        legs.update(dict.fromkeys(apart or [mode]))
-    return tuple(legs)
+        effective = await _served(client, counts, query, mode)
+        apart = (Mode.BM25, Mode.SEMANTIC) if effective in _FUSED else (effective,)
+        found = [
+            leg
+            for leg in apart
+            if (claimed is None or leg in claimed) and await _serves(client, counts, query, leg)
+        ]
+        legs |= {leg: leg for leg in found} or {mode: effective}
+    keyword = next((mode for mode, served in legs.items() if served is Mode.BM25), None)
+    return Legs(tuple(legs), keyword)
+
+
+async def _serves(client: ContractClient, counts: Brain, query: str, mode: Mode) -> bool:
+    try:
+        return await _served(client, counts, query, mode) is mode
+    except DaemonFailedError as error:
+        # A mode that was not asked for may be refused; any other failure is one of the proof.
+        if error.code != "http_400":
+            raise
+        return False
 
 
 async def _served(client: ContractClient, counts: Brain, query: str, mode: Mode) -> Mode:

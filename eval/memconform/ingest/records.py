@@ -59,6 +59,8 @@ class IndexVerified(Record):
     """Empty where the index holds all there is."""
     attempts: int | None = None
     """Of a run: how many attempts of the journal it speaks for; later ones ended too late."""
+    reproof: bool = True
+    """False where only counts were compared; such attempts are not adopted by a run that proves."""
 
 
 class IndexInvalidated(Record):

@@ -105,7 +105,7 @@ async def _seed(  # noqa: PLR0917 - as its caller
                 hint="documents are UTF-8 text; every question would be answered from nothing",
             )
         legs = await find_legs(client, counts, query, modes, runner.modes)
-        filters = await honours_filters(client, brain, query, legs[0])
+        filters = await honours_filters(client, brain, query, legs.modes[0])
         prover = IndexProver(client, brain, ingested, legs, filters=filters)
         proof = await prover.prove_all()
     except CallError as error:

@@ -13,6 +13,7 @@ from memconform.contract.core import Brain
 from memconform.daemons.resources import process_tree
 from memconform.daemons.runner import Daemon
 from memconform.errors import DaemonError
+from memconform.ingest.proof import AGAIN
 from memconform.ingest.seeding import Seeded, settled
 
 DOUBTFUL = frozenset({"out_of_step", "connection_broken", "unreachable"})
@@ -69,7 +70,7 @@ class IndexVerifier:
             full: ask for as many as at the end of a run, and for the daemon's identity.
 
         Returns:
-            Whether it was full.
+            Whether every document was asked for.
 
         Raises:
             IndexDoubtError: where the index was, or may have been, incomplete meanwhile.
@@ -80,7 +81,7 @@ class IndexVerifier:
         if full:
             await self._retried(self._require_same_run)
         if self.seeded is None or not self.proving:
-            return full
+            return False
         prover = self.seeded.prover
         full = full or replaced or len(self.seeded.documents) <= _CHEAP
         try:
@@ -95,17 +96,17 @@ class IndexVerifier:
             if error.code != "not_searchable":
                 raise
             raise IndexDoubtError(error.code, error.message) from error
-        return full
+        return len(self.seeded.documents) <= (AGAIN if full else _DRAWN)
 
-    async def recover(self) -> None:
-        """Wait until nothing is pending, and prove the whole index again.
+    async def recover(self, paths: Collection[str] = ()) -> None:
+        """Wait until nothing is pending, and prove the whole index again, `paths` openly.
 
         Raises:
             IndexChangedError: where it is not whole any more.
         """
         try:
             await settled(self.client, self.counts.brain_id)
-            await self.verify(full=True)
+            await self.verify(paths, full=True)
             if self.seeded is not None and self.proving:
                 await self._retried(self.seeded.prover.prove_all)
         except IndexChangedError:

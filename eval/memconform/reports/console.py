@@ -156,7 +156,12 @@ def verdict_counts(summary: RunSummary) -> Text:
 def _rows(summary: RunSummary) -> list[tuple[str, str | Text]]:
     low, high = summary.pass_rate_interval
     rows: list[tuple[str, str | Text]] = [("verdicts", verdict_counts(summary))]
-    if summary.pass_rate is not None:
+    missing = sum(n for v, n in summary.counts.items() if v.expected and not v.measured)
+    if summary.pass_rate is not None and missing:
+        most = (summary.passed + missing) / summary.total
+        open_rate = f"{summary.pass_rate:.3f} to {most:.3f}: {missing} questions were not measured"
+        rows.append(("pass rate", open_rate))
+    elif summary.pass_rate is not None:
         rate = f"{summary.pass_rate:.3f}  (95 % interval {low:.3f} to {high:.3f})"
         rows.append(("pass rate", rate))
     if summary.served_modes:

@@ -40,12 +40,13 @@ class RunReport(Record):
 
 
 def banner(summary: RunSummary) -> str:
-    """`<sdk>: <passed>/<total> pass_rate=<rate> mean_score=<score>`; `none` where unknown.
+    """`<sdk>: <passed>/<total> pass_rate=<rate> mean_score=<score>`, ` not_measured=<n>` if any.
 
-    A run that an incident ended has no score: `<sdk>: not measured: <code>; <n> of <total> were`.
+    Rates that are unknown are `none`. A run that an incident ended has none:
+    `<sdk>: not measured: <code>; <n> of <total> questions were`.
     """
+    measured = sum(count for verdict, count in summary.counts.items() if verdict.measured)
     if summary.incident is not None:
-        measured = sum(count for verdict, count in summary.counts.items() if verdict.measured)
         return (
             f"{summary.sdk}: not measured: {summary.incident.code};"
             f" {measured} of {summary.total} questions were"
@@ -53,7 +54,8 @@ def banner(summary: RunSummary) -> str:
     rates = (summary.pass_rate, summary.mean_score)
     pass_rate, mean_score = ("none" if rate is None else f"{rate:.4f}" for rate in rates)
     counts = f"{summary.passed}/{summary.total}"
-    return f"{summary.sdk}: {counts} pass_rate={pass_rate} mean_score={mean_score}"
+    missing = f" not_measured={summary.total - measured}" if measured < summary.total else ""
+    return f"{summary.sdk}: {counts} pass_rate={pass_rate} mean_score={mean_score}{missing}"
 
 
 def agreement_banner(agreement: Agreement) -> str:

@@ -16,7 +16,7 @@ from memconform.client.failures import (
 )
 from memconform.client.recorder import Exchange, recorded
 from memconform.client.shape import shape
-from memconform.contract.core import Chunk
+from memconform.contract.core import Chunk, Trace
 from memconform.daemons.runner import Daemon
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError, MemconformError
@@ -190,8 +190,7 @@ class Asker:
             try:
                 outcome = await self._put(question)
                 if self._documents is not None:
-                    for chunk in outcome.chunks:
-                        self._documents.require_own(chunk)
+                    self._documents.require_own(outcome.chunks)
             except CallError as error:
                 why = {"code": error.code, "message": error.message}
                 _log.info("question not measured", id=question.id, **why)
@@ -250,10 +249,17 @@ class Asker:
         return score.value >= PASS_THRESHOLD
 
     def _retrieved(
-        self, row: int, attempt: int, question: Question, chunks: Sequence[Chunk]
+        self,
+        number: int,
+        question: Question,
+        chunks: Sequence[Chunk],
+        trace: Trace,
+        *,
+        passed: bool,
     ) -> Retrieved:
         held = not question.abstain and self._holds(question, chunks)
-        return Retrieved(row, attempt, question, held, not chunks)
+        ids = None if trace.reranked else tuple(chunk.chunk_id for chunk in chunks)
+        return Retrieved(number, question, passed, held, ids)
 
     async def _confirm(self, before: Retrieved) -> Failure | None:
         """Make a retrieval again; why the attempt is no measurement, or None."""
@@ -262,13 +268,14 @@ class Asker:
         try:
             answer, _ = await self._monitor.call(again)
             if self._documents is not None:
-                for chunk in answer.chunks:
-                    self._documents.require_own(chunk)
+                self._documents.require_own(answer.chunks)
         except CallError as error:
             self.checkpoints.failed(error)
             return unconfirmed(error)
-        now = self._retrieved(before.row, before.attempt, question, answer.chunks)
-        return None if now == before else not_repeatable(before, now)
+        now = self._retrieved(
+            before.number, question, answer.chunks, answer.trace, passed=before.passed
+        )
+        return None if now.repeats(before) else not_repeatable(before, now)
 
     def _judged(
         self, row: int, attempt: int, question: Question, outcome: Outcome, seen: Seen
@@ -276,7 +283,12 @@ class Asker:
         # The text itself: a secret's mask must not decide over an answer. What is stored is masked.
         text = outcome.text
         score = self._scorer.score(question, text, self._scenario.text_kind)
-        self.checkpoints.note(self._retrieved(row, attempt, question, outcome.chunks))
+        # The next attempt that is written is this one: nothing is awaited until then.
+        number = self._journal.written
+        passed = score.value >= PASS_THRESHOLD
+        self.checkpoints.note(
+            self._retrieved(number, question, outcome.chunks, outcome.trace, passed=passed)
+        )
         return [
             RetrievalRecord(
                 row=row,

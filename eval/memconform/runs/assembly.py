@@ -125,8 +125,10 @@ class Assembly:
     ) -> RunSummary:
         tally, plan, settings = self._tally, self._plan, self._plan.settings
         conclusion = conclude(tally, plan.floors, incident)
-        # What an incident ended has counts, and no score that anybody could take for one.
-        total, measured = (0, 0) if incident else (tally.total, tally.measured)
+        # What an incident ended has counts, and no score that anybody could take for one; nor has a
+        # run that measured nothing.
+        void = incident is not None or not tally.measured
+        total, measured = (0, 0) if void else (tally.total, tally.measured)
         return RunSummary(
             run_id=self._run_id,
             sdk=self._sdk,

@@ -1,6 +1,8 @@
 """When what was measured counts: once the index was seen to be whole afterwards."""
 
 import asyncio
+import random
+import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +13,12 @@ from memconform.client.failures import CallError, ContractViolatedError
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
-from memconform.ingest.verification import DOUBTFUL, IndexDoubtError, IndexVerifier
+from memconform.ingest.verification import (
+    DOUBTFUL,
+    IndexChangedError,
+    IndexDoubtError,
+    IndexVerifier,
+)
 from memconform.records import Failure
 from memconform.runs.journal import Journal, Retraction
 from memconform.runs.results import VerificationRecord
@@ -23,6 +30,10 @@ _SHARE = 0.05
 _MOST_OPEN = 100
 """Attempts after which the index is verified whatever that costs: a resume asks them again."""
 
+_SAMPLE = 16
+"""Attempts of a whole run that are made again at its end."""
+_MOST_DOUBTS = 5
+"""After so many the run ends: a daemon that recovers each time measures nothing but patience."""
 _ROUNDS = 4
 """In which retrievals that come out otherwise each time are made again."""
 _RESTLESS = Failure(
@@ -35,21 +46,24 @@ _RESTLESS = Failure(
 class Retrieved:
     """What an attempt retrieved, as far as making its retrieval again must show the same."""
 
-    row: int
-    attempt: int
+    number: int
+    """Of the attempt, in the journal."""
     question: Question
+    passed: bool
+    """Whether the question did."""
     held: bool
-    """Whether it held what is expected."""
-    empty: bool
-    """Whether nothing at all was retrieved."""
+    """Whether the retrieval held what is expected."""
+    chunks: tuple[str, ...] | None
+    """The chunks that came, by id and in order; None of a reranker, which may be a model."""
 
     @property
     def suspect(self) -> bool:
-        """Whether a partial index would look like that.
+        """Whether a partial index could have made it so: it has readers abstain, too."""
+        return not self.passed or self.question.abstain
 
-        It loses what is expected, and has a reader abstain where that is right.
-        """
-        return self.empty if self.question.abstain else not self.held
+    def repeats(self, before: "Retrieved") -> bool:
+        """Whether it shows what was retrieved before (core.search.repeatable)."""
+        return (self.held, self.chunks) == (before.held, before.chunks)
 
 
 class Checkpoints:
@@ -85,9 +99,14 @@ class Checkpoints:
         self._relevant = relevant
         self._reproof = reproof
         self._open: list[Retrieved] = []
+        self._sample: list[Retrieved] = []
+        """Of all attempts, each with the same chance; made again at the end."""
+        self._noted = 0
+        self._rng = random.Random(secrets.randbits(64))  # noqa: S311 - seeded by secrets
         self._doubt: Failure | None = None
         self._recheck = False
-        self._proven = 0
+        # What was adopted was proven to another run.
+        self._proven = journal.settled
         """Attempts that a proof of all documents has followed."""
         self._lock = asyncio.Lock()
         self._spent = 0.0
@@ -98,6 +117,11 @@ class Checkpoints:
         """Have an attempt confirmed at the next verification, where it needs to be."""
         if self._reproof:
             self._open.append(retrieved)
+            self._noted += 1
+            if len(self._sample) < _SAMPLE:
+                self._sample.append(retrieved)
+            elif (place := self._rng.randrange(self._noted)) < _SAMPLE:
+                self._sample[place] = retrieved
 
     def failed(self, error: CallError) -> None:
         """Note how a call failed: some failures say something of the calls before."""
@@ -141,25 +165,34 @@ class Checkpoints:
     ) -> None:
         started = time.perf_counter()
         suspects = [each for each in retrieved if each.suspect]
-        needed = {path for each in suspects for path in self._relevant(each.question)}
+        needed = await asyncio.to_thread(self._needed, suspects)
         try:
-            if self._doubt is None:
-                proven = await self._verifier.verify(needed if suspects else None, full=last or odd)
-                self._spent += time.perf_counter() - started
-                await self._confirm_all(retrieved, needed, everything=odd)
-            # It may have been raised by what was asked meanwhile, and be older than that.
-            if self._doubt is not None:
-                await self._invalidate(self._doubt)
+            try:
+                proven = False
+                if self._doubt is None:
+                    asked = needed if suspects else None
+                    proven = await self._verifier.verify(asked, full=last or odd)
+                    self._spent += time.perf_counter() - started
+                    await self._confirm_all(retrieved, needed, everything=odd)
+                    if last:
+                        await self._confirm_sample()
+                # It may have been raised by what was asked meanwhile, and be older than that.
+                if self._doubt is not None:
+                    await self._invalidate(self._doubt, needed)
+                    return
+            except IndexDoubtError as error:
+                doubt = Failure(code=error.code, message=error.message)
+                await self._invalidate(doubt, needed)
                 return
-        except IndexDoubtError as error:
-            await self._invalidate(Failure(code=error.code, message=error.message))
         except DaemonError as error:
             self._spoil(Failure(code=error.code, message=error.message))
             raise
-        else:
-            self._journal.state(IndexVerified(attempts=ended))
-            self._verifications += 1
-            self._proven = ended if proven else self._proven
+        self._journal.state(IndexVerified(attempts=ended, reproof=self._reproof))
+        self._verifications += 1
+        self._proven = ended if proven else self._proven
+
+    def _needed(self, suspects: Sequence[Retrieved]) -> set[str]:
+        return {path for each in suspects for path in self._relevant(each.question)}
 
     def record(self) -> VerificationRecord:
         return VerificationRecord(
@@ -170,10 +203,27 @@ class Checkpoints:
             retracted=self._retracted,
         )
 
-    async def _invalidate(self, failure: Failure) -> None:
+    async def _confirm_sample(self) -> None:
+        """Raise IndexDoubtError where attempts of any time come out otherwise now.
+
+        What is lost for good, and was not needed since, shows in them alone.
+        """
+        for each in self._sample:
+            failure = await self._confirm(each)
+            self._repeated += 1
+            if failure is not None:
+                raise IndexDoubtError(failure.code, failure.message)
+
+    async def _invalidate(self, failure: Failure, needed: set[str]) -> None:
         """Throw away what is open; raises DaemonError unless the index is whole again."""
         self._spoil(failure)
-        await self._verifier.recover()
+        if self._invalidations >= _MOST_DOUBTS:
+            raise IndexChangedError(
+                f"the index was in doubt {self._invalidations} times: {failure.message}",
+                code=failure.code,
+                hint="what was measured before counts; --resume asks the rest",
+            )
+        await self._verifier.recover(needed)
         # What ended while the index was proven again was asked before that was known.
         self._spoil(failure)
         self._doubt = None
@@ -181,7 +231,8 @@ class Checkpoints:
 
     def _spoil(self, failure: Failure) -> None:
         # A document that is gone may have been missing since all of them were last asked for.
-        since = self._proven if failure.code == "not_searchable" else self._journal.settled
+        lasting = failure.code in ("not_searchable", "not_repeatable")
+        since = self._proven if lasting else self._journal.settled
         written = self._journal.written
         if written > since:
             _log.warning("attempts are not measured", attempts=written - since, **_told(failure))
@@ -208,9 +259,9 @@ class Checkpoints:
             left = [each for each in left if each not in gone]
             everything, self._recheck = True, False
             await self._verifier.verify(needed, full=True)
+        # Those that pass too, or failures alone would vanish from a daemon that is never the same.
         for each in left:
-            if each.suspect:
-                self._retract(each, _RESTLESS)
+            self._retract(each, _RESTLESS)
 
     async def _retracted_after(self, retrieved: Retrieved) -> bool:
         """Whether an attempt came out otherwise when its retrieval was made again."""
@@ -224,7 +275,7 @@ class Checkpoints:
     def _retract(self, retrieved: Retrieved, failure: Failure) -> None:
         _log.warning("question not measured", id=retrieved.question.id, **_told(failure))
         self._retracted += 1
-        self._journal.state(Retraction(row=retrieved.row, attempt=retrieved.attempt, error=failure))
+        self._journal.state(Retraction(number=retrieved.number, error=failure))
 
 
 def _told(failure: Failure) -> dict[str, str]:
@@ -235,15 +286,14 @@ def not_repeatable(before: Retrieved, now: Retrieved) -> Failure:
     """Why an attempt does not count whose retrieval came out otherwise when it was made again."""
     return Failure(
         code="not_repeatable",
-        message=f"the retrieval {_described(before)}, and {_described(now)} when it was made again"
+        message=f"the retrieval {_described(before)}; made again, it {_described(now)}"
         " (core.search.repeatable)",
     )
 
 
 def _described(retrieved: Retrieved) -> str:
-    if retrieved.empty:
-        return "was empty"
-    return "held what is expected" if retrieved.held else "lacked what is expected"
+    what = "held what is expected" if retrieved.held else "lacked what is expected"
+    return what if retrieved.chunks is None else f"{what} in {len(retrieved.chunks)} chunks"
 
 
 def unconfirmed(error: CallError) -> Failure:

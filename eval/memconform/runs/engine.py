@@ -80,7 +80,7 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
     journal = Journal(folder.journal, assembly.journal_header())
     if plan.resumed is not None:
         try:
-            journal.adopt(plan.resumed)
+            journal.adopt(plan.resumed, reproof=plan.reproof)
         except MemconformError:
             journal.close({"ended": "not resumed"})
             folder.remove()

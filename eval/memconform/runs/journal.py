@@ -24,8 +24,13 @@ from memconform.scoring.verdicts import Verdict
 
 JOURNAL_SCHEMA: Literal["memconform/journal@2"] = "memconform/journal@2"
 
-_VIOLATIONS = frozenset({"out_of_step", "foreign_chunk", "foreign_text", "not_repeatable"})
-"""Codes of doubts that what the daemon sent gave rise to."""
+_OF_THE_DAEMON = frozenset(
+    {
+        *("brain_changed", "daemon_gone", "index_not_proven", "index_pending"),
+        *("not_confirmed", "not_searchable"),
+    }
+)
+"""Codes of doubts that say what became of the daemon; all others are of what it sent."""
 _UNPROVEN = Failure(
     code="index_not_proven",
     message="the index was not seen to be whole after this question",
@@ -90,8 +95,8 @@ class Retraction(Record):
     """An attempt that was taken for measured, and is not: it could not be confirmed."""
 
     stage: Literal["retraction"] = "retraction"
-    row: int
-    attempt: int
+    number: int
+    """Of the attempt in this journal, from 0."""
     error: Failure
 
 
@@ -111,12 +116,16 @@ class Proofs:
     retracted. The same holds while a run lasts and when its journal is read again.
     """
 
-    def __init__(self, *, trusting: bool = False) -> None:
-        """`trusting` is for journals that were written before there were proofs."""
+    def __init__(self, *, trusting: bool = False, strict: bool = False) -> None:
+        """`trusting` is for journals that were written before there were proofs.
+
+        With `strict`, attempts do not count that --no-reproof was content with.
+        """
         self._trusting = trusting
+        self._strict = strict
         self._bounds: list[int] = []
         self._failures: list[Failure | None] = []
-        self._retracted: dict[tuple[int, int], Failure] = {}
+        self._retracted: dict[int, Failure] = {}
 
     @property
     def settled(self) -> int:
@@ -126,9 +135,10 @@ class Proofs:
     def add(self, statement: Statement) -> None:
         match statement:
             case Retraction():
-                self._retracted[statement.row, statement.attempt] = statement.error
+                self._retracted[statement.number] = statement.error
             case IndexVerified(attempts=int() as bound):
-                self._append(bound, None)
+                unproven = self._strict and not statement.reproof
+                self._append(bound, _UNPROVEN if unproven else None)
             case IndexInvalidated(attempts=int() as bound):
                 if statement.since is not None:
                     self._cut(statement.since)
@@ -152,7 +162,7 @@ class Proofs:
         judgement = records[-1]
         if not isinstance(judgement, JudgementRecord) or not judgement.verdict.measured:
             return records
-        failure = self._retracted.get((judgement.row, judgement.attempt))
+        failure = self._retracted.get(number)
         if failure is None:
             place = bisect_right(self._bounds, number)
             if place < len(self._bounds):
@@ -161,9 +171,9 @@ class Proofs:
                 failure = _UNPROVEN
         if failure is None:
             return records
-        violated = failure.code in _VIOLATIONS
+        of_daemon = failure.code in _OF_THE_DAEMON
         update = {
-            "verdict": Verdict.PROTOCOL_ERROR if violated else Verdict.DAEMON_ERROR,
+            "verdict": Verdict.DAEMON_ERROR if of_daemon else Verdict.PROTOCOL_ERROR,
             "score": None,
             "error": failure,
         }
@@ -221,20 +231,21 @@ class Journal:
         """How many attempts at a question are journalled."""
         return len(self._places.get(row, ()))
 
-    def adopt(self, earlier: Path) -> None:
+    def adopt(self, earlier: Path, *, reproof: bool = True) -> None:
         """Take over every attempt of another journal that is a measurement.
 
         What is not is asked again: an outage must not stay in every later result. That the index
-        was whole was proven to the other run, after those attempts.
+        was whole was proven to the other run, after those attempts; without `reproof`, counts that
+        were compared are enough.
 
         Raises:
             ResultsError: where it cannot be read.
         """
-        for records in read_attempts(earlier):
+        for records in read_attempts(earlier, strict=reproof):
             judgement = records[-1]
             if isinstance(judgement, JudgementRecord) and judgement.verdict.measured:
                 self.write(judgement.row, records)
-        self.state(IndexVerified(attempts=self.written))
+        self.state(IndexVerified(attempts=self.written, reproof=reproof))
 
     def keep_beside(self, name: str, data: bytes) -> None:
         """Write a file of its own beside the journal, for what is too large for a record."""
@@ -289,7 +300,9 @@ def read_header(path: Path) -> Header:
         raise _unreadable(path, "its first line is no header") from error
 
 
-def read_attempts(path: Path, *, trusting: bool = False) -> Iterator[list[StageRecord]]:
+def read_attempts(
+    path: Path, *, trusting: bool = False, strict: bool = False
+) -> Iterator[list[StageRecord]]:
     """The records of each attempt that was finished, judgement last, as it counts in the end.
 
     A last line without its end was being written when the run was killed, and is dropped.
@@ -297,12 +310,13 @@ def read_attempts(path: Path, *, trusting: bool = False) -> Iterator[list[StageR
     Args:
         path: of the journal.
         trusting: take attempts of a journal of version 1, which holds no proofs, as they are.
+        strict: take no attempts that --no-reproof was content with.
 
     Raises:
         ResultsError: naming a line that is no record.
     """
     old = read_header(path).schema_version != JOURNAL_SCHEMA
-    proofs = Proofs(trusting=trusting and old)
+    proofs = Proofs(trusting=trusting and old, strict=strict)
     for record in _records(path, _STATEMENTS):
         if isinstance(record, Statement):
             proofs.add(record)

@@ -48,7 +48,7 @@ class InProcessRunner(SdkRunner):
     """Serves a hostile daemon from this event loop."""
 
     name = "hostile"
-    modes = (Mode.BM25,)
+    modes = (Mode.AUTO, Mode.BM25)
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         self._daemon = HostileDaemon(faults)
@@ -69,6 +69,7 @@ class Drawn:
     faults: tuple[Fault, ...]
     scenario: str
     concurrency: int
+    mode: Mode = Mode.BM25
 
 
 async def run(drawn: Drawn, dataset: Path, output: Path) -> RunResult:
@@ -80,7 +81,7 @@ async def run(drawn: Drawn, dataset: Path, output: Path) -> RunResult:
         questions=selected.size,
         rows=None,
         scenario=drawn.scenario,
-        mode=Mode.BM25,
+        mode=drawn.mode,
         scorer="exact",
         brain=None,
         top_k=5,

@@ -2,12 +2,15 @@
 
 import asyncio
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 
 from memconform.cli.options import configure_logs
 from memconform.client.failures import CallError
+from memconform.contract.wire import Mode
 from memconform.fakes.hostile import KINDS, Fault
 from tests.adversarial.inprocess import TRUTH, Drawn, false_scores, run, write_dataset
 
@@ -15,9 +18,11 @@ _AT_ONCE = 4
 
 
 @pytest.fixture(autouse=True)
-def _quiet() -> None:
+def _quiet() -> Iterator[None]:
     """Each fault is logged, and a test that fails names the draws that matter."""
     configure_logs("error")
+    yield
+    structlog.reset_defaults()
 
 
 def draw(rng: random.Random) -> Drawn:
@@ -32,7 +37,7 @@ def draw(rng: random.Random) -> Drawn:
         for _ in range(rng.choice((1, 1, 2, 3)))
     )
     scenario = rng.choice(("search-retrieve-only", "ask-basic"))
-    return Drawn(faults, scenario, rng.choice((1, 1, 4)))
+    return Drawn(faults, scenario, rng.choice((1, 1, 4)), rng.choice((Mode.AUTO, Mode.BM25)))
 
 
 async def fooled(seed: int, draws: int, folder: Path) -> list[str]:

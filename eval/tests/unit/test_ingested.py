@@ -59,7 +59,7 @@ def _chunk(path: str, text: str, document_id: str | None = None) -> Chunk:
     ],
 )
 def test_a_chunk_of_a_document_passes(ingested: IngestedDocuments, path: str, text: str) -> None:
-    ingested.require_own(_chunk(path, text))
+    ingested.require_own([_chunk(path, text)])
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_chunk_of_a_document_passes(ingested: IngestedDocuments, path: str, te
         (_chunk("long.md", _LONG), "foreign_text"),
         (_chunk("own-way.md", "Two, Three."), "foreign_text"),
         (_chunk("own-way.md", " "), "foreign_text"),
-        (_chunk("empty.md", "x"), "foreign_text"),
+        (_chunk("empty.md", "x"), "foreign_chunk"),
         (_chunk("a.md", "\ud800"), "foreign_text"),
     ],
 )
@@ -85,7 +85,7 @@ def test_what_is_no_chunk_of_its_document_is_refused(
     ingested: IngestedDocuments, chunk: Chunk, code: str
 ) -> None:
     with pytest.raises(ContractViolatedError) as caught:
-        ingested.require_own(chunk)
+        ingested.require_own([chunk])
     assert caught.value.code == code
 
 
@@ -93,4 +93,30 @@ def test_documents_are_read_back_as_they_were_sent(ingested: IngestedDocuments) 
     assert {d.path: d.content.decode() for d in ingested.documents()} == {
         path: text for path, (text, _) in _DOCUMENTS.items()
     }
-    assert (len(ingested), "a.md" in ingested, "x.md" in ingested) == (5, True, False)
+    assert len(ingested) == 5
+
+
+def test_a_document_that_is_in_the_index_twice_is_refused(ingested: IngestedDocuments) -> None:
+    """Entries that were indexed again pushed others out of each ranking, and looked like chunks."""
+    chunk = _chunk("a.md", "The harbour lamp is lit at dusk.")
+    again = chunk.model_copy(update={"chunk_id": "a.md#1000"})
+    with pytest.raises(ContractViolatedError, match="came as 2 chunks"):
+        ingested.require_own([chunk, again])
+
+
+def test_blanks_and_marks_at_the_ends_may_be_dropped() -> None:
+    with IngestedDocuments() as found:
+        for path, text in (("b.md", "\ufeffA text\u3000\n"), ("blank.md", " \n")):
+            document = Document(path, text.encode(), "text/plain")
+            found.add(
+                document,
+                Ingested(
+                    document_id=f"id-{path}",
+                    path=path,
+                    chunk_count=1,
+                    bytes=len(document.content),
+                    took_ms=0.0,
+                ),
+            )
+        found.require_own([_chunk("b.md", "A text")])
+        found.require_own([_chunk("blank.md", " \n")])

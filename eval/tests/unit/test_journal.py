@@ -152,7 +152,7 @@ def test_an_attempt_counts_once_the_index_was_verified_after_it(tmp_path: Path) 
             journal.state(IndexVerified(attempts=2))
         if row == 3:
             journal.state(IndexInvalidated(attempts=4, error=lost))
-    journal.state(Retraction(row=0, attempt=0, error=Failure(code="not_repeatable", message="x")))
+    journal.state(Retraction(number=0, error=Failure(code="not_repeatable", message="x")))
     journal.state(IndexVerified(attempts=5))
     expected = [
         *("not_repeatable", "correct", "brain_changed", "brain_changed"),

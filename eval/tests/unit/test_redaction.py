@@ -119,6 +119,8 @@ def test_any_secret_is_masked_anywhere_and_redacting_twice_changes_nothing(
     secret: str, before: str, behind: str
 ) -> None:
     assume(len(secret.strip()) >= 8 and secret.strip() not in redaction.MASK)
+    # A word that results are written in is no secret.
+    assume(secret.strip() not in redaction.VOCABULARY)
     redaction.forget()
     redaction.hide(secret)
     clean = redaction.redact(before + secret + behind)
