@@ -30,6 +30,8 @@ REQUIRE_ALL = os.environ.get("MEMCONFORM_REQUIRE_ALL") == "1"
 
 # A shell's background job ignores Ctrl-C, and so would each program that a test interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# The same holds for a hang-up under nohup.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 _ROWS = 12
 STRUCK = 7

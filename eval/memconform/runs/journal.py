@@ -245,7 +245,8 @@ class Journal:
             judgement = records[-1]
             if isinstance(judgement, JudgementRecord) and judgement.verdict.measured:
                 self.write(judgement.row, records)
-        self.state(IndexVerified(attempts=self.written, reproof=reproof))
+        if self.written:
+            self.state(IndexVerified(attempts=self.written, reproof=reproof))
 
     def keep_beside(self, name: str, data: bytes) -> None:
         """Write a file of its own beside the journal, for what is too large for a record."""

@@ -40,7 +40,8 @@ def test_a_run_goes_on_where_its_daemon_died(
     [died] = _runs(first.folder)
     before = (died / "journal.jsonl").read_bytes()
     asked.unlink()
-    again = memconform(*call, "--repeat", str(repeat), "--resume", died.name)
+    # Without repetitions, each question that is asked is one that nobody had proven.
+    again = memconform(*call, "--repeat", str(repeat), "--resume", died.name, "--no-reproof")
     result = json.loads((_runs(first.folder)[-1] / "result.json").read_text())
     assert again.code == 0, again.err
     assert (result["passed"], result["total"]) == (12, 12)
@@ -53,6 +54,27 @@ def test_a_run_goes_on_where_its_daemon_died(
         questions.remove(f"What is the secret word of box{uncounted}?")
     # Every attempt that no proof had followed is made again, and no other.
     assert len(questions) == 12 * repeat - proven
+
+
+def test_what_was_not_proven_is_asked_again_by_a_run_that_proves(
+    memconform: Call, scripted: Scripted, dataset: Path
+) -> None:
+    """A resume of a run with --no-reproof said that its attempts had been proven."""
+    call = ("run", "--sdk", scripted(), "--dataset", dataset, *_COMMON, "--seed-reference-brain")
+    first = memconform(*call, "--no-reproof")
+    [trusting] = _runs(first.folder)
+    assert first.result["verification"]["reproof"] is False
+    again = memconform(*call, "--resume", trusting.name)
+    assert again.code == 0, again.err
+    journal = (_runs(first.folder)[-1] / "journal.jsonl").read_text().splitlines()
+    stages = [json.loads(line)["stage"] for line in journal]
+    # Nothing was adopted: the first statement follows a question that was asked.
+    assert stages[1] == "retrieval"
+    kept = memconform(*call, "--resume", trusting.name, "--no-reproof")
+    assert kept.code == 0
+    last = max(_runs(first.folder), key=lambda run: run.stat().st_mtime)
+    proofs = [json.loads(x) for x in (last / "journal.jsonl").read_text().splitlines()]
+    assert next(x["attempts"] for x in proofs if x["stage"] == "proved") == 12
 
 
 def test_a_journal_that_was_cut_in_a_line_loses_that_line_alone(
