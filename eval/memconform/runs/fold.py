@@ -67,21 +67,7 @@ def fold(question: Question, records: Iterable[StageRecord], repeat: int) -> Que
 
 def unasked(question: Question, verdict: Verdict) -> QuestionResult:
     """The result of a question that was never put, or whose attempts are not complete."""
-    return QuestionResult(
-        id=question.id,
-        question=question.question,
-        tags=question.tags,
-        verdict=verdict,
-        passed=False,
-        score=None,
-        answer=None,
-        latency_ms=None,
-        timings=None,
-        citations=[],
-        ranking=[],
-        trace=None,
-        error=None,
-    )
+    return QuestionResult.unmeasured(question, verdict)
 
 
 def _trials(records: Iterable[StageRecord]) -> list[_Trial]:

@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from memconform.datasets.model import Question
 from memconform.errors import MemconformError
 from memconform.ingest.records import SeedRecord
 from memconform.records import Failure, Record
@@ -123,15 +124,16 @@ class QuestionResult(Record):
         if not is_equal:
             raise ValueError(f"score {self.score} of attempts with mean {mean}")
 
-    def voided(self, incident: "Incident") -> "QuestionResult":
-        """The question of a run that an incident ended: no score of it is compared with another."""
-        if not self.verdict.measured:
-            return self
-        return QuestionResult(
-            id=self.id,
-            question=self.question,
-            tags=self.tags,
-            verdict=Verdict.NOT_RUN,
+    @classmethod
+    def unmeasured(
+        cls, question: "Question | QuestionResult", verdict: Verdict, error: Failure | None = None
+    ) -> "QuestionResult":
+        """A question without a measurement."""
+        return cls(
+            id=question.id,
+            question=question.question,
+            tags=question.tags,
+            verdict=verdict,
             passed=False,
             score=None,
             answer=None,
@@ -140,8 +142,15 @@ class QuestionResult(Record):
             citations=[],
             ranking=[],
             trace=None,
-            error=Failure(code=incident.code, message=incident.message),
+            error=error,
         )
+
+    def voided(self, incident: "Incident") -> "QuestionResult":
+        """The question of a run that an incident ended: no score of it is compared with another."""
+        if not self.verdict.measured:
+            return self
+        error = Failure(code=incident.code, message=incident.message)
+        return self.unmeasured(self, Verdict.NOT_RUN, error)
 
 
 class QuantileSummary(Record):
