@@ -1,6 +1,6 @@
 """The project's performance figures, each measured side by side with what it is compared to.
 
-    python scripts/bench.py [SECTION …]      sections: harness, start, daemons, faults, large
+    python scripts/bench.py [SECTION …]      sections: harness, start, daemons, faults
 
 Times are medians over alternating rounds; a limit that is missed is marked, and ends in exit 1.
 """
@@ -330,25 +330,6 @@ def _seconds_to_notice(folder: Path) -> float:
         run.wait()
 
 
-async def large(folder: Path) -> None:
-    """The harness's memory over a dataset of 100,000 rows, against the null server."""
-    print("large, 100,000 questions against the null server (takes two minutes)")
-    questions = _questions(folder, 100_000)
-    with _null_server() as url:
-        program = str(Path(sys.executable).with_name("memconform"))
-        command = [program, "run", "--sdk", f"url:{url}", "--dataset", str(questions)]
-        command += ["--scorer", "exact", "--scenario", "search-retrieve-only", "--mode", "bm25"]
-        run = psutil.Popen(
-            [*command, "--quiet", "--output", str(folder)], stdout=subprocess.DEVNULL
-        )
-        peak = 0
-        while run.poll() is None:
-            with suppress(psutil.Error):
-                peak = max(peak, run.memory_info().rss)
-            await asyncio.sleep(0.2)
-    report("harness: largest resident set", peak / 2**20, "MiB", limit=150)
-
-
 @contextmanager
 def _null_server() -> Iterator[str]:
     process = subprocess.Popen(
@@ -367,7 +348,6 @@ async def main() -> int:
         "start": start,
         "daemons": daemons,
         "faults": faults,
-        "large": large,
     }
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("section", nargs="*", help=", ".join(sections))

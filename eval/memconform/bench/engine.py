@@ -20,7 +20,7 @@ from memconform.bench.journal import Kept
 from memconform.bench.outcome import BenchOutcome
 from memconform.bench.overhead import overhead
 from memconform.bench.plan import BenchPlan
-from memconform.bench.records import Measured, Proved, QueryRecord, Spoilt
+from memconform.bench.records import Measured, QueryRecord
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import Index, Session, System
 from memconform.bench.tasks import Task
@@ -28,6 +28,7 @@ from memconform.client.failures import CallError
 from memconform.client.recorder import recorded
 from memconform.datasets.haystacks import Haystack
 from memconform.errors import DaemonError, ExitCode, MemconformError
+from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.ingest.verification import IndexChangedError
 from memconform.records import Failure
 from memconform.runs.append_only import AppendOnly
@@ -164,9 +165,9 @@ async def _proof(system: str, haystack: str, index: Index) -> AsyncGenerator[Ben
         await index.prove()
     except IndexChangedError as error:
         why = Failure(code=error.code, message=error.message)
-        yield HaystackSpoilt(Spoilt(system=system, haystack=haystack, error=why))
+        yield HaystackSpoilt(IndexInvalidated(system=system, haystack=haystack, error=why))
         raise
-    yield HaystackProved(Proved(system=system, haystack=haystack))
+    yield HaystackProved(IndexVerified(system=system, haystack=haystack))
 
 
 def _key(system: System, strategy: Strategy, task: Task) -> tuple[str, str, str]:

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from memconform.bench.records import BenchReport, Filled, Proved, QueryRecord, Spoilt
+from memconform.bench.records import BenchReport, Filled, QueryRecord
 from memconform.errors import MemconformError
+from memconform.ingest.records import IndexInvalidated, IndexVerified
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +22,12 @@ class HaystackFilled:
 
 @dataclass(frozen=True, slots=True)
 class HaystackProved:
-    proved: Proved
+    proved: IndexVerified
 
 
 @dataclass(frozen=True, slots=True)
 class HaystackSpoilt:
-    spoilt: Spoilt
+    spoilt: IndexInvalidated
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,22 +7,15 @@ from typing import Annotated
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from memconform.bench.records import (
-    BenchSettings,
-    Filled,
-    JournalHeader,
-    Measured,
-    Proved,
-    QueryRecord,
-    Spoilt,
-)
+from memconform.bench.records import BenchSettings, Filled, JournalHeader, Measured, QueryRecord
 from memconform.errors import UsageError
+from memconform.ingest.records import IndexInvalidated, IndexVerified
 
 _FOOTER = b'{"stage": "footer"'
 _READER: TypeAdapter[Measured] = TypeAdapter(Annotated[Measured, Field(discriminator="stage")])
 
 
-def in_index(record: Filled | QueryRecord, index: Proved | Spoilt) -> bool:
+def in_index(record: Filled | QueryRecord, index: IndexVerified | IndexInvalidated) -> bool:
     """Whether something was measured in the index that was proved or spoilt."""
     return record.system == index.system and index.haystack in ("", record.haystack)
 
@@ -42,12 +35,12 @@ class Kept:
         match record:
             case Filled() | QueryRecord(error=None):
                 self._open.append(record)
-            case Proved():
+            case IndexVerified():
                 for each in self._open:
                     if in_index(each, record):
                         self._keep(each)
                 self._open.clear()
-            case Spoilt():
+            case IndexInvalidated():
                 self._open.clear()
                 self.filled.pop((record.system, record.haystack), None)
                 for key, query in list(self.queries.items()):
@@ -64,7 +57,7 @@ class Kept:
     def records(self) -> Iterator[Measured]:
         """To be written anew, index after index, each with its proof."""
         for (system, haystack), filled in self.filled.items():
-            proof = Proved(system=system, haystack=haystack)
+            proof = IndexVerified(system=system, haystack=haystack)
             yield filled
             yield from (query for query in self.queries.values() if in_index(query, proof))
             yield proof

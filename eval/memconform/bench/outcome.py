@@ -13,14 +13,13 @@ from memconform.bench.records import (
     Filled,
     FilledSystem,
     Measured,
-    Proved,
     QueryRecord,
     Row,
-    Spoilt,
     SystemRecord,
 )
 from memconform.bench.rows import alike, row, with_added_latency
 from memconform.errors import ExitCode, MemconformError, gravest
+from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.records import Failure
 from memconform.runs.provenance import git_revision, host
 from memconform.runs.results import Incident, QuantileSummary
@@ -55,11 +54,11 @@ class BenchOutcome:
                 key = (record.system, record.strategy, record.query)
                 self._queries[key] = record
                 self._unproven.add(key)
-            case Proved():
+            case IndexVerified():
                 self._unproven -= {
                     key for key in self._unproven if in_index(self._queries[key], record)
                 }
-            case Spoilt():
+            case IndexInvalidated():
                 for key, query in self._queries.items():
                     if in_index(query, record):
                         self._queries[key] = query.model_copy(update={"error": record.error})

@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from memconform.contract.wire import CONTRACT_VERSION
+from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.parity.records import Contrast
 from memconform.records import Failure, Record
 from memconform.runs.results import Incident, QuantileSummary
@@ -47,25 +48,6 @@ class Filled(Record):
     """Of the daemon's state behind it."""
 
 
-class Proved(Record):
-    """An index was still what it was filled with: what was found in it so far is a measurement."""
-
-    stage: Literal["proved"] = "proved"
-    system: str
-    haystack: str
-    """Empty where it holds them all."""
-
-
-class Spoilt(Record):
-    """An index that changed while it was asked: what was found in it is no measurement."""
-
-    stage: Literal["spoilt"] = "spoilt"
-    system: str
-    haystack: str
-    """Empty where it holds them all."""
-    error: Failure
-
-
 class Relevance(Record):
     """A ranking, and what is relevant in it."""
 
@@ -93,7 +75,7 @@ class QueryRecord(Record):
     """Why it was not measured."""
 
 
-Measured = Filled | Proved | QueryRecord | Spoilt
+Measured = Filled | IndexVerified | QueryRecord | IndexInvalidated
 """What a journal holds between its header and its footer."""
 
 

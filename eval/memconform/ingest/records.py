@@ -54,9 +54,9 @@ class IndexVerified(Record):
 
     stage: Literal["proved"] = "proved"
     system: str = ""
-    """Empty in a run, which has one."""
+    """Of a bench; a run has one."""
     haystack: str = ""
-    """Empty where the index holds all there is."""
+    """Of a bench; empty where the index holds them all."""
     attempts: int | None = None
     """Of a run: how many attempts of the journal it speaks for; later ones ended too late."""
     reproof: bool = True

@@ -21,10 +21,8 @@ from memconform.bench.records import (
     Filled,
     JournalHeader,
     Measured,
-    Proved,
     QueryRecord,
     Relevance,
-    Spoilt,
 )
 from memconform.bench.rows import alike, row, with_added_latency
 from memconform.bench.shelf import Shelf
@@ -37,6 +35,7 @@ from memconform.datasets.haystacks import Haystack, Item, Query
 from memconform.errors import DaemonError, UsageError
 from memconform.ingest.documents import Document
 from memconform.ingest.ingested import IngestedDocuments
+from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.records import Failure
 
 _ITEMS = tuple(Item(f"s{n // 2}_{n}", f"text {n}", f"s{n // 2}") for n in range(6))
@@ -291,7 +290,7 @@ _SETTINGS = BenchSettings(
 )
 _FILLED = Filled(system="go", haystack="h", documents=1, chunks=1, vectors=0, ingest_ms=1)
 
-_PROVED = Proved(system="go", haystack="h")
+_PROVED = IndexVerified(system="go", haystack="h")
 
 
 def _journal(path: Path, *records: Measured) -> Path:
@@ -312,7 +311,9 @@ def test_what_was_measured_is_kept_and_what_was_not_is_put_again(tmp_path: Path)
 
 
 def test_what_was_found_in_a_spoilt_index_is_not_kept(tmp_path: Path) -> None:
-    spoilt = Spoilt(system="go", haystack="h", error=Failure(code="brain_changed", message="m"))
+    spoilt = IndexInvalidated(
+        system="go", haystack="h", error=Failure(code="brain_changed", message="m")
+    )
     other = _record("q2", haystack="other")
     whole = _PROVED.model_copy(update={"haystack": "other"})
     journal = _journal(tmp_path / "j", other, whole, _FILLED, _record("q1"), _PROVED, spoilt)
