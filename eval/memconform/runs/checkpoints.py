@@ -237,6 +237,7 @@ class Checkpoints:
         if written > since:
             _log.warning("attempts are not measured", attempts=written - since, **_told(failure))
             self._journal.state(IndexInvalidated(attempts=written, since=since, error=failure))
+            self._sample = [each for each in self._sample if each.number < since]
             self._invalidations += 1
 
     async def _confirm_all(
@@ -276,6 +277,8 @@ class Checkpoints:
         _log.warning("question not measured", id=retrieved.question.id, **_told(failure))
         self._retracted += 1
         self._journal.state(Retraction(number=retrieved.number, error=failure))
+        # What does not count any more says nothing of what does.
+        self._sample = [each for each in self._sample if each.number != retrieved.number]
 
 
 def _told(failure: Failure) -> dict[str, str]:

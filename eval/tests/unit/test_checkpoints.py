@@ -96,6 +96,27 @@ async def test_one_surprise_has_all_made_again(case: _Case) -> None:
     assert case.verdicts(0, 1, 2) == ["correct", "not_repeatable", "correct"]
 
 
+async def test_one_answer_that_was_retracted_does_not_void_the_run(case: _Case) -> None:
+    """It came out otherwise in the sample at the end, too, and everything was thrown away."""
+    for row in range(3):
+        case.attempt(row, held=row != 1)
+    again = Retrieved(1, _QUESTION, passed=True, held=True, chunks=("a",))
+    case.outcomes = lambda r: not_repeatable(r, again) if r.number == 1 else None
+    await case.checkpoints.verify()
+    await case.checkpoints.verify(last=True)
+    assert case.verdicts(0, 1, 2) == ["correct", "not_repeatable", "correct"]
+
+
+async def test_what_comes_out_otherwise_at_the_end_voids_the_run(case: _Case) -> None:
+    case.attempt(0)
+    await case.checkpoints.verify()
+    case.attempt(1)
+    lost = Retrieved(0, _QUESTION, passed=True, held=False, chunks=())
+    case.outcomes = lambda r: not_repeatable(r, lost) if r.number == 0 else None
+    await case.checkpoints.verify(last=True)
+    assert case.verdicts(0, 1) == ["not_repeatable"] * 2
+
+
 async def test_what_surprises_each_time_is_not_measured(case: _Case) -> None:
     for row in range(8):
         case.attempt(row, held=False)
