@@ -26,6 +26,9 @@ TERM_GRACE_SECONDS = 5.0
 _GUARD_START_SECONDS = 30.0
 """A guard starts in 10 ms; this is for a machine that swaps, and bounds one that never answers."""
 
+_GUARD_WAKE_SECONDS = 0.25
+"""How often a guard that has reported nothing yet is woken, should it have been stopped."""
+
 _GUARD_SWEEP_SECONDS = 7.0
 """More than the 5.5 s that a guard gives itself to end what is left of its daemon."""
 
@@ -81,7 +84,7 @@ class DaemonProcess:
             )
         try:
             async with asyncio.timeout(_GUARD_START_SECONDS):
-                kind, _, value = await _read_report(guard)
+                kind, _, value = await _read_first_report(guard)
         except BaseException as error:
             # Cancelled or out of time, with a child that nobody has a handle of.
             await finish(_abandon_guard(guard))
@@ -166,6 +169,18 @@ class DaemonProcess:
         if self.alive:
             with suppress(ProcessLookupError):
                 os.killpg(self.pid, number)
+
+
+async def _read_first_report(guard: asyncio.subprocess.Process) -> tuple[str, str, str]:
+    """What `_read_report` returns, of a guard that its daemon may have stopped meanwhile."""
+    report = asyncio.create_task(_read_report(guard))
+    try:
+        # The daemon runs before its guard has reported it: a SIGSTOP at once holds the report up.
+        while not (await asyncio.wait([report], timeout=_GUARD_WAKE_SECONDS))[0]:
+            _send(guard, signal.SIGCONT)
+        return report.result()
+    finally:
+        report.cancel()
 
 
 async def _read_report(guard: asyncio.subprocess.Process) -> tuple[str, str, str]:

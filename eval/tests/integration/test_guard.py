@@ -207,6 +207,22 @@ def test_a_daemon_that_stops_its_guard_is_stopped_all_the_same(
     assert not processes_of(ended.folder)
 
 
+async def test_a_guard_that_is_stopped_before_it_reports_its_daemon_is_woken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A daemon that stopped its guard at once, on a busy machine, was not started in 30 s."""
+    guard = tmp_path / "guard.py"
+    stop = "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\n"
+    guard.write_text(stop + daemon_process._GUARD.read_text())
+    monkeypatch.setattr(daemon_process, "_GUARD", guard)
+    monkeypatch.setattr(daemon_process, "_GUARD_START_SECONDS", 10.0)
+    process = await DaemonProcess.start(
+        ["sleep", "1000"], env=dict(os.environ), cwd=tmp_path, log=tmp_path / "daemon.log"
+    )
+    await process.stop()
+    assert not psutil.pid_exists(process.pid)
+
+
 @linux
 def test_a_guard_that_is_stopped_over_and_over_is_done_without(
     memconform: Call, scripted: Scripted, dataset: Path, escape: Callable[..., str]
