@@ -33,6 +33,9 @@ def _is_invisible(char: str) -> bool:
 
 def is_blank(text: str) -> bool:
     """Whether nothing of a text is seen: it is empty, white space, or of zero width."""
+    # A data set has five texts a row, and nearly each begins so. (A Hangul filler is alphabetic.)
+    if text[:1].isascii() and text[:1].isalnum():
+        return False
     return all(map(_is_invisible, text))
 
 
