@@ -1,6 +1,10 @@
 """What every stored record has in common."""
 
+from typing import Self
+
 from pydantic import BaseModel, ConfigDict
+
+from memconform.errors import MemconformError
 
 
 class Record(BaseModel):
@@ -20,3 +24,23 @@ class Failure(Record):
     """A command that repeats the request."""
     wire: str | None = None
     """The transcript of the exchange, a file in the run's folder."""
+
+
+class Incident(Record):
+    """What ended or invalidated a run as a whole."""
+
+    code: str
+    message: str
+    hint: str
+    excerpt: str
+    exit_code: int
+
+    @classmethod
+    def of(cls, error: MemconformError) -> Self:
+        return cls(
+            code=error.code,
+            message=error.message,
+            hint=error.hint,
+            excerpt=error.excerpt,
+            exit_code=error.exit_code,
+        )

@@ -39,8 +39,8 @@ from memconform.ingest.verification import (
     IndexVerifier,
 )
 from memconform.runs.preflight import read_version
-from memconform.runs.store import DaemonFolder
 from memconform.scenarios.outcome import Retrieval, refuse_fallback
+from memconform.storage.folders import DaemonFolder
 
 _MISSED = 1_000
 """Documents that a proof asks for besides those it draws: ten queries."""

@@ -31,8 +31,8 @@ from memconform.errors import DaemonError, ExitCode, MemconformError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.ingest.verification import IndexChangedError
 from memconform.records import Failure
-from memconform.runs.append_only import AppendOnly
-from memconform.runs.store import RunFolder
+from memconform.storage.append_only import AppendOnly
+from memconform.storage.folders import RunFolder
 
 _PROOF_EVERY = 100
 """Queries between two looks at whether the index is still whole: so many a resume may put again."""

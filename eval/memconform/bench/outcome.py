@@ -20,10 +20,12 @@ from memconform.bench.records import (
 from memconform.bench.rows import alike, row, with_added_latency
 from memconform.errors import ExitCode, MemconformError, gravest
 from memconform.ingest.records import IndexInvalidated, IndexVerified
-from memconform.records import Failure
-from memconform.runs.provenance import git_revision, host
-from memconform.runs.results import Incident, QuantileSummary
-from memconform.runs.store import RunFolder, replacing, write_result
+from memconform.records import Failure, Incident
+from memconform.stats.quantiles import QuantileSummary
+from memconform.storage.folders import RunFolder
+from memconform.storage.provenance import git_revision, host
+from memconform.storage.result_file import write_result
+from memconform.storage.writing import json_bytes, replacing
 
 _UNPROVEN = Failure(
     code="index_not_proven", message="the index was not seen to be whole after this query"
@@ -80,8 +82,7 @@ class BenchOutcome:
                 self._queries[key] = self._queries[key].model_copy(update={"error": _UNPROVEN})
         report = self._report()
         with replacing(folder.result) as target:
-            lines = (record.model_dump_json().encode() for record in self._queries.values())
-            write_result(target, report, lines)
+            write_result(target, report, map(json_bytes, self._queries.values()))
         return report
 
     def _report(self) -> BenchReport:

@@ -10,7 +10,7 @@ from memconform.contract.wire import Mode, Profile
 from memconform.daemons.manifest import Capabilities, Manifest, Serve
 from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.runner import Launch
-from memconform.runs.results import QuantileSummary
+from memconform.stats.quantiles import QuantileSummary
 
 _SEARCHES = 200
 _NULL = Manifest(

@@ -8,8 +8,8 @@ from pydantic import Field
 from memconform.contract.wire import CONTRACT_VERSION
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.parity.records import Contrast
-from memconform.records import Failure, Record
-from memconform.runs.results import Incident, QuantileSummary
+from memconform.records import Failure, Incident, Record
+from memconform.stats.quantiles import QuantileSummary
 
 BENCH_SCHEMA: Literal["memconform/bench-report@1"] = "memconform/bench-report@1"
 JOURNAL_SCHEMA: Literal["memconform/bench-journal@1"] = "memconform/bench-journal@1"

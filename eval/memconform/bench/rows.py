@@ -16,10 +16,10 @@ from memconform.bench.records import (
 )
 from memconform.contract.wire import Mode
 from memconform.errors import MemconformError
-from memconform.runs.results import QuantileSummary
 from memconform.scoring.retrieval import RATES, metrics
 from memconform.stats.bootstrap import bootstrap_means
 from memconform.stats.intervals import Interval, clustered_wilson
+from memconform.stats.quantiles import QuantileSummary
 
 TIERS = ("< 300 ms", "300 to 500 ms", "500 to 1,000 ms", ">= 1,000 ms")
 """WMB-100K's tiers of speed; each begins where the one before it ends."""

@@ -34,7 +34,6 @@ from memconform.datasets.expansion import Join
 from memconform.datasets.sampling import Holdout
 from memconform.errors import ExitCode, gravest
 from memconform.printing.output import echo
-from memconform.redaction import redact_json
 from memconform.reports.bench import BenchConsole, bench_markdown, show_bench
 
 
@@ -209,13 +208,12 @@ async def _bench(options: BenchOptions) -> ExitCode:
         verbose=options.verbose,
         quiet=options.quiet,
     )
-    for file, target_of, text in (
-        (options.json_file, json_target, redact_json(report.model_dump_json(indent=1)) + "\n"),
-        (options.markdown, text_target, bench_markdown(report)),
-    ):
-        if file is not None:
-            with target_of(file) as target:
-                target.write(text)
+    if options.json_file is not None:
+        with json_target(options.json_file) as target:
+            target.write_json(report)
+    if options.markdown is not None:
+        with text_target(options.markdown) as target:
+            target.write_text(bench_markdown(report))
     echo(f"{report.suite}: -> {finished.result}", err="-" in (options.json_file, options.markdown))
     return code
 

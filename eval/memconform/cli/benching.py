@@ -31,7 +31,7 @@ from memconform.datasets.registry import sample
 from memconform.datasets.sampling import QuerySelection, choose
 from memconform.datasets.sources import data_folder, fetched, known_sources
 from memconform.errors import MemconformError, UsageError
-from memconform.runs.store import RunFolder, find_journal, new_run_id
+from memconform.storage.folders import RunFolder, find_journal, new_run_id
 
 
 @dataclass(frozen=True, slots=True)

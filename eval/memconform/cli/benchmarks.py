@@ -95,7 +95,7 @@ def info_command(
         _show_benchmark(info, verbose=verbose)
     if json_file is not None:
         with json_target(json_file) as target:
-            target.write(info.model_dump_json(indent=2) + "\n")
+            target.write_json(info, indent=2)
 
 
 def _counted(benchmark: Benchmark) -> BenchmarkInfo:
@@ -177,6 +177,6 @@ def convert_command(path: Path, name: str | None, output: str, **given: str | No
         raise click.UsageError(f"--output: nothing is packed here, so not as {target_path.suffix}")
     with json_target(output) as target:
         for piece in memini_json(path.stem, benchmark):
-            target.write(piece)
+            target.write_text(piece)
     if output != "-":
         echo(f"-> {output}")

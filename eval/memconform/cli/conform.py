@@ -37,11 +37,11 @@ from memconform.daemons.discovery import find_runner, working_folder
 from memconform.errors import ExitCode, NothingSelectedError, UsageError, nearest
 from memconform.printing.escaping import Lines
 from memconform.printing.output import echo
-from memconform.redaction import redact, redact_json
 from memconform.reports.conformance import ConformanceConsole, conform_banner, show_findings
 from memconform.reports.junit import write_junit
 from memconform.reports.markdown import conformance_markdown
-from memconform.runs.store import RunFolder, new_run_id, replacing
+from memconform.storage.folders import RunFolder, new_run_id
+from memconform.storage.writing import replacing
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ async def _conform(options: ConformOptions) -> ExitCode:
         finished_at=datetime.now(UTC),
         harness_version=__version__,
         contract=CONTRACT_VERSION,
-        command=[redact(part) for part in sys.argv],
+        command=list(sys.argv),
         sdk_references={target.name: target.reference for target in targets},
         exit_code=int(code),
         skipped=[Skipped(sdk=a.sdk, reason=f"{a.error.code}: {a.error.message}") for a in absences],
@@ -231,9 +231,9 @@ def _write(options: ConformOptions, run: RunFolder, report: ConformReport) -> No
     write_report(run, report)
     if options.json_file is not None:
         with json_target(options.json_file) as target:
-            target.write(redact_json(report.model_dump_json(indent=1)) + "\n")
+            target.write_json(report)
     if options.junit is not None:
         write_junit(Path(options.junit), report)
     if options.markdown is not None:
         with replacing(Path(options.markdown).resolve()) as file:
-            file.write(conformance_markdown(report).encode())
+            file.write_text(conformance_markdown(report))

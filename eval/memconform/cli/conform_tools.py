@@ -49,8 +49,7 @@ def list_cases(json_file: str | None) -> ExitCode:
     entries = catalog()
     if json_file is not None:
         with json_target(json_file) as target:
-            listed = json.dumps({"cases": [_listed(entry) for entry in entries]}, indent=1)
-            target.write(f"{listed}\n")
+            target.write_json({"cases": [_listed(entry) for entry in entries]})
         return ExitCode.OK
     for entry in entries:
         echo(f"{entry.id:<58} {entry.case.level:<7} {', '.join(entry.case.rules)}")

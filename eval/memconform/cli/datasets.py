@@ -1,6 +1,5 @@
 """`memconform datasets`."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -58,7 +57,7 @@ def lint_command(
             echo(f"luck passes more than {max_chance:.1%}")
     if json_file is not None:
         with json_target(json_file) as target:
-            target.write(json.dumps(asdict(report), indent=2, ensure_ascii=False) + "\n")
+            target.write_json(asdict(report), indent=2)
     return ExitCode.USAGE if report.faults or lucky else ExitCode.OK
 
 

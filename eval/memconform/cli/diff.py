@@ -10,7 +10,6 @@ from memconform.errors import ExitCode, UsageError, gravest
 from memconform.parity.difference import DiffReport, difference
 from memconform.parity.sides import load
 from memconform.printing.output import echo
-from memconform.redaction import redact_json
 from memconform.reports.difference import diff_banner, show_difference
 
 
@@ -56,7 +55,7 @@ def command(  # noqa: PLR0917 - one parameter a flag
         show_difference(report)
     if json_file is not None:
         with json_target(json_file) as target:
-            target.write(redact_json(report.model_dump_json(indent=1)) + "\n")
+            target.write_json(report)
     echo(diff_banner(report), err=json_file == "-")
     return code
 

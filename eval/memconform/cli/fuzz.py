@@ -32,9 +32,8 @@ from memconform.errors import DaemonError, ExitCode, UsageError, gravest
 from memconform.fuzzing.results import FoundDisagreement, FuzzReport
 from memconform.printing.escaping import Lines
 from memconform.printing.output import echo
-from memconform.redaction import redact, redact_json
 from memconform.reports.fuzzing import FuzzConsole, fuzz_banner, show_disagreement
-from memconform.runs.store import replacing
+from memconform.storage.writing import replacing
 
 if TYPE_CHECKING:
     from memconform.fuzzing.session import Disagreement
@@ -140,7 +139,7 @@ async def _fuzz(options: FuzzOptions) -> ExitCode:
         started_at=started,
         harness_version=__version__,
         contract=CONTRACT_VERSION,
-        command=[redact(part) for part in sys.argv],
+        command=list(sys.argv),
         seed=seed,
         examples=sought.examples,
         requests=sought.requests,
@@ -159,7 +158,7 @@ def _written(into: Path, found: "Disagreement") -> FoundDisagreement:
     into.mkdir(parents=True, exist_ok=True)
     file = into / f"{case}.yaml"
     with replacing(file) as target:
-        target.write(redact(text).encode())
+        target.write_text(text)
     return FoundDisagreement(
         file=str(file),
         case=case,
@@ -177,7 +176,7 @@ def _tell(
 ) -> None:
     if options.json_file is not None:
         with json_target(options.json_file) as target:
-            target.write(redact_json(report.model_dump_json(indent=1)) + "\n")
+            target.write_json(report)
     for absence in absences:
         echo(Lines(f"{absence.sdk} skipped: {absence.error.render()}"), err=True)
     if report.disagreement is not None:

@@ -1,6 +1,5 @@
 """`memconform datasets compile-history`."""
 
-import json
 from pathlib import Path
 
 import click
@@ -95,8 +94,8 @@ def compile_command(
                 dropped.append(each)
                 continue
             history = compiled(each, pool, shape)
-            target.write(",\n" if questions else "[\n")
-            target.write(json.dumps(history.row, ensure_ascii=False))
+            target.write_text(",\n" if questions else "[\n")
+            target.write_json(history.row, indent=None, end="")
             questions += 1
             drawn += history.fillers
             left_out += history.left_out
@@ -106,7 +105,7 @@ def compile_command(
                 code="nothing_selected",
                 hint=dropped[0].why if dropped else "the file is empty",
             )
-        target.write("\n]\n")
+        target.write_text("\n]\n")
     echo(f"{questions} questions, {drawn} filler sessions", err=True)
     if left_out:
         echo(f"{left_out} filler sessions left out for their length", err=True)

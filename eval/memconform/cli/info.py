@@ -59,7 +59,7 @@ def command(json_file: str | None) -> None:
         _show(info)
     if json_file is not None:
         with json_target(json_file) as target:
-            target.write(info.model_dump_json(indent=2) + "\n")
+            target.write_json(info, indent=2)
 
 
 def _sdk(name: str, path: Path) -> SdkInfo:

@@ -50,7 +50,6 @@ from memconform.fakes.mutant import mutant_of
 from memconform.fakes.mutation import Mutation
 from memconform.printing.escaping import Lines
 from memconform.printing.output import echo
-from memconform.redaction import redact, redact_json
 from memconform.reports.mutation import (
     MutationConsole,
     mutation_banner,
@@ -139,7 +138,7 @@ async def _mutate(options: MutateOptions) -> ExitCode:
     report = await _scored(options, runner, chosen, entries, left)
     if options.json_file is not None:
         with json_target(options.json_file) as target:
-            target.write(redact_json(report.model_dump_json(indent=1)) + "\n")
+            target.write_json(report)
     show_survivors(report)
     echo(Lines(mutation_table(report.by_profile)), err=options.json_file == "-")
     echo(mutation_banner(report), err=True)
@@ -183,7 +182,7 @@ async def _scored(
         started_at=started,
         harness_version=__version__,
         contract=CONTRACT_VERSION,
-        command=[redact(part) for part in sys.argv],
+        command=list(sys.argv),
         took_s=round(time.perf_counter() - clock, 3),
         cases=len(entries),
         cases_tried=tried,

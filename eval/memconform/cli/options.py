@@ -1,7 +1,6 @@
 """Options that several verbs share."""
 
 import asyncio
-import codecs
 import json
 import logging
 import math
@@ -23,10 +22,10 @@ from memconform.client.recorder import TOKEN_VARIABLE
 from memconform.daemons.runner import UpstreamKind
 from memconform.errors import ExitCode, UsageError
 from memconform.printing.escaping import Lines, printable
-from memconform.printing.output import JsonOutput, TextTarget, echo
+from memconform.printing.output import echo, write_json_output, write_output
 from memconform.redaction import hide, hide_header
 from memconform.runs.plan import DEFAULT_FLOOR, Floor
-from memconform.runs.store import replacing
+from memconform.storage.writing import Sink, device, replacing
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -236,27 +235,27 @@ def configure_logs(level: str) -> None:
     )
 
 
-def json_target(file: str) -> AbstractContextManager[TextTarget]:
+def json_target(file: str) -> AbstractContextManager[Sink]:
     """Where `--json FILE` writes: `-` is standard output, a file appears whole or not at all."""
-    return _target(file, JsonOutput())
+    return _target(file, write_json_output)
 
 
-def text_target(file: str) -> AbstractContextManager[TextTarget]:
+def text_target(file: str) -> AbstractContextManager[Sink]:
     """The same for text that is not JSON."""
-    return _target(file, sys.stdout)
+    return _target(file, write_output)
 
 
 @contextmanager
-def _target(file: str, standard_output: TextTarget) -> Iterator[TextTarget]:
+def _target(file: str, write: Callable[[str], None]) -> Iterator[Sink]:
     if file == "-":
-        yield standard_output
+        yield Sink(lambda data: write(data.decode()))
     elif Path(file).exists() and not Path(file).is_file():
         # A device or a pipe is written to; renaming a file over it would replace it.
-        with Path(file).open("w", encoding="utf-8") as device:
-            yield device
+        with device(Path(file)) as sink:
+            yield sink
     else:
-        with replacing(Path(file).resolve()) as raw:
-            yield codecs.getwriter("utf-8")(raw)
+        with replacing(Path(file).resolve()) as sink:
+            yield sink
 
 
 def writable(_: click.Context, __: click.Parameter, value: str | None) -> str | None:

@@ -19,7 +19,6 @@ from memconform.parity.contrast import ALPHA, MARGIN
 from memconform.parity.records import ParityReport, Verdict
 from memconform.parity.sides import load, question_of
 from memconform.printing.output import echo
-from memconform.redaction import redact_json
 from memconform.reports.parity import parity_banner, parity_markdown, show_parity, show_question
 
 
@@ -95,13 +94,12 @@ def compare_command(  # noqa: PLR0917 - one parameter a flag
     report = report.model_copy(update={"exit_code": code})
     if not quiet:
         show_parity(report)
-    for file, target_of, text in (
-        (json_file, json_target, redact_json(report.model_dump_json(indent=1)) + "\n"),
-        (markdown, text_target, parity_markdown(report)),
-    ):
-        if file is not None:
-            with target_of(file) as target:
-                target.write(text)
+    if json_file is not None:
+        with json_target(json_file) as target:
+            target.write_json(report)
+    if markdown is not None:
+        with text_target(markdown) as target:
+            target.write_text(parity_markdown(report))
     echo(parity_banner(report), err="-" in (json_file, markdown))
     return code
 

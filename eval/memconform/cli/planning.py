@@ -20,9 +20,9 @@ from memconform.ingest.seeding import refuse_foreign_brain
 from memconform.printing.output import echo
 from memconform.runs.journal import read_header
 from memconform.runs.plan import Plan, Settings
-from memconform.runs.store import find_journal
 from memconform.scenarios import SCENARIOS
 from memconform.scoring.scorer import ExactScorer
+from memconform.storage.folders import find_journal
 
 _BRAIN_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 ALL = "all"

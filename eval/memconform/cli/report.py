@@ -7,7 +7,7 @@ import click
 from memconform.errors import ExitCode
 from memconform.printing.output import echo
 from memconform.reports.tables import tables
-from memconform.runs.store import replacing
+from memconform.storage.writing import replacing
 
 
 @click.group("report")
@@ -37,6 +37,6 @@ def tables_command(checkout: Path, *, check: bool) -> ExitCode:
             code = ExitCode.FAILED
         else:
             with replacing(table.readme) as file:
-                file.write(placed.encode())
+                file.write_text(placed)
             echo(f"{table.readme}: {table.name} written")
     return code

@@ -18,7 +18,7 @@ from memconform.printing.output import echo
 from memconform.reports.console import ConsoleReport
 from memconform.reports.machine import RunReport, banner, write_report
 from memconform.runs.rescoring import rescore
-from memconform.runs.store import find_journal
+from memconform.storage.folders import find_journal
 
 
 @click.command("rescore", context_settings={"show_default": True})

@@ -8,8 +8,8 @@ from memconform.errors import ExitCode, NothingSelectedError, UsageError
 from memconform.parity.sides import load
 from memconform.printing.output import echo
 from memconform.reports.difference import show_trend
+from memconform.runs.reading import is_result
 from memconform.runs.results import RunSummary
-from memconform.runs.store import is_result
 
 
 @click.command("trend")

@@ -15,8 +15,8 @@ from memconform.conformance.results import RED, ConformReport
 from memconform.conformance.running import Ran
 from memconform.conformance.suite import CaseFinished, Event, MakeRunner, conform
 from memconform.errors import UsageError, nearest
-from memconform.redaction import redact_bytes, redact_json
-from memconform.runs.store import RunFolder, replacing
+from memconform.storage.folders import RunFolder
+from memconform.storage.writing import replacing
 
 REPORT = "conform.json"
 
@@ -88,7 +88,7 @@ def keep_wire(folder: Path, sdk: str, ran: Ran) -> None:
     path = folder / "wire" / sdk / f"{re.sub(r'[^A-Za-z0-9.,-]+', '_', ran.result.case)}.txt"
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
-        file.write(redact_bytes(b"\n".join(transcript(outcome) for outcome in ran.exchanges)))
+        file.write_bytes(b"\n".join(transcript(outcome) for outcome in ran.exchanges))
 
 
 def transcript(outcome: Outcome) -> bytes:
@@ -114,7 +114,7 @@ def write_report(run: RunFolder, report: ConformReport) -> Path:
     """The run's record; logs of daemons go where nothing is red."""
     path = run.path / REPORT
     with replacing(path) as file:
-        file.write(redact_json(report.model_dump_json(indent=1)).encode() + b"\n")
+        file.write_json(report)
     if report.exit_code == 0:
         shutil.rmtree(run.path / "daemons", ignore_errors=True)
     return path

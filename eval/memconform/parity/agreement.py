@@ -6,9 +6,9 @@ from pathlib import Path
 
 from memconform.errors import ExitCode
 from memconform.parity.ladder import SCORE_TOLERANCE
-from memconform.records import Record
-from memconform.runs.results import Incident, QuestionResult
-from memconform.runs.store import read_questions
+from memconform.records import Incident, Record
+from memconform.runs.reading import read_questions
+from memconform.runs.results import QuestionResult
 
 _SHOWN = 5
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from memconform.errors import UsageError, nearest
+from memconform.runs.reading import read_questions, read_summary
 from memconform.runs.results import QuestionResult, RunSummary
-from memconform.runs.store import find_result, read_questions, read_summary
 from memconform.scoring.verdicts import Verdict
+from memconform.storage.folders import find_result
 
 _SETTLED = (
     *("scenario", "mode", "scorer", "top_k", "candidate_k", "rerank_top_n"),

@@ -4,8 +4,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterable
-from typing import IO, Protocol
+from typing import IO
 
 from memconform.printing.escaping import (
     COMMAND_MARK,
@@ -13,6 +12,7 @@ from memconform.printing.escaping import (
     escape_lines,
     printable,
 )
+from memconform.redaction import redact
 
 _STYLING = re.compile(r"(\x1b\[[0-9;?]*[A-Za-z]|\r)")
 """What rich writes to a terminal: colours, and the movements of its progress bars."""
@@ -30,7 +30,7 @@ def echo(text: str = "", *, err: bool = False) -> None:
 
 
 class SafeStream(io.TextIOWrapper):
-    """A standard stream that escapes what reaches it unescaped, whoever wrote it.
+    """A standard stream that masks and escapes what reaches it, whoever wrote it.
 
     The last line of defence: logging, warnings and tracebacks of libraries come this way too, and
     only here it is known where a line begins once rich has wrapped and padded it.
@@ -40,13 +40,17 @@ class SafeStream(io.TextIOWrapper):
     """The end of the current line, as far as a command may still grow from it."""
 
     def write(self, text: str, /) -> int:
+        self.write_masked(redact(text))
+        return len(text)
+
+    def write_masked(self, text: str) -> None:
+        """Write what holds no secret, such as JSON, whose syntax a mask could break."""
         safe = self._styled(text) if _takes_styles(self) else escape_lines(text)
         # A mark may come in pieces. What is before was disarmed, so that it stays as it is.
         line = disarm_commands(self._line + safe)
         super().write(line[len(self._line) :])
         line = line.rpartition("\n")[2]
         self._line = line.strip() if line.strip() in ("", ":") else f".{line[-COMMAND_MARK:]}"
-        return len(text)
 
     @staticmethod
     def _styled(text: str) -> str:
@@ -63,29 +67,21 @@ def _takes_styles(stream: IO[str]) -> bool:
 _NOT_PLAIN = re.compile(r"[^\x20-\x7e\n\t]|#(?=#(?i:vso|teamcity)?\[)")
 
 
-class TextTarget(Protocol):
-    """Whatever a report is written to."""
-
-    def write(self, text: str, /) -> object:
-        """Write all of it."""
-
-    def writelines(self, lines: Iterable[str], /) -> object:
-        """Write them one after another."""
+def write_output(text: str) -> None:
+    """Write text to standard output, secrets masked before."""
+    sys.stdout.write(text)
 
 
-class JsonOutput:
-    """Standard output for JSON: the same values, in ASCII that no terminal or CI server obeys.
+def write_json_output(text: str) -> None:
+    """Write JSON to standard output: the same values, in ASCII that no terminal or CI server obeys.
 
     Whatever is outside ASCII stands in a string of JSON, where an escape means the same.
     """
-
-    def write(self, text: str, /) -> int:
-        sys.stdout.write(_NOT_PLAIN.sub(_json_escape, text))
-        return len(text)
-
-    def writelines(self, lines: Iterable[str], /) -> None:
-        for line in lines:
-            self.write(line)
+    plain = _NOT_PLAIN.sub(_json_escape, text)
+    if isinstance(sys.stdout, SafeStream):
+        sys.stdout.write_masked(plain)
+    else:
+        sys.stdout.write(plain)
 
 
 def _json_escape(match: re.Match[str]) -> str:

@@ -21,8 +21,8 @@ from memconform.parity.records import Verdict
 from memconform.printing.escaping import Lines, escape_markdown
 from memconform.reports.console import ProgressReport, standard_error
 from memconform.reports.parity import contrast_line
-from memconform.runs.results import QuantileSummary
 from memconform.scoring.retrieval import RATES
+from memconform.stats.quantiles import QuantileSummary
 
 _MISSING = "-"
 _SHOWN = ("recall_any", "recall_all", "mrr", "ndcg")

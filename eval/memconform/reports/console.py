@@ -20,8 +20,9 @@ from memconform.runs.events import (
     RunHalted,
     RunStarted,
 )
-from memconform.runs.results import QuantileSummary, RunSummary, VerificationRecord
+from memconform.runs.results import RunSummary, VerificationRecord
 from memconform.scoring.verdicts import Verdict
+from memconform.stats.quantiles import QuantileSummary
 
 _VERDICT_STYLE = {Verdict.CORRECT: "green", Verdict.INCORRECT: "red", Verdict.ABSTAINED: "yellow"}
 

@@ -1,6 +1,5 @@
 """Results as JSON for other programs."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -11,10 +10,9 @@ from memconform.daemons.availability import Absence
 from memconform.errors import ExitCode
 from memconform.parity.agreement import Agreement
 from memconform.parity.records import ParityReport
-from memconform.printing.output import TextTarget
 from memconform.records import Record
-from memconform.redaction import redact_values
 from memconform.runs.results import RunResult, RunSummary
+from memconform.storage.writing import Masked, Sink, json_bytes
 
 REPORT_SCHEMA: Literal["memconform/run-report@1"] = "memconform/run-report@1"
 
@@ -75,7 +73,7 @@ def agreement_banner(agreement: Agreement) -> str:
 
 
 def write_report(
-    target: TextTarget,
+    target: Sink,
     results: Sequence[Path],
     exit_code: ExitCode,
     *,
@@ -88,10 +86,11 @@ def write_report(
     report = RunReport(
         exit_code=exit_code, skipped=skipped, agreement=agreement, parity=parity, runs=[]
     )
-    head = redact_values(report.model_dump(mode="json", exclude={"runs"}))
-    target.write(json.dumps(head).removesuffix("}") + ', "runs": [')
+    head = json_bytes(report.model_dump(mode="json", exclude={"runs"})).removesuffix(b"}")
+    target.write_masked(Masked(head + b', "runs": ['))
     for index, path in enumerate(results):
-        target.write(",\n" if index else "\n")
-        with path.open(encoding="utf-8") as result:
-            target.writelines(result)
-    target.write("]}\n")
+        target.write_masked(Masked(b",\n" if index else b"\n"))
+        with path.open("rb") as result:
+            for line in result:
+                target.write_masked(Masked(line))
+    target.write_masked(Masked(b"]}\n"))

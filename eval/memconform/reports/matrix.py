@@ -9,7 +9,8 @@ from memconform.daemons.availability import Absence
 from memconform.parity.agreement import Agreement
 from memconform.printing.escaping import Lines
 from memconform.reports.console import standard_error, verdict_counts
-from memconform.runs.results import QuantileSummary, RunSummary
+from memconform.runs.results import RunSummary
+from memconform.stats.quantiles import QuantileSummary
 
 
 def show_matrix(

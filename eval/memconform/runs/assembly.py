@@ -1,6 +1,5 @@
 """Makes a run's journal into its result."""
 
-import json
 import platform
 import time
 from array import array
@@ -11,27 +10,28 @@ from functools import cached_property
 
 from memconform import __version__
 from memconform.ingest.records import SeedRecord
-from memconform.redaction import redact_values
+from memconform.records import Incident
 from memconform.runs.asking import is_applicable
 from memconform.runs.fold import fold, unasked
 from memconform.runs.journal import Header, Journal
 from memconform.runs.plan import Plan, own_brain
-from memconform.runs.provenance import git_revision, host
 from memconform.runs.results import (
     DaemonRecord,
-    Incident,
     LatencySummary,
     Provenance,
-    QuantileSummary,
     QuestionResult,
     RunSummary,
     VerificationRecord,
 )
-from memconform.runs.store import RunFolder, replacing, write_result
 from memconform.runs.verdict import Tally, conclude
 from memconform.scenarios import SCENARIOS
 from memconform.scoring.verdicts import Verdict
 from memconform.stats.intervals import wilson
+from memconform.stats.quantiles import QuantileSummary
+from memconform.storage.folders import RunFolder
+from memconform.storage.provenance import git_revision, host
+from memconform.storage.result_file import write_result
+from memconform.storage.writing import Masked, replacing
 
 MANIFEST_SCHEMA = "memconform/run-manifest@1"
 
@@ -58,8 +58,7 @@ class Assembly:
             "sdk": self._sdk,
         } | self._provenance.model_dump()
         with replacing(folder.path / "manifest.json") as file:
-            text = json.dumps(redact_values(manifest), indent=1, ensure_ascii=False)
-            file.write(text.encode() + b"\n")
+            file.write_json(manifest)
 
     def journal_header(self) -> Header:
         settings = self._plan.settings
@@ -89,11 +88,11 @@ class Assembly:
         with replacing(part) as questions:
             for result in self._results(journal):
                 self._count(result)
-                questions.write(result.model_dump_json().encode() + b"\n")
+                questions.write_json(result, indent=None)
         summary = self._summary(incident, daemon, seeded, verification)
         journal.close({"exit_code": summary.exit_code, "counts": summary.counts})
         with replacing(folder.result) as target, part.open("rb") as questions:
-            write_result(target, summary, questions)
+            write_result(target, summary, map(Masked, questions))
         part.unlink()
         return summary
 

@@ -15,6 +15,7 @@ from memconform.datasets.model import Question
 from memconform.errors import DaemonError, ExitCode, MemconformError, UsageError
 from memconform.ingest.records import SeedRecord
 from memconform.ingest.verification import IndexVerifier
+from memconform.records import Incident
 from memconform.runs.asking import Asker, is_applicable
 from memconform.runs.assembly import Assembly
 from memconform.runs.events import (
@@ -30,10 +31,10 @@ from memconform.runs.events import (
 from memconform.runs.journal import Journal
 from memconform.runs.plan import Plan, own_brain
 from memconform.runs.preflight import filled_brain, prove_claims, read_version
-from memconform.runs.results import DaemonRecord, Incident, VerificationRecord
-from memconform.runs.store import RunFolder, new_run_id
+from memconform.runs.results import DaemonRecord, VerificationRecord
 from memconform.scenarios import SCENARIOS
 from memconform.scoring.scorer import ExactScorer
+from memconform.storage.folders import RunFolder, new_run_id
 from memconform.upstream.watching import UpstreamWatch
 
 

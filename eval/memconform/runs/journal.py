@@ -10,8 +10,6 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from memconform.errors import ResultsError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.records import Failure, Record
-from memconform.redaction import redact_bytes
-from memconform.runs.append_only import AppendOnly
 from memconform.runs.plan import Settings
 from memconform.runs.results import (
     CallTimings,
@@ -21,6 +19,8 @@ from memconform.runs.results import (
     require_consistent,
 )
 from memconform.scoring.verdicts import Verdict
+from memconform.storage.append_only import AppendOnly
+from memconform.storage.writing import write_whole
 
 JOURNAL_SCHEMA: Literal["memconform/journal@2"] = "memconform/journal@2"
 
@@ -250,12 +250,7 @@ class Journal:
 
     def keep_beside(self, name: str, data: bytes) -> None:
         """Write a file of its own beside the journal, for what is too large for a record."""
-        path = self.path.parent / name
-        try:
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(redact_bytes(data))
-        except OSError as error:
-            raise self._lines.unwritable(error) from error
+        write_whole(self.path.parent / name, data)
 
     def read(self, row: int) -> Iterator[StageRecord]:
         """The records of one question, attempt after attempt, each as it counts by now."""

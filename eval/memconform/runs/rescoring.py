@@ -25,10 +25,11 @@ from memconform.runs.journal import (
     read_header,
 )
 from memconform.runs.plan import DEFAULT_FLOOR, Floor, Plan
+from memconform.runs.reading import read_summary
 from memconform.runs.results import DaemonRecord, RunSummary
-from memconform.runs.store import RunFolder, new_run_id, read_summary
 from memconform.scenarios import SCENARIOS
 from memconform.scoring.scorer import ExactScorer
+from memconform.storage.folders import RunFolder, new_run_id
 
 _UNKNOWN_DAEMON = DaemonRecord(
     name=None,

@@ -1,17 +1,15 @@
 """What a run leaves on disk; the schema is versioned and read one major back."""
 
-from collections.abc import Iterable
 from statistics import fmean
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from memconform.datasets.model import Question
-from memconform.errors import MemconformError
 from memconform.ingest.records import SeedRecord
-from memconform.records import Failure, Record
+from memconform.records import Failure, Incident, Record
 from memconform.scoring.verdicts import PASS_THRESHOLD, Verdict
-from memconform.stats.quantiles import quantiles
+from memconform.stats.quantiles import QuantileSummary
 
 RESULT_SCHEMA: Literal["memconform/result@1"] = "memconform/result@1"
 
@@ -145,24 +143,12 @@ class QuestionResult(Record):
             error=error,
         )
 
-    def voided(self, incident: "Incident") -> "QuestionResult":
+    def voided(self, incident: Incident) -> "QuestionResult":
         """The question of a run that an incident ended: no score of it is compared with another."""
         if not self.verdict.measured:
             return self
         error = Failure(code=incident.code, message=incident.message)
         return self.unmeasured(self, Verdict.NOT_RUN, error)
-
-
-class QuantileSummary(Record):
-    p50: float
-    p95: float
-    p99: float
-
-    @classmethod
-    def of(cls, values: Iterable[float]) -> "QuantileSummary | None":
-        """None without values."""
-        found = quantiles(values)
-        return cls(**found._asdict()) if found else None
 
 
 class LatencySummary(Record):
@@ -182,26 +168,6 @@ class FloorResult(Record):
     best_rate: float
     """Had every unmeasured question passed."""
     held: bool
-
-
-class Incident(Record):
-    """What ended or spoilt a run as a whole."""
-
-    code: str
-    message: str
-    hint: str
-    excerpt: str
-    exit_code: int
-
-    @classmethod
-    def of(cls, error: MemconformError) -> "Incident":
-        return cls(
-            code=error.code,
-            message=error.message,
-            hint=error.hint,
-            excerpt=error.excerpt,
-            exit_code=error.exit_code,
-        )
 
 
 class DaemonRecord(Record):

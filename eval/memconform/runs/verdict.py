@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from memconform.errors import ExitCode, gravest
+from memconform.records import Incident
 from memconform.runs.plan import Floor
-from memconform.runs.results import FloorResult, Incident, QuestionResult
+from memconform.runs.results import FloorResult, QuestionResult
 from memconform.scoring.verdicts import Verdict
 
 

@@ -2,21 +2,27 @@
 
 from collections.abc import Iterable
 from math import floor
-from typing import NamedTuple
+from typing import Self
+
+from memconform.records import Record
 
 
-class Quantiles(NamedTuple):
+class QuantileSummary(Record):
     p50: float
     p95: float
     p99: float
 
-
-def quantiles(values: Iterable[float]) -> Quantiles | None:
-    """p50, p95 and p99 by linear interpolation (Hyndman & Fan 1996, type 7); None if empty."""
-    ordered = sorted(values)
-    if not ordered:
-        return None
-    return Quantiles(*(_quantile(ordered, q) for q in (0.50, 0.95, 0.99)))
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Self | None:
+        """By linear interpolation (Hyndman & Fan 1996, type 7); None without values."""
+        ordered = sorted(values)
+        if not ordered:
+            return None
+        return cls(
+            p50=_quantile(ordered, 0.50),
+            p95=_quantile(ordered, 0.95),
+            p99=_quantile(ordered, 0.99),
+        )
 
 
 def _quantile(ordered: list[float], q: float) -> float:

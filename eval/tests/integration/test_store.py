@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from memconform.runs.store import replacing
+from memconform.storage.writing import replacing
 
 _WRITER = """
 import sys, time
 from pathlib import Path
-from memconform.runs.store import replacing
-with replacing(Path(sys.argv[1])) as file:
+from memconform.storage.writing import _replacing
+with _replacing(Path(sys.argv[1])) as file:
     file.write(b"half")
     file.flush()
     print("writes", flush=True)
@@ -25,7 +25,7 @@ _REDACTOR = """
 import resource, sys
 from pathlib import Path
 from memconform import redaction
-from memconform.runs.store import DaemonFolder
+from memconform.storage.folders import DaemonFolder
 redaction.hide("a-secret-in-the-log")
 folder = DaemonFolder.__new__(DaemonFolder)
 folder.path = Path(sys.argv[1])
@@ -63,7 +63,7 @@ def test_what_a_killed_writer_leaves_the_next_one_removes(tmp_path: Path) -> Non
         writer.wait()
     assert len(_temporary(tmp_path)) == 1
     with replacing(tmp_path / "go.json") as file:
-        file.write(b"whole")
+        file.write_text("whole")
     assert [path.name for path in tmp_path.iterdir()] == ["go.json"]
 
 
@@ -71,7 +71,7 @@ def test_what_a_living_writer_writes_stays(tmp_path: Path) -> None:
     with _writer(tmp_path / "py.json"):
         [temporary] = _temporary(tmp_path)
         with replacing(tmp_path / "go.json") as file:
-            file.write(b"whole")
+            file.write_text("whole")
         assert temporary.read_bytes() == b"half"
 
 
@@ -83,7 +83,7 @@ def test_files_that_are_young_or_not_ours_stay(tmp_path: Path, name: str, age: i
     other.touch()
     os.utime(other, (other.stat().st_mtime - age,) * 2)
     with replacing(tmp_path / "go.json") as file:
-        file.write(b"whole")
+        file.write_text("whole")
     assert other.exists()
 
 

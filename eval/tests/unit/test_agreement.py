@@ -1,6 +1,5 @@
 """What counts as agreement, and what as none."""
 
-import io
 from pathlib import Path
 
 import pytest
@@ -9,9 +8,11 @@ from memconform.errors import ExitCode
 from memconform.parity.agreement import Agreement, compare
 from memconform.records import Record
 from memconform.reports.machine import agreement_banner
+from memconform.runs.reading import read_questions
 from memconform.runs.results import CitedChunk, QuestionResult, RankedChunk
-from memconform.runs.store import read_questions, write_result
 from memconform.scoring.verdicts import Verdict
+from memconform.storage.result_file import write_result
+from memconform.storage.writing import json_bytes, replacing
 
 
 class _Head(Record):
@@ -52,10 +53,8 @@ def _compare(folder: Path, *runs: list[QuestionResult], answers: bool = False) -
     named = []
     for number, questions in enumerate(runs):
         path = folder / f"{number}.json"
-        lines = (question.model_dump_json().encode() + b"\n" for question in questions)
-        buffer = io.BytesIO()
-        write_result(buffer, _Head(), lines)
-        path.write_bytes(buffer.getvalue())
+        with replacing(path) as file:
+            write_result(file, _Head(), map(json_bytes, questions))
         assert [q.id for q in read_questions(path)] == [q.id for q in questions]
         named.append((f"sdk{number}", path))
     return compare(named, answers=answers)

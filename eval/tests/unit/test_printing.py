@@ -26,7 +26,7 @@ from memconform.printing.escaping import (
     indent,
     printable,
 )
-from memconform.printing.output import JsonOutput, SafeStream, echo
+from memconform.printing.output import SafeStream, echo, write_json_output
 
 _SHOWN = {
     "\x1b]52;c;ZXZpbA==\x07": "\\x1b]52;c;ZXZpbA==\\x07",
@@ -173,7 +173,7 @@ def test_json_on_standard_output_keeps_its_values_and_steers_nothing(value: obje
     out = io.StringIO()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("sys.stdout", out)
-        JsonOutput().writelines([json.dumps(value, ensure_ascii=False, indent=1), "\n"])
+        write_json_output(json.dumps(value, ensure_ascii=False, indent=1) + "\n")
     assert json.loads(out.getvalue()) == json.loads(json.dumps(value))
     assert _obeyed(out.getvalue()) == []
     assert out.getvalue().isascii()

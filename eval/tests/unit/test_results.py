@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from memconform.errors import UsageError
 from memconform.parity.sides import Side
 from memconform.records import Failure
+from memconform.runs.reading import read_questions
 from memconform.runs.results import (
     Attempt,
     CallTimings,
@@ -20,7 +21,6 @@ from memconform.runs.results import (
     RankedChunk,
     RunSummary,
 )
-from memconform.runs.store import read_questions
 from memconform.scoring.verdicts import PASS_THRESHOLD, Verdict
 
 _TIMINGS = CallTimings(first_byte=1.0, first_event=None, first_delta=None, done=2.0)

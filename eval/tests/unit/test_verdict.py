@@ -4,9 +4,10 @@ import pytest
 
 from memconform.datasets.model import Question
 from memconform.errors import ExitCode, UsageError
+from memconform.records import Incident
 from memconform.runs.fold import unasked
 from memconform.runs.plan import Floor
-from memconform.runs.results import Attempt, Incident, QuestionResult
+from memconform.runs.results import Attempt, QuestionResult
 from memconform.runs.verdict import Tally, conclude
 from memconform.scoring.verdicts import Verdict
 

@@ -1,13 +1,12 @@
 """A file of JSON lines that only grows, safe against the harness being killed."""
 
-import json
 import os
 import threading
 from pathlib import Path
 from typing import Any
 
 from memconform.errors import ResultsError
-from memconform.redaction import redact_values
+from memconform.storage.writing import json_bytes
 
 _FSYNC_SECONDS = 0.5
 
@@ -36,7 +35,7 @@ class AppendOnly:
 
     def append(self, *records: dict[str, Any]) -> None:
         """Write the records, secrets masked, a line each."""
-        data = b"".join(_line(record) for record in records)
+        data = b"".join(json_bytes(record) + b"\n" for record in records)
         try:
             if self._sync_error is not None:
                 raise self._sync_error
@@ -76,7 +75,3 @@ class AppendOnly:
                     os.fsync(self._file.fileno())
                 except OSError as error:
                     self._sync_error = error
-
-
-def _line(record: dict[str, Any]) -> bytes:
-    return json.dumps(redact_values(record), ensure_ascii=False).encode() + b"\n"

@@ -1,0 +1,1 @@
+"""What runs leave on disk: folders, whole files, files that only grow, and where they came from."""

@@ -1,0 +1,121 @@
+"""One sink: whatever the harness writes is masked there, and nobody writes past it."""
+
+import ast
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memconform import redaction
+from memconform.storage.append_only import AppendOnly
+from memconform.storage.writing import Sink, replacing, write_whole
+from tests.conftest import CHECKOUT
+
+_PACKAGE = CHECKOUT / "eval" / "memconform"
+_SECRET = "canary-0123456789"  # noqa: S105 - one that must not leak
+
+_OTHERS = {
+    "storage/writing.py": "the sink",
+    "storage/append_only.py": "writes what the sink has made",
+    "daemons/process.py": "a daemon's own output, which is masked once the daemon has ended",
+    "daemons/guard.py": "cuts that output",
+    "datasets/fetching.py": "public data, as it was published",
+    "datasets/history.py": "a temporary file of a dataset's texts, removed at the end",
+    "ingest/ingested.py": "a temporary file of the documents, removed at the end",
+    "runs/relevance.py": "a temporary file of the documents, removed at the end",
+    "conformance/disk.py": "documents that are put under a daemon's state folder",
+    "conformance/fixture.py": "a document that no brain may reach",
+}
+"""Who writes besides, and what."""
+
+
+@pytest.fixture(autouse=True)
+def secret() -> Iterator[None]:
+    redaction.hide(_SECRET)
+    yield
+    redaction.forget()
+
+
+def _writes(tree: ast.AST) -> Iterator[str]:
+    """The calls in a module that write to a file."""
+    for node in ast.walk(tree):
+        # It may also be handed to a thread.
+        if isinstance(node, ast.Attribute) and node.attr in ("write_text", "write_bytes", "pwrite"):
+            name = node.value.id if isinstance(node.value, ast.Name) else ""
+            if name not in ("target", "file", "sink", "copy"):
+                yield f"{node.attr} in line {node.lineno}"
+        if not isinstance(node, ast.Call):
+            continue
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        name = node.func.id if isinstance(node.func, ast.Name) else name
+        if name in ("open", "fdopen", "NamedTemporaryFile", "TemporaryFile"):
+            modes = [a.value for a in node.args if isinstance(a, ast.Constant)]
+            modes += [k.value.value for k in node.keywords if isinstance(k.value, ast.Constant)]
+            texts = [mode for mode in modes if isinstance(mode, str) and len(mode) <= 3]
+            if name.endswith("TemporaryFile") or any(set(text) & set("wax+") for text in texts):
+                yield f"{name} in line {node.lineno}"
+        if ast.unparse(node.func) == "json.dump":
+            yield f"json.dump in line {node.lineno}"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "path.open('w')",
+        "open(name, mode='ab')",
+        "self.path.write_text(text)",
+        "json.dump(value, file)",
+        "tempfile.TemporaryFile()",
+    ],
+)
+def test_a_module_that_writes_is_noticed(source: str) -> None:
+    assert list(_writes(ast.parse(source)))
+
+
+def test_nobody_writes_to_a_file_past_the_sink() -> None:
+    writers = {
+        path.relative_to(_PACKAGE).as_posix(): found
+        for path in sorted(_PACKAGE.rglob("*.py"))
+        if path.relative_to(_PACKAGE).parts[0] != "fakes"
+        and (found := list(_writes(ast.parse(path.read_text()))))
+    }
+    assert {name: found for name, found in writers.items() if name not in _OTHERS} == {}
+    assert set(_OTHERS) - set(writers) == set()
+
+
+def _written(path: Path, kind: str) -> None:
+    with replacing(path) as file:
+        match kind:
+            case "text":
+                file.write_text(f"it is {_SECRET}.")
+            case "bytes":
+                file.write_bytes(b"\xff" + _SECRET.encode())
+            case _:
+                file.write_json({"told": [_SECRET, 1]})
+
+
+@pytest.mark.parametrize("kind", ["text", "bytes", "json"])
+def test_a_secret_is_masked_however_it_is_written(tmp_path: Path, kind: str) -> None:
+    _written(tmp_path / "file", kind)
+    written = (tmp_path / "file").read_bytes()
+    assert _SECRET.encode() not in written
+    assert redaction.MASK.encode() in written
+
+
+def test_a_secret_is_masked_in_a_journal_and_beside_it(tmp_path: Path) -> None:
+    journal = AppendOnly(tmp_path / "journal")
+    journal.append({"text": _SECRET})
+    journal.close({"stage": "footer"})
+    write_whole(tmp_path / "wire" / "1.http", _SECRET.encode())
+    for path in (tmp_path / "journal", tmp_path / "wire" / "1.http"):
+        assert _SECRET.encode() not in path.read_bytes()
+        assert redaction.MASK.encode() in path.read_bytes()
+
+
+def test_a_short_secret_does_not_break_json() -> None:
+    """Behind a colon it would be masked in text, and numbers of a result be lost."""
+    redaction.hide("5")
+    written: list[bytes] = []
+    Sink(written.append).write_json({"score": 5, "text": "5", "k": 0.5})
+    assert json.loads(b"".join(written)) == {"score": 5, "text": redaction.MASK, "k": 0.5}
