@@ -49,7 +49,9 @@ class Fault:
 def _others(chunks: list[Chunk], brain: Brain) -> list[Chunk]:
     """The same ids with the texts of other documents."""
     texts = list(brain.documents.values())
-    return [{**c, "text": texts[(texts.index(c["text"]) + 1) % len(texts)]} for c in chunks]
+    next_ = dict(zip(brain.documents, [*texts[1:], *texts[:1]], strict=True))
+    # Another fault may have changed the path before.
+    return [{**c, "text": next_.get(c["path"], texts[0])} for c in chunks]
 
 
 _RANKINGS: dict[str, Callable[[list[Chunk], Brain], list[Chunk]]] = {
