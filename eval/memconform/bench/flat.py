@@ -15,7 +15,8 @@ from memconform.bench.records import Filled, SystemRecord
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import Found, Index, Session
 from memconform.bench.tasks import Task
-from memconform.datasets.haystacks import Haystack, Item, Query
+from memconform.datasets.haystacks import Haystack, Item
+from memconform.datasets.model import Question
 from memconform.upstream.embedders import Embedder
 
 _Entry = tuple[str, Item]
@@ -25,7 +26,7 @@ _Entry = tuple[str, Item]
 class _Ranker(Protocol):
     vectors: int
 
-    def order(self, haystack: str, query: Query) -> Iterable[int]:
+    def order(self, haystack: str, query: Question) -> Iterable[int]:
         """Places of entries, best first; those of other haystacks are passed over."""
         ...
 
@@ -38,7 +39,7 @@ class _Bm25:
     def __init__(self, entries: Sequence[_Entry]) -> None:
         self._index = BM25Okapi([item.text.split(" ") for _, item in entries])
 
-    def order(self, _: str, query: Query) -> Iterable[int]:
+    def order(self, _: str, query: Question) -> Iterable[int]:
         scores = self._index.get_scores(query.question.split(" "))
         return (int(place) for place in np.argsort(scores)[::-1])
 
@@ -51,7 +52,7 @@ class _Dense:
         self._matrix = np.array(embedder.embed([item.text for _, item in entries]))
         self.vectors = len(entries)
 
-    def order(self, _: str, query: Query) -> Iterable[int]:
+    def order(self, _: str, query: Question) -> Iterable[int]:
         scores = self._matrix @ np.array(self._embedder.embed([self._prefix + query.question])[0])
         return (int(place) for place in np.argsort(-scores, kind="stable"))
 
@@ -64,7 +65,7 @@ class _Null:
     def __init__(self, _: Sequence[_Entry]) -> None:
         pass
 
-    def order(self, _: str, __: Query) -> Iterable[int]:
+    def order(self, _: str, __: Question) -> Iterable[int]:
         return ()
 
 
@@ -76,7 +77,7 @@ class _Oracle:
     def __init__(self, entries: Sequence[_Entry]) -> None:
         self._places = {(haystack, item.id): n for n, (haystack, item) in enumerate(entries)}
 
-    def order(self, haystack: str, query: Query) -> Iterable[int]:
+    def order(self, haystack: str, query: Question) -> Iterable[int]:
         wanted = ((haystack, gold) for gold in query.gold)
         return (self._places[each] for each in wanted if each in self._places)
 
@@ -89,7 +90,7 @@ class _Random:
     def __init__(self, entries: Sequence[_Entry], seed: int) -> None:
         self._size, self._seed = len(entries), seed
 
-    def order(self, _: str, query: Query) -> Iterable[int]:
+    def order(self, _: str, query: Question) -> Iterable[int]:
         drawn = random.Random(f"{self._seed}/{query.id}")  # noqa: S311 - nothing secret
         return drawn.sample(range(self._size), self._size)
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from memconform.bench.records import Relevance
-from memconform.datasets.haystacks import Haystack, Query
+from memconform.datasets.haystacks import Haystack
+from memconform.datasets.model import Question
 from memconform.datasets.pruning import Pruning
 
 ALL = "all"
@@ -20,7 +21,7 @@ OFFICIAL_SESSIONS = "official, by session"
 @dataclass(frozen=True, slots=True)
 class Task:
     haystack: str
-    query: Query
+    query: Question
     golds: Mapping[str, tuple[str, ...]]
     """By the name of the view; none where a view does not have the query."""
     sessions: Mapping[str, str]
@@ -73,7 +74,7 @@ class Tasking:
             if query.id in self.chosen
         ]
 
-    def _golds(self, haystack: Haystack, query: Query) -> dict[str, tuple[str, ...]]:
+    def _golds(self, haystack: Haystack, query: Question) -> dict[str, tuple[str, ...]]:
         golds = {ALL: query.gold}
         if self.disputed is not None:
             golds[UNDISPUTED] = () if query.id in self.disputed else query.gold

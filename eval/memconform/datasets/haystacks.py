@@ -1,10 +1,11 @@
-"""The normalized model of a retrieval benchmark: haystacks of items, and queries about them."""
+"""The normalized model of a retrieval benchmark: haystacks of items, and questions about them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from memconform.contract.wire import JsonValue
+from memconform.datasets.model import Question
 
 Level = Literal["turn", "session"]
 """What an item is: one turn of a conversation, or a session of turns."""
@@ -27,25 +28,6 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
-    """A question, and the items that answer it."""
-
-    id: str
-    """Unique in the dataset."""
-    question: str
-    category: str
-    gold: tuple[str, ...]
-    """Ids of items; one that no item has is a miss that cannot be avoided."""
-    answers: tuple[str, ...] = ()
-    question_date: str | None = None
-    rubric: str | None = None
-    """What a judge is told, where no single text is the answer."""
-    abstain: bool = False
-    """Whether the right answer is that the haystack holds none."""
-    tags: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Dropped:
     """What a loader has left out, or could not resolve."""
 
@@ -60,5 +42,5 @@ class Haystack:
 
     id: str
     items: tuple[Item, ...]
-    queries: tuple[Query, ...]
+    queries: tuple[Question, ...]
     dropped: tuple[Dropped, ...] = ()

@@ -12,6 +12,7 @@ from memconform.contract.strict_json import RepeatedKeyError, decode, repeated_k
 from memconform.datasets.files import MAX_LINE, line_too_long, open_regular
 from memconform.datasets.invisible import comparable
 from memconform.datasets.model import Dataset, Question
+from memconform.datasets.question_row import QuestionRow
 from memconform.errors import UsageError, nearest
 
 _FAULTS_SHOWN = 5
@@ -139,7 +140,7 @@ def _row(raw: bytes, *, first: bool) -> Question | None:
     if not isinstance(row, dict):
         raise ValueError(f"a row is a JSON object, not {type(row).__name__}")  # noqa: TRY004
     try:
-        return Question.model_validate(row)
+        return QuestionRow.model_validate(row).to_question()
     except ValidationError as error:
         raise ValueError(_explain(error)) from error
 
@@ -150,7 +151,9 @@ def _explain(error: ValidationError) -> str:
         where = ".".join(str(part) for part in fault["loc"])
         if fault["type"] == "extra_forbidden":
             where = where[:_MAX_KEY]
-            parts.append(f"unknown key {where!r} {nearest(where, Question.model_fields)}".rstrip())
+            parts.append(
+                f"unknown key {where!r} {nearest(where, QuestionRow.model_fields)}".rstrip()
+            )
         elif fault["type"] == "missing":
             parts.append(f"key {where!r} is missing")
         else:

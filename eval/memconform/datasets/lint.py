@@ -114,16 +114,16 @@ def _faults(
             yield f"{expected!r} is in the question itself"
     if not question.expected_substrings and not question.abstain:
         yield "nothing is expected, so that nothing could pass"
-    if question.abstain and (question.expected_substrings or question.evidence):
+    if question.abstain and (question.expected_substrings or question.gold):
         yield "abstains, and yet has expected strings or evidence"
-    if documents and question.evidence:
+    if documents and question.gold:
         yield from _evidence_faults(question, documents, holders)
 
 
 def _evidence_faults(
     question: Question, documents: Mapping[str, str], holders: list[frozenset[str]]
 ) -> Iterable[str]:
-    evidence = frozenset(question.evidence)
+    evidence = frozenset(question.gold)
     everywhere = frozenset[str]().union(*holders)
     for path in sorted(evidence):
         if path not in documents:
@@ -146,7 +146,7 @@ def _distractors(
     question: Question, holders: list[frozenset[str]], terms: dict[str, frozenset[str]]
 ) -> int:
     asked = frozenset(_TERM.findall(question.question.casefold()))
-    taken = frozenset(question.evidence).union(*holders)
+    taken = frozenset(question.gold).union(*holders)
     return sum(
         len(asked & found) >= _SHARED_TERMS for path, found in terms.items() if path not in taken
     )

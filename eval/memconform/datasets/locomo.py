@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from memconform.datasets.files import PieceReader, unfit
-from memconform.datasets.haystacks import Dropped, Haystack, Item, Level, Query
+from memconform.datasets.haystacks import Dropped, Haystack, Item, Level
 from memconform.datasets.json_array import elements
+from memconform.datasets.model import Question
 from memconform.datasets.rows import answer, text, texts, told
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
@@ -56,7 +57,7 @@ def _haystack(sample: dict[str, Any], level: Level) -> Haystack:
     for number, turns in sorted(sessions.items()):
         date = text(conversation, f"session_{number}_date_time")
         items += _turns(number, date, turns) if level == "turn" else [_session(number, date, turns)]
-    queries: list[Query] = []
+    queries: list[Question] = []
     dropped: list[Dropped] = []
     for index, row in enumerate(sample["qa"]):
         query_id = f"{name}#{index}"
@@ -95,12 +96,12 @@ def _session(number: int, date: str, turns: list[dict[str, Any]]) -> Item:
     return Item(id=f"D{number}", text="\n".join(lines), group=f"D{number}", date=date)
 
 
-def _query(query_id: str, row: dict[str, Any]) -> Query:
+def _query(query_id: str, row: dict[str, Any]) -> Question:
     # Of 446 adversarial rows 2 have an answer; the others have what a gullible reader would say.
     adversarial = row["category"] == 5
     # Some answers are numbers.
     answers = () if adversarial else (answer(row, "answer"),)
-    return Query(
+    return Question(
         id=query_id,
         question=text(row, "question"),
         category=_category(row),

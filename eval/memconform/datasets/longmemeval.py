@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from memconform.datasets.files import PieceReader, unfit
-from memconform.datasets.haystacks import Dropped, Haystack, Item, Level, Query
+from memconform.datasets.haystacks import Dropped, Haystack, Item, Level
 from memconform.datasets.json_array import elements
+from memconform.datasets.model import Question
 from memconform.datasets.rows import answer, text, texts, told
 
 SessionDoc = Literal["full", "user-only", "dated"]
@@ -75,7 +76,7 @@ def _haystack(row: dict[str, Any], level: Level, session_doc: SessionDoc) -> Hay
     gold = texts(row, "answer_session_ids")
     missing = [each for each in gold if each not in sessions]
     dropped += [Dropped(name, f"there is no session {each}") for each in missing]
-    query = Query(
+    query = Question(
         id=name,
         question=text(row, "question"),
         category=text(row, "question_type"),

@@ -7,8 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from memconform.contract.wire import JsonValue, describe_mismatch
 from memconform.datasets.files import PieceReader, unfit
-from memconform.datasets.haystacks import Dropped, Haystack, Item, Query
+from memconform.datasets.haystacks import Dropped, Haystack, Item
 from memconform.datasets.json_file import object_of
+from memconform.datasets.model import Question
 
 
 class _Strict(BaseModel):
@@ -57,7 +58,7 @@ def read_memini(source: PieceReader) -> Iterator[Haystack]:
         if item.id in haystack:
             raise unfit(source.path, f"the id {item.id!r} stands in two items")
         haystack[item.id] = Item(item.id, item.content, item.group)
-    queries: dict[str, list[Query]] = {}
+    queries: dict[str, list[Question]] = {}
     dropped: dict[str, list[Dropped]] = {}
     for number, row in enumerate(loaded.questions):
         group = row.group if grouped else ""
@@ -68,7 +69,7 @@ def read_memini(source: PieceReader) -> Iterator[Haystack]:
         dropped.setdefault(group, []).extend(Dropped(name, f"no item {each!r}") for each in unknown)
         answers = () if row.answer is None else (str(row.answer),)
         queries.setdefault(group, []).append(
-            Query(name, row.query, row.category, tuple(dict.fromkeys(row.gold)), answers)
+            Question(name, row.query, row.category, tuple(dict.fromkeys(row.gold)), answers)
         )
     for group, own in items.items():
         yield Haystack(
@@ -106,7 +107,7 @@ def memini_json(name: str, haystacks: Iterable[Haystack]) -> Iterator[str]:
     yield "]}\n"
 
 
-def _question(haystack: str, query: Query) -> dict[str, JsonValue]:
+def _question(haystack: str, query: Question) -> dict[str, JsonValue]:
     row: dict[str, JsonValue] = {
         "query": query.question,
         "gold": [f"{haystack}/{gold}" for gold in query.gold],

@@ -1,62 +1,48 @@
-"""The model of a question set."""
+"""The one model of a question, whatever dataset it is of."""
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import date, datetime
 from pathlib import Path
-from typing import Annotated, Literal
-
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
-
-from memconform.datasets.invisible import is_blank
-
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_INSTANT = re.compile(_DAY.pattern + r"[Tt][0-9:]{8}(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})")
+from typing import Literal
 
 
-def _moment(value: str) -> str:
-    if _DAY.fullmatch(value):
-        date.fromisoformat(value)
-    elif _INSTANT.fullmatch(value):
-        datetime.fromisoformat(value.upper())
-    else:
-        raise ValueError("is neither YYYY-MM-DD nor an RFC 3339 date-time")
-    return value
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked, what answers it, and where that is to be found.
 
+    A dataset gives what it has: expected strings for the exact scorer, answers or a rubric for a
+    judge, gold for metrics of retrieval.
+    """
 
-def _not_blank(value: str) -> str:
-    if is_blank(value):
-        why = f": {value[:20]!a} has nothing that is seen" if value.strip() else ""
-        raise ValueError(f"must not be blank{why}")
-    return value
-
-
-NonBlank = Annotated[str, AfterValidator(_not_blank)]
-
-
-class Question(BaseModel):
-    """One row: a question, and how its answer is judged."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    id: NonBlank
-    question: NonBlank
-    question_date: Annotated[str, AfterValidator(_moment)] | None = None
-    """`YYYY-MM-DD` or RFC 3339: the day on which the question is asked."""
-    expected_substrings: list[NonBlank] = Field(default_factory=list, max_length=16)
+    id: str
+    """Unique in its dataset."""
+    question: str
+    category: str = ""
+    """By which scores are broken down; of a question set the first tag."""
+    gold: tuple[str, ...] = ()
+    """Ids of items, or paths of documents, that hold the answer; one that no item has is a miss
+    that cannot be avoided."""
+    answers: tuple[str, ...] = ()
+    """Reference answers, each of which is right."""
+    expected_substrings: tuple[str, ...] = ()
+    """Strings of which an answer that is right holds one, or each (`match`)."""
     match: Literal["any", "all"] = "any"
     word: bool = False
     """Whether an expected string must stand as whole words: "Au" is not in "August"."""
     case_sensitive: bool = False
-    reference_answer: NonBlank | None = None
+    rubric: str | None = None
+    """What a judge is told, where no single text is the answer."""
+    question_date: str | None = None
+    """The day on which it is asked, as the dataset writes it."""
     abstain: bool = False
     """Whether the right answer is that the corpus holds none."""
-    abstain_marker: NonBlank | None = None
+    abstain_marker: str | None = None
     """An answer that equals it abstains, besides the phrases that always do."""
-    evidence: list[NonBlank] = Field(default_factory=list)
-    """Paths of the documents that hold the answer."""
-    tags: list[NonBlank] = Field(default_factory=list)
+    tags: tuple[str, ...] = ()
+
+    @property
+    def reference_answer(self) -> str | None:
+        return self.answers[0] if self.answers else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,10 @@ from typing import Any
 
 from memconform.contract.wire import JsonValue
 from memconform.datasets.files import PieceReader, unfit
-from memconform.datasets.haystacks import Dropped, Haystack, Query
+from memconform.datasets.haystacks import Dropped, Haystack
 from memconform.datasets.json_array import elements
 from memconform.datasets.json_file import read_object
+from memconform.datasets.model import Question
 from memconform.datasets.rows import text, texts, told
 from memconform.datasets.selection import expect_known
 from memconform.errors import UsageError
@@ -59,7 +60,7 @@ class Pruning:
             "ids are as its loader gives them",
         )
 
-    def allowed(self, haystack: Haystack, query: Query) -> frozenset[str] | None:
+    def allowed(self, haystack: Haystack, query: Question) -> frozenset[str] | None:
         """The items that have an event in the query's range, or that the events file does not name.
 
         None: all, for the query has no range.

@@ -2,11 +2,12 @@
 
 import io
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from memconform.datasets.corpus import corpus_files
 from memconform.datasets.files import PieceReader, read_whole, unfit, unreadable
-from memconform.datasets.haystacks import Dropped, Haystack, Item, Query
+from memconform.datasets.haystacks import Dropped, Haystack, Item
 from memconform.datasets.jsonl import open_jsonl
 from memconform.datasets.model import Question
 from memconform.datasets.registry import corpus_of
@@ -31,10 +32,10 @@ def read_question_set(source: PieceReader) -> Iterator[Haystack]:
     items = tuple(_document(path, folder) for path in corpus_files(folder))
     known = {item.id for item in items}
     dropped: list[Dropped] = []
-    queries: list[Query] = []
+    queries: list[Question] = []
     for question in dataset:
-        queries.append(_query(question))
-        if not question.evidence and not question.abstain:
+        queries.append(replace(question, answers=_answers(question)))
+        if not question.gold and not question.abstain:
             dropped.append(Dropped(question.id, "it has no evidence, and so no gold"))
         dropped += [
             Dropped(question.id, f"there is no document {path}")
@@ -52,24 +53,9 @@ def _document(path: Path, folder: Path) -> Item:
         raise unreadable(path, error) from error
 
 
-def _query(question: Question) -> Query:
-    return Query(
-        id=question.id,
-        question=question.question,
-        category=question.tags[0] if question.tags else "",
-        gold=tuple(dict.fromkeys(question.evidence)),
-        answers=_answers(question),
-        question_date=question.question_date,
-        abstain=question.abstain,
-        tags=tuple(question.tags),
-    )
-
-
 def _answers(question: Question) -> tuple[str, ...]:
     """The reference answer; else the expected strings, each of them, or all as one."""
-    if question.reference_answer is not None:
-        return (question.reference_answer,)
     expected = question.expected_substrings
-    if question.match == "all" and expected:
-        return ("; ".join(expected),)
-    return tuple(expected)
+    if question.answers or not expected:
+        return question.answers
+    return ("; ".join(expected),) if question.match == "all" else expected

@@ -6,8 +6,9 @@ from typing import Any, Literal
 
 from memconform.contract.strict_json import decode
 from memconform.datasets.files import PACKED, PieceReader, lines, unfit
-from memconform.datasets.haystacks import Dropped, Haystack, Item, Query
+from memconform.datasets.haystacks import Dropped, Haystack, Item
 from memconform.datasets.json_array import elements
+from memconform.datasets.model import Question
 from memconform.datasets.rows import text, texts, told
 
 Part = Literal["A", "B"]
@@ -41,7 +42,7 @@ def read_wmb(folder: Path, part: Part) -> Iterator[Haystack]:
     else:
         for name, path in _files(folder, "datasets/*.jsonl").items():
             _read_conversation(name, path, items, numbered)
-    queries: list[Query] = []
+    queries: list[Question] = []
     dropped: list[Dropped] = []
     groups = {item.group for item in items}
     [questions] = _files(folder, QUESTIONS).values()
@@ -122,7 +123,7 @@ def _row(raw: bytes) -> dict[str, Any]:
 
 def _query(
     row: dict[str, Any], numbered: _Numbered, groups: set[str]
-) -> tuple[Query, list[Dropped]]:
+) -> tuple[Question, list[Dropped]]:
     category = text(row, "category")
     tags = (category, *([text(row, "category2")] if "category2" in row else []))
     for tag in tags:
@@ -133,7 +134,7 @@ def _query(
         if (category, number) not in numbered:
             dropped.append(Dropped(row["id"], f"{category} has no turn {number}"))
         gold.append(numbered.get((category, number), f"{category}/turn {number}"))
-    query = Query(
+    query = Question(
         id=row["id"],
         question=text(row, "text"),
         category=text(row, "qtype"),

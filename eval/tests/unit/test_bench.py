@@ -31,7 +31,8 @@ from memconform.bench.tasks import OFFICIAL, OFFICIAL_SESSIONS, Task, Tasking
 from memconform.client.failures import ContractViolatedError
 from memconform.contract.core import Chunk, Ingested, SearchResponse
 from memconform.contract.wire import Mode
-from memconform.datasets.haystacks import Haystack, Item, Query
+from memconform.datasets.haystacks import Haystack, Item
+from memconform.datasets.model import Question
 from memconform.errors import DaemonError, UsageError
 from memconform.ingest.documents import Document
 from memconform.ingest.ingested import IngestedDocuments
@@ -39,7 +40,7 @@ from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.records import Failure
 
 _ITEMS = tuple(Item(f"s{n // 2}_{n}", f"text {n}", f"s{n // 2}") for n in range(6))
-_QUERY = Query("q", "What?", "c", gold=("s1_3",))
+_QUERY = Question("q", "What?", "c", gold=("s1_3",))
 _HAYSTACK = Haystack("h", _ITEMS, (_QUERY,))
 
 
@@ -366,7 +367,7 @@ def test_flat_bm25_is_rank_bm25_with_ties_by_the_reversed_argsort() -> None:
     items = tuple(Item(f"i{n}", text) for n, text in enumerate(texts))
     scores = BM25Okapi([text.split(" ") for text in texts]).get_scores(["kiln", "is", "", "A"])
     wanted = [f"i{n}" for n in np.argsort(scores)[::-1]]
-    query = Query("q", "kiln is  A", "c", gold=("i0",))
+    query = Question("q", "kiln is  A", "c", gold=("i0",))
 
     async def found() -> tuple[str, ...]:
         system = flat_system("flat-bm25", 0, _nothing_embeds)

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from memconform.datasets import benchmarks, json_array
 from memconform.datasets.benchmarks import Format, formats, open_benchmark
 from memconform.datasets.files import PIECE, PieceReader, lines
-from memconform.datasets.haystacks import Haystack, Item, Query
+from memconform.datasets.haystacks import Haystack, Item
 from memconform.datasets.json_array import elements
 from memconform.datasets.longmemeval import official_gold
 from memconform.datasets.memini import memini_json
+from memconform.datasets.model import Question
 from memconform.errors import UsageError
 
 if sys.version_info >= (3, 14):
@@ -602,7 +603,7 @@ def test_the_digest_is_known_once_a_file_was_read_to_its_end(tmp_path: Path) -> 
 def _mine(source: PieceReader) -> Iterator[Haystack]:
     while source.read():
         pass
-    yield Haystack("h", (Item("i", "text"),), (Query("q", "?", "c", ("i",)),))
+    yield Haystack("h", (Item("i", "text"),), (Question("q", "?", "c", ("i",)),))
 
 
 MINE = Format("mine", "one that a package brings", _mine, lambda _: True, {})

@@ -16,7 +16,7 @@ from memconform.runs.journal import Journal, JudgementRecord
 from memconform.scoring.verdicts import Verdict
 from tests.unit.test_journal import HEADER, records
 
-_QUESTION = Question(id="q", question="What?", expected_substrings=["x"])
+_QUESTION = Question(id="q", question="What?", expected_substrings=("x",))
 
 
 class _Verifier(IndexVerifier):

@@ -90,7 +90,9 @@ def test_emoji_and_joined_scripts_are_seen(tmp_path: Path) -> None:
         "\u2764\ufe0f",
     ]
     path = _write(tmp_path, _row(1, expected_substrings=expected))
-    assert [question.expected_substrings for question in open_dataset(str(path))] == [expected]
+    assert [question.expected_substrings for question in open_dataset(str(path))] == [
+        tuple(expected)
+    ]
     assert not any(hidden_characters(each) for each in expected)
 
 

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from memconform.datasets.expansion import Join, Keys, expand, expanded, read_keys
-from memconform.datasets.haystacks import Haystack, Item, Query
+from memconform.datasets.haystacks import Haystack, Item
+from memconform.datasets.model import Question
 from memconform.errors import UsageError
 
 
 def _haystack(name: str = "h", *items: Item) -> Haystack:
     own = items or (Item("a", "text of a", "g", "May", {"k": 1}), Item("b", "text of b"))
-    return Haystack(name, own, (Query(f"{name}?", "?", "c", (own[0].id,)),))
+    return Haystack(name, own, (Question(f"{name}?", "?", "c", (own[0].id,)),))
 
 
 def _keys(tmp_path: Path, content: Any) -> Keys:

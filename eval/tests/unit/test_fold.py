@@ -1,11 +1,11 @@
-from memconform.datasets.model import Question
+from memconform.datasets.question_row import QuestionRow
 from memconform.records import Failure
 from memconform.runs.fold import fold
 from memconform.runs.journal import AnswerRecord, JudgementRecord, RetrievalRecord, StageRecord
 from memconform.runs.results import CallTimings, QuestionResult
 from memconform.scoring.verdicts import Verdict
 
-_QUESTION = Question.model_validate({"id": "q", "question": "?", "tags": ["t"]})
+_QUESTION = QuestionRow.model_validate({"id": "q", "question": "?", "tags": ["t"]}).to_question()
 
 
 def _measured(attempt: int, verdict: Verdict, latency: float = 5.0) -> list[StageRecord]:

@@ -4,6 +4,7 @@ import pytest
 
 from memconform.datasets.lint import chance, lint
 from memconform.datasets.model import Question
+from memconform.datasets.question_row import QuestionRow
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.ingest.documents import corpus_documents
 
@@ -24,7 +25,7 @@ def _question(**row: object) -> Question:
         "expected_substrings": ["by the canal"],
         "evidence": ["gold.md"],
     }
-    return Question.model_validate(good | row)
+    return QuestionRow.model_validate(good | row).to_question()
 
 
 def test_a_good_question_has_no_faults() -> None:

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from memconform.datasets.haystacks import Haystack, Item, Query
+from memconform.datasets.haystacks import Haystack, Item
+from memconform.datasets.model import Question
 from memconform.datasets.pruning import Pruning, Range, read_events, read_ranges
 from memconform.errors import UsageError
 
-_QUERY = Query("q", "?", "c", ("a",))
+_QUERY = Question("q", "?", "c", ("a",))
 
 
 def _write(path: Path, content: Any) -> Path:

@@ -4,7 +4,8 @@ from collections import Counter
 
 import pytest
 
-from memconform.datasets.haystacks import Haystack, Item, Query
+from memconform.datasets.haystacks import Haystack, Item
+from memconform.datasets.model import Question
 from memconform.datasets.sampling import Holdout, QuerySelection, choose
 from memconform.errors import NothingSelectedError, UsageError
 
@@ -15,7 +16,7 @@ def _haystacks(*sizes: int, categories: str = "a") -> list[Haystack]:
     number = 0
     for size in sizes:
         queries = tuple(
-            Query(f"q{n}", "?", categories[n % len(categories)], ("i",))
+            Question(f"q{n}", "?", categories[n % len(categories)], ("i",))
             for n in range(number, number + size)
         )
         number += size

@@ -1,6 +1,7 @@
 import pytest
 
 from memconform.datasets.model import Question
+from memconform.datasets.question_row import QuestionRow
 from memconform.errors import UsageError
 from memconform.scoring.abstention import abstains
 from memconform.scoring.exact import exact_score
@@ -9,7 +10,7 @@ from memconform.scoring.verdicts import Verdict
 
 
 def _question(**row: object) -> Question:
-    return Question.model_validate({"id": "q", "question": "what?", **row})
+    return QuestionRow.model_validate({"id": "q", "question": "what?", **row}).to_question()
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memconform.datasets.model import Question
+from memconform.datasets.question_row import QuestionRow
 from memconform.errors import ExitCode, UsageError
 from memconform.records import Incident
 from memconform.runs.fold import unasked
@@ -16,7 +16,7 @@ _DIED = Incident(code="daemon_died", message="m", hint="", excerpt="", exit_code
 
 
 def _result(verdict: Verdict, tag: str = "t") -> QuestionResult:
-    question = Question.model_validate({"id": "q", "question": "?", "tags": [tag]})
+    question = QuestionRow.model_validate({"id": "q", "question": "?", "tags": [tag]}).to_question()
     passed = verdict is Verdict.CORRECT
     score = float(passed) if verdict.measured else None
     update = {"verdict": verdict, "passed": passed, "score": score}
