@@ -34,6 +34,7 @@ from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import Selection, select
 from memconform.runs.engine import execute
 from memconform.runs.plan import Floor, Plan, Settings
+from memconform.scoring.exact import ExactScorer
 from reporting import missed, report
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
@@ -111,19 +112,17 @@ async def _run(url: str, scenario: str, questions: Path, folder: Path) -> None:
         dataset=selected.dataset.name,
         dataset_sha256=selected.dataset.sha256,
         questions=selected.size,
-        rows=None,
         scenario=scenario,
         mode=Mode.BM25,
-        scorer="exact",
         brain="eval",
-        top_k=5,
-        candidate_k=0,
-        rerank_top_n=0,
-        allow_fallback=False,
-        repeat=1,
-        seeding=None,
     )
-    plan = Plan(settings=settings, selected=selected, output=folder, floors=(Floor(0.9),))
+    plan = Plan(
+        settings=settings,
+        selected=selected,
+        output=folder,
+        floors=(Floor(0.9),),
+        scorer=ExactScorer(),
+    )
     async with aclosing(execute(plan, find_runner(f"url:{url}", folder))) as events:
         async for _ in events:
             pass

@@ -24,10 +24,11 @@ from memconform.daemons.discovery import find_runner
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.datasets.selection import Selection, select
-from memconform.ingest.documents import corpus_digest, reference_documents
+from memconform.ingest.documents import CorpusFolder, ReferenceAnswers
 from memconform.ingest.seeding import seeded_brain
 from memconform.runs.engine import execute
 from memconform.runs.plan import Floor, Plan, Settings
+from memconform.scoring.exact import ExactScorer
 from reporting import missed, report
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
@@ -60,7 +61,8 @@ def _many(folder: Path) -> Path:
 async def _seconds(runner: SdkRunner, dataset: str, folder: Path, *, reproof: bool) -> float:
     opened = open_dataset(dataset)
     selected = select(opened, Selection(limit=_QUESTIONS))
-    corpus = corpus_of(opened)
+    folder_of_corpus = corpus_of(opened)
+    corpus = CorpusFolder(folder_of_corpus) if folder_of_corpus else ReferenceAnswers(opened)
     plan = Plan(
         settings=Settings(
             dataset=opened.name,
@@ -69,19 +71,13 @@ async def _seconds(runner: SdkRunner, dataset: str, folder: Path, *, reproof: bo
             rows=None if selected.rows is None else sorted(selected.rows),
             scenario="search-retrieve-only",
             mode=Mode.BM25,
-            scorer="exact",
-            brain=None,
-            top_k=5,
-            candidate_k=0,
-            rerank_top_n=0,
-            allow_fallback=False,
-            repeat=1,
-            seeding=f"corpus:{corpus_digest(corpus)}" if corpus else "reference",
+            seeding=corpus.identity,
         ),
         selected=selected,
         output=folder / secrets.token_hex(4),
         floors=(Floor(0.0),),
-        seeding=corpus or "reference",
+        scorer=ExactScorer(),
+        corpus=corpus,
         reproof=reproof,
     )
     started = time.perf_counter()
@@ -95,8 +91,8 @@ async def _proof_share(runner: SdkRunner, dataset: Path, folder: Path) -> tuple[
     launch = Launch(run_id=f"bench-proof-{secrets.token_hex(4)}", folder=folder)
     async with runner.serve(launch) as daemon, ContractClient(daemon.base_url) as client:
         started = time.perf_counter()
-        documents = reference_documents(open_dataset(str(dataset)))
-        async with seeded_brain(client, runner, "b", documents, [Mode.BM25]) as seeded:
+        corpus = ReferenceAnswers(open_dataset(str(dataset)))
+        async with seeded_brain(client, runner, "b", corpus, [Mode.BM25]) as seeded:
             whole = time.perf_counter() - started
             started = time.perf_counter()
             await seeded.prover.prove_all()

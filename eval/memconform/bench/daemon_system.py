@@ -39,7 +39,7 @@ from memconform.ingest.verification import (
     IndexVerifier,
 )
 from memconform.runs.preflight import read_version
-from memconform.scenarios.outcome import Retrieval, refuse_fallback
+from memconform.scenarios.scenario import Retrieval, refuse_fallback
 from memconform.storage.folders import DaemonFolder
 
 _MISSED = 1_000
@@ -130,13 +130,13 @@ class _Session:
 
     @asynccontextmanager
     async def fill(self, haystacks: Iterable[Haystack]) -> AsyncIterator[Index]:
-        shelf = Shelf()
+        shelf = Shelf(haystacks)
         modes = dict.fromkeys(each.mode or Mode.AUTO for each in self.system.strategies)
         filling = seeded_brain(
             self.client,
             self.system.runner,
             self.system.brain,
-            shelf.documents(haystacks),
+            shelf,
             modes,
         )
         async with AsyncExitStack() as stack:

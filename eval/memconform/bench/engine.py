@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
+from functools import partial
 
 from memconform.bench.daemon_system import DaemonSystem
 from memconform.bench.events import (
@@ -27,19 +28,16 @@ from memconform.bench.tasks import Task
 from memconform.client.failures import CallError
 from memconform.client.recorder import recorded
 from memconform.datasets.haystacks import Haystack
-from memconform.errors import DaemonError, ExitCode, MemconformError
+from memconform.errors import DaemonError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.ingest.verification import IndexChangedError
 from memconform.records import Failure
+from memconform.runs.loop import InterruptedRunError, interruption, is_cancelled, work_through
 from memconform.storage.append_only import AppendOnly
 from memconform.storage.folders import RunFolder
 
 _PROOF_EVERY = 100
 """Queries between two looks at whether the index is still whole: so many a resume may put again."""
-
-
-class InterruptedBenchError(MemconformError):
-    exit_code = ExitCode.INTERRUPTED
 
 
 async def execute(
@@ -74,7 +72,7 @@ async def execute(
             if (incident := outcome.incident_of(system.name)) is not None:
                 yield SystemHalted(system.name, incident)
             ended = incident.code if incident else "done"
-            if isinstance(incident, InterruptedBenchError):
+            if isinstance(incident, InterruptedRunError):
                 break
     finally:
         journal.close({"stage": "footer", "ended": ended})
@@ -111,23 +109,12 @@ async def _measured(
                 yield event
     except DaemonError as error:
         # Raised while an interrupted bench was ended, it takes the place of the cancellation.
-        outcome.halt(system.name, _interruption() if _is_cancelled() else error)
+        outcome.halt(system.name, interruption() if is_cancelled() else error)
     except asyncio.CancelledError:
-        outcome.halt(system.name, _interruption())
+        outcome.halt(system.name, interruption())
     finally:
         if session is not None:
             outcome.systems[system.name] = session.record()
-
-
-def _interruption() -> InterruptedBenchError:
-    return InterruptedBenchError(
-        "interrupted", code="interrupted", hint="--resume goes on from what was measured"
-    )
-
-
-def _is_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 async def _asked(
@@ -145,9 +132,9 @@ async def _asked(
             # One strategy after another: a query twice in a row would find itself in caches.
             put = 0
             for strategy, left in open_work:
-                work = _put_all(
-                    system.name, index, strategy, _shuffled(plan, left), plan.concurrency
-                )
+                put_one = partial(_put, system.name, index, strategy)
+                tasks_left = iter(_shuffled(plan, left))
+                work = work_through(tasks_left, put_one, plan.concurrency)
                 async with aclosing(work) as records:
                     async for record in records:
                         yield QueryPut(record)
@@ -189,29 +176,6 @@ def _shuffled(plan: BenchPlan, tasks: list[Task]) -> list[Task]:
     if plan.shuffle is not None:
         random.Random(plan.shuffle).shuffle(tasks)  # noqa: S311 - nothing secret
     return tasks
-
-
-async def _put_all(
-    system: str, index: Index, strategy: Strategy, tasks: list[Task], concurrency: int
-) -> AsyncGenerator[QueryRecord, None]:
-    """The records as they come, with so many queries in flight."""
-    left = iter(tasks)
-    flying: set[asyncio.Task[QueryRecord]] = set()
-    try:
-        while True:
-            for task in left:
-                flying.add(asyncio.create_task(_put(system, index, strategy, task)))
-                if len(flying) >= concurrency:
-                    break
-            if not flying:
-                return
-            done, flying = await asyncio.wait(flying, return_when=asyncio.FIRST_COMPLETED)
-            for finished in done:
-                yield finished.result()
-    finally:
-        for task_ in flying:
-            task_.cancel()
-        await asyncio.gather(*flying, return_exceptions=True)
 
 
 async def _put(system: str, index: Index, strategy: Strategy, task: Task) -> QueryRecord:

@@ -22,13 +22,14 @@ class _Place:
 
 
 class Shelf:
-    """Gives every item a path of the harness's own, and knows what lies where.
+    """The corpus of haystacks: gives every item a path of its own, and knows what lies where.
 
     Paths are numbers, in the order of the items: whatever an id holds makes a path that is
     allowed, and items of equal scores come in their own order.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, haystacks: Iterable[Haystack]) -> None:
+        self._haystacks = haystacks
         self._places: dict[str, _Place] = {}
         self._prefixes: dict[str, str] = {}
         self._chunks: dict[str, int] = {}
@@ -36,13 +37,13 @@ class Shelf:
         self._reach: dict[str, tuple[int, int]] = {}
         self._ingested: IngestedDocuments
 
-    def documents(self, haystacks: Iterable[Haystack]) -> Iterator[Document]:
+    def documents(self) -> Iterator[Document]:
         """A document an item.
 
         Raises:
             UsageError: for an item that no daemon can be sent.
         """
-        for number, haystack in enumerate(haystacks):
+        for number, haystack in enumerate(self._haystacks):
             prefix = self._prefixes[haystack.id] = f"{number:06}/"
             paths = self._paths[haystack.id] = []
             for place, item in enumerate(haystack.items):

@@ -1,7 +1,6 @@
 """`memconform bench`."""
 
 import asyncio
-from contextlib import aclosing
 from pathlib import Path
 from typing import get_args
 
@@ -13,6 +12,7 @@ from memconform.bench.records import BenchReport
 from memconform.bench.system import FLAT
 from memconform.cli.bench_options import SUITES, BenchOptions
 from memconform.cli.benching import prepared
+from memconform.cli.events import dispatch
 from memconform.cli.options import (
     SECONDS,
     cancel_on_signals,
@@ -182,16 +182,12 @@ def command(**flags: object) -> ExitCode:
 async def _bench(options: BenchOptions) -> ExitCode:
     cancel_on_signals()
     bench = await prepared(options, lambda line: echo(f"  {line}", err=True))
-    finished: BenchFinished | None = None
     if options.resume is not None:
         echo(f"  {len(bench.kept.queries):,} measurements are taken over", err=True)
     with BenchConsole(bench.plan, quiet=options.quiet) as console:
-        async with aclosing(execute(bench.plan, bench.folder, bench.kept)) as events:
-            async for event in events:
-                console.handle(event)
-                if isinstance(event, BenchFinished):
-                    finished = event
-    if finished is None:
+        events = execute(bench.plan, bench.folder, bench.kept)
+        finished = await dispatch(events, [console.handle])
+    if not isinstance(finished, BenchFinished):
         raise asyncio.CancelledError
     report = finished.report
     codes = [ExitCode(report.exit_code), *(absence.exit_code for absence in bench.absences)]

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -12,6 +11,7 @@ import click
 
 from memconform import __version__
 from memconform.cli.conform_tools import cases_folder, explain, lint, list_cases, replay
+from memconform.cli.events import dispatch
 from memconform.cli.options import (
     cancel_on_signals,
     configure_logs,
@@ -31,7 +31,7 @@ from memconform.conformance.results import ConformReport, SdkResult, Skipped, ve
 from memconform.conformance.rules import ROBUSTNESS
 from memconform.conformance.running import check_ids
 from memconform.conformance.session import Target, run_session, write_report
-from memconform.conformance.suite import SdkFinished
+from memconform.conformance.suite import Event, SdkFinished
 from memconform.contract.wire import CONTRACT_VERSION, Profile
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.errors import ExitCode, NothingSelectedError, UsageError, nearest
@@ -146,11 +146,12 @@ async def _conform(options: ConformOptions) -> ExitCode:
             stop_at_first=options.stop_at_first,
             trace=options.trace,
         )
-        async with aclosing(events):
-            async for event in events:
-                console.handle(event)
-                if isinstance(event, SdkFinished):
-                    results[event.result.sdk] = event.result
+
+        def keep(event: Event) -> None:
+            if isinstance(event, SdkFinished):
+                results[event.result.sdk] = event.result
+
+        await dispatch(events, [console.handle, keep])
     sdks = [results[target.name] for target in targets]
     code = verdict(sdks, (absence.exit_code for absence in absences))
     report = ConformReport(

@@ -12,7 +12,7 @@ from memconform.cli.options import json_file, json_target
 from memconform.datasets.lint import LintReport, lint
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.errors import ExitCode
-from memconform.ingest.documents import corpus_documents, reference_documents
+from memconform.ingest.documents import CorpusFolder, ReferenceAnswers
 from memconform.printing.output import echo
 
 
@@ -47,8 +47,8 @@ def lint_command(
     """
     opened = open_dataset(dataset)
     folder = corpus or corpus_of(opened)
-    source = corpus_documents(folder) if folder else reference_documents(opened)
-    documents = {each.path: each.content.decode("utf-8", "replace") for each in source}
+    source = CorpusFolder(folder) if folder else ReferenceAnswers(opened)
+    documents = {each.path: each.content.decode("utf-8", "replace") for each in source.documents()}
     report = lint(opened, documents)
     lucky = max_chance is not None and report.chance is not None and not report.chance <= max_chance
     if json_file != "-":

@@ -15,13 +15,13 @@ from memconform.daemons.runner import Progress, SdkRunner, UpstreamKind
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.datasets.selection import Selected, Selection, select
 from memconform.errors import UsageError
-from memconform.ingest.documents import corpus_digest
+from memconform.ingest.documents import CorpusFolder, ReferenceAnswers
 from memconform.ingest.seeding import refuse_foreign_brain
 from memconform.printing.output import echo
 from memconform.runs.journal import read_header
 from memconform.runs.plan import Plan, Settings
 from memconform.scenarios import SCENARIOS
-from memconform.scoring.scorer import ExactScorer
+from memconform.scoring import scorer_of
 from memconform.storage.folders import find_journal
 
 _BRAIN_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
@@ -165,12 +165,7 @@ def every_sdk(references: Sequence[str], folder: Path) -> list[str]:
 
 
 def _selected_questions(options: RunOptions) -> Selected:
-    if options.scorer == "judge":
-        raise UsageError(
-            "the judge scorer is not there yet",
-            code="no_judge",
-            hint="use --scorer exact",
-        )
+    scorer = scorer_of(options.scorer)
     if options.resume is not None and (len(options.sdk) > 1 or ALL in options.sdk):
         raise UsageError(
             "--resume goes on with one run, and so with one --sdk",
@@ -197,14 +192,18 @@ def _selected_questions(options: RunOptions) -> Selected:
         raise UsageError("--output is no printable path", code="bad_output", hint="rename it")
     dataset = open_dataset(options.dataset)
     selected = select(dataset, Selection(ids=ids, tags=options.tag, limit=options.limit))
-    ExactScorer().refuse_unscorable(selected)
+    scorer.refuse_unscorable(selected)
     return selected
 
 
-def _corpus(options: RunOptions, selected: Selected) -> Path | None:
-    """The folder of `--corpus`, which may be the name of the dataset whose corpus it is."""
-    named = options.corpus is not None and str(options.corpus) == selected.dataset.name
-    return (corpus_of(selected.dataset) or options.corpus) if named else options.corpus
+def _corpus(options: RunOptions, selected: Selected) -> CorpusFolder | ReferenceAnswers | None:
+    """What fills the brain; `--corpus` may be the name of the dataset whose corpus it is."""
+    if options.seed_reference_brain:
+        return ReferenceAnswers(selected.dataset)
+    if options.corpus is None:
+        return None
+    named = str(options.corpus) == selected.dataset.name
+    return CorpusFolder((named and corpus_of(selected.dataset)) or options.corpus)
 
 
 def _plan(options: RunOptions, selected: Selected, runner: SdkRunner, index: int) -> Plan:
@@ -219,8 +218,7 @@ def _plan(options: RunOptions, selected: Selected, runner: SdkRunner, index: int
     runner.use_variables(daemon_variables(options.env))
     _refuse_unclaimed(runner, mode, options)
     corpus = _corpus(options, selected)
-    seeds = bool(options.seed_reference_brain or corpus)
-    if seeds and options.brain is not None:
+    if corpus is not None and options.brain is not None:
         refuse_foreign_brain(runner, options.brain, allowed=options.i_own_this_brain)
     settings = Settings(
         dataset=selected.dataset.name,
@@ -231,13 +229,13 @@ def _plan(options: RunOptions, selected: Selected, runner: SdkRunner, index: int
         mode=mode,
         scorer=options.scorer,
         # Another run cannot empty, or fill, a brain whose name it does not know.
-        brain=options.brain or (None if seeds else EXISTING_BRAIN),
+        brain=options.brain or (EXISTING_BRAIN if corpus is None else None),
         top_k=options.top_k,
         candidate_k=options.candidate_k,
         rerank_top_n=options.rerank_top_n,
         allow_fallback=options.allow_fallback,
         repeat=options.repeat,
-        seeding="reference" if options.seed_reference_brain else _digest_name(corpus),
+        seeding=None if corpus is None else corpus.identity,
         upstream=options.upstream,
         variables=runner.variables(),
         build_hash=runner.build_hash(),
@@ -247,7 +245,8 @@ def _plan(options: RunOptions, selected: Selected, runner: SdkRunner, index: int
         selected=selected,
         output=options.output,
         floors=read_floors(options.floor),
-        seeding="reference" if options.seed_reference_brain else corpus,
+        scorer=scorer_of(options.scorer),
+        corpus=corpus,
         port=options.port + index if options.port else 0,
         concurrency=options.concurrency,
         timeouts=Timeouts(
@@ -261,10 +260,6 @@ def _plan(options: RunOptions, selected: Selected, runner: SdkRunner, index: int
         command=tuple(part.encode("utf-8", "replace").decode() for part in sys.argv),
         resumed=_resumed(options, settings, runner.name),
     )
-
-
-def _digest_name(corpus: Path | None) -> str | None:
-    return None if corpus is None else f"corpus:{corpus_digest(corpus)}"
 
 
 def _resumed(options: RunOptions, settings: Settings, sdk: str) -> Path | None:

@@ -1,5 +1,6 @@
 """`memconform rescore`."""
 
+import asyncio
 import sys
 from pathlib import Path
 
@@ -45,12 +46,14 @@ def command(  # noqa: PLR0917 - one parameter a flag
 
     RESULT is a run id, a run's folder, or a result file. The old result stays as it is.
     """
-    end = rescore(
-        find_journal(output, result),
-        output=output,
-        dataset=dataset,
-        floors=read_floors(floor) if floor else (),
-        command=sys.argv,
+    end = asyncio.run(
+        rescore(
+            find_journal(output, result),
+            output=output,
+            dataset=dataset,
+            floors=read_floors(floor) if floor else (),
+            command=sys.argv,
+        )
     )
     ConsoleReport(quiet=quiet).handle(end)
     echo(f"{banner(end.summary)} -> {end.copy}", err=json_file == "-")

@@ -1,11 +1,11 @@
 """`memconform run`."""
 
 import asyncio
-from contextlib import aclosing
 from pathlib import Path
 
 import click
 
+from memconform.cli.events import dispatch
 from memconform.cli.options import (
     SECONDS,
     cancel_on_signals,
@@ -206,9 +206,7 @@ def _parity_of(sides: list[Side]) -> ParityReport:
 
 async def _run_one(plan: Plan, runner: SdkRunner, *, quiet: bool, brief: bool) -> RunFinished:
     with ConsoleReport(quiet=quiet, brief=brief) as report:
-        async with aclosing(execute(plan, runner)) as events:
-            async for event in events:
-                report.handle(event)
-                if isinstance(event, RunFinished):
-                    return event
-    raise RuntimeError("the run ended without its last event")
+        last = await dispatch(execute(plan, runner), [report.handle])
+    if not isinstance(last, RunFinished):
+        raise RuntimeError("the run ended without its last event")  # noqa: TRY004
+    return last

@@ -1,11 +1,12 @@
-"""What a brain is filled from: reference answers, or a folder of documents."""
+"""What a brain is filled with: reference answers, the files of a folder, or documents of a kind."""
 
 import hashlib
 import mimetypes
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from memconform.contract.wire import JsonValue
 from memconform.datasets.corpus import corpus_files
@@ -24,33 +25,77 @@ class Document:
     metadata: Mapping[str, JsonValue] | None = None
 
 
-def reference_documents(dataset: Dataset) -> Iterator[Document]:
-    """One document a row that has a reference answer, whichever rows are asked.
+class Corpus(Protocol):
+    """What a brain is filled with."""
 
-    Raises:
-        UsageError: where no row has one.
-    """
-    empty = True
-    for row, question in enumerate(dataset, start=1):
-        if question.reference_answer is not None:
-            empty = False
-            name = re.sub(r"[^A-Za-z0-9.-]+", "-", question.id)[:80]
-            content = question.reference_answer.encode()
-            yield Document(f"reference/{row:06}-{name}.md", content, "text/markdown")
-    if empty:
-        raise UsageError(
-            f"{dataset.path}: no row has a reference_answer to seed a brain from",
-            code="nothing_to_seed",
-            hint="give --corpus DIR, or add reference_answer",
-        )
+    def documents(self) -> Iterable[Document]:
+        """The documents, in one order each time, read anew.
+
+        Raises:
+            UsageError: where they cannot be read, or are not what a daemon can be sent.
+        """
+        ...
 
 
-def corpus_documents(folder: Path) -> Iterator[Document]:
-    """Every file below `folder` that counts as a document.
+@dataclass(frozen=True, slots=True)
+class ReferenceAnswers:
+    """One document a row of a dataset that has a reference answer, whichever rows are asked."""
 
-    Raises:
-        UsageError: where the folder is missing or empty, or a file is too large.
-    """
+    dataset: Dataset
+
+    @property
+    def identity(self) -> str:
+        """What tells it from other corpora of that dataset."""
+        return "reference"
+
+    def documents(self) -> Iterator[Document]:
+        """Raises UsageError where no row has a reference answer."""
+        empty = True
+        for row, question in enumerate(self.dataset, start=1):
+            if question.reference_answer is not None:
+                empty = False
+                name = re.sub(r"[^A-Za-z0-9.-]+", "-", question.id)[:80]
+                content = question.reference_answer.encode()
+                yield Document(f"reference/{row:06}-{name}.md", content, "text/markdown")
+        if empty:
+            raise UsageError(
+                f"{self.dataset.path}: no row has a reference_answer to seed a brain from",
+                code="nothing_to_seed",
+                hint="give --corpus DIR, or add reference_answer",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusFolder:
+    """Every file below a folder that counts as a document."""
+
+    folder: Path
+
+    @property
+    def identity(self) -> str:
+        """The SHA-256 over paths and contents; raises as `documents` does."""
+        digest = hashlib.sha256()
+        for document in self.documents():
+            content = hashlib.sha256(document.content).hexdigest()
+            digest.update(f"{document.path}\0{content}\0".encode())
+        return f"corpus:{digest.hexdigest()}"
+
+    def documents(self) -> Iterator[Document]:
+        """Raises UsageError where the folder is missing or empty, or a file is too large."""
+        return _files(self.folder)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenDocuments:
+    """Documents that are there already."""
+
+    given: Iterable[Document]
+
+    def documents(self) -> Iterable[Document]:
+        return self.given
+
+
+def _files(folder: Path) -> Iterator[Document]:
     files = corpus_files(folder)
     for path in files:
         size = path.stat().st_size
@@ -71,12 +116,3 @@ def corpus_documents(folder: Path) -> Iterator[Document]:
                 code="document_unreadable",
                 hint="mend or remove the file",
             ) from error
-
-
-def corpus_digest(folder: Path) -> str:
-    """SHA-256 over the paths and contents of a corpus; raises as `corpus_documents` does."""
-    digest = hashlib.sha256()
-    for document in corpus_documents(folder):
-        content = hashlib.sha256(document.content).hexdigest()
-        digest.update(f"{document.path}\0{content}\0".encode())
-    return digest.hexdigest()

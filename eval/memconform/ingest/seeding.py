@@ -18,7 +18,7 @@ from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError, UsageError
-from memconform.ingest.documents import Document
+from memconform.ingest.documents import Corpus, Document
 from memconform.ingest.ingested import IngestedDocuments
 from memconform.ingest.probing import searchable_text
 from memconform.ingest.proof import IndexProver, find_legs, first_query, honours_filters
@@ -56,10 +56,10 @@ async def seeded_brain(
     client: ContractClient,
     runner: SdkRunner,
     brain: str,
-    documents: Iterable[Document],
+    corpus: Corpus,
     modes: Iterable[Mode],
 ) -> AsyncIterator[Seeded]:
-    """Recreate `brain`, ingest `documents` (one at least), and prove that `modes` find each.
+    """Recreate `brain`, ingest a corpus of one document at least, and prove that `modes` find each.
 
     Raises:
         UsageError: where the documents cannot be read, or hold nothing to search for.
@@ -67,7 +67,7 @@ async def seeded_brain(
             corpus that is only half there would show up as a low score.
     """
     # What is wrong with the source shows at its first document, before anything is deleted.
-    documents = iter(documents)
+    documents = iter(corpus.documents())
     documents = chain([next(documents)], documents)
     with IngestedDocuments() as ingested:
         yield await _seed(client, runner, brain, documents, ingested, list(modes))

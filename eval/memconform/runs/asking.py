@@ -2,8 +2,9 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, suppress
+from itertools import takewhile
 
 import structlog
 
@@ -33,6 +34,7 @@ from memconform.runs.journal import (
     RetrievalRecord,
     StageRecord,
 )
+from memconform.runs.loop import work_through
 from memconform.runs.plan import Settings
 from memconform.runs.relevance import RelevantDocuments
 from memconform.runs.results import (
@@ -42,10 +44,11 @@ from memconform.runs.results import (
     RankedChunk,
     Seen,
 )
-from memconform.scenarios.outcome import Outcome, Scenario
-from memconform.scenarios.retrieving import retrieve, retrieved_text
-from memconform.scoring.scorer import ExactScorer
-from memconform.scoring.verdicts import PASS_THRESHOLD, Verdict
+from memconform.scenarios.scenario import Outcome, Scenario
+from memconform.scenarios.search import retrieve, retrieved_text
+from memconform.scoring.exact import holds_expected
+from memconform.scoring.scorer import Score, Scorer
+from memconform.scoring.verdicts import Verdict
 from memconform.upstream.watching import UpstreamWatch
 
 _log = structlog.get_logger()
@@ -73,7 +76,7 @@ class Asker:
         *,
         settings: Settings,
         scenario: Scenario,
-        scorer: ExactScorer,
+        scorer: Scorer,
         client: ContractClient,
         daemon: Daemon,
         journal: Journal,
@@ -125,45 +128,35 @@ class Asker:
         A cancelled one still settles what has ended, where that takes no longer than
         `_LAST_SECONDS`.
         """
-        results: asyncio.Queue[QuestionResult | None] = asyncio.Queue()
-        workers = [asyncio.create_task(self._work(questions, results)) for _ in range(concurrency)]
-        closing = asyncio.create_task(_close_after(workers, results))
+        wanted = takewhile(lambda _: self.halted is None, questions)
         try:
-            while (result := await results.get()) is not None:
-                yield result
-            for worker in workers:
-                if worker.done():
-                    worker.result()
+            async with aclosing(work_through(wanted, self._ask, concurrency)) as counted:
+                async for results in counted:
+                    for result in results:
+                        yield result
             await self._verify(last=True)
             for result in self._counted():
                 yield result
         except asyncio.CancelledError:
-            await _stopped(*workers, closing)
             with suppress(TimeoutError, CallError):
                 async with asyncio.timeout(_LAST_SECONDS):
                     await self._verify(last=True)
             raise
-        finally:
-            await _stopped(*workers, closing)
 
     def close(self) -> None:
         self._monitor.close()
 
-    async def _work(
-        self,
-        questions: Iterator[tuple[int, Question]],
-        results: "asyncio.Queue[QuestionResult | None]",
-    ) -> None:
-        for row, question in questions:
-            for attempt in range(self._journal.attempts(row), self._settings.repeat):
-                if self.halted is not None:
-                    return
-                self._journal.write(row, await self._attempt(row, attempt, question))
-                if self.checkpoints.due:
-                    await self._verify()
-            self._ended.append((row, question))
-            for result in self._counted():
-                results.put_nowait(result)
+    async def _ask(self, item: tuple[int, Question]) -> list[QuestionResult]:
+        """Make the attempts that a row lacks; the results that count by now, of any row."""
+        row, question = item
+        for attempt in range(self._journal.attempts(row), self._settings.repeat):
+            if self.halted is not None:
+                return []
+            self._journal.write(row, await self._attempt(row, attempt, question))
+            if self.checkpoints.due:
+                await self._verify()
+        self._ended.append((row, question))
+        return list(self._counted())
 
     async def _verify(self, *, last: bool = False) -> None:
         if self.halted is not None:
@@ -210,7 +203,9 @@ class Asker:
                 return [judgement]
         self._monitor.answered()
         seen = await self._observe(exchanges[-1])
-        return self._judged(row, attempt, question, outcome, seen)
+        # The text itself: a secret's mask must not decide over an answer. What is stored is masked.
+        score = await self._scorer.score(question, outcome)
+        return self._judged(row, attempt, question, outcome, score, seen)
 
     async def _put(self, question: Question) -> Outcome:
         put = self._scenario.put(self._client, question, self._retrieval)
@@ -238,15 +233,8 @@ class Asker:
     def _first_hit(self, question: Question, outcome: Outcome) -> int | None:
         if question.abstain:
             return None
-        scores = (
-            self._scorer.score(question, chunk.text, "retrieval").value for chunk in outcome.chunks
-        )
-        return next((n for n, score in enumerate(scores, 1) if score >= PASS_THRESHOLD), None)
-
-    def _holds(self, question: Question, chunks: Iterable[Chunk]) -> bool:
-        """Whether a retrieval brought what the question expects."""
-        score = self._scorer.score(question, retrieved_text(chunks), "retrieval")
-        return score.value >= PASS_THRESHOLD
+        holding = (holds_expected(question, chunk.text) for chunk in outcome.chunks)
+        return next((n for n, holds in enumerate(holding, 1) if holds), None)
 
     def _retrieved(
         self,
@@ -257,7 +245,7 @@ class Asker:
         *,
         passed: bool,
     ) -> Retrieved:
-        held = not question.abstain and self._holds(question, chunks)
+        held = not question.abstain and holds_expected(question, retrieved_text(chunks))
         ids = None if trace.reranked else tuple(chunk.chunk_id for chunk in chunks)
         return Retrieved(number, question, passed, held, ids)
 
@@ -277,15 +265,19 @@ class Asker:
         )
         return None if now.repeats(before) else not_repeatable(before, now)
 
-    def _judged(
-        self, row: int, attempt: int, question: Question, outcome: Outcome, seen: Seen
+    def _judged(  # noqa: PLR0917 - what one attempt came to
+        self,
+        row: int,
+        attempt: int,
+        question: Question,
+        outcome: Outcome,
+        score: Score,
+        seen: Seen,
     ) -> list[StageRecord]:
-        # The text itself: a secret's mask must not decide over an answer. What is stored is masked.
         text = outcome.text
-        score = self._scorer.score(question, text, self._scenario.text_kind)
         # The next attempt that is written is this one: nothing is awaited until then.
         number = self._journal.written
-        passed = score.value >= PASS_THRESHOLD
+        passed = score.status is Verdict.CORRECT
         self.checkpoints.note(
             self._retrieved(number, question, outcome.chunks, outcome.trace, passed=passed)
         )
@@ -328,21 +320,15 @@ class Asker:
                 row=row,
                 attempt=attempt,
                 id=question.id,
-                verdict=score.verdict,
+                verdict=score.status,
                 score=score.value,
-                error=None,
+                error=_failure_of(score),
             ),
         ]
 
 
-async def _stopped(*tasks: "asyncio.Task[None]") -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _close_after(
-    workers: "list[asyncio.Task[None]]", results: "asyncio.Queue[QuestionResult | None]"
-) -> None:
-    await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
-    results.put_nowait(None)
+def _failure_of(score: Score) -> Failure | None:
+    """Why a scorer has no score."""
+    if score.status.measured:
+        return None
+    return Failure(code=score.status.value, message=score.reason)

@@ -12,7 +12,7 @@ from memconform.contract.core import Version
 from memconform.daemons.runner import Daemon, Launch, SdkRunner
 from memconform.daemons.upstream import served, upstream_of
 from memconform.datasets.model import Question
-from memconform.errors import DaemonError, ExitCode, MemconformError, UsageError
+from memconform.errors import DaemonError, MemconformError, UsageError
 from memconform.ingest.records import SeedRecord
 from memconform.ingest.verification import IndexVerifier
 from memconform.records import Incident
@@ -29,17 +29,13 @@ from memconform.runs.events import (
     RunStarted,
 )
 from memconform.runs.journal import Journal
+from memconform.runs.loop import interruption, is_cancelled
 from memconform.runs.plan import Plan, own_brain
 from memconform.runs.preflight import filled_brain, prove_claims, read_version
 from memconform.runs.results import DaemonRecord, VerificationRecord
 from memconform.scenarios import SCENARIOS
-from memconform.scoring.scorer import ExactScorer
 from memconform.storage.folders import RunFolder, new_run_id
 from memconform.upstream.watching import UpstreamWatch
-
-
-class InterruptedRunError(MemconformError):
-    exit_code = ExitCode.INTERRUPTED
 
 
 @dataclass(slots=True)
@@ -104,10 +100,10 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
         raise
     except DaemonError as error:
         # Raised while an interrupted run was ended, it takes the place of the cancellation.
-        halted = _interruption() if _is_cancelled() else halted or error
+        halted = interruption() if is_cancelled() else halted or error
         yield RunHalted(error)
     except asyncio.CancelledError:
-        halted = _interruption()
+        halted = interruption()
         yield RunHalted(halted)
     incident = Incident.of(halted) if halted else None
     daemon = facts.record(plan.settings.build_hash)
@@ -115,17 +111,6 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
     folder.redact_log()
     folder.drop_state()
     yield RunFinished(summary, folder.result, folder.publish(started, runner.name))
-
-
-def _interruption() -> InterruptedRunError:
-    return InterruptedRunError(
-        "interrupted", code="interrupted", hint="what was asked so far is kept"
-    )
-
-
-def _is_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 async def _stages(
@@ -165,7 +150,7 @@ async def _stages(
         asker = Asker(
             settings=plan.settings,
             scenario=SCENARIOS[plan.settings.scenario],
-            scorer=ExactScorer(),
+            scorer=plan.scorer,
             client=client,
             daemon=daemon,
             journal=journal,

@@ -15,11 +15,11 @@ from memconform.daemons.runner import Launch, SdkRunner, UpstreamKind
 from memconform.daemons.upstream import served
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError, ExitCode, MemconformError
-from memconform.ingest.documents import Document
+from memconform.ingest.documents import Document, GivenDocuments
 from memconform.ingest.seeding import seeded_brain
 from memconform.runs.preflight import read_version
 from memconform.scenarios import SCENARIOS
-from memconform.scenarios.outcome import Retrieval, refuse_fallback
+from memconform.scenarios.scenario import Retrieval, refuse_fallback
 
 _WORDS = (
     ("lamp", "The harbour lamp is lit by Ilse at dusk."),
@@ -138,7 +138,7 @@ class _Examination:
             Document(f"raw/{name}.md", text.encode(), "text/markdown") for name, text in _WORDS
         ]
         async with seeded_brain(
-            self._client, self._runner, self._brain, documents, [Mode.AUTO]
+            self._client, self._runner, self._brain, GivenDocuments(documents), [Mode.AUTO]
         ) as seeded:
             number = seeded.record.documents
         return f"{number} documents by {self._runner.seed_via}, found by their words"

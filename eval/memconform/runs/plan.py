@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -13,7 +12,9 @@ from memconform.contract.wire import CONTRACT_VERSION, Mode
 from memconform.daemons.runner import UpstreamKind
 from memconform.datasets.selection import Selected
 from memconform.errors import UsageError
-from memconform.scenarios.outcome import Retrieval
+from memconform.ingest.documents import Corpus
+from memconform.scenarios.scenario import Retrieval
+from memconform.scoring.scorer import Scorer
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +57,19 @@ class Settings(BaseModel):
     dataset: str
     dataset_sha256: str
     questions: int
-    rows: list[int] | None
+    rows: list[int] | None = None
     """Row numbers that were selected; None for all."""
     scenario: str
     mode: Mode
-    scorer: str
-    brain: str | None
+    scorer: str = "exact"
+    brain: str | None = None
     """None is one of the run's own, which is made for it."""
-    top_k: int
-    candidate_k: int
-    rerank_top_n: int
-    allow_fallback: bool
-    repeat: int
-    seeding: str | None
+    top_k: int = 5
+    candidate_k: int = 0
+    rerank_top_n: int = 0
+    allow_fallback: bool = False
+    repeat: int = 1
+    seeding: str | None = None
     """Where the brain's documents come from: `reference`, a corpus's digest, or what was there."""
     upstream: UpstreamKind = "own"
     variables: dict[str, str] = Field(default_factory=dict)
@@ -99,8 +100,9 @@ class Plan:
     selected: Selected
     output: Path
     floors: tuple[Floor, ...]
-    seeding: Literal["reference"] | Path | None = None
-    """What the brain is filled with: reference answers, a folder, or nothing."""
+    scorer: Scorer
+    corpus: Corpus | None = None
+    """What the brain is filled with; None asks one that is there."""
     port: int = 0
     concurrency: int = 1
     timeouts: Timeouts = field(default_factory=Timeouts)

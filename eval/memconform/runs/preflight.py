@@ -11,10 +11,9 @@ from memconform.contract.core import Brain, SearchRequest, Version
 from memconform.contract.wire import CONTRACT_VERSION, Mode
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError, UsageError
-from memconform.ingest.documents import corpus_documents, reference_documents
 from memconform.ingest.seeding import Seeded, seeded_brain, settled
 from memconform.runs.plan import Plan
-from memconform.scenarios.outcome import Retrieval, refuse_fallback
+from memconform.scenarios.scenario import Retrieval, refuse_fallback
 
 _DELETE_SECONDS = 10.0
 
@@ -49,15 +48,10 @@ async def filled_brain(
         UsageError: where there is no brain, or nothing in it.
         DaemonError: where its state is unknown, or seeding fails.
     """
-    if plan.seeding is None:
+    if plan.corpus is None:
         yield await _existing(runner, client, brain), None
         return
-    documents = (
-        reference_documents(plan.selected.dataset)
-        if plan.seeding == "reference"
-        else corpus_documents(plan.seeding)
-    )
-    async with seeded_brain(client, runner, brain, documents, [plan.settings.mode]) as seeded:
+    async with seeded_brain(client, runner, brain, plan.corpus, [plan.settings.mode]) as seeded:
         try:
             yield seeded.counts, seeded
         finally:

@@ -28,7 +28,8 @@ from memconform.runs.plan import DEFAULT_FLOOR, Floor, Plan
 from memconform.runs.reading import read_summary
 from memconform.runs.results import DaemonRecord, RunSummary
 from memconform.scenarios import SCENARIOS
-from memconform.scoring.scorer import ExactScorer
+from memconform.scoring import scorer_of
+from memconform.scoring.scorer import Response
 from memconform.storage.folders import RunFolder, new_run_id
 
 _UNKNOWN_DAEMON = DaemonRecord(
@@ -50,7 +51,7 @@ class _Earlier:
     result: RunSummary | None
 
 
-def rescore(
+async def rescore(
     journal: Path,
     *,
     output: Path,
@@ -75,12 +76,14 @@ def rescore(
     header = read_header(journal)
     earlier = _Earlier(journal, header, _read_result(journal.with_name("result.json")))
     selected = _selected(earlier, dataset)
-    ExactScorer().refuse_unscorable(selected)
+    scorer = scorer_of(header.settings.scorer)
+    scorer.refuse_unscorable(selected)
     settings = header.settings.model_copy(update={"dataset_sha256": selected.dataset.sha256})
     plan = Plan(
         settings=settings,
         selected=selected,
         output=output,
+        scorer=scorer,
         floors=tuple(floors) or _floors(earlier),
         command=tuple(command),
         rescored=header.run_id,
@@ -94,7 +97,7 @@ def rescore(
     questions = dict(enumerate(selected))
     try:
         for records in read_attempts(journal, trusting=True):
-            judged = _judged_again(records, questions, settings.scenario)
+            judged = await _judged_again(plan, records, questions)
             if settings.dataset_sha256 != header.settings.dataset_sha256:
                 judged = _without_hits(judged)
             fresh.write(records[-1].row, judged)
@@ -131,9 +134,10 @@ def _selected(earlier: _Earlier, dataset: str | None) -> Selected:
     return Selected(opened, rows, settings.questions)
 
 
-def _judged_again(
-    records: list[StageRecord], questions: dict[int, Question], scenario: str
+async def _judged_again(
+    plan: Plan, records: list[StageRecord], questions: dict[int, Question]
 ) -> list[StageRecord]:
+    scenario = SCENARIOS[plan.settings.scenario]
     *stages, judgement = records
     if not isinstance(judgement, JudgementRecord):
         raise TypeError("an attempt ends with its judgement")
@@ -151,14 +155,15 @@ def _judged_again(
     if answer.redacted:
         # What was scored is not what is stored: a mask may hide what is expected, or a part of it.
         return records
-    if not is_applicable(question, SCENARIOS[scenario]):
+    if not is_applicable(question, scenario):
         raise UsageError(
-            f"question {question.id!r} now abstains, which {scenario} cannot measure",
+            f"question {question.id!r} now abstains, which {scenario.name} cannot measure",
             code="dataset_changed",
             hint="leave abstain as it was when the question was asked",
         )
-    score = ExactScorer().score(question, answer.text, SCENARIOS[scenario].text_kind)
-    update = {"verdict": score.verdict, "score": score.value}
+    response = Response(text=answer.text, kind=scenario.text_kind)
+    score = await plan.scorer.score(question, response)
+    update = {"verdict": score.status, "score": score.value}
     return [*stages, judgement.model_copy(update=update)]
 
 

@@ -1,13 +1,9 @@
 """How one question is put to a daemon."""
 
-from memconform.scenarios import ask_augmented, ask_basic, search_retrieve_only
-from memconform.scenarios.outcome import Scenario
+from memconform.scenarios.ask import AskAugmented, AskBasic
+from memconform.scenarios.scenario import Scenario
+from memconform.scenarios.search import SearchRetrieveOnly
 
 SCENARIOS: dict[str, Scenario] = {
-    scenario.name: scenario
-    for scenario in (
-        ask_basic.AskBasic(),
-        ask_augmented.AskAugmented(),
-        search_retrieve_only.SearchRetrieveOnly(),
-    )
+    scenario.name: scenario for scenario in (AskBasic(), AskAugmented(), SearchRetrieveOnly())
 }

@@ -1,47 +1,51 @@
-"""From an outcome's text to a score and a verdict."""
+"""What a scorer is: it makes a score of a question and of what a daemon answered."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
 
+from memconform.contract.core import Chunk
+from memconform.contract.wire import JsonValue
 from memconform.datasets.model import Question
-from memconform.errors import UsageError
-from memconform.scoring.abstention import abstains
-from memconform.scoring.exact import exact_score
-from memconform.scoring.verdicts import PASS_THRESHOLD, Verdict
+from memconform.scoring.verdicts import Verdict
 
 TextKind = Literal["answer", "retrieval"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """What a daemon answered, as far as it is scored."""
+
+    text: str
+    """The reader's answer, or the retrieved text."""
+    kind: TextKind
+    chunks: tuple[Chunk, ...] = ()
+    """Best first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Score:
-    value: float
-    """In [0, 1]."""
-    verdict: Verdict
+    value: float | None
+    """In [0, 1]; None where the scorer failed, which no score may hide."""
+    status: Verdict
+    reason: str = ""
+    """Why, where a scorer says so."""
+    detail: Mapping[str, JsonValue] = field(default_factory=dict)
+    """What else it says, for the journal."""
 
 
-class ExactScorer:
-    name = "exact"
+class Scorer(Protocol):
+    """Scores responses; a failure of its own is a Score of status `judge_error`, never a value."""
+
+    @property
+    def name(self) -> str:
+        """As `--scorer` has it."""
+        ...
 
     def refuse_unscorable(self, questions: Iterable[Question]) -> None:
-        """Raises UsageError naming a question that this scorer could never pass."""
-        for question in questions:
-            if not question.expected_substrings and not question.abstain:
-                raise UsageError(
-                    f"question {question.id!r} has no expected_substrings, so that no answer"
-                    " could pass the exact scorer",
-                    code="unscorable_question",
-                    hint="add expected_substrings or abstain, or leave it out with --ids/--tag",
-                )
+        """Raise UsageError naming a question that this scorer could never pass."""
+        ...
 
-    def score(self, question: Question, text: str, kind: TextKind) -> Score:
-        """Score an answer, or the text that a retrieval returned."""
-        if kind == "answer":
-            abstained = abstains(text, question.abstain_marker)
-            if question.abstain:
-                return Score(1.0, Verdict.CORRECT) if abstained else Score(0.0, Verdict.INCORRECT)
-            if abstained:
-                return Score(0.0, Verdict.ABSTAINED)
-        value = exact_score(question, text)
-        passed = value >= PASS_THRESHOLD
-        return Score(value, Verdict.CORRECT if passed else Verdict.INCORRECT)
+    async def score(self, question: Question, response: Response) -> Score:
+        """The score of one response to `question`."""
+        ...

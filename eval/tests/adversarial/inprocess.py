@@ -15,10 +15,12 @@ from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import Selection, select
 from memconform.fakes.hostile import Fault, HostileDaemon
 from memconform.fakes.wire import serving
+from memconform.ingest.documents import ReferenceAnswers
 from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished
 from memconform.runs.plan import DEFAULT_FLOOR, Plan, Settings
 from memconform.runs.results import RunResult
+from memconform.scoring.exact import ExactScorer
 
 QUESTIONS = 24
 HOPELESS = (5, 11, 17)
@@ -79,16 +81,8 @@ async def run(drawn: Drawn, dataset: Path, output: Path) -> RunResult:
         dataset=selected.dataset.name,
         dataset_sha256=selected.dataset.sha256,
         questions=selected.size,
-        rows=None,
         scenario=drawn.scenario,
         mode=drawn.mode,
-        scorer="exact",
-        brain=None,
-        top_k=5,
-        candidate_k=0,
-        rerank_top_n=0,
-        allow_fallback=False,
-        repeat=1,
         seeding="reference",
     )
     plan = Plan(
@@ -96,7 +90,8 @@ async def run(drawn: Drawn, dataset: Path, output: Path) -> RunResult:
         selected=selected,
         output=output / secrets.token_hex(4),
         floors=(DEFAULT_FLOOR,),
-        seeding="reference",
+        scorer=ExactScorer(),
+        corpus=ReferenceAnswers(selected.dataset),
         concurrency=drawn.concurrency,
         timeouts=Timeouts(total=5, connect=2, first=2, gap=1),
     )

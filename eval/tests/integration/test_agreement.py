@@ -18,7 +18,7 @@ from memconform.daemons.discovery import find_runner
 from memconform.daemons.runner import Launch
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.datasets.selection import Selection, select
-from memconform.ingest.documents import Document, corpus_documents, reference_documents
+from memconform.ingest.documents import CorpusFolder, Document, ReferenceAnswers
 from memconform.parity.ladder import SCORE_TOLERANCE
 from memconform.reports.machine import RunReport
 from tests.conftest import CHECKOUT, Ended, runnable
@@ -195,7 +195,8 @@ async def test_the_shipped_datasets_are_ranked_and_answered_alike(
     del cache
     dataset = open_dataset(name)
     corpus = corpus_of(dataset)
-    documents = list(corpus_documents(corpus) if corpus else reference_documents(dataset))
+    source = CorpusFolder(corpus) if corpus else ReferenceAnswers(dataset)
+    documents = list(source.documents())
     questions = list(select(dataset, Selection()))
     async with _daemons(runnable(), tmp_path) as clients:
         await asyncio.gather(*(_fill(http, name, documents) for http in clients.values()))

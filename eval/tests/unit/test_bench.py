@@ -110,8 +110,8 @@ def _ingested(documents: Iterable[Document], counts: dict[str, int]) -> Ingested
 
 class TestShelf:
     def _filled(self, counts: dict[str, int] | None = None) -> Shelf:
-        shelf = Shelf()
-        documents = list(shelf.documents([_HAYSTACK, Haystack("other", _ITEMS[:1], ())]))
+        shelf = Shelf([_HAYSTACK, Haystack("other", _ITEMS[:1], ())])
+        documents = list(shelf.documents())
         assert [each.path for each in documents[:2]] == ["000000/000000.md", "000000/000001.md"]
         shelf.take(_ingested(documents, counts or {}))
         return shelf
@@ -127,9 +127,9 @@ class TestShelf:
         assert shelf.reach("h", {"s1_2", "s0_0"}) == (4, 2)
 
     def test_another_key_of_an_item_counts_as_the_item(self) -> None:
-        shelf = Shelf()
         items = (_ITEMS[0], Item("s0_0#1", "a summary", "s0", source="s0_0"), _ITEMS[1])
-        documents = list(shelf.documents([Haystack("h", items, ())]))
+        shelf = Shelf([Haystack("h", items, ())])
+        documents = list(shelf.documents())
         shelf.take(_ingested(documents, {}))
         paths = [each.path for each in documents]
         assert shelf.fold(_task(), [_chunk(paths[1], "a summary"), _chunk(paths[0], "text 0")]) == (
@@ -165,7 +165,7 @@ class TestShelf:
     def test_an_item_that_is_too_large_is_named(self) -> None:
         large = Haystack("h", (Item("big", "x" * (8 * 2**20 + 1)),), ())
         with pytest.raises(UsageError, match="item big has 8388609 bytes"):
-            list(Shelf().documents([large]))
+            list(Shelf([large]).documents())
 
 
 def _answer(chunks: int, mode: str) -> SearchResponse:

@@ -6,7 +6,7 @@ from memconform.datasets.lint import chance, lint
 from memconform.datasets.model import Question
 from memconform.datasets.question_row import QuestionRow
 from memconform.datasets.registry import corpus_of, open_dataset
-from memconform.ingest.documents import corpus_documents
+from memconform.ingest.documents import CorpusFolder
 
 _DOCUMENTS = {
     "gold.md": "Ada keeps her blue bicycle in the shed by the canal.",
@@ -86,7 +86,7 @@ def test_lme_is_what_its_readme_says() -> None:
     dataset = open_dataset("lme")
     folder = corpus_of(dataset)
     assert folder is not None
-    documents = {each.path: each.content.decode() for each in corpus_documents(folder)}
+    documents = {each.path: each.content.decode() for each in CorpusFolder(folder).documents()}
     report = lint(dataset, documents)
     assert report.faults == ()
     assert (report.questions, report.documents) == (100, 212)

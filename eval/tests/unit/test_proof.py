@@ -15,7 +15,7 @@ from memconform.errors import DaemonError, UsageError
 from memconform.fakes.scripted import Brain, ScriptedDaemon
 from memconform.fakes.wire import Exchange, serving
 from memconform.ingest import proof
-from memconform.ingest.documents import Document
+from memconform.ingest.documents import Document, GivenDocuments
 from memconform.ingest.ingested import IngestedDocuments
 from memconform.ingest.probing import RareWords
 from memconform.ingest.seeding import Seeded, seeded_brain
@@ -57,7 +57,7 @@ async def _seeded(daemon: _Daemon, texts: Sequence[str] = _TEXTS) -> AsyncIterat
     async with (
         serving(daemon.answer, "127.0.0.1", 0) as port,
         ContractClient(f"http://127.0.0.1:{port}") as client,
-        seeded_brain(client, runner, "b", _documents(texts), [Mode.BM25]) as seeded,
+        seeded_brain(client, runner, "b", GivenDocuments(_documents(texts)), [Mode.BM25]) as seeded,
     ):
         yield seeded
 

@@ -4,8 +4,8 @@ from memconform.datasets.model import Question
 from memconform.datasets.question_row import QuestionRow
 from memconform.errors import UsageError
 from memconform.scoring.abstention import abstains
-from memconform.scoring.exact import exact_score
-from memconform.scoring.scorer import ExactScorer, TextKind
+from memconform.scoring.exact import ExactScorer, holds_expected
+from memconform.scoring.scorer import Response, TextKind
 from memconform.scoring.verdicts import Verdict
 
 
@@ -33,13 +33,15 @@ def _question(**row: object) -> Question:
         ({"expected_substrings": ["x"]}, "", 0),
     ],
 )
-def test_exact_score(row: dict[str, object], text: str, score: float) -> None:
-    assert exact_score(_question(**row), text) == score
+async def test_exact_score(row: dict[str, object], text: str, score: float) -> None:
+    response = Response(text=text, kind="answer")
+    assert (await ExactScorer().score(_question(**row), response)).value == score
 
 
-def test_a_question_without_expectations_cannot_be_scored() -> None:
+async def test_a_question_without_expectations_cannot_be_scored() -> None:
+    assert not holds_expected(_question(), "anything")
     with pytest.raises(ValueError, match="expected_substrings"):
-        exact_score(_question(), "anything")
+        await ExactScorer().score(_question(), Response(text="anything", kind="retrieval"))
     with pytest.raises(UsageError, match="'q'"):
         ExactScorer().refuse_unscorable([_question()])
 
@@ -71,8 +73,11 @@ def test_abstention(answer: str, marker: str | None, expected: bool) -> None:  #
         ({"expected_substrings": ["x"]}, "not mentioned, x", "retrieval", Verdict.CORRECT),
     ],
 )
-def test_verdicts(row: dict[str, object], text: str, kind: TextKind, verdict: Verdict) -> None:
-    assert ExactScorer().score(_question(**row), text, kind).verdict is verdict
+async def test_verdicts(
+    row: dict[str, object], text: str, kind: TextKind, verdict: Verdict
+) -> None:
+    response = Response(text=text, kind=kind)
+    assert (await ExactScorer().score(_question(**row), response)).status is verdict
 
 
 def test_every_verdict_is_measured_or_not() -> None:

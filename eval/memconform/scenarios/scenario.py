@@ -1,4 +1,4 @@
-"""What putting a question leads to."""
+"""What a scenario is: it puts one question to a daemon, and hands out what was answered."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -7,10 +7,10 @@ from memconform.client.client import ContractClient
 from memconform.client.failures import DaemonFailedError
 from memconform.client.timing import Timings
 from memconform.contract.ask import Citation
-from memconform.contract.core import Chunk, Trace
+from memconform.contract.core import Trace
 from memconform.contract.wire import Mode
 from memconform.datasets.model import Question
-from memconform.scoring.scorer import TextKind
+from memconform.scoring.scorer import Response, TextKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +25,10 @@ class Retrieval:
     allow_fallback: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome(Response):
     """A question that the daemon answered; failures are raised as CallErrors instead."""
 
-    text: str
-    """What is scored: the reader's answer, or the retrieved text."""
-    chunks: tuple[Chunk, ...]
     trace: Trace
     timings: Timings
     citations: tuple[Citation, ...] = ()

@@ -1,4 +1,4 @@
-"""The retrieval of a question alone."""
+"""`search-retrieve-only`: retrieval without a reader, scored on the text that came back."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,24 @@ from memconform.client.client import ContractClient
 from memconform.client.timing import Timings
 from memconform.contract.core import Chunk, SearchRequest, SearchResponse
 from memconform.datasets.model import Question
-from memconform.scenarios.outcome import Retrieval, refuse_fallback
+from memconform.scenarios.scenario import Outcome, Retrieval, refuse_fallback
+from memconform.scoring.scorer import TextKind
+
+
+class SearchRetrieveOnly:
+    name = "search-retrieve-only"
+    text_kind: TextKind = "retrieval"
+    dated = True
+
+    async def put(self, client: ContractClient, question: Question, settings: Retrieval) -> Outcome:
+        answer, timings = await retrieve(client, question, settings, dated=self.dated)
+        return Outcome(
+            text=retrieved_text(answer.chunks),
+            kind=self.text_kind,
+            chunks=tuple(answer.chunks),
+            trace=answer.trace,
+            timings=timings,
+        )
 
 
 async def retrieve(
