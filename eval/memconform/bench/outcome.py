@@ -1,10 +1,8 @@
 """Gathers what a bench measures, and writes its report."""
 
-import platform
 import time
 from datetime import UTC, datetime
 
-from memconform import __version__
 from memconform.bench.agreeing import parity
 from memconform.bench.journal import in_index
 from memconform.bench.plan import BenchPlan
@@ -23,7 +21,7 @@ from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.records import Failure, Incident
 from memconform.stats.quantiles import QuantileSummary
 from memconform.storage.folders import RunFolder
-from memconform.storage.provenance import git_revision, host
+from memconform.storage.provenance import HostOrigin
 from memconform.storage.result_file import write_result
 from memconform.storage.writing import json_bytes, replacing
 
@@ -115,11 +113,7 @@ class BenchOutcome:
             suite=plan.suite,
             started_at=self._started,
             took_s=round(time.perf_counter() - self._clock, 3),
-            harness_version=__version__,
-            python_version=platform.python_version(),
-            host=host(),
-            git_revision=git_revision(),
-            command=list(plan.command),
+            **dict(HostOrigin.of(plan.command)),
             seed=plan.seed,
             settings=plan.settings,
             source=plan.source(),

@@ -1,6 +1,5 @@
 """What a bench leaves on disk; the schemas are versioned."""
 
-from datetime import datetime
 from typing import Literal
 
 from pydantic import Field
@@ -10,6 +9,7 @@ from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.parity.records import Contrast
 from memconform.records import Failure, Incident, Record
 from memconform.stats.quantiles import QuantileSummary
+from memconform.storage.provenance import HostOrigin, ReportHeader
 
 BENCH_SCHEMA: Literal["memconform/bench-report@1"] = "memconform/bench-report@1"
 JOURNAL_SCHEMA: Literal["memconform/bench-journal@1"] = "memconform/bench-journal@1"
@@ -196,19 +196,13 @@ class Source(Record):
     """Items without a text, which nobody can find."""
 
 
-class BenchReport(Record):
+class BenchReport(HostOrigin, ReportHeader):
     """What `bench --json` writes."""
 
     schema_version: Literal["memconform/bench-report@1"] = BENCH_SCHEMA
     run_id: str
     suite: str
-    started_at: datetime
     took_s: float
-    harness_version: str
-    python_version: str
-    host: str
-    git_revision: str | None
-    command: list[str]
     seed: int
     settings: BenchSettings
     source: Source
@@ -220,7 +214,6 @@ class BenchReport(Record):
     rows: list[Row]
     alike: list[Alike]
     parity: list[BenchPair] = Field(default_factory=list)
-    exit_code: int
 
 
 class JournalHeader(Record):

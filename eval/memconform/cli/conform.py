@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 
-from memconform import __version__
 from memconform.cli.conform_tools import cases_folder, explain, lint, list_cases, replay
 from memconform.cli.events import dispatch
 from memconform.cli.options import (
@@ -41,6 +40,7 @@ from memconform.reports.conformance import ConformanceConsole, conform_banner, s
 from memconform.reports.junit import write_junit
 from memconform.reports.markdown import conformance_markdown
 from memconform.storage.folders import RunFolder, new_run_id
+from memconform.storage.provenance import Origin
 from memconform.storage.writing import replacing
 
 
@@ -158,9 +158,8 @@ async def _conform(options: ConformOptions) -> ExitCode:
         run=run.path.name,
         started_at=started,
         finished_at=datetime.now(UTC),
-        harness_version=__version__,
+        **dict(Origin.of(sys.argv)),
         contract=CONTRACT_VERSION,
-        command=list(sys.argv),
         sdk_references={target.name: target.reference for target in targets},
         exit_code=int(code),
         skipped=[Skipped(sdk=a.sdk, reason=f"{a.error.code}: {a.error.message}") for a in absences],

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memconform import __version__
 from memconform.cli.options import (
     cancel_on_signals,
     configure_logs,
@@ -33,6 +32,7 @@ from memconform.fuzzing.results import FoundDisagreement, FuzzReport
 from memconform.printing.escaping import Lines
 from memconform.printing.output import echo
 from memconform.reports.fuzzing import FuzzConsole, fuzz_banner, show_disagreement
+from memconform.storage.provenance import Origin
 from memconform.storage.writing import replacing
 
 if TYPE_CHECKING:
@@ -137,9 +137,8 @@ async def _fuzz(options: FuzzOptions) -> ExitCode:
     report = FuzzReport(
         sdks=[runner.name for runner in runners],
         started_at=started,
-        harness_version=__version__,
+        **dict(Origin.of(sys.argv)),
         contract=CONTRACT_VERSION,
-        command=list(sys.argv),
         seed=seed,
         examples=sought.examples,
         requests=sought.requests,

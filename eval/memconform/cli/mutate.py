@@ -13,7 +13,6 @@ from pathlib import Path
 
 import click
 
-from memconform import __version__
 from memconform.cli.options import (
     cancel_on_signals,
     configure_logs,
@@ -56,6 +55,7 @@ from memconform.reports.mutation import (
     mutation_table,
     show_survivors,
 )
+from memconform.storage.provenance import Origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +180,8 @@ async def _scored(
     return MutationReport(
         sdk=runner.name,
         started_at=started,
-        harness_version=__version__,
+        **dict(Origin.of(sys.argv)),
         contract=CONTRACT_VERSION,
-        command=list(sys.argv),
         took_s=round(time.perf_counter() - clock, 3),
         cases=len(entries),
         cases_tried=tried,

@@ -6,10 +6,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from memconform.conformance.case import Level
 from memconform.errors import ExitCode, gravest
+from memconform.records import Record
+from memconform.storage.provenance import ReportHeader
 
 
 class Result(StrEnum):
@@ -36,10 +38,6 @@ _EXITS = {
     Result.UNTESTABLE: ExitCode.DAEMON,
     Result.ERROR: ExitCode.INTERNAL,
 }
-
-
-class Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Check(Record):
@@ -115,19 +113,15 @@ class Skipped(Record):
 CONFORM_SCHEMA: Literal["memconform/conform-report@1"] = "memconform/conform-report@1"
 
 
-class ConformReport(Record):
+class ConformReport(ReportHeader):
     """What `conform --json` writes, and what a run's folder keeps."""
 
     schema_version: Literal["memconform/conform-report@1"] = CONFORM_SCHEMA
     run: str
-    started_at: datetime
     finished_at: datetime
-    harness_version: str
     contract: str
-    command: list[str]
     sdk_references: dict[str, str]
     """What `--sdk` was given, by the SDK's name."""
-    exit_code: int
     skipped: list[Skipped] = Field(default_factory=list)
     sdks: list[SdkResult]
 

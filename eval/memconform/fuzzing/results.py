@@ -1,9 +1,9 @@
 """What fuzzing came to, as a record that a machine can read."""
 
-from datetime import datetime
 from typing import Any, Literal
 
-from memconform.conformance.results import Record
+from memconform.records import Record
+from memconform.storage.provenance import ReportHeader
 
 FUZZ_SCHEMA: Literal["memconform/fuzz-report@1"] = "memconform/fuzz-report@1"
 
@@ -22,15 +22,12 @@ class FoundDisagreement(Record):
     """Whether it comes each time."""
 
 
-class FuzzReport(Record):
+class FuzzReport(ReportHeader):
     """What `fuzz --json` writes."""
 
     schema_version: Literal["memconform/fuzz-report@1"] = FUZZ_SCHEMA
     sdks: list[str]
-    started_at: datetime
-    harness_version: str
     contract: str
-    command: list[str]
     seed: int
     examples: int
     """Programs that were put to all."""
@@ -38,4 +35,3 @@ class FuzzReport(Record):
     """To each daemon."""
     took_s: float
     disagreement: FoundDisagreement | None
-    exit_code: int

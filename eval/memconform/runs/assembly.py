@@ -1,6 +1,5 @@
 """Makes a run's journal into its result."""
 
-import platform
 import time
 from array import array
 from collections import Counter
@@ -8,7 +7,6 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from memconform import __version__
 from memconform.ingest.records import SeedRecord
 from memconform.records import Incident
 from memconform.runs.asking import is_applicable
@@ -29,7 +27,7 @@ from memconform.scoring.verdicts import Verdict
 from memconform.stats.intervals import wilson
 from memconform.stats.quantiles import QuantileSummary
 from memconform.storage.folders import RunFolder
-from memconform.storage.provenance import git_revision, host
+from memconform.storage.provenance import HostOrigin
 from memconform.storage.result_file import write_result
 from memconform.storage.writing import Masked, replacing
 
@@ -168,11 +166,7 @@ class Assembly:
         return Provenance(
             dataset_path=str(self._plan.selected.dataset.path.resolve()),
             dataset_sha256=settings.dataset_sha256,
-            git_revision=git_revision(),
-            harness_version=__version__,
-            python_version=platform.python_version(),
-            host=host(),
-            command=list(self._plan.command),
+            **dict(HostOrigin.of(self._plan.command)),
             rescored_from=self._plan.rescored,
             resumed_from=self._plan.resumed.parent.name if self._plan.resumed else None,
             settings=settings.model_dump(mode="json"),

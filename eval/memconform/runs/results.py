@@ -10,6 +10,7 @@ from memconform.ingest.records import SeedRecord
 from memconform.records import Failure, Incident, Record
 from memconform.scoring.verdicts import PASS_THRESHOLD, Verdict
 from memconform.stats.quantiles import QuantileSummary
+from memconform.storage.provenance import HostOrigin
 
 RESULT_SCHEMA: Literal["memconform/result@1"] = "memconform/result@1"
 
@@ -194,14 +195,9 @@ class VerificationRecord(Record):
     """Those of them that came out otherwise, and so are no measurement."""
 
 
-class Provenance(Record):
+class Provenance(HostOrigin):
     dataset_path: str
     dataset_sha256: str
-    git_revision: str | None
-    harness_version: str
-    python_version: str
-    host: str
-    command: list[str]
     rescored_from: str | None
     """The run whose answers were scored anew."""
     resumed_from: str | None

@@ -2,6 +2,48 @@
 
 import platform
 import subprocess
+from collections.abc import Iterable
+from datetime import datetime
+
+from memconform import __version__
+from memconform.records import Record
+
+
+class Origin(Record):
+    """By which program, and which command, a file was made."""
+
+    harness_version: str
+    command: list[str]
+
+    @classmethod
+    def of(cls, command: Iterable[str]) -> "Origin":
+        return Origin(harness_version=__version__, command=list(command))
+
+
+class HostOrigin(Origin):
+    """The same, and on what kind of machine: where a figure may depend on that."""
+
+    python_version: str
+    host: str
+    git_revision: str | None
+
+    @classmethod
+    def of(cls, command: Iterable[str]) -> "HostOrigin":
+        return HostOrigin(
+            harness_version=__version__,
+            command=list(command),
+            python_version=platform.python_version(),
+            host=host(),
+            git_revision=git_revision(),
+        )
+
+
+class ReportHeader(Origin):
+    """What every report begins with."""
+
+    schema_version: str
+    started_at: datetime
+    exit_code: int
 
 
 def host() -> str:

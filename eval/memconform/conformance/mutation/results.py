@@ -2,15 +2,16 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
 from pydantic import Field
 
 from memconform.conformance.mutation.mutant import Mutant
-from memconform.conformance.results import Record, Result
+from memconform.conformance.results import Result
 from memconform.errors import ExitCode
+from memconform.records import Record
+from memconform.storage.provenance import ReportHeader
 
 
 class Fate(StrEnum):
@@ -52,15 +53,12 @@ class Score(Record):
 MUTATION_SCHEMA: Literal["memconform/mutation-report@1"] = "memconform/mutation-report@1"
 
 
-class MutationReport(Record):
+class MutationReport(ReportHeader):
     """What `mutate --json` writes."""
 
     schema_version: Literal["memconform/mutation-report@1"] = MUTATION_SCHEMA
     sdk: str
-    started_at: datetime
-    harness_version: str
     contract: str
-    command: list[str]
     took_s: float
     cases: int
     """That a mutant may be put to."""
@@ -75,7 +73,6 @@ class MutationReport(Record):
     false_alarms: list[FalseAlarm]
     by_profile: dict[str, Score]
     mutants: list[MutantResult]
-    exit_code: int
 
 
 def by_profile(results: Iterable[MutantResult]) -> dict[str, Score]:
