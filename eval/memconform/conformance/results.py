@@ -11,7 +11,7 @@ from pydantic import Field
 from memconform.conformance.case import Level
 from memconform.errors import ExitCode, gravest
 from memconform.records import Record
-from memconform.storage.provenance import ReportHeader
+from memconform.storage.provenance import Origin, ReportHeader
 
 
 class Result(StrEnum):
@@ -113,7 +113,7 @@ class Skipped(Record):
 CONFORM_SCHEMA: Literal["memconform/conform-report@1"] = "memconform/conform-report@1"
 
 
-class ConformReport(ReportHeader):
+class ConformReport(Origin, ReportHeader):
     """What `conform --json` writes, and what a run's folder keeps."""
 
     schema_version: Literal["memconform/conform-report@1"] = CONFORM_SCHEMA

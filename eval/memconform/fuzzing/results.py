@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 from memconform.records import Record
-from memconform.storage.provenance import ReportHeader
+from memconform.storage.provenance import Origin, ReportHeader
 
 FUZZ_SCHEMA: Literal["memconform/fuzz-report@1"] = "memconform/fuzz-report@1"
 
@@ -22,7 +22,7 @@ class FoundDisagreement(Record):
     """Whether it comes each time."""
 
 
-class FuzzReport(ReportHeader):
+class FuzzReport(Origin, ReportHeader):
     """What `fuzz --json` writes."""
 
     schema_version: Literal["memconform/fuzz-report@1"] = FUZZ_SCHEMA

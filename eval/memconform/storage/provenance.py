@@ -38,7 +38,7 @@ class HostOrigin(Origin):
         )
 
 
-class ReportHeader(Origin):
+class ReportHeader(Record):
     """What every report begins with."""
 
     schema_version: str

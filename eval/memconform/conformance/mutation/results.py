@@ -11,7 +11,7 @@ from memconform.conformance.mutation.mutant import Mutant
 from memconform.conformance.results import Result
 from memconform.errors import ExitCode
 from memconform.records import Record
-from memconform.storage.provenance import ReportHeader
+from memconform.storage.provenance import Origin, ReportHeader
 
 
 class Fate(StrEnum):
@@ -53,7 +53,7 @@ class Score(Record):
 MUTATION_SCHEMA: Literal["memconform/mutation-report@1"] = "memconform/mutation-report@1"
 
 
-class MutationReport(ReportHeader):
+class MutationReport(Origin, ReportHeader):
     """What `mutate --json` writes."""
 
     schema_version: Literal["memconform/mutation-report@1"] = MUTATION_SCHEMA
