@@ -59,17 +59,9 @@ $(NODE_STAMP): sdks/ts/package-lock.json
 	@touch $@
 
 bench: $(STAMP)
-	$(BIN)/python scripts/bench.py
-	$(BIN)/python scripts/bench_conform.py
-	$(BIN)/python scripts/bench_datasets.py
-	$(BIN)/python scripts/bench_parity.py
-	$(BIN)/python scripts/bench_scale.py
-	$(BIN)/python scripts/bench_proof.py
-	$(BIN)/python scripts/bench_faults.py
-	$(BIN)/python scripts/bench_vectors.py
-	$(BIN)/python scripts/bench_retrieval.py
 	$(BIN)/pytest -m slow
 	cd sdks/go && go test -race ./...
+	$(BIN)/python scripts/bench_all.py
 
 mutate: $(STAMP)
 	$(BIN)/memconform mutate

@@ -14,11 +14,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from memconform.fakes.null import null_server
 from reporting import missed, report
 
 _PROGRAM = str(Path(sys.executable).with_name("memconform"))
@@ -50,18 +49,6 @@ def _run(command: list[str]) -> Cost:
     return Cost(seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)
 
 
-@contextmanager
-def _null_server() -> Iterator[str]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "memconform.fakes.null"], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        yield (process.stdout.readline() if process.stdout else "").split()[-1]
-    finally:
-        process.terminate()
-        process.communicate()
-
-
 def _write_questions(path: Path, count: int) -> None:
     with path.open("w") as file:
         for number in range(count):
@@ -78,7 +65,7 @@ def _measure_runs(folder: Path, count: int) -> tuple[Path, Path]:
     _write_questions(folder / "questions.jsonl", count)
     runs = folder / "runs"
     for concurrency, least in ((8, 300), (256, 300)):
-        with _null_server() as url:
+        with null_server() as url:
             command = [_PROGRAM, "run", "--sdk", f"url:{url}", *_SEARCH]
             command += ["--dataset", str(folder / "questions.jsonl"), "--output", str(folder)]
             cost = _measure([*command, "--concurrency", str(concurrency)])

@@ -17,7 +17,7 @@ from memconform.client.failures import (
     ContractViolatedError,
     DaemonFailedError,
 )
-from memconform.client.recorder import begin_exchange
+from memconform.client.recorder import Exchange, begin_exchange
 from memconform.client.stream import Answered, AskStream
 from memconform.client.taps import tap, without_bom
 from memconform.client.timing import Timeouts, Timings
@@ -149,9 +149,12 @@ class ContractClient:
                     first_byte = clock.elapsed_ms()
                     await _refuse_unless(response, 200)
                     _refuse_unless_media_type(response, "text/event-stream")
+                    exchange: Exchange | None = response.extensions.get(_EXCHANGE)
                     async with aclosing(_events(response)) as events:
                         async for event in events:
                             now = clock.elapsed_ms()
+                            if exchange is not None:
+                                exchange.add_event(event.event, event.data)
                             stream.feed(event.event, event.data)
                             first_event = first_event or now
                             if event.event == "answer_delta":
@@ -230,6 +233,7 @@ class ContractClient:
             try:
                 if exchange is not None:
                     exchange.begin_response(response)
+                    response.extensions[_EXCHANGE] = exchange
                     tap(response, exchange.add_body)
                 tap(response, _Bound(RESPONSE_LIMIT).count)
                 yield response
@@ -254,6 +258,9 @@ class ContractClient:
                 f" been read from them: {unasked!r}",
             )
 
+
+_EXCHANGE = "memconform.exchange"
+"""The extension of a response that holds what is recorded of it."""
 
 _BROKEN = (httpcore.NetworkError, httpcore.ProtocolError, httpx.HTTPError)
 

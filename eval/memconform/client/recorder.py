@@ -33,6 +33,8 @@ class Exchange:
     body: bytearray = field(default_factory=bytearray)
     """What came, as far as it is kept, without its content encoding."""
     truncated: bool = False
+    events: list[tuple[str, str]] = field(default_factory=list)
+    """Names and data of a stream's events, where its reader has decoded them."""
     _decoder: BodyDecoder = field(default_factory=BodyDecoder)
 
     def begin_response(self, response: httpx.Response) -> None:
@@ -48,6 +50,10 @@ class Exchange:
         decoded = self._decoder.decode(piece, room + 1)
         self.body += decoded[:room]
         self.truncated = len(decoded) > room
+
+    def add_event(self, name: str, data: str) -> None:
+        if not self.truncated:
+            self.events.append((name, data))
 
     def curl(self) -> str:
         """A command that repeats the request; a token is named by its variable, never shown."""

@@ -1,7 +1,7 @@
 """The shape of an answer: what is the same however its content differs."""
 
 import json
-from collections.abc import Iterator
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
@@ -16,6 +16,16 @@ _OF_THE_MOMENT = frozenset(
 """Headers of HTTP's own that say nothing of the contract."""
 _FREE = frozenset({"metadata", "tuning"})
 """Keys whose insides are a document's, or an implementation's."""
+_KINDS = {
+    type(None): "null",
+    bool: "boolean",
+    int: "number",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+}
+"""What json.loads makes of JSON."""
 
 
 def shape(exchange: Exchange) -> list[str] | None:
@@ -32,49 +42,54 @@ def shape(exchange: Exchange) -> list[str] | None:
     lines.append(f"content-type {media_type}")
     try:
         if media_type == "text/event-stream":
-            return lines + _events(bytes(exchange.body))
-        return lines + sorted(set(_keys(json.loads(exchange.body), "$")))
+            events = exchange.events or _decoded(bytes(exchange.body))
+            return lines + _events(events)
+        keys: set[str] = set()
+        _add_keys(json.loads(exchange.body), "$", keys)
+        return lines + sorted(keys)
     except (ValueError, RecursionError):
         return None
 
 
-def _events(body: bytes) -> list[str]:
+def _decoded(body: bytes) -> list[tuple[str, str]]:
     response = httpx.Response(200, headers={"content-type": "text/event-stream"}, content=body)
-    events = [(e.event, json.loads(e.data)) for e in EventSource(response).iter_sse() if e.data]
+    return [(e.event, e.data) for e in EventSource(response).iter_sse() if e.data]
+
+
+def _events(events: list[tuple[str, str]]) -> list[str]:
     # How often a delta or a citation comes is content, not shape.
     order = [name for name, _ in groupby(name for name, _ in events)]
-    keys = {line for name, data in events for line in _keys(data, name)}
+    keys: set[str] = set()
+    for name, data in events:
+        _add_keys(json.loads(data), name, keys)
     return [f"events {' '.join(order)}", *sorted(keys)]
 
 
-def _keys(value: Any, place: str) -> Iterator[str]:  # noqa: ANN401 - any JSON
-    match value:
-        case dict():
-            yield f"{place}: object"
-            for key, inner in value.items():
-                if key in _FREE:
-                    yield f"{place}.{key}: {_kind(inner)}"
-                else:
-                    yield from _keys(inner, f"{place}.{key}")
-        case list():
-            yield f"{place}: array"
-            for inner in value:
-                yield from _keys(inner, f"{place}[]")
-        case _:
-            yield f"{place}: {_kind(value)}"
+def _add_keys(value: Any, place: str, lines: set[str]) -> None:  # noqa: ANN401 - any JSON
+    if isinstance(value, dict):
+        # Chunks, deltas and citations are alike: what one of them adds the next one adds too.
+        flat, nested = _object_lines(place, tuple((key, type(each)) for key, each in value.items()))
+        lines |= flat
+        for key in nested:
+            _add_keys(value[key], f"{place}.{key}", lines)
+    elif isinstance(value, list):
+        lines.add(f"{place}: array")
+        for inner in value:
+            _add_keys(inner, f"{place}[]", lines)
+    else:
+        lines.add(f"{place}: {_KINDS[type(value)]}")
 
 
-def _kind(value: Any) -> str:  # noqa: ANN401 - any JSON
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int() | float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case _:
-            return "object"
+@lru_cache(maxsize=1024)
+def _object_lines(
+    place: str, keys: tuple[tuple[str, type], ...]
+) -> tuple[frozenset[str], tuple[str, ...]]:
+    """The lines of an object with values of these types; the keys whose insides have more."""
+    lines = {f"{place}: object"}
+    nested = []
+    for key, kind in keys:
+        if kind in (dict, list) and key not in _FREE:
+            nested.append(key)
+        else:
+            lines.add(f"{place}.{key}: {_KINDS[kind]}")
+    return frozenset(lines), tuple(nested)

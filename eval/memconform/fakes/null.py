@@ -5,7 +5,10 @@ What a harness costs is what it takes longer against this than a bare loop of re
 
 import asyncio
 import json
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from memconform.fakes.wire import Exchange, Request, serve
 
@@ -56,6 +59,19 @@ async def answer(request: Request, exchange: Exchange) -> None:
         await exchange.json({"brainId": request.path.rpartition("/")[2], **_BRAIN})
     else:
         await exchange.json({"ok": True})
+
+
+@contextmanager
+def null_server() -> Iterator[str]:
+    """The address of one that runs in a process of its own."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "memconform.fakes.null"], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        yield (process.stdout.readline() if process.stdout else "").split()[-1]
+    finally:
+        process.terminate()
+        process.communicate()
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from memconform.fakes import null
 from tests.conftest import Ended
 
 Call = Callable[..., Ended]
@@ -16,16 +17,8 @@ Call = Callable[..., Ended]
 
 @pytest.fixture
 def null_server() -> Iterator[str]:
-    """The address of a daemon, a process of its own, that answers at once."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "memconform.fakes.null"], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    try:
-        yield process.stdout.readline().split()[-1]
-    finally:
-        process.terminate()
-        process.communicate()
+    with null.null_server() as address:
+        yield address
 
 
 @pytest.fixture
