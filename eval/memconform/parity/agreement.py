@@ -5,7 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from memconform.errors import ExitCode
-from memconform.parity.ladder import SCORE_TOLERANCE
+from memconform.parity.ladder import (
+    answer_difference,
+    keys,
+    largest_gap,
+    ranking_difference,
+)
 from memconform.records import Incident, Record
 from memconform.runs.reading import read_questions
 from memconform.runs.results import QuestionResult
@@ -131,26 +136,17 @@ def _add(
         tally.answers_equal += not any(others)
 
 
+def _ranking_difference(tally: _Tally, one: QuestionResult, other: QuestionResult) -> str:
+    """How two rankings differ, as the ladder of divergence has it; empty where they do not."""
+    ours, theirs = keys(one, other)
+    if ours == theirs:
+        gap, _ = largest_gap(list(zip(one.ranking, other.ranking, strict=True)))
+        tally.largest = max(tally.largest, gap)
+    parting = ranking_difference(one, other)
+    return parting.detail if parting else ""
+
+
 def _answer_difference(one: QuestionResult, other: QuestionResult) -> str:
     """How two answers differ, their citations included; empty where they do not."""
-    if other.answer != one.answer:
-        return f"answers {other.answer!r}, not {one.answer!r}"
-    cited, others = ([c.chunk_id for c in result.citations] for result in (one, other))
-    return "" if cited == others else f"cites {others}, not {cited}"
-
-
-def _ranking_difference(tally: _Tally, one: QuestionResult, other: QuestionResult) -> str:
-    """How two rankings differ; empty where they do not."""
-    if len(one.ranking) != len(other.ranking):
-        return f"{len(other.ranking)} chunks, not {len(one.ranking)}"
-    pairs = list(zip(one.ranking, other.ranking, strict=True))
-    for rank, (a, b) in enumerate(pairs, 1):
-        if a.path != b.path:
-            return f"{b.path} at rank {rank}, not {a.path}"
-        if a.chunk_id != b.chunk_id:
-            return f"chunk {b.chunk_id} at rank {rank}, not {a.chunk_id}"
-    gap, rank = max(
-        ((abs(a.score - b.score), rank) for rank, (a, b) in enumerate(pairs, 1)), default=(0.0, 0)
-    )
-    tally.largest = max(tally.largest, gap)
-    return f"score {gap:.3g} apart at rank {rank}" if gap > SCORE_TOLERANCE else ""
+    parting = answer_difference(one, other)
+    return parting.detail if parting else ""

@@ -75,6 +75,11 @@ def ranking_difference(one: QuestionResult, other: QuestionResult) -> Parting | 
     return _candidates(one, other) or _order(one, other)
 
 
+def answer_difference(one: QuestionResult, other: QuestionResult) -> Parting | None:
+    """Where two answers part, by their text or their citations."""
+    return _deltas(one, other) or _done(one, other)
+
+
 def _request(one: QuestionResult, other: QuestionResult) -> Parting | None:
     if one.seen is None or other.seen is None or one.seen.request == other.seen.request:
         return None
@@ -96,6 +101,8 @@ def _candidates(one: QuestionResult, other: QuestionResult) -> Parting | None:
         for rank, (chunk, key) in enumerate(zip(other.ranking, theirs, strict=True), 1)
         if key in missing
     )
+    if any(chunk.path == c.path for c in one.ranking):
+        return Parting(Stage.CANDIDATES, f"another chunk of {chunk.path} at rank {rank}")
     return Parting(Stage.CANDIDATES, f"{chunk.path} at rank {rank} is not in the other ranking")
 
 

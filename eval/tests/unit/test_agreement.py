@@ -6,6 +6,7 @@ import pytest
 
 from memconform.errors import ExitCode
 from memconform.parity.agreement import Agreement, compare
+from memconform.parity.ladder import ranking_difference
 from memconform.records import Record
 from memconform.reports.machine import agreement_banner
 from memconform.runs.reading import read_questions
@@ -105,7 +106,23 @@ def test_another_answer_is_named_where_answers_count(tmp_path: Path) -> None:
 def test_other_chunks_of_the_same_documents_are_no_agreement(tmp_path: Path) -> None:
     found = _compare(tmp_path, [_question("q", *_AB)], [_question("q", *_AB, ordinal=1)])
     assert (found.rankings_equal, found.exit_code) == (0, ExitCode.FAILED)
-    assert found.differences[0].detail == "chunk a#1 at rank 1, not a#0"
+    assert found.differences[0].detail == "another chunk of a at rank 1"
+
+
+def _placed(question: QuestionResult, prefix: str) -> QuestionResult:
+    """The same texts under other paths."""
+    ranking = [
+        chunk.model_copy(update={"content": chunk.path, "path": f"{prefix}{chunk.path}"})
+        for chunk in question.ranking
+    ]
+    return question.model_copy(update={"ranking": ranking})
+
+
+def test_one_output_does_not_contradict_itself_about_rankings(tmp_path: Path) -> None:
+    """Joined by path here and by text there, they were equal in one line and not in the next."""
+    one, other = _question("q", *_AB), _placed(_question("q", *_AB), "elsewhere/")
+    assert ranking_difference(_placed(one, ""), other) is None
+    assert _compare(tmp_path, [_placed(one, "")], [other]).complete
 
 
 def test_other_citations_are_no_agreement(tmp_path: Path) -> None:
