@@ -6,8 +6,8 @@ import httpx
 import numpy as np
 from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
 
-from memconform.contract.wire import describe_mismatch
 from memconform.errors import DaemonError
+from memconform.validation import first_fault
 
 _BATCH = 64
 _SECONDS = 120.0
@@ -55,7 +55,7 @@ class RemoteEmbedder:
         except httpx.HTTPError as error:
             raise self._failed(str(error) or type(error).__name__) from error
         except ValidationError as error:
-            raise self._failed(describe_mismatch(error)) from error
+            raise self._failed(first_fault(error)) from error
         lengths = {len(row.embedding) for row in rows}
         if [row.index for row in rows] != list(range(len(texts))) or len(lengths) > 1:
             raise self._failed(f"{len(texts)} texts were sent, {len(rows)} vectors came")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from memconform.cli.options import comma_separated, daemon_variables, read_floors, request_headers
 from memconform.client.timing import Timeouts
+from memconform.contract.core import BRAIN_ID_PATTERN
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.availability import Absence, build_all
 from memconform.daemons.discovery import find_runner, known_sdks, working_folder
@@ -24,7 +25,6 @@ from memconform.scenarios import SCENARIOS
 from memconform.scoring import scorer_of
 from memconform.storage.folders import find_journal
 
-_BRAIN_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 ALL = "all"
 EXISTING_BRAIN = "eval"
 """The brain that is asked where none is named and none is seeded."""
@@ -182,7 +182,7 @@ def _selected_questions(options: RunOptions) -> Selected:
     if options.ids and not ids:
         raise UsageError("--ids names no question", code="no_ids", hint="write --ids A,B")
     brain = options.brain
-    if brain is not None and (not _BRAIN_ID.fullmatch(brain) or brain in (".", "..")):
+    if brain is not None and (not re.match(BRAIN_ID_PATTERN, brain) or brain in (".", "..")):
         raise UsageError(
             f"--brain {brain!r} is no brain id",
             code="bad_brain",

@@ -11,9 +11,10 @@ from memconform.bench.strategy import Strategy, strategies
 from memconform.cli.bench_options import BenchOptions
 from memconform.cli.options import comma_separated
 from memconform.contract.core import DEEPEST, Tuning
-from memconform.contract.wire import JsonValue, Mode, describe_mismatch
+from memconform.contract.wire import JsonValue, Mode
 from memconform.errors import UsageError, nearest
 from memconform.upstream.embedders import FEATURE_HASH, Embedder, embedder_of
+from memconform.validation import first_fault
 
 
 def cuts(text: str) -> list[int]:
@@ -57,7 +58,7 @@ def searched_strategies(options: BenchOptions) -> tuple[Strategy, ...]:
                 Tuning.model_validate({key: value})
     except ValidationError as error:
         raise UsageError(
-            f"tuning: {describe_mismatch(error)}", code="bad_tuning", hint="see core.tuning"
+            f"tuning: {first_fault(error)}", code="bad_tuning", hint="see core.tuning"
         ) from error
     for key, values in sweeps.items():
         for value in values:

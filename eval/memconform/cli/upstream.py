@@ -6,7 +6,6 @@ from pathlib import Path
 import click
 from pydantic import ValidationError
 
-from memconform.contract.wire import describe_mismatch
 from memconform.datasets.files import read_whole
 from memconform.errors import ExitCode, UsageError
 from memconform.printing.escaping import Lines
@@ -14,6 +13,7 @@ from memconform.printing.output import echo
 from memconform.upstream.bodies import MAX_BODY, read_script
 from memconform.upstream.script import Script
 from memconform.upstream.serve import listen, serve
+from memconform.validation import first_fault
 
 
 @click.command("upstream", context_settings={"show_default": True})
@@ -67,7 +67,7 @@ def _read(path: Path) -> Script:
         return read_script(content)
     except ValidationError as error:
         raise UsageError(
-            f"{path}: {describe_mismatch(error)}",
+            f"{path}: {first_fault(error)}",
             code="script_invalid",
             hint=_HINT,
         ) from error

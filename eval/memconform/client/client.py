@@ -41,7 +41,8 @@ from memconform.contract.core import (
 from memconform.contract.problem import MEDIA_TYPE as PROBLEM_MEDIA_TYPE
 from memconform.contract.problem import Problem
 from memconform.contract.strict_json import RepeatedKeyError, require_unique_keys
-from memconform.contract.wire import Request, Response, describe_mismatch
+from memconform.contract.wire import Request, Response
+from memconform.validation import first_fault
 
 AFTER_DONE_SECONDS = 1.0
 """The contract's limit for the end of a stream behind `done`."""
@@ -186,7 +187,7 @@ class ContractClient:
         except ValidationError as error:
             raise ContractViolatedError(
                 "bad_body",
-                f"{method} {path}: {describe_mismatch(error)}",
+                f"{method} {path}: {first_fault(error)}",
                 body=_excerpt(content),
             ) from error
 

@@ -19,7 +19,7 @@ from memconform.contract.ask import (
 from memconform.contract.core import ranking_fault, ranks_all, trace_fault
 from memconform.contract.strict_json import RepeatedKeyError, require_unique_keys
 from memconform.contract.text import is_visible
-from memconform.contract.wire import describe_mismatch
+from memconform.validation import first_fault
 
 
 class _Stage(IntEnum):
@@ -79,7 +79,7 @@ class AskStream:
             raise ContractViolatedError("duplicate_key", f"{name}: {error}", body=data) from error
         except ValidationError as error:
             raise ContractViolatedError(
-                "bad_event", f"{name}: {describe_mismatch(error)}", body=data
+                "bad_event", f"{name}: {first_fault(error)}", body=data
             ) from error
         self._take(event)
 

@@ -1,6 +1,5 @@
 """All cases: read from their files, matrices filled in, held to the contract's rules."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +15,7 @@ from memconform.conformance.rules import rules
 from memconform.conformance.variables import UnknownVariableError, filled, references
 from memconform.contract.wire import JsonValue, Profile
 from memconform.errors import UsageError, nearest
+from memconform.validation import validation_faults
 
 CASES = Path(__file__).with_name("cases")
 
@@ -142,7 +142,7 @@ def _entry(
         case = Case.model_validate(filled(kept, variables, partly=True))
         _check_variables(case)
     except ValidationError as error:
-        raise _fault(file, full, "\n".join(_described(error))) from error
+        raise _fault(file, full, "\n".join(validation_faults(error))) from error
     except UnknownVariableError as error:
         raise _fault(file, full, str(error)) from error
     for rule in case.rules:
@@ -183,12 +183,6 @@ def _known_references(value: JsonValue, known: set[str]) -> set[str]:
             raise UnknownVariableError(f"${{{name}}} is not known here; {nearest(name, known)}")
         found.add(variable)
     return found
-
-
-def _described(error: ValidationError) -> Iterator[str]:
-    for fault in error.errors(include_url=False, include_context=False, include_input=False):
-        where = ".".join(str(part) for part in fault["loc"])
-        yield re.sub(r"^: ", "", f"{where}: {fault['msg']}")
 
 
 def _fault(file: str, name: str, why: str) -> UsageError:

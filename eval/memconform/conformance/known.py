@@ -12,8 +12,8 @@ from pydantic import Field, ValidationError, field_validator
 from memconform.conformance import strict_yaml
 from memconform.conformance.bodies import Strict
 from memconform.conformance.results import IMPLICIT, CaseResult, Check, Result
-from memconform.contract.wire import describe_mismatch
 from memconform.errors import UsageError
+from memconform.validation import first_fault
 
 
 class Known(Strict):
@@ -64,7 +64,7 @@ def load_known(path: Path) -> list[Known]:
         try:
             entries.append(Known.model_validate(raw))
         except ValidationError as error:
-            raise _invalid(f"{path}: entry {number}: {describe_mismatch(error)}") from error
+            raise _invalid(f"{path}: entry {number}: {first_fault(error)}") from error
     return entries
 
 

@@ -16,7 +16,8 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from memconform.conformance.pointer import MISSING
 from memconform.contract.schemas import ROUTES
-from memconform.contract.wire import JsonValue, describe_mismatch
+from memconform.contract.wire import JsonValue
+from memconform.validation import first_fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +261,7 @@ def _schema(expected: str, got: JsonValue, where: str) -> list[Mismatch]:
     try:
         TypeAdapter(_SCHEMAS[expected]).validate_python(got)
     except ValidationError as error:
-        return [Mismatch(where, f"{expected} ({describe_mismatch(error)})", got)]
+        return [Mismatch(where, f"{expected} ({first_fault(error)})", got)]
     return []
 
 

@@ -22,7 +22,8 @@ from memconform.contract.core import (
 from memconform.contract.events import PLAIN_EVENTS, Change
 from memconform.contract.problem import MEDIA_TYPE, STATUS, Problem
 from memconform.contract.schemas import BYTES, ROUTES, Route
-from memconform.contract.wire import JsonValue, describe_mismatch
+from memconform.contract.wire import JsonValue
+from memconform.validation import first_fault
 
 _PATTERNS = [
     (route, re.compile(route.path.replace("{brainId}", r"[^/?]+") + r"(?:\?.*)?"))
@@ -86,7 +87,7 @@ def _problem_faults(outcome: Outcome, method: str) -> list[str]:
     try:
         problem = Problem.model_validate_json(outcome.body)
     except ValidationError as error:
-        return [*faults, f"the problem's body: {describe_mismatch(error)}"]
+        return [*faults, f"the problem's body: {first_fault(error)}"]
     if problem.status != outcome.status:
         faults.append(f"the problem says status {problem.status}, the answer {outcome.status}")
     if STATUS.get(problem.code) != problem.status:
@@ -121,7 +122,7 @@ def _body_faults(model: type[BaseModel], body: bytes, sent: bytes) -> list[str]:
     try:
         answer = model.model_validate_json(body)
     except ValidationError as error:
-        return [f"the answer's body: {describe_mismatch(error)}"]
+        return [f"the answer's body: {first_fault(error)}"]
     if not isinstance(answer, SearchResponse):
         return []
     request = _parsed(SearchRequest, sent)
@@ -163,7 +164,7 @@ def _change_faults(event: Event) -> list[str]:
     try:
         change = Change.model_validate_json(event.data)
     except ValidationError as error:
-        return [f"change: {describe_mismatch(error)}"]
+        return [f"change: {first_fault(error)}"]
     faults = [] if is_rfc3339(change.when) else [f"change: when is {change.when!r}"]
     if (change.old_path is not None) != (change.kind == "renamed"):
         faults.append(f"change: {change.kind} with old_path {change.old_path!r}")
@@ -194,7 +195,7 @@ def _refused_by_schema(route: Route, sent: bytes) -> str | None:
     try:
         route.request.model_validate_json(_without_nulls(sent), by_alias=True, by_name=False)
     except ValidationError as error:
-        return describe_mismatch(error)
+        return first_fault(error)
     except (ValueError, RecursionError) as error:
         return str(error)
     return None

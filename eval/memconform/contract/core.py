@@ -19,7 +19,8 @@ class Version(Response):
     run_id: str | None = None
 
 
-BrainId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
+BRAIN_ID_PATTERN = r"^[A-Za-z0-9._-]{1,128}$"
+BrainId = Annotated[str, StringConstraints(pattern=BRAIN_ID_PATTERN)]
 
 
 class CreateBrain(Request):

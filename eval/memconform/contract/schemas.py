@@ -8,6 +8,7 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from memconform.contract.ask import EVENTS, AskRequest
 from memconform.contract.core import (
+    BRAIN_ID_PATTERN,
     Brain,
     Brains,
     CreateBrain,
@@ -200,7 +201,7 @@ def _operation(route: Route) -> JsonObject:
         for name, value in route.headers.items()
     ]
     if "{brainId}" in route.path:
-        pattern = {"type": "string", "pattern": r"^[A-Za-z0-9._-]{1,128}$"}
+        pattern = {"type": "string", "pattern": BRAIN_ID_PATTERN}
         parameters.insert(0, {"name": "brainId", "in": "path", "required": True, "schema": pattern})
     parameters += [
         {

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 CONTRACT_VERSION = "1"
@@ -63,10 +63,3 @@ class Response(BaseModel):
         extra="ignore",
         allow_inf_nan=False,
     )
-
-
-def describe_mismatch(error: ValidationError) -> str:
-    """The first thing that a body gets wrong, as `chunks.0.score: …`."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}" if where else first["msg"]

@@ -1,7 +1,7 @@
 """`sdk.toml`: what the harness must know to build and start a daemon."""
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -15,7 +15,8 @@ from pydantic import (
 )
 
 from memconform.contract.wire import Mode, Profile
-from memconform.errors import UsageError, nearest
+from memconform.errors import UsageError
+from memconform.validation import validation_faults
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
 Argument = Annotated[str, StringConstraints(pattern=r"^[^\x00]+$")]
@@ -130,7 +131,8 @@ def load_manifest(path: Path) -> Manifest:
     except tomllib.TOMLDecodeError as error:
         raise _invalid(path, str(error)) from error
     except ValidationError as error:
-        raise _invalid(path, "\n".join(_faults(error))) from error
+        faults = validation_faults(error, place=_place, known=_keys)
+        raise _invalid(path, "\n".join(faults)) from error
 
 
 def _invalid(path: Path, faults: str) -> UsageError:
@@ -142,24 +144,15 @@ def _invalid(path: Path, faults: str) -> UsageError:
     )
 
 
-def _faults(error: ValidationError) -> list[str]:
-    lines = []
-    for fault in error.errors(include_url=False, include_context=False, include_input=False):
-        *tables, key = (str(part) for part in fault["loc"])
-        where = f"[{'.'.join(tables)}] {key}" if tables else key
-        if fault["type"] == "extra_forbidden":
-            lines.append(f"{where}: unknown key; {nearest(key, _keys(tables))}".rstrip("; "))
-        elif fault["type"] == "missing":
-            lines.append(f"{where}: missing")
-        else:
-            lines.append(f"{where}: {fault['msg']}")
-    return lines
+def _place(path: Sequence[str]) -> str:
+    *tables, key = path
+    return f"[{'.'.join(tables)}] {key}" if tables else key
 
 
-def _keys(tables: list[str]) -> list[str]:
-    """The keys known in a table of the manifest."""
+def _keys(path: Sequence[str]) -> list[str]:
+    """The keys known in the table of the manifest that a key stands in."""
     model: type[BaseModel] = Manifest
-    for table in tables:
+    for table in path[:-1]:
         if table.isdecimal():  # a place in a list, whose model was found with the list
             continue
         fields = model.model_fields.items()

@@ -13,7 +13,8 @@ from memconform.datasets.files import MAX_LINE, line_too_long, open_regular
 from memconform.datasets.invisible import comparable
 from memconform.datasets.model import Dataset, Question
 from memconform.datasets.question_row import QuestionRow
-from memconform.errors import UsageError, nearest
+from memconform.errors import UsageError
+from memconform.validation import validation_faults
 
 _FAULTS_SHOWN = 5
 _MAX_FAULT = 500
@@ -146,16 +147,4 @@ def _row(raw: bytes, *, first: bool) -> Question | None:
 
 
 def _explain(error: ValidationError) -> str:
-    parts = []
-    for fault in error.errors(include_url=False, include_context=False, include_input=False):
-        where = ".".join(str(part) for part in fault["loc"])
-        if fault["type"] == "extra_forbidden":
-            where = where[:_MAX_KEY]
-            parts.append(
-                f"unknown key {where!r} {nearest(where, QuestionRow.model_fields)}".rstrip()
-            )
-        elif fault["type"] == "missing":
-            parts.append(f"key {where!r} is missing")
-        else:
-            parts.append(f"{where}: {fault['msg'].removeprefix('Value error, ')}")
-    return "; ".join(parts)
+    return "; ".join(validation_faults(error, known=lambda _: QuestionRow.model_fields))

@@ -1,6 +1,5 @@
 """What a question set is worth: faults, and how much of it luck would pass."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from itertools import combinations
 from math import comb
 from statistics import fmean
 
+from memconform.contract.terms import terms
 from memconform.datasets.invisible import hidden_characters
 from memconform.datasets.matching import holds
 from memconform.datasets.model import Question
@@ -15,7 +15,6 @@ from memconform.datasets.model import Question
 RANDOM_DOCUMENTS = 5
 """How many documents luck may draw: the default top-k."""
 
-_TERM = re.compile(r"[^\W_]{2,}")
 _COMMON = 0.25
 """A term in more than this share of the documents tells nothing apart."""
 _SHARED_TERMS = 2
@@ -52,7 +51,7 @@ def lint(questions: Iterable[Question], documents: Mapping[str, str]) -> LintRep
     distractors: list[int] = []
     tags: Counter[str] = Counter()
     count = 0
-    terms = _uncommon_terms(documents)
+    uncommon = _uncommon_terms(documents)
     for question in questions:
         count += 1
         tags.update(question.tags)
@@ -60,7 +59,7 @@ def lint(questions: Iterable[Question], documents: Mapping[str, str]) -> LintRep
         faults += [Fault(question.id, why) for why in _faults(question, documents, holders)]
         if documents:
             chances.append(chance(question, holders, len(documents)))
-            near = _distractors(question, holders, terms)
+            near = _distractors(question, holders, uncommon)
             distractors.append(near)
             if not near:
                 faults.append(Fault(question.id, "no distractor: nothing else is even close"))
@@ -136,17 +135,17 @@ def _evidence_faults(
 
 
 def _uncommon_terms(documents: Mapping[str, str]) -> dict[str, frozenset[str]]:
-    found = {path: frozenset(_TERM.findall(text.casefold())) for path, text in documents.items()}
-    frequency = Counter(term for terms in found.values() for term in terms)
+    found = {path: frozenset(terms(text)) for path, text in documents.items()}
+    frequency = Counter(term for own in found.values() for term in own)
     common = {term for term, n in frequency.items() if n > _COMMON * len(documents)}
-    return {path: terms - common for path, terms in found.items()}
+    return {path: own - common for path, own in found.items()}
 
 
 def _distractors(
-    question: Question, holders: list[frozenset[str]], terms: dict[str, frozenset[str]]
+    question: Question, holders: list[frozenset[str]], uncommon: dict[str, frozenset[str]]
 ) -> int:
-    asked = frozenset(_TERM.findall(question.question.casefold()))
+    asked = frozenset(terms(question.question))
     taken = frozenset(question.gold).union(*holders)
     return sum(
-        len(asked & found) >= _SHARED_TERMS for path, found in terms.items() if path not in taken
+        len(asked & own) >= _SHARED_TERMS for path, own in uncommon.items() if path not in taken
     )

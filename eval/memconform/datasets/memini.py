@@ -5,11 +5,12 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from memconform.contract.wire import JsonValue, describe_mismatch
+from memconform.contract.wire import JsonValue
 from memconform.datasets.files import PieceReader, unfit
 from memconform.datasets.haystacks import Dropped, Haystack, Item
 from memconform.datasets.json_file import object_of
 from memconform.datasets.model import Question
+from memconform.validation import first_fault
 
 
 class _Strict(BaseModel):
@@ -84,7 +85,7 @@ def _validated(source: PieceReader) -> _File:
     try:
         return _File.model_validate(object_of(source))
     except ValidationError as error:
-        raise unfit(source.path, describe_mismatch(error)) from error
+        raise unfit(source.path, first_fault(error)) from error
 
 
 def memini_json(name: str, haystacks: Iterable[Haystack]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import os
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,7 @@ from memconform.datasets.benchmarks import formats
 from memconform.datasets.files import read_whole
 from memconform.datasets.registry import shipped_folder
 from memconform.errors import UsageError, nearest
+from memconform.validation import validation_faults
 
 _Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
 _Text = Annotated[str, StringConstraints(min_length=1)]
@@ -188,20 +190,15 @@ def _unfit(sources: dict[str, Source]) -> list[str]:
 
 
 def _faults(error: ValidationError) -> list[str]:
-    lines = []
-    for fault in error.errors(include_url=False, include_context=False, include_input=False):
-        table, *keys = (str(part) for part in fault["loc"])
-        where = f"[{table}] {'.'.join(keys)}".rstrip()
-        match fault["type"]:
-            case "extra_forbidden":
-                model = SourceFile if len(keys) > 1 else Source
-                known = [each.alias or name for name, each in model.model_fields.items()]
-                lines.append(f"{where}: unknown key; {nearest(keys[-1], known)}".rstrip("; "))
-            case "missing":
-                lines.append(f"{where}: missing")
-            case _:
-                lines.append(f"{where}: {fault['msg']}")
-    return lines
+    def place(path: Sequence[str]) -> str:
+        table, *keys = path
+        return f"[{table}] {'.'.join(keys)}".rstrip()
+
+    def known(path: Sequence[str]) -> list[str]:
+        model = SourceFile if len(path) > 2 else Source
+        return [each.alias or name for name, each in model.model_fields.items()]
+
+    return validation_faults(error, place=place, known=known)
 
 
 def _invalid(path: Path, faults: list[str]) -> UsageError:

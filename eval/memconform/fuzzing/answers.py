@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
+from httpx_sse import EventSource
 
 from memconform.contract.schemas import BYTES
 from memconform.contract.wire import JsonValue
@@ -92,18 +93,15 @@ def _events(content: bytes) -> list[tuple[str, JsonValue, str]]:
     """
     found: list[tuple[str, JsonValue, str]] = []
     last = -1
-    for block in content.decode("utf-8", "backslashreplace").replace("\r\n", "\n").split("\n\n"):
-        fields = [line.partition(":")[::2] for line in block.split("\n") if line]
-        values = {key: value.removeprefix(" ") for key, value in fields}
-        name = values.get("event", "")
-        if not values.keys() & {"event", "data"} or name == "ping":
+    headers = {"content-type": "text/event-stream"}
+    for event in EventSource(httpx.Response(200, headers=headers, content=content)).iter_sse():
+        if event.event == "ping":
             continue
-        data = "\n".join(value.removeprefix(" ") for key, value in fields if key == "data")
-        id_ = values.get("id", "")
+        id_ = event.id
         if id_.isascii() and id_.isdigit() and int(id_) > last:
             last, id_ = int(id_), "rising"
         try:
-            found.append((name, json.loads(data), id_))
+            found.append((event.event, json.loads(event.data), id_))
         except ValueError:
-            found.append((name, data, id_))
+            found.append((event.event, event.data, id_))
     return found

@@ -13,6 +13,7 @@ from memconform.runs.reading import read_questions, read_summary
 from memconform.runs.results import QuestionResult, RunSummary
 from memconform.scoring.verdicts import Verdict
 from memconform.storage.folders import find_result
+from memconform.validation import first_fault
 
 _SETTLED = (
     *("scenario", "mode", "scorer", "top_k", "candidate_k", "rerank_top_n"),
@@ -53,7 +54,9 @@ class Side:
                 total += question.score or 0.0
                 yield question if incident is None else question.voided(incident)
         except ValidationError as error:
-            raise _unreadable(self.path, f"question {len(seen) + 1}: {_reason(error)}") from error
+            raise _unreadable(
+                self.path, f"question {len(seen) + 1}: {first_fault(error)}"
+            ) from error
         except (ValueError, OSError) as error:
             raise _unreadable(self.path) from error
         asked = len(seen) - counts[Verdict.NOT_APPLICABLE]
@@ -123,12 +126,6 @@ def _unreadable(path: Path, excerpt: str = "") -> UsageError:
         hint="give what `run` wrote: results/<date>/<sdk>.json, a run's folder or id",
         excerpt=excerpt,
     )
-
-
-def _reason(error: ValidationError) -> str:
-    [first, *_] = error.errors(include_url=False, include_context=False, include_input=False)
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}".removeprefix(": ")
 
 
 def refuse_unlike(sides: Sequence[Side], *, selections: bool = True) -> None:

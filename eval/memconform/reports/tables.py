@@ -11,10 +11,10 @@ from pydantic import ValidationError
 from memconform.bench.records import BenchReport, Row
 from memconform.bench.tasks import ALL
 from memconform.conformance.mutation.results import Score
-from memconform.contract.wire import describe_mismatch
 from memconform.errors import UsageError
 from memconform.reports.mutation import mutation_table
 from memconform.upstream.embedders import MINILM
+from memconform.validation import first_fault
 
 PUBLISHED = Path("results") / "published"
 LME_MODES = ("bm25", "semantic", "hybrid")
@@ -80,7 +80,7 @@ def _bench(path: Path) -> BenchReport:
         return BenchReport.model_validate(_read(path))
     except ValidationError as error:
         raise UsageError(
-            f"{path} is no bench report: {describe_mismatch(error)}",
+            f"{path} is no bench report: {first_fault(error)}",
             code="not_published",
             hint="publish it anew: scripts/publish.py bench",
         ) from error

@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from memconform import __version__
-from memconform.contract.wire import CONTRACT_VERSION, describe_mismatch
+from memconform.contract.wire import CONTRACT_VERSION
 from memconform.errors import UsageError
 from memconform.upstream.bodies import (
     MAX_DOCUMENTS,
@@ -34,6 +34,7 @@ from memconform.upstream.embedders import embedder_of, served_models
 from memconform.upstream.extractive import complete, lexical_scores
 from memconform.upstream.records import Recorded, Records
 from memconform.upstream.script import Kind, Playing, Reply, Script, Usage
+from memconform.validation import first_fault
 
 _WORD = re.compile(r"\S+\s*|\s+")
 _POLL_SECONDS = 0.02
@@ -96,7 +97,7 @@ class Upstream:
         try:
             script = read_script(await read_body(request))
         except ValidationError as error:
-            return JSONResponse({"error": describe_mismatch(error)}, 400)
+            return JSONResponse({"error": first_fault(error)}, 400)
         except BadRequestError as error:
             return JSONResponse({"error": str(error)}, 400)
         except BodyTooLargeError as error:

@@ -16,7 +16,8 @@ from memconform.contract.core import (
     ranks_all,
 )
 from memconform.contract.problem import Problem
-from memconform.contract.wire import Mode, Response, describe_mismatch
+from memconform.contract.wire import Mode, Response
+from memconform.validation import first_fault
 
 _CHUNK = {"chunkId": "d#0", "documentId": "d", "path": "p", "score": 1, "text": "t"}
 _TRACE = {
@@ -55,7 +56,7 @@ def test_every_key_is_needed_and_none_may_be_of_another_type(
         missing = {name: value for name, value in body.items() if name != key}
         with pytest.raises(ValidationError) as caught:
             model.model_validate_json(json.dumps(missing))
-        assert describe_mismatch(caught.value) == f"{key}: Field required"
+        assert first_fault(caught.value) == f"{key}: missing"
         for other in (None, {"an": "object"}):
             with pytest.raises(ValidationError):
                 model.model_validate_json(json.dumps(body | {key: other}))

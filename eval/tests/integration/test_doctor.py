@@ -33,7 +33,7 @@ def test_the_reference_daemon_is_well(memconform: Call) -> None:
         ("miscounts", 1, "3 documents went in, the brain counts 2"),
         ("mode_not_served", 1, "asked for bm25, the daemon served semantic"),
         ("http_500", 3, "500 internal_error: boom"),
-        ("other_shape", 1, "chunks: Field required"),
+        ("other_shape", 1, "chunks: missing"),
         ("done_twice", 1, "'done' came after done"),
         ("error", 3, "the upstream is away"),
         ("dies", 3, "search bm25"),

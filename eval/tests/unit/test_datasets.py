@@ -44,7 +44,7 @@ def test_blank_lines_and_a_byte_order_mark_are_harmless(tmp_path: Path) -> None:
         ('{"id": "x"', "bad JSON at column"),
         ("[1]", "a row is a JSON object, not list"),
         ("null", "a row is a JSON object, not NoneType"),
-        ('{"id": "x"}', "key 'question' is missing"),
+        ('{"id": "x"}', "question: missing"),
         (_row(9, expected_substring=["a"]), "did you mean 'expected_substrings'?"),
         (_row(9, expected_substrings="a"), "expected_substrings"),
         (_row(9, expected_substrings=[""]), "must not be blank"),

@@ -113,7 +113,7 @@ def test_a_line_that_is_no_row_is_named(tmp_path: Path) -> None:
         file.write('{"id": "r"}\n')
     with pytest.raises(UsageError) as error:
         _only(path)
-    assert "mine.jsonl:2: key 'question' is missing" in error.value.excerpt
+    assert "mine.jsonl:2: question: missing" in error.value.excerpt
     path.write_text('{"id": "q", "question": ')
     with pytest.raises(UsageError) as error:
         _only(path)
