@@ -19,8 +19,9 @@ from memconform.validation import validation_faults
 _FAULTS_SHOWN = 5
 _MAX_FAULT = 500
 """Characters of what is said of a line: its id or key may be of any length."""
-_MAX_KEY = 100
-"""Characters of an unknown key that is compared with the known ones, which takes long."""
+_KEPT_BYTES = 16 << 20
+"""A file up to this size is kept as questions: a run asks for them five times, from planning to its
+result. A larger one is read anew each time, a row in memory."""
 
 
 def open_jsonl(path: Path, name: str) -> Dataset:
@@ -33,14 +34,21 @@ def open_jsonl(path: Path, name: str) -> Dataset:
     faults: list[str] = []
     fault_count = 0
     ids: dict[str, tuple[int, str]] = {}
+    kept: list[Question] = []
+    size = 0
     try:
         with open_regular(path) as file:
             for number, raw in _lines(path, file):
                 digest.update(raw)
+                size += len(raw)
+                if size > _KEPT_BYTES:
+                    kept.clear()
                 try:
                     question = _row(raw, first=number == 1)
                     if question is not None:
                         _add_id(ids, question.id, number)
+                        if size <= _KEPT_BYTES:
+                            kept.append(question)
                 except ValueError as error:
                     fault_count += 1
                     if len(faults) < _FAULTS_SHOWN:
@@ -58,7 +66,8 @@ def open_jsonl(path: Path, name: str) -> Dataset:
             excerpt="\n".join(faults),
         )
     sha256 = digest.hexdigest()
-    return Dataset(name, path, sha256, len(ids), _reader(sha256))
+    read = _reader(sha256) if size > _KEPT_BYTES else lambda _: iter(kept)
+    return Dataset(name, path, sha256, len(ids), read)
 
 
 def _lines(path: Path, file: IO[bytes]) -> Iterator[tuple[int, bytes]]:

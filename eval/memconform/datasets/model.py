@@ -49,7 +49,7 @@ class Question:
 class Dataset:
     """A question set that has been read through once and found valid.
 
-    Iterating reads the file anew, so that no more than a row is held.
+    Iterating reads a large file anew, so that no more than a row is held.
     """
 
     name: str

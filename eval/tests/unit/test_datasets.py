@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from memconform.datasets import jsonl
 from memconform.datasets.invisible import hidden_characters
 from memconform.datasets.model import Dataset
 from memconform.datasets.registry import open_dataset, shipped
@@ -156,8 +157,20 @@ def test_smoke_has_twenty_questions() -> None:
     assert open_dataset("smoke").size == 20
 
 
-def test_a_dataset_that_changes_under_way_is_noticed(tmp_path: Path) -> None:
+def test_a_small_dataset_stays_what_it_was_when_it_was_read(tmp_path: Path) -> None:
     dataset = _numbered(tmp_path, 5)
+    before = list(dataset)
+    dataset.path.unlink()
+    assert [question.question for question in before] == [f"question {n}?" for n in range(5)]
+    assert list(dataset) == before
+
+
+def test_a_large_dataset_that_changes_under_way_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jsonl, "_KEPT_BYTES", 64)
+    dataset = _numbered(tmp_path, 5)
+    assert len(list(dataset)) == 5
     dataset.path.write_text(dataset.path.read_text().replace("question 3?", "question 4?"))
     with pytest.raises(UsageError, match="changed while it was used"):
         list(dataset)
