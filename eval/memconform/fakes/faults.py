@@ -193,6 +193,7 @@ STATE_FAULTS = (
     "keeps_brain",
     "tells_headers",
     "echoes_header",
+    "leaks_token",
     "dies_once",
     "other_contract",
     "miscounts",

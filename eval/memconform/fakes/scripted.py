@@ -92,12 +92,18 @@ class ScriptedDaemon:
             case (_, ["v1", "brains", brain_id, *rest]) if brain_id in self._brains:
                 await self._in_brain(brain_id, rest, request, exchange)
             case _:
-                await exchange.problem(404, "not_found", f"{request.method} {request.path}")
+                leaked = os.environ["CANARY_TOKEN"] if self._fault == "leaks_token" else ""
+                where = f"{request.method} {request.path} {leaked}".rstrip()
+                await exchange.problem(404, "not_found", where)
 
     def _version(self) -> dict[str, Any]:
         contract = "2" if self._fault == "other_contract" else "1"
         run_id = os.environ.get("MEMCONFORM_RUN_ID")
-        return {"name": "scripted", "version": "1", "contract": contract, "runId": run_id}
+        version = "1"
+        if self._fault == "leaks_token":
+            version = f"1 of {os.environ['CANARY_TOKEN']}"
+            sys.stderr.write(f"scripted: {os.environ['CANARY_TOKEN']}\n")
+        return {"name": "scripted", "version": version, "contract": contract, "runId": run_id}
 
     async def _create(self, request: Request, exchange: Exchange) -> None:
         brain_id = request.json()["brainId"]
