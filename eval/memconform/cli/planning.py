@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memconform.cli.options import comma_separated, daemon_variables, read_floors, request_headers
+from memconform.cli.run_options import EXISTING_BRAIN, RunOptions
+from memconform.cli.values import comma_separated, daemon_variables, read_floors, request_headers
 from memconform.client.timing import Timeouts
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.availability import Absence, build_all
 from memconform.daemons.discovery import find_runner, known_sdks, working_folder
-from memconform.daemons.runner import Progress, SdkRunner, UpstreamKind
+from memconform.daemons.runner import Progress, SdkRunner
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.datasets.selection import Selected, Selection, select
 from memconform.errors import UsageError
@@ -26,50 +27,7 @@ from memconform.storage.folders import find_journal
 
 _BRAIN_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 ALL = "all"
-EXISTING_BRAIN = "eval"
-"""The brain that is asked where none is named and none is seeded."""
 _UNCLAIMED = ("profile_not_claimed", "mode_not_claimed", "no_upstream")
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """The command line, typed; names are those of the flags."""
-
-    sdk: tuple[str, ...]
-    no_skip: bool
-    scenario: str
-    mode: str
-    dataset: str
-    scorer: str
-    limit: int | None
-    ids: tuple[str, ...]
-    tag: tuple[str, ...]
-    output: Path
-    port: int
-    floor: tuple[str, ...]
-    brain: str | None
-    i_own_this_brain: bool
-    top_k: int
-    candidate_k: int
-    rerank_top_n: int
-    seed_reference_brain: bool
-    upstream: UpstreamKind
-    env: tuple[str, ...]
-    require_agreement: bool
-    corpus: Path | None
-    concurrency: int
-    timeout: float
-    timeout_connect: float
-    timeout_first: float
-    timeout_gap: float
-    allow_fallback: bool
-    reproof: bool
-    repeat: int
-    json_file: str | None
-    quiet: bool
-    resume: str | None
-    header: tuple[str, ...]
-    log_level: str
 
 
 @dataclass(frozen=True, slots=True)

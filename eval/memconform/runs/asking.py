@@ -5,8 +5,6 @@ import hashlib
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import suppress
 
-import structlog
-
 from memconform.client.client import ContractClient
 from memconform.client.failures import (
     CallError,
@@ -22,6 +20,7 @@ from memconform.datasets.model import Question
 from memconform.errors import DaemonError, MemconformError
 from memconform.ingest.monitor import DaemonMonitor
 from memconform.ingest.verification import IndexVerifier
+from memconform.printing.logs import Logger
 from memconform.records import Failure
 from memconform.redaction import redact
 from memconform.runs.checkpoints import Checkpoints, Retrieved, not_repeatable, unconfirmed
@@ -48,7 +47,7 @@ from memconform.scoring.scorer import ExactScorer
 from memconform.scoring.verdicts import PASS_THRESHOLD, Verdict
 from memconform.upstream.watching import UpstreamWatch
 
-_log = structlog.get_logger()
+_log = Logger()
 
 _LAST_SECONDS = 2.0
 """How long an interrupted run may take to see whether what it measured counts."""

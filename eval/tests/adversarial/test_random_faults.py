@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import structlog
 
-from memconform.cli.options import configure_logs
 from memconform.client.failures import CallError
 from memconform.contract.wire import Mode
 from memconform.fakes.hostile import KINDS, Fault
+from memconform.printing.logs import configure_logs
 from tests.adversarial.inprocess import TRUTH, Drawn, false_scores, run, write_dataset
 
 _AT_ONCE = 4
