@@ -8,7 +8,7 @@ from memconform.cli.planning import chosen
 from memconform.cli.run_options import RunOptions
 from memconform.cli.targets import json_target
 from memconform.daemons.runner import SdkRunner
-from memconform.errors import ExitCode, gravest
+from memconform.errors import ExitCode, gravest, missing_extra
 from memconform.parity import comparison
 from memconform.parity.agreement import Agreement, compare
 from memconform.parity.records import ParityReport, Verdict
@@ -23,6 +23,7 @@ from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished
 from memconform.runs.plan import Plan
 from memconform.scenarios import SCENARIOS
+from memconform.stats.resampling import is_slow
 
 
 def run(options: RunOptions) -> ExitCode:
@@ -55,6 +56,9 @@ async def _run(options: RunOptions) -> ExitCode:
                 incidents={end.summary.sdk: end.summary.incident for end in finished},
             )
             echo(agreement_banner(agreement), err=to_stderr)
+            if is_slow(finished[0].summary.total):
+                slow = missing_extra("parity", "without numpy so many questions may take minutes")
+                echo(slow.render(), err=True)
             sides = [Side(end.summary.sdk, end.result, end.summary) for end in finished]
             parity = await asyncio.to_thread(comparison.compare, sides)
             echo(parity_banner(parity), err=to_stderr)
