@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from memconform.cli.run_options import EXISTING_BRAIN, RunOptions
 from memconform.cli.values import comma_separated, daemon_variables, read_floors, request_headers
@@ -52,14 +53,17 @@ async def chosen(options: RunOptions, progress: Progress) -> Chosen:
     if ALL not in options.sdk:
         runners = [find_runner(reference, folder) for reference in options.sdk]
         refuse_one_name_twice(runners)
-        return Chosen([(_plan(options, selected, r, n), r) for n, r in enumerate(runners)], [])
+        seeding = _seeding(options, selected, runners)
+        runs = [(_plan(options, selected, seeding, r, n), r) for n, r in enumerate(runners)]
+        return Chosen(runs, [])
     every = [find_runner(name, folder) for name in every_sdk(options.sdk, folder)]
     refuse_one_name_twice(every)
     present, absences = await build_all(every, progress)
-    runs: list[tuple[Plan, SdkRunner]] = []
+    seeding = _seeding(options, selected, every)
+    runs = []
     for runner in present:
         try:
-            runs.append((_plan(options, selected, runner, len(runs)), runner))
+            runs.append((_plan(options, selected, seeding, runner, len(runs)), runner))
         except UsageError as error:
             if error.code not in _UNCLAIMED:
                 raise
@@ -159,13 +163,32 @@ def _selected_questions(options: RunOptions) -> Selected:
     return selected
 
 
-def _corpus(options: RunOptions, selected: Selected) -> Path | None:
-    """The folder of `--corpus`, which may be the name of the dataset whose corpus it is."""
-    named = options.corpus is not None and str(options.corpus) == selected.dataset.name
-    return (corpus_of(selected.dataset) or options.corpus) if named else options.corpus
+_Seeding = Literal["reference"] | Path | None
+"""What a brain is filled with: reference answers, a folder, or nothing."""
 
 
-def _plan(options: RunOptions, selected: Selected, runner: SdkRunner, index: int) -> Plan:
+def _seeding(options: RunOptions, selected: Selected, runners: Sequence[SdkRunner]) -> _Seeding:
+    """What the flags say; else the dataset's own documents, for daemons that are all ours.
+
+    A daemon that we start has nothing else to be asked about. One that runs already may have, so
+    that its `eval` is asked; and if SDKs were asked about different things, they could not agree.
+    """
+    dataset = selected.dataset
+    if options.seed_reference_brain:
+        return "reference"
+    if options.corpus is not None:
+        named = str(options.corpus) == dataset.name
+        return (corpus_of(dataset) or options.corpus) if named else options.corpus
+    if options.brain is not None or not all(runner.owned for runner in runners):
+        return None
+    if (corpus := corpus_of(dataset)) is not None:
+        return corpus
+    return "reference" if any(q.reference_answer is not None for q in dataset) else None
+
+
+def _plan(
+    options: RunOptions, selected: Selected, seeding: _Seeding, runner: SdkRunner, index: int
+) -> Plan:
     if options.port and options.port + index > 65535:
         raise UsageError(
             f"--port {options.port} leaves no port for the last SDK",
@@ -176,9 +199,7 @@ def _plan(options: RunOptions, selected: Selected, runner: SdkRunner, index: int
     runner.use_upstream(options.upstream)
     runner.use_variables(daemon_variables(options.env))
     _refuse_unclaimed(runner, mode, options)
-    corpus = _corpus(options, selected)
-    seeds = bool(options.seed_reference_brain or corpus)
-    if seeds and options.brain is not None:
+    if seeding is not None and options.brain is not None:
         refuse_foreign_brain(runner, options.brain, allowed=options.i_own_this_brain)
     settings = Settings(
         dataset=selected.dataset.name,
@@ -189,13 +210,13 @@ def _plan(options: RunOptions, selected: Selected, runner: SdkRunner, index: int
         mode=mode,
         scorer=options.scorer,
         # Another run cannot empty, or fill, a brain whose name it does not know.
-        brain=options.brain or (None if seeds else EXISTING_BRAIN),
+        brain=options.brain or (EXISTING_BRAIN if seeding is None else None),
         top_k=options.top_k,
         candidate_k=options.candidate_k,
         rerank_top_n=options.rerank_top_n,
         allow_fallback=options.allow_fallback,
         repeat=options.repeat,
-        seeding="reference" if options.seed_reference_brain else _digest_name(corpus),
+        seeding=f"corpus:{corpus_digest(seeding)}" if isinstance(seeding, Path) else seeding,
         upstream=options.upstream,
         variables=runner.variables(),
         build_hash=runner.build_hash(),
@@ -205,7 +226,7 @@ def _plan(options: RunOptions, selected: Selected, runner: SdkRunner, index: int
         selected=selected,
         output=options.output,
         floors=read_floors(options.floor),
-        seeding="reference" if options.seed_reference_brain else corpus,
+        seeding=seeding,
         port=options.port + index if options.port else 0,
         concurrency=options.concurrency,
         timeouts=Timeouts(
@@ -219,10 +240,6 @@ def _plan(options: RunOptions, selected: Selected, runner: SdkRunner, index: int
         command=tuple(part.encode("utf-8", "replace").decode() for part in sys.argv),
         resumed=_resumed(options, settings, runner.name),
     )
-
-
-def _digest_name(corpus: Path | None) -> str | None:
-    return None if corpus is None else f"corpus:{corpus_digest(corpus)}"
 
 
 def _resumed(options: RunOptions, settings: Settings, sdk: str) -> Path | None:

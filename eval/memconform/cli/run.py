@@ -39,7 +39,12 @@ _OWN = "0: the daemon's own."
     help="How to retrieve; passed on as it is.",
 )
 @click.option("--dataset", default="lme", metavar="SET", help="A path, or a shipped name.")
-@click.option("--scorer", type=click.Choice(["exact", "judge"]), default="judge")
+@click.option(
+    "--scorer",
+    type=click.Choice(["exact", "judge"]),
+    default="exact",
+    help="exact looks for the expected strings; judge is not there yet.",
+)
 @click.option("--limit", type=click.IntRange(min=1), help="So many questions, spread evenly.")
 @click.option("--ids", multiple=True, metavar="ID,…", help="Only these questions.")
 @click.option("--tag", multiple=True, metavar="TAG", help="Only questions with one of these tags.")
@@ -53,8 +58,8 @@ _OWN = "0: the daemon's own."
 @floors
 @click.option(
     "--brain",
-    help="The brain to ask. Without it a run that seeds makes a brain of its own,"
-    f" and any other asks {EXISTING_BRAIN!r}.",
+    help="The brain to ask: what is in it, unless a flag says to recreate it. Without it a run that"
+    f" seeds makes a brain of its own, and any other asks {EXISTING_BRAIN!r}.",
 )
 @click.option(
     "--i-own-this-brain",
@@ -77,7 +82,9 @@ _OWN = "0: the daemon's own."
     "--corpus",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Recreate the brain from the files of a folder; the dataset's own name is its corpus.",
+    help="Recreate the brain from the files of a folder; the dataset's own name is its corpus. With"
+    " neither flag and no --brain a daemon that the run starts gets the dataset's own corpus, or"
+    " else its reference answers; a url: daemon gets nothing.",
 )
 @upstream
 @env
