@@ -24,7 +24,6 @@ from urllib.parse import urlsplit
 import httpx
 import psutil
 
-from memconform.cli.options import configure_logs
 from memconform.contract.wire import Mode
 from memconform.daemons.availability import build_all
 from memconform.daemons.discovery import find_runner
@@ -33,6 +32,7 @@ from memconform.daemons.runner import Daemon, Launch
 from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import Selection, select
 from memconform.fakes.null import null_server
+from memconform.printing.logs import configure_logs
 from memconform.runs.engine import execute
 from memconform.runs.plan import Floor, Plan, Settings
 from memconform.scoring.exact import ExactScorer

@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "eval"))
 
-from memconform.cli.options import configure_logs
+from memconform.printing.logs import configure_logs
 from reporting import missed, report
 from tests.adversarial.test_random_faults import fooled
 

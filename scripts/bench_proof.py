@@ -17,7 +17,6 @@ import tempfile
 import time
 from pathlib import Path
 
-from memconform.cli.options import configure_logs
 from memconform.client.client import ContractClient
 from memconform.contract.wire import Mode
 from memconform.daemons.discovery import find_runner
@@ -26,6 +25,7 @@ from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.datasets.selection import Selection, select
 from memconform.ingest.documents import CorpusFolder, ReferenceAnswers
 from memconform.ingest.seeding import seeded_brain
+from memconform.printing.logs import configure_logs
 from memconform.runs.engine import execute
 from memconform.runs.plan import Floor, Plan, Settings
 from memconform.scoring.exact import ExactScorer

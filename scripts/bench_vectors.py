@@ -22,7 +22,6 @@ from hashlib import shake_256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from memconform.cli.options import configure_logs
 from memconform.client.client import ContractClient
 from memconform.contract.core import Filters, SearchRequest, SearchResponse
 from memconform.contract.wire import Mode
@@ -31,6 +30,7 @@ from memconform.daemons.discovery import find_runner
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.ingest.documents import Document, GivenDocuments
 from memconform.ingest.seeding import seeded_brain
+from memconform.printing.logs import configure_logs
 from reporting import missed, report
 
 _CHECKOUT = Path(__file__).resolve().parents[1]

@@ -83,6 +83,11 @@ class ResultsError(MemconformError):
     """Results could not be written or read back."""
 
 
+def missing_extra(extra: str, message: str) -> UsageError:
+    """That something is an extra and not installed; how to install it is said here alone."""
+    return UsageError(message, code="extra_missing", hint=f"pip install 'memconform[{extra}]'")
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """`did you mean …?` for a misspelt name; empty where nothing is near."""
     matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)

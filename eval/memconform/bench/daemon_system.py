@@ -26,7 +26,8 @@ from memconform.contract.core import (
 )
 from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
-from memconform.daemons.runner import Daemon, Launch, SdkRunner, UpstreamKind
+from memconform.daemons.kinds import UpstreamKind
+from memconform.daemons.runner import Daemon, Launch, SdkRunner
 from memconform.daemons.upstream import served
 from memconform.datasets.haystacks import Haystack
 from memconform.errors import DaemonError

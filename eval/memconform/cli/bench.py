@@ -1,40 +1,28 @@
 """`memconform bench`."""
 
-import asyncio
 from pathlib import Path
 from typing import get_args
 
 import click
 
-from memconform.bench.engine import execute
-from memconform.bench.events import BenchFinished
-from memconform.bench.records import BenchReport
 from memconform.bench.system import FLAT
 from memconform.cli.bench_options import SUITES, BenchOptions
-from memconform.cli.benching import prepared
-from memconform.cli.events import dispatch
+from memconform.cli.lazy import carry_out
 from memconform.cli.options import (
     SECONDS,
-    cancel_on_signals,
-    configure_logs,
     env,
     json_file,
-    json_target,
     log_level,
     output,
-    run_to_end,
     schema,
     sdks,
-    text_target,
     upstream,
     writable,
 )
-from memconform.contract.wire import Mode
+from memconform.contract.names import Mode
 from memconform.datasets.expansion import Join
 from memconform.datasets.sampling import Holdout
-from memconform.errors import ExitCode, gravest
-from memconform.printing.output import echo
-from memconform.reports.bench import BenchConsole, bench_markdown, show_bench
+from memconform.errors import ExitCode
 
 
 @click.command("bench", context_settings={"show_default": True})
@@ -162,7 +150,7 @@ from memconform.reports.bench import BenchConsole, bench_markdown, show_bench
 )
 @click.option("--verbose", is_flag=True, help="Also scores by category, and what was dropped.")
 @click.option("--quiet", is_flag=True, help="No progress and no table.")
-@schema(BenchReport)
+@schema("bench.records:BenchReport")
 @log_level
 def command(**flags: object) -> ExitCode:
     """Measure how well and how fast daemons retrieve, on benchmarks of the field.
@@ -175,48 +163,4 @@ def command(**flags: object) -> ExitCode:
     4 nothing selected, 5 nothing to agree with, 70 internal error, 130 interrupted.
     """
     options = BenchOptions(**flags)  # type: ignore[arg-type] # click has checked every flag
-    configure_logs(options.log_level)
-    return run_to_end(_bench(options))
-
-
-async def _bench(options: BenchOptions) -> ExitCode:
-    cancel_on_signals()
-    bench = await prepared(options, lambda line: echo(f"  {line}", err=True))
-    if options.resume is not None:
-        echo(f"  {len(bench.kept.queries):,} measurements are taken over", err=True)
-    with BenchConsole(bench.plan, quiet=options.quiet) as console:
-        events = execute(bench.plan, bench.folder, bench.kept)
-        finished = await dispatch(events, [console.handle])
-    if not isinstance(finished, BenchFinished):
-        raise asyncio.CancelledError
-    report = finished.report
-    codes = [ExitCode(report.exit_code), *(absence.exit_code for absence in bench.absences)]
-    if options.require_agreement:
-        agreed = agreement_code(report)
-        codes.append(agreed)
-        if agreed is ExitCode.INCONCLUSIVE:
-            echo("no agreement: not every query was measured on several SDKs", err=True)
-    code = gravest(codes)
-    show_bench(
-        report,
-        bench.absences,
-        dropped=bench.plan.survey.dropped if options.verbose else (),
-        verbose=options.verbose,
-        quiet=options.quiet,
-    )
-    if options.json_file is not None:
-        with json_target(options.json_file) as target:
-            target.write_json(report)
-    if options.markdown is not None:
-        with text_target(options.markdown) as target:
-            target.write_text(bench_markdown(report))
-    echo(f"{report.suite}: -> {finished.result}", err="-" in (options.json_file, options.markdown))
-    return code
-
-
-def agreement_code(report: BenchReport) -> ExitCode:
-    """What the agreement of the SDKs comes to, where it is required."""
-    if any(each.equal < each.compared for each in report.alike):
-        return ExitCode.FAILED
-    whole = report.alike and all(e.compared == report.source.queries for e in report.alike)
-    return ExitCode.OK if whole else ExitCode.INCONCLUSIVE
+    return carry_out("execute_bench:bench", options, extra="bench")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from memconform.daemons.runner import UpstreamKind
+from memconform.daemons.kinds import UpstreamKind
 from memconform.datasets.expansion import Join
 from memconform.datasets.sampling import Holdout
 

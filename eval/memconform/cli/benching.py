@@ -17,9 +17,9 @@ from memconform.bench.strategy import Strategy
 from memconform.bench.system import System
 from memconform.bench.tasks import Tasking
 from memconform.cli.bench_options import SUITES, BenchOptions
-from memconform.cli.options import comma_separated, daemon_variables, request_headers
 from memconform.cli.planning import ALL, built
 from memconform.cli.searching import cuts, embedder_for, searched_strategies, service_variables
+from memconform.cli.values import comma_separated, daemon_variables, request_headers
 from memconform.client.timing import Timeouts
 from memconform.daemons.availability import Absence
 from memconform.daemons.runner import Progress, SdkRunner

@@ -8,7 +8,8 @@ import click
 from pydantic import BaseModel, Field
 
 from memconform.cli.fetching import show_sources, sources
-from memconform.cli.options import json_file, json_target, schema, writable
+from memconform.cli.options import json_file, schema, writable
+from memconform.cli.targets import json_target
 from memconform.datasets.benchmarks import Benchmark, formats, open_benchmark
 from memconform.datasets.files import PACKED
 from memconform.datasets.haystacks import Dropped
@@ -81,7 +82,7 @@ def _benchmark(function: Callable[..., None]) -> Callable[..., None]:
 @_benchmark
 @click.option("--verbose", is_flag=True, help="List what was dropped, and why.")
 @json_file
-@schema(BenchmarkInfo)
+@schema("cli.benchmarks:BenchmarkInfo")
 def info_command(
     path: Path, name: str | None, json_file: str | None, *, verbose: bool, **given: str | None
 ) -> None:

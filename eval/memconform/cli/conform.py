@@ -1,71 +1,33 @@
 """`memconform conform`."""
 
-import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import ClassVar
 
 import click
 
-from memconform.cli.conform_tools import cases_folder, explain, lint, list_cases, replay
-from memconform.cli.events import dispatch
-from memconform.cli.options import (
-    cancel_on_signals,
-    configure_logs,
-    json_file,
-    json_target,
-    log_level,
-    output,
-    run_to_end,
-    schema,
-    sdks,
-    writable,
+from memconform.cli.conform_options import ConformOptions, cases_folder
+from memconform.cli.lazy import LazyGroup, carry_out
+from memconform.cli.options import json_file, log_level, output, schema, sdks, writable
+from memconform.conformance.names import ROBUSTNESS
+from memconform.contract.names import Profile
+from memconform.errors import ExitCode
+
+
+class _Tools(LazyGroup):
+    commands_by_name: ClassVar = {
+        "explain": ("conform_tools:explain", "Say what CASE is about: its rules, what it sends."),
+        "lint": ("conform_tools:lint", "Check the cases themselves, and that no rule lacks one."),
+        "list": ("conform_tools:list_cases", "All cases, their rules and their checks."),
+        "replay": ("conform_tools:replay", "Put the case of CHECK to its SDK again."),
+    }
+
+
+@click.group(
+    "conform",
+    cls=_Tools,
+    invoke_without_command=True,
+    context_settings={"show_default": True},
 )
-from memconform.cli.planning import built
-from memconform.conformance.catalog import Entry, catalog
-from memconform.conformance.known import Known, load_known, refuse_stale
-from memconform.conformance.results import ConformReport, SdkResult, Skipped, verdict
-from memconform.conformance.rules import ROBUSTNESS
-from memconform.conformance.running import check_ids
-from memconform.conformance.session import Target, run_session, write_report
-from memconform.conformance.suite import Event, SdkFinished
-from memconform.contract.wire import CONTRACT_VERSION, Profile
-from memconform.daemons.discovery import find_runner, working_folder
-from memconform.errors import ExitCode, NothingSelectedError, UsageError, nearest
-from memconform.printing.escaping import Lines
-from memconform.printing.output import echo
-from memconform.reports.conformance import ConformanceConsole, conform_banner, show_findings
-from memconform.reports.junit import write_junit
-from memconform.reports.markdown import conformance_markdown
-from memconform.storage.folders import RunFolder, new_run_id
-from memconform.storage.provenance import Origin
-from memconform.storage.writing import replacing
-
-
-@dataclass(frozen=True, slots=True)
-class ConformOptions:
-    """The command line, typed; names are those of the flags."""
-
-    sdk: tuple[str, ...]
-    no_skip: bool
-    profile: tuple[str, ...]
-    case: tuple[str, ...]
-    cases: Path
-    known: tuple[Path, ...]
-    junit: str | None
-    json_file: str | None
-    markdown: str | None
-    daemons: int
-    trace: bool
-    stop_at_first: bool
-    output: Path
-    verbose: bool
-    log_level: str
-
-
-@click.group("conform", invoke_without_command=True, context_settings={"show_default": True})
 @sdks(required=False)
 @click.option(
     "--profile",
@@ -94,7 +56,7 @@ class ConformOptions:
 @click.option("-x", "stop_at_first", is_flag=True, help="Begin nothing after the first red check.")
 @click.option("-v", "--verbose", is_flag=True, help="Tell every check, passed ones too.")
 @output
-@schema(ConformReport)
+@schema("conformance.results:ConformReport")
 @log_level
 @click.pass_context
 def command(ctx: click.Context, /, **flags: object) -> ExitCode | None:
@@ -109,131 +71,4 @@ def command(ctx: click.Context, /, **flags: object) -> ExitCode | None:
     options = ConformOptions(**flags)  # type: ignore[arg-type] # click has checked every flag
     if not options.sdk:
         raise click.UsageError("--sdk says which daemons to hold to the contract", ctx)
-    configure_logs(options.log_level)
-    return run_to_end(_conform(options))
-
-
-command.add_command(list_cases)
-command.add_command(explain)
-command.add_command(lint)
-command.add_command(replay)
-
-
-async def _conform(options: ConformOptions) -> ExitCode:
-    cancel_on_signals()
-    every = catalog(options.cases)
-    entries = selected(every, options.profile, options.case)
-    present, absences = await built(options.sdk, no_skip=options.no_skip)
-    targets = [_target(runner.name, reference) for runner, reference in present]
-    known = [entry for path in options.known for entry in load_known(path)]
-    for target in targets:
-        known += _of_manifest(target)
-    started = datetime.now(UTC)
-    every_check = [check for entry in every for check in check_ids(entry)]
-    refuse_stale(known, every_check, started.date())
-    run = RunFolder(
-        options.output, new_run_id(started, "-".join(t.name for t in targets), "conform")
-    )
-    results: dict[str, SdkResult] = {}
-    console = ConformanceConsole(len(entries), [target.name for target in targets])
-    with console:
-        events = run_session(
-            targets,
-            entries,
-            known,
-            run,
-            daemons=options.daemons,
-            stop_at_first=options.stop_at_first,
-            trace=options.trace,
-        )
-
-        def keep(event: Event) -> None:
-            if isinstance(event, SdkFinished):
-                results[event.result.sdk] = event.result
-
-        await dispatch(events, [console.handle, keep])
-    sdks = [results[target.name] for target in targets]
-    code = verdict(sdks, (absence.exit_code for absence in absences))
-    report = ConformReport(
-        run=run.path.name,
-        started_at=started,
-        finished_at=datetime.now(UTC),
-        **dict(Origin.of(sys.argv)),
-        contract=CONTRACT_VERSION,
-        sdk_references={target.name: target.reference for target in targets},
-        exit_code=int(code),
-        skipped=[Skipped(sdk=a.sdk, reason=f"{a.error.code}: {a.error.message}") for a in absences],
-        sdks=sdks,
-    )
-    _write(options, run, report)
-    for sdk in sdks:
-        show_findings(sdk, verbose=options.verbose)
-    for absence in absences:
-        echo(Lines(f"{absence.sdk} skipped: {absence.error.render()}"), err=True)
-    for sdk in sdks:
-        echo(conform_banner(sdk), err=options.json_file == "-")
-    echo(f"-> {run.path}", err=True)
-    return code
-
-
-def selected(
-    every: Sequence[Entry], profiles: tuple[str, ...], globs: tuple[str, ...]
-) -> list[Entry]:
-    """The cases of these profiles whose ids fit; all where nothing is asked.
-
-    Raises:
-        NothingSelectedError: where that is none, or one of the globs fits nothing.
-    """
-    entries = [e for e in every if not profiles or _profile_name(e) in profiles]
-    if globs:
-        for glob in globs:
-            if not any(_fits(entry, glob) for entry in entries):
-                raise NothingSelectedError(
-                    f"--case {glob}: no case fits",
-                    code="no_such_case",
-                    hint=nearest(glob, [e.base for e in entries]) or "see memconform conform list",
-                )
-        entries = [e for e in entries if any(_fits(e, glob) for glob in globs)]
-    if not entries:
-        raise NothingSelectedError(
-            "no case is selected", code="nothing_selected", hint="see memconform conform list"
-        )
-    return entries
-
-
-def _profile_name(entry: Entry) -> str:
-    return entry.profile.value if entry.profile is not None else ROBUSTNESS
-
-
-def _fits(entry: Entry, glob: str) -> bool:
-    pattern = glob.partition("#")[0].replace("[", "[[]")
-    return fnmatchcase(entry.id, pattern) or fnmatchcase(entry.base, pattern)
-
-
-def _target(name: str, reference: str) -> Target:
-    folder = working_folder()
-    return Target(name, reference, lambda: find_runner(reference, folder))
-
-
-def _of_manifest(target: Target) -> list[Known]:
-    """The known failures that the SDK's own sdk.toml names, as its own and nobody else's."""
-    path = target.make_runner().known_failures
-    if path is None:
-        return []
-    if not path.is_file():
-        raise UsageError(f"{path} is not there", code="known_missing", hint="see [known] file")
-    mine = [entry for entry in load_known(path) if entry.sdk in (None, target.name)]
-    return [entry.model_copy(update={"sdk": target.name}) for entry in mine]
-
-
-def _write(options: ConformOptions, run: RunFolder, report: ConformReport) -> None:
-    """The run's record first; a report that cannot be written must not lose it."""
-    write_report(run, report)
-    if options.json_file is not None:
-        with json_target(options.json_file) as target:
-            target.write_json(report)
-    if options.junit is not None:
-        write_junit(Path(options.junit), report)
-    if options.markdown is not None:
-        with replacing(Path(options.markdown).resolve()) as file:
-            file.write_text(conformance_markdown(report))
+    return carry_out("execute_conform:conform", options)

@@ -6,20 +6,16 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.options import (
-    cancel_on_signals,
-    configure_logs,
-    json_file,
-    json_target,
-    output,
-    run_to_end,
-)
-from memconform.conformance.catalog import CASES, Entry, catalog
+from memconform.cli.conform_options import cases_folder
+from memconform.cli.interrupts import cancel_on_signals, run_to_end
+from memconform.cli.options import json_file, output
+from memconform.cli.targets import json_target
+from memconform.conformance.catalog import Entry, catalog
 from memconform.conformance.coverage import uncovered
 from memconform.conformance.explaining import explained
 from memconform.conformance.fixture import Fixture, UntestableError
+from memconform.conformance.names import CASES, ROBUSTNESS
 from memconform.conformance.results import exit_of
-from memconform.conformance.rules import ROBUSTNESS
 from memconform.conformance.running import Ran, check_ids, left_out, run_case
 from memconform.conformance.schema import case_schema
 from memconform.conformance.session import read_report, transcript
@@ -28,18 +24,10 @@ from memconform.daemons.discovery import find_runner, working_folder
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import ExitCode, UsageError, gravest, nearest
 from memconform.printing.escaping import Lines
+from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.redaction import redact, redact_bytes
 from memconform.reports.conformance import show_case
-
-cases_folder = click.option(
-    "--cases",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
-    default=CASES,
-    show_default="those that ship",
-    metavar="DIR",
-    help="Files of cases.",
-)
 
 
 @click.command("list")

@@ -8,7 +8,8 @@ import click
 from memconform.cli.benchmarks import convert_command, info_command, list_command
 from memconform.cli.fetching import fetch_command, verify_command
 from memconform.cli.history import compile_command
-from memconform.cli.options import json_file, json_target
+from memconform.cli.options import json_file
+from memconform.cli.targets import json_target
 from memconform.datasets.lint import LintReport, lint
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.errors import ExitCode

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.options import json_file, json_target, output, schema
+from memconform.cli.lazy import require_extra
+from memconform.cli.options import json_file, output, schema
+from memconform.cli.targets import json_target
 from memconform.errors import ExitCode, UsageError, gravest
 from memconform.parity.difference import DiffReport, difference
 from memconform.parity.sides import load
@@ -27,7 +29,7 @@ from memconform.reports.difference import diff_banner, show_difference
 @output
 @json_file
 @click.option("--quiet", is_flag=True, help="No lists.")
-@schema(DiffReport)
+@schema("parity.difference:DiffReport")
 def command(  # noqa: PLR0917 - one parameter a flag
     first: str,
     second: str,
@@ -46,6 +48,7 @@ def command(  # noqa: PLR0917 - one parameter a flag
     3 an incident ended one of the runs, 4 no question was measured on both,
     5 a --fail-on that unmeasured questions leave open.
     """
+    require_extra("parity")
     limits = [_limit(given) for given in fail_on]
     one, other = load((first, second), output)
     report = difference(one, other, seed=seed)

@@ -1,27 +1,23 @@
 """`memconform doctor`."""
 
-import shutil
-import tempfile
-from contextlib import aclosing
-from pathlib import Path
+from dataclasses import dataclass
 
 import click
 
-from memconform.cli.options import (
-    cancel_on_signals,
-    configure_logs,
-    log_level,
-    request_headers,
-    run_to_end,
-    upstream,
-)
-from memconform.daemons.discovery import find_runner, working_folder
-from memconform.daemons.runner import UpstreamKind
-from memconform.errors import ExitCode, gravest
-from memconform.printing.console import SafeConsole, styled
-from memconform.printing.escaping import indent
-from memconform.printing.output import echo
-from memconform.runs.examination import Step, examine
+from memconform.cli.lazy import carry_out
+from memconform.cli.options import log_level, upstream
+from memconform.daemons.kinds import UpstreamKind
+from memconform.errors import ExitCode
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorOptions:
+    """The command line, typed."""
+
+    sdk: str
+    upstream: UpstreamKind
+    header: tuple[str, ...]
+    log_level: str
 
 
 @click.command("doctor")
@@ -40,33 +36,4 @@ def command(sdk: str, upstream: UpstreamKind, header: tuple[str, ...], log_level
     \b
     Exit codes: 0 ok, 1 it does not do what it claims, 2 usage, 3 it did not start or died.
     """
-    configure_logs(log_level)
-    headers = request_headers(header)
-    return run_to_end(_examine(sdk, upstream, headers))
-
-
-async def _examine(sdk: str, upstream: UpstreamKind, headers: dict[str, str]) -> ExitCode:
-    cancel_on_signals()
-    runner = find_runner(sdk, working_folder())
-    runner.use_upstream(upstream)
-    failures: list[ExitCode] = []
-    folder = tempfile.mkdtemp(prefix="memconform-")
-    try:
-        async with aclosing(examine(runner, Path(folder), headers, upstream)) as steps:
-            async for step in steps:
-                _show(step)
-                if step.error is not None:
-                    failures.append(step.error.exit_code)
-    finally:
-        # What went wrong may be told by the log alone.
-        if not failures:
-            shutil.rmtree(folder, ignore_errors=True)
-    echo(f"{runner.name}: {'well' if not failures else f'{len(failures)} steps failed'}")
-    return gravest(failures)
-
-
-def _show(step: Step) -> None:
-    mark = ("ok  ", "green") if step.error is None else ("FAIL", "red")
-    SafeConsole().print(styled([mark, (f" {step.name:<20} {step.detail}".rstrip(), "")]))
-    if step.error is not None:
-        echo(indent(step.error.render(), "     "))
+    return carry_out("execute_doctor:doctor", DoctorOptions(sdk, upstream, header, log_level))

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.options import json_target, writable
+from memconform.cli.options import writable
+from memconform.cli.targets import json_target
 from memconform.datasets.files import PACKED
 from memconform.datasets.haystacks import Dropped
 from memconform.datasets.history import FillerPool, Shape, compiled

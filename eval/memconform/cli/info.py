@@ -9,7 +9,8 @@ import click
 from pydantic import BaseModel
 
 from memconform import __version__
-from memconform.cli.options import json_file, json_target, schema
+from memconform.cli.options import json_file, schema
+from memconform.cli.targets import json_target
 from memconform.contract.wire import CONTRACT_VERSION
 from memconform.daemons.discovery import known_sdks, working_folder
 from memconform.daemons.manifest import load_manifest
@@ -44,7 +45,7 @@ class Info(BaseModel):
 
 @click.command("info")
 @json_file
-@schema(Info)
+@schema("cli.info:Info")
 def command(json_file: str | None) -> None:
     """Show the SDKs that are found, their toolchains, profiles and modes."""
     info = Info(

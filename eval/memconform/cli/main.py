@@ -1,19 +1,18 @@
 """The entry point; a verb's module is imported when the verb is called, so `--help` is quick."""
 
-import gc
-import importlib
 import io
 import sys
 import traceback
 from concurrent.futures import CancelledError
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 import click
 
 from memconform import __version__
+from memconform.cli.lazy import LazyGroup
 from memconform.cli.streams import drop_output, prepare_streams, why_output_fails
 from memconform.daemons.guard import adopt_orphans
-from memconform.errors import ExitCode, MemconformError, nearest
+from memconform.errors import ExitCode, MemconformError
 from memconform.printing.escaping import Lines
 from memconform.printing.output import echo
 
@@ -35,36 +34,11 @@ _VERBS = {
 }
 
 
-class _LazyGroup(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        del ctx
-        return list(_VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        del ctx
-        if cmd_name not in _VERBS:
-            return None
-        # Imports leave no garbage; to look for it in all that they make is a tenth of a start.
-        gc.disable()
-        command: click.Command = importlib.import_module(f"memconform.cli.{cmd_name}").command
-        gc.freeze()
-        gc.enable()
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_VERBS.items()))
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in _VERBS and not args[0].startswith("-"):
-            ctx.fail(f"no command {args[0]!r}. {nearest(args[0], _VERBS)}".rstrip())
-        return super().resolve_command(ctx, args)
+class _Verbs(LazyGroup):
+    commands_by_name: ClassVar = {name: (f"{name}:command", told) for name, told in _VERBS.items()}
 
 
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="memconform")
 def cli() -> None:
     """Hold memory daemons written in different languages to one contract."""

@@ -13,15 +13,9 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.options import (
-    cancel_on_signals,
-    configure_logs,
-    json_file,
-    json_target,
-    log_level,
-    run_to_end,
-    schema,
-)
+from memconform.cli.interrupts import cancel_on_signals, run_to_end
+from memconform.cli.options import json_file, log_level, schema
+from memconform.cli.targets import json_target
 from memconform.conformance.catalog import Entry, catalog
 from memconform.conformance.mutation.mutant import Mutant
 from memconform.conformance.mutation.mutants import mutants
@@ -40,7 +34,7 @@ from memconform.conformance.mutation.score import (
     score,
     selectable,
 )
-from memconform.conformance.rules import ROBUSTNESS
+from memconform.conformance.names import ROBUSTNESS
 from memconform.contract.wire import CONTRACT_VERSION, Profile
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.daemons.runner import SdkRunner
@@ -48,6 +42,7 @@ from memconform.errors import ExitCode, NothingSelectedError, nearest
 from memconform.fakes.mutant import mutant_of
 from memconform.fakes.mutation import Mutation
 from memconform.printing.escaping import Lines
+from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.reports.mutation import (
     MutationConsole,
@@ -97,7 +92,7 @@ class MutateOptions:
 @click.option(
     "-j", "daemons", type=click.IntRange(1, 64), default=8, help="So many daemons at once."
 )
-@schema(MutationReport)
+@schema("conformance.mutation.results:MutationReport")
 @log_level
 def command(**flags: object) -> ExitCode:
     """Break a good daemon, one thing at a time, and see whether the cases find it.

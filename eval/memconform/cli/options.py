@@ -1,34 +1,19 @@
-"""Options that several verbs share."""
+"""Options that several verbs share. What their values come to is elsewhere: `--help` needs none."""
 
-import asyncio
 import json
-import logging
 import math
 import os
-import re
-import signal
-import sys
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, TypeVar, get_args
 
 import click
-import structlog
-from pydantic import BaseModel
 
-from memconform.cli.streams import drop_output
-from memconform.client.recorder import TOKEN_VARIABLE
-from memconform.daemons.runner import UpstreamKind
-from memconform.errors import ExitCode, UsageError
-from memconform.printing.escaping import Lines, printable
-from memconform.printing.output import echo, write_json_output, write_output
-from memconform.redaction import hide, hide_header
-from memconform.runs.plan import DEFAULT_FLOOR, Floor
-from memconform.storage.writing import Sink, device, replacing
-
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+from memconform.daemons.kinds import UpstreamKind
+from memconform.printing.escaping import Lines
+from memconform.printing.logs import LEVELS
+from memconform.printing.output import echo
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -83,19 +68,20 @@ env = click.option(
 
 log_level = click.option(
     "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"]),
+    type=click.Choice(LEVELS),
     default="warning",
     show_default=True,
     help="Least level of log lines on stderr.",
 )
 
 
-def schema(model: type[BaseModel]) -> Callable[[_Command], _Command]:
-    """The flag `--schema`, which prints what `--json` keeps to."""
+def schema(model: str) -> Callable[[_Command], _Command]:
+    """The flag `--schema`, which prints what `--json` keeps to: a model, as `module:Model`."""
 
     def show(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
         if value:
-            echo(Lines(json.dumps(model.model_json_schema(), indent=2)))
+            found = resolve_name(f"memconform.{model}").model_json_schema()
+            echo(Lines(json.dumps(found, indent=2)))
             ctx.exit()
 
     return click.option(
@@ -106,156 +92,6 @@ def schema(model: type[BaseModel]) -> Callable[[_Command], _Command]:
         callback=show,
         help="Print the JSON Schema of --json and exit.",
     )
-
-
-def _printable(_: Any, __: str, event: structlog.types.EventDict) -> structlog.types.EventDict:  # noqa: ANN401 - structlog's signature
-    """Values as lines of a log may show them, before the renderer adds its colours."""
-    return {
-        printable(key): value
-        if value is None or isinstance(value, int | float)
-        else printable(str(value))
-        for key, value in event.items()
-    }
-
-
-def daemon_variables(given: Sequence[str]) -> dict[str, str]:
-    """The variables of `--env NAME=VALUE`; raises UsageError for what is none."""
-    variables = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or not _VARIABLE.fullmatch(name) or "\0" in value:
-            raise UsageError(
-                f"--env {name} is no variable", code="bad_env", hint="write --env NAME=VALUE"
-            )
-        variables[name] = value
-    return variables
-
-
-def request_headers(given: Sequence[str]) -> dict[str, str]:
-    """The headers of `--header NAME:VALUE` and of MEMCONFORM_AUTH_TOKEN, all kept secret.
-
-    Raises:
-        UsageError: for what is no header.
-    """
-    headers = {}
-    token = os.environ.get(TOKEN_VARIABLE, "").strip()
-    if token:
-        hide(token)
-        if not _is_header_value(token):
-            raise UsageError(
-                f"{TOKEN_VARIABLE} holds what no header can",
-                code="bad_header",
-                hint="a token is printable ASCII",
-            )
-        headers["Authorization"] = f"Bearer {token}"
-    for text in given:
-        name, colon, value = (part.strip() for part in text.partition(":"))
-        hide_header(value)
-        if not colon or not _HEADER_NAME.fullmatch(name) or not _is_header_value(value):
-            raise UsageError(
-                f"--header {name} is no header",
-                code="bad_header",
-                hint="write --header 'Name: value'",
-            )
-        headers[name] = value
-    return headers
-
-
-def comma_separated(given: Iterable[str]) -> tuple[str, ...]:
-    """The parts of `A,B`, of a flag that may also be given several times."""
-    return tuple(part for text in given for part in text.split(",") if part)
-
-
-def run_to_end(work: Coroutine[Any, Any, ExitCode]) -> ExitCode:
-    """What `work` returns; one that a signal has cancelled is an interrupted one."""
-    try:
-        return asyncio.run(work)
-    except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
-
-
-_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-def cancel_on_signals() -> None:
-    """Let the first Ctrl-C, SIGTERM or hang-up end the run with its results.
-
-    More of them change nothing: a second one would break off the writing of the results. A hang-up
-    that is ignored from the start, as under nohup, stays ignored.
-    """
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    interrupts = [number for number in _INTERRUPTS if not _is_ignored_hang_up(number)]
-    on_terminal = sys.stdout.isatty()
-
-    def cancel(received: int, _: object) -> None:
-        if received == signal.SIGHUP and on_terminal:
-            # The terminal is gone, and would end the run as an output that cannot be written.
-            drop_output()
-        # Handlers, the loop's own too, are taken back before the process ends: one more would be
-        # its death then.
-        for number in interrupts:
-            signal.signal(number, signal.SIG_IGN)
-        if task is not None:
-            with suppress(RuntimeError):  # the loop is closed: there is nothing left to end
-                loop.call_soon_threadsafe(task.cancel)
-
-    for number in interrupts:
-        signal.signal(number, cancel)
-
-
-def _is_ignored_hang_up(number: signal.Signals) -> bool:
-    return number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN
-
-
-def _is_header_value(value: str) -> bool:
-    return value.isascii() and value.isprintable()
-
-
-def read_floors(given: Sequence[str]) -> tuple[Floor, ...]:
-    """The floors of `--floor`; raises UsageError for what is none."""
-    read = [Floor.parse(text) for text in given]
-    if all(floor.tag is not None for floor in read):
-        read.insert(0, DEFAULT_FLOOR)
-    return tuple(read)
-
-
-def configure_logs(level: str) -> None:
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(
-            logging.getLevelNamesMapping()[level.upper()]
-        ),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            _printable,
-            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
-        ],
-    )
-
-
-def json_target(file: str) -> AbstractContextManager[Sink]:
-    """Where `--json FILE` writes: `-` is standard output, a file appears whole or not at all."""
-    return _target(file, write_json_output)
-
-
-def text_target(file: str) -> AbstractContextManager[Sink]:
-    """The same for text that is not JSON."""
-    return _target(file, write_output)
-
-
-@contextmanager
-def _target(file: str, write: Callable[[str], None]) -> Iterator[Sink]:
-    if file == "-":
-        yield Sink(lambda data: write(data.decode()))
-    elif Path(file).exists() and not Path(file).is_file():
-        # A device or a pipe is written to; renaming a file over it would replace it.
-        with device(Path(file)) as sink:
-            yield sink
-    else:
-        with replacing(Path(file).resolve()) as sink:
-            yield sink
 
 
 def writable(_: click.Context, __: click.Parameter, value: str | None) -> str | None:

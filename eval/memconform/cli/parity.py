@@ -4,15 +4,9 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.options import (
-    Finite,
-    json_file,
-    json_target,
-    output,
-    schema,
-    text_target,
-    writable,
-)
+from memconform.cli.lazy import require_extra
+from memconform.cli.options import Finite, json_file, output, schema, writable
+from memconform.cli.targets import json_target, text_target
 from memconform.errors import ExitCode, gravest
 from memconform.parity.comparison import Method, compare
 from memconform.parity.contrast import ALPHA, MARGIN
@@ -66,7 +60,7 @@ def command() -> None:
     "--markdown", metavar="FILE", callback=writable, help="Write it to FILE as Markdown too."
 )
 @click.option("--quiet", is_flag=True, help="No table.")
-@schema(ParityReport)
+@schema("parity.records:ParityReport")
 def compare_command(  # noqa: PLR0917 - one parameter a flag
     results: tuple[str, ...],
     margin: float,
@@ -89,6 +83,7 @@ def compare_command(  # noqa: PLR0917 - one parameter a flag
     3 an incident ended one of the runs, 4 a pair has no question that both were measured on,
     5 inconclusive (--strict).
     """
+    require_extra("parity")
     report = compare(load(results, output), Method(margin, alpha, seed, resamples))
     code = gravest([ExitCode(report.exit_code), *([_strictness(report)] if strict else [])])
     report = report.model_copy(update={"exit_code": code})

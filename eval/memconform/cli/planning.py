@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memconform.cli.options import comma_separated, daemon_variables, read_floors, request_headers
+from memconform.cli.run_options import EXISTING_BRAIN, RunOptions
+from memconform.cli.values import comma_separated, daemon_variables, read_floors, request_headers
 from memconform.client.timing import Timeouts
 from memconform.contract.core import BRAIN_ID_PATTERN
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.availability import Absence, build_all
 from memconform.daemons.discovery import find_runner, known_sdks, working_folder
-from memconform.daemons.runner import Progress, SdkRunner, UpstreamKind
+from memconform.daemons.runner import Progress, SdkRunner
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.datasets.selection import Selected, Selection, select
 from memconform.errors import UsageError
@@ -26,50 +27,7 @@ from memconform.scoring import scorer_of
 from memconform.storage.folders import find_journal
 
 ALL = "all"
-EXISTING_BRAIN = "eval"
-"""The brain that is asked where none is named and none is seeded."""
 _UNCLAIMED = ("profile_not_claimed", "mode_not_claimed", "no_upstream")
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """The command line, typed; names are those of the flags."""
-
-    sdk: tuple[str, ...]
-    no_skip: bool
-    scenario: str
-    mode: str
-    dataset: str
-    scorer: str
-    limit: int | None
-    ids: tuple[str, ...]
-    tag: tuple[str, ...]
-    output: Path
-    port: int
-    floor: tuple[str, ...]
-    brain: str | None
-    i_own_this_brain: bool
-    top_k: int
-    candidate_k: int
-    rerank_top_n: int
-    seed_reference_brain: bool
-    upstream: UpstreamKind
-    env: tuple[str, ...]
-    require_agreement: bool
-    corpus: Path | None
-    concurrency: int
-    timeout: float
-    timeout_connect: float
-    timeout_first: float
-    timeout_gap: float
-    allow_fallback: bool
-    reproof: bool
-    repeat: int
-    json_file: str | None
-    quiet: bool
-    resume: str | None
-    header: tuple[str, ...]
-    log_level: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +52,17 @@ async def chosen(options: RunOptions, progress: Progress) -> Chosen:
     if ALL not in options.sdk:
         runners = [find_runner(reference, folder) for reference in options.sdk]
         refuse_one_name_twice(runners)
-        return Chosen([(_plan(options, selected, r, n), r) for n, r in enumerate(runners)], [])
+        corpus = _corpus(options, selected, runners)
+        runs = [(_plan(options, selected, corpus, r, n), r) for n, r in enumerate(runners)]
+        return Chosen(runs, [])
     every = [find_runner(name, folder) for name in every_sdk(options.sdk, folder)]
     refuse_one_name_twice(every)
     present, absences = await build_all(every, progress)
-    runs: list[tuple[Plan, SdkRunner]] = []
+    corpus = _corpus(options, selected, every)
+    runs = []
     for runner in present:
         try:
-            runs.append((_plan(options, selected, runner, len(runs)), runner))
+            runs.append((_plan(options, selected, corpus, runner, len(runs)), runner))
         except UsageError as error:
             if error.code not in _UNCLAIMED:
                 raise
@@ -196,17 +157,33 @@ def _selected_questions(options: RunOptions) -> Selected:
     return selected
 
 
-def _corpus(options: RunOptions, selected: Selected) -> CorpusFolder | ReferenceAnswers | None:
-    """What fills the brain; `--corpus` may be the name of the dataset whose corpus it is."""
+_Corpus = CorpusFolder | ReferenceAnswers | None
+"""What a brain is filled with; None asks one that is there."""
+
+
+def _corpus(options: RunOptions, selected: Selected, runners: Sequence[SdkRunner]) -> _Corpus:
+    """What the flags say; else the dataset's own documents, for daemons that are all ours.
+
+    A daemon that we start has nothing else to be asked about. One that runs already may have, so
+    that its `eval` is asked; and if SDKs were asked about different things, they could not agree.
+    """
+    dataset = selected.dataset
     if options.seed_reference_brain:
-        return ReferenceAnswers(selected.dataset)
-    if options.corpus is None:
+        return ReferenceAnswers(dataset)
+    if options.corpus is not None:
+        named = str(options.corpus) == dataset.name
+        return CorpusFolder((named and corpus_of(dataset)) or options.corpus)
+    if options.brain is not None or not all(runner.owned for runner in runners):
         return None
-    named = str(options.corpus) == selected.dataset.name
-    return CorpusFolder((named and corpus_of(selected.dataset)) or options.corpus)
+    if (folder := corpus_of(dataset)) is not None:
+        return CorpusFolder(folder)
+    given = any(question.reference_answer is not None for question in dataset)
+    return ReferenceAnswers(dataset) if given else None
 
 
-def _plan(options: RunOptions, selected: Selected, runner: SdkRunner, index: int) -> Plan:
+def _plan(
+    options: RunOptions, selected: Selected, corpus: _Corpus, runner: SdkRunner, index: int
+) -> Plan:
     if options.port and options.port + index > 65535:
         raise UsageError(
             f"--port {options.port} leaves no port for the last SDK",
@@ -217,7 +194,6 @@ def _plan(options: RunOptions, selected: Selected, runner: SdkRunner, index: int
     runner.use_upstream(options.upstream)
     runner.use_variables(daemon_variables(options.env))
     _refuse_unclaimed(runner, mode, options)
-    corpus = _corpus(options, selected)
     if corpus is not None and options.brain is not None:
         refuse_foreign_brain(runner, options.brain, allowed=options.i_own_this_brain)
     settings = Settings(

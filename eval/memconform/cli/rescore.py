@@ -6,18 +6,13 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.options import (
-    floors,
-    json_file,
-    json_target,
-    output,
-    read_floors,
-    schema,
-)
+from memconform.cli.options import floors, json_file, output, schema
+from memconform.cli.targets import json_target
+from memconform.cli.values import read_floors
 from memconform.errors import ExitCode
 from memconform.printing.output import echo
 from memconform.reports.console import ConsoleReport
-from memconform.reports.machine import RunReport, banner, write_report
+from memconform.reports.machine import banner, write_report
 from memconform.runs.rescoring import rescore
 from memconform.storage.folders import find_journal
 
@@ -33,7 +28,7 @@ from memconform.storage.folders import find_journal
 @output
 @json_file
 @click.option("--quiet", is_flag=True, help="No table.")
-@schema(RunReport)
+@schema("reports.machine:RunReport")
 def command(  # noqa: PLR0917 - one parameter a flag
     result: str,
     dataset: str | None,

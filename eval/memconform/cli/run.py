@@ -1,41 +1,24 @@
 """`memconform run`."""
 
-import asyncio
 from pathlib import Path
 
 import click
 
-from memconform.cli.events import dispatch
+from memconform.cli.lazy import carry_out
 from memconform.cli.options import (
     SECONDS,
-    cancel_on_signals,
-    configure_logs,
     env,
     floors,
     json_file,
-    json_target,
     log_level,
     output,
     schema,
     sdks,
     upstream,
 )
-from memconform.cli.planning import EXISTING_BRAIN, RunOptions, chosen
-from memconform.contract.wire import Mode
-from memconform.daemons.runner import SdkRunner
-from memconform.errors import ExitCode, gravest
-from memconform.parity.agreement import Agreement, compare
-from memconform.parity.records import ParityReport, Verdict
-from memconform.parity.sides import Side
-from memconform.printing.output import echo
-from memconform.reports.console import ConsoleReport
-from memconform.reports.machine import RunReport, agreement_banner, banner, write_report
-from memconform.reports.matrix import show_matrix
-from memconform.reports.parity import parity_banner, show_parity
-from memconform.runs.engine import execute
-from memconform.runs.events import RunFinished
-from memconform.runs.plan import Plan
-from memconform.scenarios import SCENARIOS
+from memconform.cli.run_options import EXISTING_BRAIN, SCENARIO_NAMES, RunOptions
+from memconform.contract.names import Mode
+from memconform.errors import ExitCode
 
 _OWN = "0: the daemon's own."
 
@@ -48,7 +31,7 @@ _OWN = "0: the daemon's own."
     help="Fail where several SDKs were measured and do not rank and answer alike; without it that"
     " is shown, and decides nothing.",
 )
-@click.option("--scenario", type=click.Choice(list(SCENARIOS)), default="ask-basic")
+@click.option("--scenario", type=click.Choice(SCENARIO_NAMES), default="ask-basic")
 @click.option(
     "--mode",
     type=click.Choice([mode.value for mode in Mode]),
@@ -56,7 +39,12 @@ _OWN = "0: the daemon's own."
     help="How to retrieve; passed on as it is.",
 )
 @click.option("--dataset", default="lme", metavar="SET", help="A path, or a shipped name.")
-@click.option("--scorer", type=click.Choice(["exact", "judge"]), default="judge")
+@click.option(
+    "--scorer",
+    type=click.Choice(["exact", "judge"]),
+    default="exact",
+    help="exact looks for the expected strings; judge is not there yet.",
+)
 @click.option("--limit", type=click.IntRange(min=1), help="So many questions, spread evenly.")
 @click.option("--ids", multiple=True, metavar="ID,…", help="Only these questions.")
 @click.option("--tag", multiple=True, metavar="TAG", help="Only questions with one of these tags.")
@@ -70,8 +58,8 @@ _OWN = "0: the daemon's own."
 @floors
 @click.option(
     "--brain",
-    help="The brain to ask. Without it a run that seeds makes a brain of its own,"
-    f" and any other asks {EXISTING_BRAIN!r}.",
+    help="The brain to ask: what is in it, unless a flag says to recreate it. Without it a run that"
+    f" seeds makes a brain of its own, and any other asks {EXISTING_BRAIN!r}.",
 )
 @click.option(
     "--i-own-this-brain",
@@ -94,7 +82,9 @@ _OWN = "0: the daemon's own."
     "--corpus",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Recreate the brain from the files of a folder; the dataset's own name is its corpus.",
+    help="Recreate the brain from the files of a folder; the dataset's own name is its corpus. With"
+    " neither flag and no --brain a daemon that the run starts gets the dataset's own corpus, or"
+    " else its reference answers; a url: daemon gets nothing.",
 )
 @upstream
 @env
@@ -129,7 +119,7 @@ _OWN = "0: the daemon's own."
     help="Send it with every request; MEMCONFORM_AUTH_TOKEN sends a bearer token. Kept secret.",
 )
 @click.option("--quiet", is_flag=True, help="No progress and no table.")
-@schema(RunReport)
+@schema("reports.machine:RunReport")
 @log_level
 def command(**flags: object) -> ExitCode:
     """Start daemons, put a dataset to them, score the answers, hold the floor.
@@ -139,74 +129,4 @@ def command(**flags: object) -> ExitCode:
     4 nothing selected, 5 nothing to agree with, 70 internal error, 130 interrupted.
     """
     options = RunOptions(**flags)  # type: ignore[arg-type] # click has checked every flag
-    configure_logs(options.log_level)
-    return asyncio.run(_run(options))
-
-
-async def _run(options: RunOptions) -> ExitCode:
-    cancel_on_signals()
-    choice = await chosen(options, lambda line: echo(f"  {line}", err=True))
-    finished: list[RunFinished] = []
-    agreement: Agreement | None = None
-    parity: ParityReport | None = None
-    # With --json - standard output is the report alone.
-    to_stderr = options.json_file == "-"
-    try:
-        for plan, runner in choice.runs:
-            brief = len(choice.runs) > 1
-            end = await _run_one(plan, runner, quiet=options.quiet, brief=brief)
-            finished.append(end)
-            echo(f"{banner(end.summary)} -> {end.copy}", err=to_stderr)
-            if end.summary.exit_code == ExitCode.INTERRUPTED:
-                break
-        if len(finished) > 1:
-            agreement = await asyncio.to_thread(
-                compare,
-                [(end.summary.sdk, end.result) for end in finished],
-                answers=SCENARIOS[options.scenario].text_kind == "answer",
-                incidents={end.summary.sdk: end.summary.incident for end in finished},
-            )
-            echo(agreement_banner(agreement), err=to_stderr)
-            sides = [Side(end.summary.sdk, end.result, end.summary) for end in finished]
-            parity = await asyncio.to_thread(_parity_of, sides)
-            echo(parity_banner(parity), err=to_stderr)
-        if options.quiet:
-            show_matrix([], choice.absences, None)
-        else:
-            show_matrix([end.summary for end in finished], choice.absences, agreement)
-            if parity is not None:
-                show_parity(parity, brief=True)
-    finally:
-        # Whatever stops a later run, the report holds those that ended before it.
-        codes = [ExitCode(end.summary.exit_code) for end in finished]
-        codes += [absence.exit_code for absence in choice.absences]
-        if parity is not None and parity.verdict is Verdict.DRIFT:
-            codes.append(ExitCode.FAILED)
-        if options.require_agreement:
-            codes.append(agreement.exit_code if agreement else ExitCode.INCONCLUSIVE)
-        code = gravest(codes)
-        if options.json_file is not None and finished:
-            with json_target(options.json_file) as target:
-                write_report(
-                    target,
-                    [end.result for end in finished],
-                    code,
-                    absences=choice.absences,
-                    agreement=agreement,
-                    parity=parity,
-                )
-    return code
-
-
-def _parity_of(sides: list[Side]) -> ParityReport:
-    from memconform.parity import comparison  # noqa: PLC0415 - numpy, a quarter of `run`
-
-    return comparison.compare(sides)
-
-
-async def _run_one(plan: Plan, runner: SdkRunner, *, quiet: bool, brief: bool) -> RunFinished:
-    with ConsoleReport(quiet=quiet, brief=brief) as report:
-        last = await dispatch(execute(plan, runner), [report.handle])
-    if not isinstance(last, RunFinished):
-        raise RuntimeError("the run ended without its last event")  # noqa: TRY004
-    return last
+    return carry_out("execute_run:run", options)

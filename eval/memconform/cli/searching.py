@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from memconform.bench.remote import RemoteEmbedder
 from memconform.bench.strategy import Strategy, strategies
 from memconform.cli.bench_options import BenchOptions
-from memconform.cli.options import comma_separated
+from memconform.cli.values import comma_separated
 from memconform.contract.core import DEEPEST, Tuning
 from memconform.contract.wire import JsonValue, Mode
 from memconform.errors import UsageError, nearest

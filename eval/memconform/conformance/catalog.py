@@ -11,13 +11,12 @@ from pydantic import ValidationError
 from memconform.conformance import strict_yaml
 from memconform.conformance.case import BaseStep, Case, ProcessStep
 from memconform.conformance.matrix import BadMatrixError, combinations
+from memconform.conformance.names import CASES
 from memconform.conformance.rules import rules
 from memconform.conformance.variables import UnknownVariableError, filled, references
 from memconform.contract.wire import JsonValue, Profile
 from memconform.errors import UsageError, nearest
 from memconform.validation import validation_faults
-
-CASES = Path(__file__).with_name("cases")
 
 BUILT_IN = frozenset(
     {"brain", "brain_url", "host", "address", "outside", "run_id", "state", "index", "other_brain"}

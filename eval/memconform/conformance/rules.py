@@ -27,9 +27,6 @@ _PROFILE_OF_SECTION: dict[str, Profile | None] = {
     "upstream": None,
 }
 
-ROBUSTNESS = "robustness"
-"""What is asked of every daemon, beside the names of profiles."""
-
 
 @dataclass(frozen=True, slots=True)
 class Rule:

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-import structlog
-
 from memconform.conformance.bodies import as_json
 from memconform.conformance.case import Server, StoreStep
 from memconform.conformance.catalog import Entry
@@ -20,8 +18,9 @@ from memconform.conformance.stepping import JSON_HEADERS, Stepping, StoppedError
 from memconform.conformance.variables import UnknownVariableError
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError
+from memconform.printing.logs import Logger
 
-_log = structlog.get_logger()
+_log = Logger()
 
 CASE_SECONDS = 60.0
 """For a whole case; the longest, which waits for a ping, needs 26."""

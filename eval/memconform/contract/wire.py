@@ -1,35 +1,25 @@
-"""What all wire models share, and the contract's enumerations."""
+"""What all wire models share."""
 
-from enum import StrEnum
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-CONTRACT_VERSION = "1"
+from memconform.contract.names import CONTRACT_VERSION, Mode, Profile
+
+__all__ = [
+    "CONTRACT_VERSION",
+    "Closed",
+    "JsonValue",
+    "Mode",
+    "Profile",
+    "Request",
+    "Response",
+    "nothing_renamed",
+]
 
 JsonValue = Any
 """Whatever JSON can hold."""
-
-
-class Mode(StrEnum):
-    """How chunks are retrieved."""
-
-    AUTO = "auto"
-    HYBRID = "hybrid"
-    HYBRID_RERANK = "hybrid-rerank"
-    BM25 = "bm25"
-    SEMANTIC = "semantic"
-
-
-class Profile(StrEnum):
-    """A part of the contract that a daemon claims."""
-
-    CORE = "core"
-    ASK = "ask"
-    DOCUMENTS = "documents"
-    EVENTS = "events"
-    AUTH = "auth"
 
 
 class Request(BaseModel):

@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-import structlog
 from platformdirs import user_cache_path
 
 from memconform.daemons.manifest import Build, Manifest
@@ -20,8 +19,9 @@ from memconform.daemons.process import DaemonProcess, tail
 from memconform.daemons.program_files import program_identity, tool_identity
 from memconform.daemons.runner import Progress
 from memconform.errors import DaemonError, UsageError
+from memconform.printing.logs import Logger
 
-_log = structlog.get_logger()
+_log = Logger()
 
 _DONE = ".complete"
 _UNUSED_SECONDS = 7 * 24 * 3600

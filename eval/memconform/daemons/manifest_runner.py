@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from memconform.contract.core import Health, Version
 from memconform.contract.wire import Mode
 from memconform.daemons.build import build_hash, ensure_built
+from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.manifest import Manifest
 from memconform.daemons.ports import (
     free_port,
@@ -32,7 +33,7 @@ from memconform.daemons.resources import (
     end_strays,
     is_stranger,
 )
-from memconform.daemons.runner import Launch, Progress, SdkRunner, UpstreamKind
+from memconform.daemons.runner import Launch, Progress, SdkRunner
 from memconform.errors import DaemonError, UsageError
 from memconform.redaction import MASK, hide, hide_credentials, is_secret, without_credentials
 

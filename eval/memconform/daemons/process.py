@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, Self
 
 import psutil
-import structlog
 
 from memconform.daemons.resources import process_tree
 from memconform.errors import DaemonError
+from memconform.printing.logs import Logger
 
-_log = structlog.get_logger()
+_log = Logger()
 
 _GUARD = Path(__file__).with_name("guard.py")
 

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from memconform.contract.wire import Mode, Profile
+from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.process import DaemonProcess
 from memconform.daemons.resources import Resources
 from memconform.errors import UsageError
-
-UpstreamKind = Literal["own", "scripted", "real"]
-"""What answers a daemon's calls: its own offline stand-ins, our upstream, or the real services."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from memconform.contract.wire import Profile
+from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.manifest import Capabilities, Env, Manifest, Serve
 from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.resources import Resources
-from memconform.daemons.runner import Daemon, Launch, SdkRunner, UpstreamKind
+from memconform.daemons.runner import Daemon, Launch, SdkRunner
 
 _MANIFEST = Manifest(
     name="upstream",

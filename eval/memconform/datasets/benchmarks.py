@@ -1,6 +1,5 @@
 """The formats of retrieval benchmarks by name, and which one a file looks like."""
 
-import codecs
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +11,7 @@ from pathlib import Path
 from memconform.datasets.files import PACKED, PieceReader, unfit
 from memconform.datasets.haystacks import Haystack
 from memconform.datasets.json_array import elements
+from memconform.datasets.jsonl import has_row
 from memconform.datasets.locomo import read_locomo
 from memconform.datasets.longmemeval import official_gold, read_longmemeval
 from memconform.datasets.memini import read_memini
@@ -67,17 +67,18 @@ def _has_items(path: Path) -> bool:
 
 
 def _has_rows(path: Path) -> bool:
-    """Whether its first line is a row of a question set, or begins as one."""
+    """Whether its first line that is no comment is a row of a question set, or begins as one."""
     if path.is_dir() or path.suffix in PACKED:
         return False
     with PieceReader(path) as source:
-        line = source.read(_HEAD).removeprefix(codecs.BOM_UTF8).lstrip().partition(b"\n")[0]
+        head = source.read(_HEAD).decode("utf-8-sig", "replace")
+    line = next(filter(has_row, head.split("\n")), "").lstrip()
     try:
         row = json.loads(line)
     except RecursionError:
         return False
     except ValueError:
-        return line.startswith(b"{") and b'"id"' in line and b'"question"' in line
+        return line.startswith("{") and '"id"' in line and '"question"' in line
     return isinstance(row, dict) and {"id", "question"} <= row.keys()
 
 

@@ -124,15 +124,22 @@ def _changed(path: Path) -> UsageError:
     )
 
 
+def has_row(line: str) -> bool:
+    """Whether a line is neither blank nor a comment, which begins with `#`."""
+    return line.strip()[:1] not in ("", "#")
+
+
 def _row(raw: bytes, *, first: bool) -> Question | None:
-    """One line as a question, None for a blank one.
+    """One line as a question, None for one that has none.
 
     Raises:
         ValueError: saying what is wrong with the line.
     """
     try:
         text = raw.decode("utf-8-sig" if first else "utf-8")
-        row = decode(text) if text.strip() else None
+        if not has_row(text):
+            return None
+        row = decode(text)
         json.dumps(row, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         raise ValueError("holds half of a surrogate pair, which is no text") from error
@@ -145,8 +152,6 @@ def _row(raw: bytes, *, first: bool) -> Question | None:
     except RepeatedKeyError as error:
         column = repeated_key_position(text, error.key) + 1
         raise ValueError(f"{error}, at column {column}") from error
-    if row is None and not text.strip():
-        return None
     if not isinstance(row, dict):
         raise ValueError(f"a row is a JSON object, not {type(row).__name__}")  # noqa: TRY004
     try:

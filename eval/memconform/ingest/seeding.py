@@ -9,8 +9,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import chain
 
-import structlog
-
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError
 from memconform.contract.core import Brain, Ingested, IngestFile
@@ -23,8 +21,9 @@ from memconform.ingest.ingested import IngestedDocuments
 from memconform.ingest.probing import searchable_text
 from memconform.ingest.proof import IndexProver, find_legs, first_query, honours_filters
 from memconform.ingest.records import SeedRecord
+from memconform.printing.logs import Logger
 
-_log = structlog.get_logger()
+_log = Logger()
 
 _BATCH_DOCUMENTS = 256
 _BATCH_BYTES = 4 * 2**20

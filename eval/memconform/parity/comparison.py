@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from math import isnan
 from statistics import fmean
-
-import numpy as np
 
 from memconform.errors import ExitCode, UsageError, gravest
 from memconform.parity.contrast import ALPHA, MARGIN, Counts, contrasts
@@ -30,8 +29,8 @@ from memconform.parity.records import (
 )
 from memconform.parity.sides import Side, aligned, incident_lines, refuse_unlike
 from memconform.runs.results import QuestionResult
-from memconform.stats.bootstrap import bootstrap_means
 from memconform.stats.rankings import jaccard, kendall_tau_b, overlap_at, rbo
+from memconform.stats.resampling import mean_intervals
 
 _SHOWN = 5
 """Questions of a stage, and lines of shapes, that a report names."""
@@ -240,17 +239,14 @@ def _compared(side: Side) -> Compared:
 
 def _means(differences: Sequence[list[float]], method: Method) -> list[Range]:
     """The mean difference of scores of each pair, over the questions that both were measured on."""
-    values = np.array(differences).T
-    if not len(values):
+    if not differences[0]:
         return [Range(value=0.0, low=-1.0, high=1.0) for _ in differences]
-    intervals = bootstrap_means(
-        values, range(len(values)), seed=method.seed, resamples=method.resamples
-    )
+    intervals = mean_intervals(differences, seed=method.seed, resamples=method.resamples)
     found = []
-    for column, interval in enumerate(intervals):
-        known = values[:, column][~np.isnan(values[:, column])]
-        mean = float(known.mean()) if len(known) else 0.0
-        low, high = interval if len(known) else (-1.0, 1.0)
+    for column, interval in zip(differences, intervals, strict=True):
+        known = [value for value in column if not isnan(value)]
+        mean = fmean(known) if known else 0.0
+        low, high = interval if known else (-1.0, 1.0)
         found.append(Range(value=mean, low=low, high=high))
     return found
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from math import exp, log
+from statistics import fmean
 from typing import Literal
 
-import numpy as np
 from pydantic import Field
 
 from memconform.parity.contrast import Counts, contrasts
@@ -14,8 +14,8 @@ from memconform.parity.records import Contrast, Range
 from memconform.parity.sides import Side, incident_lines, refuse_unlike
 from memconform.records import Record
 from memconform.runs.results import QuestionResult
-from memconform.stats.bootstrap import bootstrap_means
 from memconform.stats.intervals import LEAST_CLUSTERS
+from memconform.stats.resampling import mean_intervals
 
 DIFF_SCHEMA: Literal["memconform/diff-report@1"] = "memconform/diff-report@1"
 _TIMED = ("done", "first_event", "first_delta")
@@ -152,7 +152,7 @@ def _add_ratios(ratios: dict[str, list[float]], one: QuestionResult, other: Ques
 
 
 def _ratio(logs: Iterable[float], seed: int) -> LatencyRatio:
-    values = np.array(list(logs))[:, None]
-    [(low, high)] = bootstrap_means(values, range(len(values)), seed=seed)
-    mean = Range(value=exp(float(values.mean())), low=exp(low), high=exp(high))
+    values = list(logs)
+    [(low, high)] = mean_intervals([values], seed=seed)
+    mean = Range(value=exp(fmean(values)), low=exp(low), high=exp(high))
     return LatencyRatio(questions=len(values), ratio=mean)

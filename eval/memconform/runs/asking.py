@@ -6,8 +6,6 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, suppress
 from itertools import takewhile
 
-import structlog
-
 from memconform.client.client import ContractClient
 from memconform.client.failures import (
     CallError,
@@ -23,6 +21,7 @@ from memconform.datasets.model import Question
 from memconform.errors import DaemonError, MemconformError
 from memconform.ingest.monitor import DaemonMonitor
 from memconform.ingest.verification import IndexVerifier
+from memconform.printing.logs import Logger
 from memconform.records import Failure
 from memconform.redaction import redact
 from memconform.runs.checkpoints import Checkpoints, Retrieved, not_repeatable, unconfirmed
@@ -51,7 +50,7 @@ from memconform.scoring.scorer import Score, Scorer
 from memconform.scoring.verdicts import Verdict
 from memconform.upstream.watching import UpstreamWatch
 
-_log = structlog.get_logger()
+_log = Logger()
 
 _LAST_SECONDS = 2.0
 """How long an interrupted run may take to see whether what it measured counts."""

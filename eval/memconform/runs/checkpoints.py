@@ -7,8 +7,6 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-import structlog
-
 from memconform.client.failures import CallError, ContractViolatedError
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError
@@ -19,11 +17,12 @@ from memconform.ingest.verification import (
     IndexDoubtError,
     IndexVerifier,
 )
+from memconform.printing.logs import Logger
 from memconform.records import Failure
 from memconform.runs.journal import Journal, Retraction
 from memconform.runs.results import VerificationRecord
 
-_log = structlog.get_logger()
+_log = Logger()
 
 _SHARE = 0.05
 """Of the time spent on questions, what verifications between them may take."""

@@ -11,7 +11,8 @@ from memconform.client.failures import CallError, ContractViolatedError
 from memconform.client.recorder import recorded
 from memconform.contract.core import SearchRequest
 from memconform.contract.wire import Mode, Profile
-from memconform.daemons.runner import Launch, SdkRunner, UpstreamKind
+from memconform.daemons.kinds import UpstreamKind
+from memconform.daemons.runner import Launch, SdkRunner
 from memconform.daemons.upstream import served
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError, ExitCode, MemconformError

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from memconform.client.timing import Timeouts
 from memconform.contract.wire import CONTRACT_VERSION, Mode
-from memconform.daemons.runner import UpstreamKind
+from memconform.daemons.kinds import UpstreamKind
 from memconform.datasets.selection import Selected
 from memconform.errors import UsageError
 from memconform.ingest.documents import Corpus

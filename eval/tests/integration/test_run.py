@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import jsonschema
 import pytest
 
@@ -194,3 +195,32 @@ def test_selected_questions_are_asked_of_the_whole_corpus(memconform: Call) -> N
     assert [question["id"] for question in ended.result["questions"]] == ["smoke-03", "smoke-05"]
     assert ended.result["seeded"]["documents"] == 20
     assert ended.err == ""
+
+
+def test_the_plain_command_gives_a_score(sdk: str, memconform: Call) -> None:
+    """The offline reader answers 18 of 100 in mode auto: below the floor, and measured."""
+    ended = memconform("run", "--sdk", sdk)
+    assert ended.code == 1, ended.err
+    assert ended.out.startswith(f"{sdk}: 18/100 pass_rate=0.1800 mean_score=0.1800 -> results/")
+    settings = ended.result["provenance"]["settings"]
+    assert (settings["dataset"], settings["scorer"], settings["brain"]) == ("lme", "exact", None)
+    assert settings["seeding"].startswith("corpus:")
+
+
+def test_the_plain_command_leaves_a_running_daemon_as_it_is(
+    workspace: Path, dataset: Path, memconform: Call
+) -> None:
+    command = [sys.executable, "-m", "memconform.fakes.scripted", "--addr", "127.0.0.1:0"]
+    daemon = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=workspace)
+    try:
+        port = daemon.stdout.readline().rpartition(":")[2].strip() if daemon.stdout else ""
+        url = f"http://127.0.0.1:{port}"
+        flags = ("--sdk", f"url:{url}", "--dataset", dataset)
+        ended = memconform("run", *flags)
+        assert (ended.code, "has no brain 'eval'" in ended.err) == (2, True), ended.err
+        assert httpx.get(f"{url}/v1/brains/eval").status_code == 404
+        # What a flag says is done all the same.
+        assert memconform("run", *flags, "--seed-reference-brain").code == 0
+    finally:
+        daemon.terminate()
+        daemon.communicate()

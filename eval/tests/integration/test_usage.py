@@ -39,7 +39,8 @@ _EXACT = ("--scorer", "exact", "--scenario", "search-retrieve-only")
         (("--sdk", _PY, "--tag", "geografy"), 4, "did you mean 'geography'?"),
         (("--sdk", _PY, "--corpus", "nowhere"), 2, "nowhere is no folder"),
         (("--sdk", _PY, "--corpus", ".", "--seed-reference-brain"), 2, "both fill the brain"),
-        (("--sdk", _PY), 2, "has no brain 'eval'"),
+        (("--sdk", _PY, "--brain", "eval"), 2, "has no brain 'eval'"),
+        (("--sdk", _PY, "--brain", "mc-mine"), 2, "has no brain 'mc-mine'"),
         (
             ("--sdk", "url:http://127.0.0.1:9", "--seed-reference-brain", "--brain", "eval"),
             2,

@@ -1,3 +1,4 @@
+import hashlib
 import json
 from pathlib import Path
 
@@ -37,6 +38,45 @@ def test_rows_are_read_in_order_again_and_again(tmp_path: Path) -> None:
 def test_blank_lines_and_a_byte_order_mark_are_harmless(tmp_path: Path) -> None:
     path = _write(tmp_path, b"\xef\xbb\xbf" + _row(1).encode(), "", "  ", _row(2))
     assert [question.id for question in open_dataset(str(path))] == ["q1", "q2"]
+
+
+def test_comments_are_skipped_wherever_they_stand(tmp_path: Path) -> None:
+    lines = ("# licence: CC0", _row(1), '#{"id": "q9", "question": "no row?"}', "  # ä", "\t", "#")
+    path = _write(tmp_path, b"\xef\xbb\xbf" + lines[0].encode(), *lines[1:], _row(2))
+    dataset = open_dataset(str(path))
+    assert (dataset.size, [question.id for question in dataset]) == (2, ["q1", "q2"])
+    assert dataset.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    [row] = list(select(dataset, Selection(ids=("q2",))))
+    assert row.id == "q2"
+
+
+def test_lines_are_counted_as_an_editor_counts_them(tmp_path: Path) -> None:
+    path = _write(tmp_path, "# one", "", _row(1), "# four", "{", _row(1))
+    with pytest.raises(UsageError, match="2 lines") as caught:
+        open_dataset(str(path))
+    assert f"{path}:5: bad JSON" in caught.value.excerpt
+    assert f"{path}:6: id 'q1' is also on line 3" in caught.value.excerpt
+
+
+def test_a_comment_behind_a_row_is_no_comment(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        open_dataset(str(_write(tmp_path, f"{_row(1)} # a note", "// nor this", "# \n".strip())))
+    assert ":1: bad JSON" in caught.value.excerpt
+    assert ":2: bad JSON" in caught.value.excerpt
+    assert ":3: " not in caught.value.excerpt
+
+
+def test_a_comment_is_utf8_too(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        open_dataset(str(_write(tmp_path, b"# caf\xe9", _row(1))))
+    assert ":1: not UTF-8 at byte 5" in caught.value.excerpt
+
+
+def test_a_file_of_comments_has_no_question(tmp_path: Path) -> None:
+    dataset = open_dataset(str(_write(tmp_path, "# to be written", "")))
+    assert dataset.size == 0
+    with pytest.raises(NothingSelectedError):
+        select(dataset, Selection())
 
 
 @pytest.mark.parametrize(

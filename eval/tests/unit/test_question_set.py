@@ -85,6 +85,18 @@ def test_a_tag_of_a_row_makes_it_no_other_format(tmp_path: Path) -> None:
     assert open_benchmark(path, None, {}).format.name == "jsonl"
 
 
+def test_comments_before_the_rows_make_it_no_other_format(tmp_path: Path) -> None:
+    path = _set(tmp_path, {"id": "q", "evidence": ["a/b.md"]})
+    rows = path.read_text()
+    for head in ("# a comment\n\n", "\ufeff# a comment\n", "\n  # [1]\n#\n"):
+        path.write_text(head + rows, encoding="utf-8")
+        assert open_benchmark(path, None, {}).format.name == "jsonl"
+        assert [query.id for query in _only(path).queries] == ["q"]
+    path.write_text("# nothing but a comment\n")
+    with pytest.raises(UsageError, match="looks like no format"):
+        open_benchmark(path, None, {})
+
+
 def test_a_benchmark_of_its_own_has_the_digest_of_its_file(tmp_path: Path) -> None:
     benchmark = open_benchmark(_set(tmp_path, {"id": "q", "evidence": ["a/b.md"]}), None, {})
     list(benchmark)

@@ -1,5 +1,8 @@
 """Likeness of rankings, held to other libraries and to the definitions."""
 
+from itertools import combinations
+from math import sqrt
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,3 +71,17 @@ def test_overlap_and_jaccard() -> None:
     assert overlap_at("", "", 4) == 1
     assert jaccard("abc", "bcd") == 0.5
     assert jaccard("", "") == 1
+
+
+@given(st.lists(st.tuples(st.floats(-9, 9), st.integers(0, 3)), max_size=40))
+def test_tau_is_that_of_its_definition(scores: list[tuple[float, int]]) -> None:
+    """Of all pairs of items, as numpy had computed it: to the last bit."""
+    one = {str(n): first for n, (first, _) in enumerate(scores)}
+    other = {str(n): float(second) for n, (_, second) in enumerate(scores)}
+    pairs = list(combinations(one, 2))
+    firsts, seconds = (
+        [(side[a] > side[b]) - (side[a] < side[b]) for a, b in pairs] for side in (one, other)
+    )
+    norm = sqrt(sum(map(abs, firsts)) * sum(map(abs, seconds)))
+    expected = sum(a * b for a, b in zip(firsts, seconds, strict=True)) / norm if norm else None
+    assert kendall_tau_b(one, other) == expected

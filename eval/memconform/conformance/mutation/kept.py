@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
-import structlog
 
 from memconform.conformance.case import Serving
 from memconform.conformance.fixture import Fixture
@@ -18,8 +17,9 @@ from memconform.conformance.transport import certificates
 from memconform.errors import DaemonError
 from memconform.fakes.mutant import MutantSdk, mutant_of
 from memconform.fakes.mutation import Mutation
+from memconform.printing.logs import Logger
 
-_log = structlog.get_logger()
+_log = Logger()
 
 
 @dataclass(slots=True)

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from memconform.conformance.rules import ROBUSTNESS, rules
+from memconform.conformance.names import ROBUSTNESS
+from memconform.conformance.rules import rules
 from memconform.contract.wire import Profile
 from memconform.fakes.mutation import Mutation
 

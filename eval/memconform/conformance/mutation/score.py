@@ -9,8 +9,6 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
-import structlog
-
 from memconform.conformance.catalog import Entry
 from memconform.conformance.fixture import UntestableError
 from memconform.conformance.mutation.kept import KeptDaemons
@@ -23,8 +21,9 @@ from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError
 from memconform.fakes.mutant import mutant_of
 from memconform.fakes.mutation import Mutation
+from memconform.printing.logs import Logger
 
-_log = structlog.get_logger()
+_log = Logger()
 
 _GOOD = (Result.PASS, Result.NOT_APPLICABLE)
 

@@ -1,0 +1,38 @@
+"""The command line of `conform`, typed."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from memconform.conformance.names import CASES
+
+cases_folder = click.option(
+    "--cases",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    default=CASES,
+    show_default="those that ship",
+    metavar="DIR",
+    help="Files of cases.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ConformOptions:
+    """Names are those of the flags."""
+
+    sdk: tuple[str, ...]
+    no_skip: bool
+    profile: tuple[str, ...]
+    case: tuple[str, ...]
+    cases: Path
+    known: tuple[Path, ...]
+    junit: str | None
+    json_file: str | None
+    markdown: str | None
+    daemons: int
+    trace: bool
+    stop_at_first: bool
+    output: Path
+    verbose: bool
+    log_level: str

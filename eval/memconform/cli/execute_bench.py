@@ -1,0 +1,65 @@
+"""What `memconform bench` does."""
+
+import asyncio
+
+from memconform.bench.engine import execute
+from memconform.bench.events import BenchFinished
+from memconform.bench.records import BenchReport
+from memconform.cli.bench_options import BenchOptions
+from memconform.cli.benching import prepared
+from memconform.cli.events import dispatch
+from memconform.cli.interrupts import cancel_on_signals, run_to_end
+from memconform.cli.targets import json_target, text_target
+from memconform.errors import ExitCode, gravest
+from memconform.printing.logs import configure_logs
+from memconform.printing.output import echo
+from memconform.reports.bench import BenchConsole, bench_markdown, show_bench
+
+
+def bench(options: BenchOptions) -> ExitCode:
+    """Carry out a bench; raises what stops it before anything is measured."""
+    configure_logs(options.log_level)
+    return run_to_end(_bench(options))
+
+
+async def _bench(options: BenchOptions) -> ExitCode:
+    cancel_on_signals()
+    bench = await prepared(options, lambda line: echo(f"  {line}", err=True))
+    if options.resume is not None:
+        echo(f"  {len(bench.kept.queries):,} measurements are taken over", err=True)
+    with BenchConsole(bench.plan, quiet=options.quiet) as console:
+        events = execute(bench.plan, bench.folder, bench.kept)
+        finished = await dispatch(events, [console.handle])
+    if not isinstance(finished, BenchFinished):
+        raise asyncio.CancelledError
+    report = finished.report
+    codes = [ExitCode(report.exit_code), *(absence.exit_code for absence in bench.absences)]
+    if options.require_agreement:
+        agreed = agreement_code(report)
+        codes.append(agreed)
+        if agreed is ExitCode.INCONCLUSIVE:
+            echo("no agreement: not every query was measured on several SDKs", err=True)
+    code = gravest(codes)
+    show_bench(
+        report,
+        bench.absences,
+        dropped=bench.plan.survey.dropped if options.verbose else (),
+        verbose=options.verbose,
+        quiet=options.quiet,
+    )
+    if options.json_file is not None:
+        with json_target(options.json_file) as target:
+            target.write_json(report)
+    if options.markdown is not None:
+        with text_target(options.markdown) as target:
+            target.write_text(bench_markdown(report))
+    echo(f"{report.suite}: -> {finished.result}", err="-" in (options.json_file, options.markdown))
+    return code
+
+
+def agreement_code(report: BenchReport) -> ExitCode:
+    """What the agreement of the SDKs comes to, where it is required."""
+    if any(each.equal < each.compared for each in report.alike):
+        return ExitCode.FAILED
+    whole = report.alike and all(e.compared == report.source.queries for e in report.alike)
+    return ExitCode.OK if whole else ExitCode.INCONCLUSIVE

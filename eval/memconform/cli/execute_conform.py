@@ -1,0 +1,158 @@
+"""What `memconform conform` does."""
+
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from memconform.cli.conform_options import ConformOptions
+from memconform.cli.events import dispatch
+from memconform.cli.interrupts import cancel_on_signals, run_to_end
+from memconform.cli.planning import built
+from memconform.cli.targets import json_target
+from memconform.conformance.catalog import Entry, catalog
+from memconform.conformance.known import Known, load_known, refuse_stale
+from memconform.conformance.names import ROBUSTNESS
+from memconform.conformance.results import ConformReport, SdkResult, Skipped, verdict
+from memconform.conformance.running import check_ids
+from memconform.conformance.session import Target, run_session, write_report
+from memconform.conformance.suite import Event, SdkFinished
+from memconform.contract.wire import CONTRACT_VERSION
+from memconform.daemons.discovery import find_runner, working_folder
+from memconform.errors import ExitCode, NothingSelectedError, UsageError, nearest
+from memconform.printing.escaping import Lines
+from memconform.printing.logs import configure_logs
+from memconform.printing.output import echo
+from memconform.reports.conformance import ConformanceConsole, conform_banner, show_findings
+from memconform.reports.junit import write_junit
+from memconform.reports.markdown import conformance_markdown
+from memconform.storage.folders import RunFolder, new_run_id
+from memconform.storage.provenance import Origin
+from memconform.storage.writing import replacing
+
+
+def conform(options: ConformOptions) -> ExitCode:
+    """Hold the SDKs of a command line to the contract."""
+    configure_logs(options.log_level)
+    return run_to_end(_conform(options))
+
+
+async def _conform(options: ConformOptions) -> ExitCode:
+    cancel_on_signals()
+    every = catalog(options.cases)
+    entries = selected(every, options.profile, options.case)
+    present, absences = await built(options.sdk, no_skip=options.no_skip)
+    targets = [_target(runner.name, reference) for runner, reference in present]
+    known = [entry for path in options.known for entry in load_known(path)]
+    for target in targets:
+        known += _of_manifest(target)
+    started = datetime.now(UTC)
+    every_check = [check for entry in every for check in check_ids(entry)]
+    refuse_stale(known, every_check, started.date())
+    run = RunFolder(
+        options.output, new_run_id(started, "-".join(t.name for t in targets), "conform")
+    )
+    results: dict[str, SdkResult] = {}
+    console = ConformanceConsole(len(entries), [target.name for target in targets])
+    with console:
+        events = run_session(
+            targets,
+            entries,
+            known,
+            run,
+            daemons=options.daemons,
+            stop_at_first=options.stop_at_first,
+            trace=options.trace,
+        )
+
+        def keep(event: Event) -> None:
+            if isinstance(event, SdkFinished):
+                results[event.result.sdk] = event.result
+
+        await dispatch(events, [console.handle, keep])
+    sdks = [results[target.name] for target in targets]
+    code = verdict(sdks, (absence.exit_code for absence in absences))
+    report = ConformReport(
+        run=run.path.name,
+        started_at=started,
+        finished_at=datetime.now(UTC),
+        **dict(Origin.of(sys.argv)),
+        contract=CONTRACT_VERSION,
+        sdk_references={target.name: target.reference for target in targets},
+        exit_code=int(code),
+        skipped=[Skipped(sdk=a.sdk, reason=f"{a.error.code}: {a.error.message}") for a in absences],
+        sdks=sdks,
+    )
+    _write(options, run, report)
+    for sdk in sdks:
+        show_findings(sdk, verbose=options.verbose)
+    for absence in absences:
+        echo(Lines(f"{absence.sdk} skipped: {absence.error.render()}"), err=True)
+    for sdk in sdks:
+        echo(conform_banner(sdk), err=options.json_file == "-")
+    echo(f"-> {run.path}", err=True)
+    return code
+
+
+def selected(
+    every: Sequence[Entry], profiles: tuple[str, ...], globs: tuple[str, ...]
+) -> list[Entry]:
+    """The cases of these profiles whose ids fit; all where nothing is asked.
+
+    Raises:
+        NothingSelectedError: where that is none, or one of the globs fits nothing.
+    """
+    entries = [e for e in every if not profiles or _profile_name(e) in profiles]
+    if globs:
+        for glob in globs:
+            if not any(_fits(entry, glob) for entry in entries):
+                raise NothingSelectedError(
+                    f"--case {glob}: no case fits",
+                    code="no_such_case",
+                    hint=nearest(glob, [e.base for e in entries]) or "see memconform conform list",
+                )
+        entries = [e for e in entries if any(_fits(e, glob) for glob in globs)]
+    if not entries:
+        raise NothingSelectedError(
+            "no case is selected", code="nothing_selected", hint="see memconform conform list"
+        )
+    return entries
+
+
+def _profile_name(entry: Entry) -> str:
+    return entry.profile.value if entry.profile is not None else ROBUSTNESS
+
+
+def _fits(entry: Entry, glob: str) -> bool:
+    pattern = glob.partition("#")[0].replace("[", "[[]")
+    return fnmatchcase(entry.id, pattern) or fnmatchcase(entry.base, pattern)
+
+
+def _target(name: str, reference: str) -> Target:
+    folder = working_folder()
+    return Target(name, reference, lambda: find_runner(reference, folder))
+
+
+def _of_manifest(target: Target) -> list[Known]:
+    """The known failures that the SDK's own sdk.toml names, as its own and nobody else's."""
+    path = target.make_runner().known_failures
+    if path is None:
+        return []
+    if not path.is_file():
+        raise UsageError(f"{path} is not there", code="known_missing", hint="see [known] file")
+    mine = [entry for entry in load_known(path) if entry.sdk in (None, target.name)]
+    return [entry.model_copy(update={"sdk": target.name}) for entry in mine]
+
+
+def _write(options: ConformOptions, run: RunFolder, report: ConformReport) -> None:
+    """The run's record first; a report that cannot be written must not lose it."""
+    write_report(run, report)
+    if options.json_file is not None:
+        with json_target(options.json_file) as target:
+            target.write_json(report)
+    if options.junit is not None:
+        write_junit(Path(options.junit), report)
+    if options.markdown is not None:
+        with replacing(Path(options.markdown).resolve()) as file:
+            file.write_text(conformance_markdown(report))

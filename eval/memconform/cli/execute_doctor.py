@@ -1,0 +1,52 @@
+"""What `memconform doctor` does."""
+
+import shutil
+import tempfile
+from contextlib import aclosing
+from pathlib import Path
+
+from memconform.cli.doctor import DoctorOptions
+from memconform.cli.interrupts import cancel_on_signals, run_to_end
+from memconform.cli.values import request_headers
+from memconform.daemons.discovery import find_runner, working_folder
+from memconform.daemons.kinds import UpstreamKind
+from memconform.errors import ExitCode, gravest
+from memconform.printing.console import SafeConsole, styled
+from memconform.printing.escaping import indent
+from memconform.printing.logs import configure_logs
+from memconform.printing.output import echo
+from memconform.runs.examination import Step, examine
+
+
+def doctor(options: DoctorOptions) -> ExitCode:
+    """Try an SDK; a step that fails does not keep others from being tried."""
+    configure_logs(options.log_level)
+    headers = request_headers(options.header)
+    return run_to_end(_examine(options.sdk, options.upstream, headers))
+
+
+async def _examine(sdk: str, upstream: UpstreamKind, headers: dict[str, str]) -> ExitCode:
+    cancel_on_signals()
+    runner = find_runner(sdk, working_folder())
+    runner.use_upstream(upstream)
+    failures: list[ExitCode] = []
+    folder = tempfile.mkdtemp(prefix="memconform-")
+    try:
+        async with aclosing(examine(runner, Path(folder), headers, upstream)) as steps:
+            async for step in steps:
+                _show(step)
+                if step.error is not None:
+                    failures.append(step.error.exit_code)
+    finally:
+        # What went wrong may be told by the log alone.
+        if not failures:
+            shutil.rmtree(folder, ignore_errors=True)
+    echo(f"{runner.name}: {'well' if not failures else f'{len(failures)} steps failed'}")
+    return gravest(failures)
+
+
+def _show(step: Step) -> None:
+    mark = ("ok  ", "green") if step.error is None else ("FAIL", "red")
+    SafeConsole().print(styled([mark, (f" {step.name:<20} {step.detail}".rstrip(), "")]))
+    if step.error is not None:
+        echo(indent(step.error.render(), "     "))

@@ -1,0 +1,98 @@
+"""What `memconform run` does."""
+
+import asyncio
+
+from memconform.cli.events import dispatch
+from memconform.cli.interrupts import cancel_on_signals
+from memconform.cli.planning import chosen
+from memconform.cli.run_options import RunOptions
+from memconform.cli.targets import json_target
+from memconform.daemons.runner import SdkRunner
+from memconform.errors import ExitCode, gravest, missing_extra
+from memconform.parity import comparison
+from memconform.parity.agreement import Agreement, compare
+from memconform.parity.records import ParityReport, Verdict
+from memconform.parity.sides import Side
+from memconform.printing.logs import configure_logs
+from memconform.printing.output import echo
+from memconform.reports.console import ConsoleReport
+from memconform.reports.machine import agreement_banner, banner, write_report
+from memconform.reports.matrix import show_matrix
+from memconform.reports.parity import parity_banner, show_parity
+from memconform.runs.engine import execute
+from memconform.runs.events import RunFinished
+from memconform.runs.plan import Plan
+from memconform.scenarios import SCENARIOS
+from memconform.stats.resampling import is_slow
+
+
+def run(options: RunOptions) -> ExitCode:
+    """Carry out the runs of a command line; raises what stops all of them."""
+    configure_logs(options.log_level)
+    return asyncio.run(_run(options))
+
+
+async def _run(options: RunOptions) -> ExitCode:
+    cancel_on_signals()
+    choice = await chosen(options, lambda line: echo(f"  {line}", err=True))
+    finished: list[RunFinished] = []
+    agreement: Agreement | None = None
+    parity: ParityReport | None = None
+    # With --json - standard output is the report alone.
+    to_stderr = options.json_file == "-"
+    try:
+        for plan, runner in choice.runs:
+            brief = len(choice.runs) > 1
+            end = await _run_one(plan, runner, quiet=options.quiet, brief=brief)
+            finished.append(end)
+            echo(f"{banner(end.summary)} -> {end.copy}", err=to_stderr)
+            if end.summary.exit_code == ExitCode.INTERRUPTED:
+                break
+        if len(finished) > 1:
+            agreement = await asyncio.to_thread(
+                compare,
+                [(end.summary.sdk, end.result) for end in finished],
+                answers=SCENARIOS[options.scenario].text_kind == "answer",
+                incidents={end.summary.sdk: end.summary.incident for end in finished},
+            )
+            echo(agreement_banner(agreement), err=to_stderr)
+            if is_slow(finished[0].summary.total):
+                slow = missing_extra("parity", "without numpy so many questions may take minutes")
+                echo(slow.render(), err=True)
+            sides = [Side(end.summary.sdk, end.result, end.summary) for end in finished]
+            parity = await asyncio.to_thread(comparison.compare, sides)
+            echo(parity_banner(parity), err=to_stderr)
+        if options.quiet:
+            show_matrix([], choice.absences, None)
+        else:
+            show_matrix([end.summary for end in finished], choice.absences, agreement)
+            if parity is not None:
+                show_parity(parity, brief=True)
+    finally:
+        # Whatever stops a later run, the report holds those that ended before it.
+        codes = [ExitCode(end.summary.exit_code) for end in finished]
+        codes += [absence.exit_code for absence in choice.absences]
+        if parity is not None and parity.verdict is Verdict.DRIFT:
+            codes.append(ExitCode.FAILED)
+        if options.require_agreement:
+            codes.append(agreement.exit_code if agreement else ExitCode.INCONCLUSIVE)
+        code = gravest(codes)
+        if options.json_file is not None and finished:
+            with json_target(options.json_file) as target:
+                write_report(
+                    target,
+                    [end.result for end in finished],
+                    code,
+                    absences=choice.absences,
+                    agreement=agreement,
+                    parity=parity,
+                )
+    return code
+
+
+async def _run_one(plan: Plan, runner: SdkRunner, *, quiet: bool, brief: bool) -> RunFinished:
+    with ConsoleReport(quiet=quiet, brief=brief) as report:
+        last = await dispatch(execute(plan, runner), [report.handle])
+    if not isinstance(last, RunFinished):
+        raise RuntimeError("the run ended without its last event")  # noqa: TRY004
+    return last

@@ -1,0 +1,17 @@
+"""The command line of `fuzz`, typed."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class FuzzOptions:
+    """Names are those of the flags."""
+
+    sdk: tuple[str, ...]
+    no_skip: bool
+    examples: int
+    seed: int | None
+    into: Path
+    json_file: str | None
+    log_level: str

@@ -1,0 +1,53 @@
+"""The command line of `run`, typed."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from memconform.daemons.kinds import UpstreamKind
+
+SCENARIO_NAMES = ("ask-basic", "ask-augmented", "search-retrieve-only")
+"""Those of `scenarios.SCENARIOS`, whose import brings the whole client."""
+
+EXISTING_BRAIN = "eval"
+"""The brain that is asked where none is named and none is seeded."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """Names are those of the flags."""
+
+    sdk: tuple[str, ...]
+    no_skip: bool
+    scenario: str
+    mode: str
+    dataset: str
+    scorer: str
+    limit: int | None
+    ids: tuple[str, ...]
+    tag: tuple[str, ...]
+    output: Path
+    port: int
+    floor: tuple[str, ...]
+    brain: str | None
+    i_own_this_brain: bool
+    top_k: int
+    candidate_k: int
+    rerank_top_n: int
+    seed_reference_brain: bool
+    upstream: UpstreamKind
+    env: tuple[str, ...]
+    require_agreement: bool
+    corpus: Path | None
+    concurrency: int
+    timeout: float
+    timeout_connect: float
+    timeout_first: float
+    timeout_gap: float
+    allow_fallback: bool
+    reproof: bool
+    repeat: int
+    json_file: str | None
+    quiet: bool
+    resume: str | None
+    header: tuple[str, ...]
+    log_level: str

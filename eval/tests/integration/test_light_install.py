@@ -1,0 +1,166 @@
+"""What the core of memconform does without: numpy and others that only extras bring."""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memconform.cli import lazy
+from memconform.cli.run_options import SCENARIO_NAMES
+from memconform.errors import UsageError
+from memconform.scenarios import SCENARIOS
+from tests.conftest import CHECKOUT, Ended, runnable
+
+EXTRAS = ("numpy", "scipy", "rank_bm25", "hypothesis", "hypothesis_jsonschema")
+FOREIGN = (*EXTRAS, "openai", "anthropic")
+
+_WITHOUT = f"""
+import importlib.abc, importlib.util, sys
+
+def is_missing(name):
+    return name.partition(".")[0] in {FOREIGN}
+
+class Missing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if is_missing(name):
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+find_spec = importlib.util.find_spec
+importlib.util.find_spec = lambda name: None if is_missing(name) else find_spec(name)
+sys.meta_path.insert(0, Missing())
+"""
+_MAIN = "from memconform.cli.main import main\nmain()\n"
+
+
+def call(workspace: Path, environment: dict[str, str], *args: str, without: bool = True) -> Ended:
+    """The program, in an interpreter in which the extras cannot be imported."""
+    path = os.pathsep.join([environment["PYTHONPATH"], str(CHECKOUT / "eval")])
+    ended = subprocess.run(
+        [sys.executable, "-c", (_WITHOUT if without else "") + _MAIN, *args],
+        cwd=workspace,
+        env=environment | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    return Ended(ended.returncode, ended.stdout, ended.stderr, workspace)
+
+
+def imported(*modules: str) -> set[str]:
+    code = f"import sys, {', '.join(modules)}; print(*(m.partition('.')[0] for m in sys.modules))"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(ended.stdout.split())
+
+
+@pytest.mark.parametrize("verb", ["run", "conform", "doctor"])
+def test_a_core_verb_imports_no_extra_and_logs_nothing_in_advance(verb: str) -> None:
+    found = imported(f"memconform.cli.{verb}", f"memconform.cli.execute_{verb}")
+    assert not found & {*FOREIGN, "structlog"}
+    assert "httpx" in found
+
+
+@pytest.mark.parametrize("verb", ["run", "conform", "doctor", "bench", "fuzz"])
+def test_flags_are_read_without_what_they_start(verb: str) -> None:
+    found = imported(f"memconform.cli.{verb}")
+    heavy = {*FOREIGN, "structlog", "asyncio", "httpx", "pydantic", "psutil", "rich"}
+    # The flags of `bench` name what the data sets' models know.
+    assert not found & (heavy if verb != "bench" else {*FOREIGN, "structlog"})
+
+
+def test_the_imports_that_are_refused_are_seen_where_there_are_some() -> None:
+    assert {"numpy", "scipy"} <= imported("memconform.cli.run", "scipy.stats")
+
+
+def test_the_scenarios_of_the_flag_are_those_that_there_are() -> None:
+    assert tuple(SCENARIOS) == SCENARIO_NAMES
+
+
+def test_run_all_gives_a_verdict_without_any_extra(
+    workspace: Path, environment: dict[str, str]
+) -> None:
+    sdks = runnable()
+    smoke = ("--dataset", "smoke", "--scorer", "exact", "--seed-reference-brain", "--quiet")
+    ended = call(workspace, environment, "run", "--sdk", "all", *smoke)
+    assert ended.code == 0, ended.err
+    for sdk in sdks:
+        assert f"{sdk}: 20/20 pass_rate=1.0000" in ended.out
+    if len(sdks) > 1:
+        assert f"{', '.join(sorted(sdks))}: identical on 20 questions" in ended.out
+
+
+def test_sdks_that_part_get_the_same_figures_without_any_extra(
+    workspace: Path, environment: dict[str, str]
+) -> None:
+    if "py" not in runnable():
+        pytest.skip("py cannot run here")
+    told: tuple[str, ...] = (
+        "--sdk",
+        "py",
+        "--sdk",
+        "tests.negative.faulty:OtherStopWords",
+        "--scorer",
+        "exact",
+    )
+    told += ("--dataset", "lme", "--corpus", "lme", "--floor", "0", "--quiet")
+    told += ("--scenario", "ask-basic", "--json", "report.json")
+
+    def parity(*, without: bool) -> dict[str, Any]:
+        ended = call(workspace, environment, "run", *told, without=without)
+        assert ended.code in (0, 1), ended.err
+        report: dict[str, Any] = json.loads((workspace / "report.json").read_text())["parity"]
+        report.pop("runs")  # ids of runs
+        return report
+
+    light = parity(without=True)
+    assert light["pairs"][0]["score_difference"]["value"] != 0
+    assert light == parity(without=False)
+
+
+@pytest.mark.parametrize(
+    ("extra", "args"),
+    [
+        ("bench", ("bench", "--system", "null")),
+        ("fuzz", ("fuzz", "--sdk", "py", "--sdk", "go")),
+        ("parity", ("parity", "a", "b")),
+        ("parity", ("diff", "a", "b")),
+    ],
+)
+def test_a_verb_asks_for_its_extra_by_name(
+    workspace: Path, environment: dict[str, str], extra: str, args: tuple[str, ...]
+) -> None:
+    ended = call(workspace, environment, *args)
+    assert (ended.code, ended.out) == (2, "")
+    assert f"extra_missing: {extra} needs " in ended.err
+    assert f"try: pip install 'memconform[{extra}]'" in ended.err
+    assert len(ended.err.splitlines()) == 2
+    for shown in ("--help", "--schema"):
+        flags = ("compare", shown) if args[0] == "parity" else (shown,)
+        ended = call(workspace, environment, args[0], *flags)
+        assert ended.code == 0, ended.err
+
+
+def test_extras_bring_what_is_asked_of_them_and_the_core_does_not() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+
+    def names(requirements: list[str]) -> set[str]:
+        return {r.partition(">")[0].partition("=")[0].replace("-", "_") for r in requirements}
+
+    for extra, modules in lazy._MODULES.items():
+        assert names(extras[extra]) == set(modules)
+        assert not names(project["dependencies"]) & set(modules)
+    assert f"memconform[{','.join(sorted(lazy._MODULES))}]" in extras["dev"]
+
+
+def test_an_extra_that_is_broken_is_asked_for_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rank_bm25", None)
+    with pytest.raises(UsageError, match="bench needs rank_bm25") as raised:
+        lazy.require_extra("bench")
+    assert raised.value.hint == "pip install 'memconform[bench]'"
+    lazy.require_extra("parity")

@@ -1,0 +1,69 @@
+"""What fills the brain of a run where flags say so, and where none does."""
+
+import json
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from memconform.cli import planning
+from memconform.cli.run_options import RunOptions
+from memconform.daemons.runner import SdkRunner
+from memconform.datasets.registry import open_dataset
+from memconform.datasets.selection import Selected, Selection, select
+from memconform.ingest.documents import CorpusFolder, ReferenceAnswers
+
+OURS = mock.Mock(spec=SdkRunner, owned=True)
+FOREIGN = mock.Mock(spec=SdkRunner, owned=False)
+
+
+def selected(name: str | Path) -> Selected:
+    return select(open_dataset(str(name)), Selection())
+
+
+def seeding(
+    dataset: Selected,
+    *runners: SdkRunner,
+    brain: str | None = None,
+    corpus: Path | None = None,
+    reference: bool = False,
+) -> object:
+    options = mock.Mock(spec=RunOptions, brain=brain, corpus=corpus, seed_reference_brain=reference)
+    return planning._corpus(options, dataset, list(runners))
+
+
+def test_a_daemon_of_ours_gets_the_dataset_s_own_documents() -> None:
+    lme = selected("lme")
+    assert seeding(lme, OURS) == CorpusFolder(lme.dataset.path.with_suffix("") / "corpus")
+    assert seeding(lme, OURS, OURS) == seeding(lme, OURS)
+    smoke = selected("smoke")
+    assert seeding(smoke, OURS) == ReferenceAnswers(smoke.dataset)
+
+
+@pytest.mark.parametrize("name", ["lme", "smoke"])
+def test_what_is_not_ours_is_not_filled_unless_a_flag_says_so(name: str) -> None:
+    dataset = selected(name)
+    assert seeding(dataset, FOREIGN) is None
+    assert seeding(dataset, OURS, FOREIGN) is None
+    assert seeding(dataset, FOREIGN, reference=True) == ReferenceAnswers(dataset.dataset)
+    assert seeding(dataset, FOREIGN, corpus=Path("notes")) == CorpusFolder(Path("notes"))
+
+
+def test_a_brain_that_is_named_is_asked_for_what_is_in_it() -> None:
+    lme = selected("lme")
+    assert seeding(lme, OURS, brain="mine") is None
+    assert seeding(lme, OURS, brain="mine", reference=True) == ReferenceAnswers(lme.dataset)
+    assert seeding(lme, OURS, brain="mine", corpus=Path("lme")) == seeding(lme, OURS)
+
+
+def test_flags_decide_before_the_default() -> None:
+    lme = selected("lme")
+    assert seeding(lme, OURS, reference=True) == ReferenceAnswers(lme.dataset)
+    assert seeding(lme, OURS, corpus=Path("notes")) == CorpusFolder(Path("notes"))
+
+
+def test_a_dataset_without_documents_fills_nothing(tmp_path: Path) -> None:
+    row = {"id": "a", "question": "What?", "expected_substrings": ["that"]}
+    bare = tmp_path / "bare.jsonl"
+    bare.write_text(json.dumps(row) + "\n")
+    assert seeding(selected(bare), OURS) is None
