@@ -49,13 +49,9 @@ sdk-ts:
 	&& npm test --silent; \
 	else $(call ABSENT,npm,ts); fi
 
-# better-sqlite3 is compiled where its binary cannot be fetched, against the headers that came with
-# Node: node-gyp would fetch those too.
 $(NODE_STAMP): sdks/ts/package-lock.json
 	@echo "setting up sdks/ts/node_modules (once)"
-	@cd sdks/ts && prefix=$$(node -p 'path.dirname(path.dirname(process.execPath))') \
-	&& if test -e "$$prefix/include/node/node.h"; then export npm_config_nodedir="$$prefix"; fi \
-	&& npm ci --no-audit --no-fund --loglevel=error
+	@cd sdks/ts && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
 bench: $(STAMP)

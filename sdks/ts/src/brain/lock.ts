@@ -1,10 +1,11 @@
 /** Which daemon owns an index. */
 
 import { rmSync } from "node:fs";
+import { resolve } from "node:path";
 
-import Database from "better-sqlite3";
+import { DatabaseSync } from "@photostructure/sqlite";
 
-import { isDamage } from "../index/database.js";
+import { isBusy, isDamage } from "../index/sqlite.js";
 
 /** Held until it is closed, or until the process ends, however it ends. */
 export interface Lock {
@@ -29,14 +30,14 @@ export function acquire(file: string): Lock | undefined {
 }
 
 function attempt(file: string): Lock | undefined {
-  const database = new Database(file, { timeout: 0 });
+  // Absolute, because SQLite takes a name that begins with `file:` for a URI. Prepare no statement: the
+  // lock would be held until it is collected as garbage.
+  const database = new DatabaseSync(resolve(file), { timeout: 0 });
   try {
     database.exec("BEGIN EXCLUSIVE");
   } catch (error) {
     database.close();
-    if (error instanceof Database.SqliteError && error.code.startsWith("SQLITE_BUSY")) {
-      return undefined;
-    }
+    if (isBusy(error)) return undefined;
     throw error;
   }
   return {

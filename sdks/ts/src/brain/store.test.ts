@@ -13,7 +13,7 @@ import {
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
 
-import Database from "better-sqlite3";
+import { DatabaseSync } from "@photostructure/sqlite";
 
 import type { Embedder } from "../embedding/embedder.js";
 import { FeatureHash } from "../embedding/featureHash.js";
@@ -203,6 +203,45 @@ test("an index with a page that is wrong is made anew from the files", async () 
   assert.equal((await pathsOf(await store.get("b"), "zebra")).length, 50);
 });
 
+test("an index that SQLite refuses to attach is made anew from the files", async () => {
+  await ingest(await store.create("b", undefined), [note("a.md", "zebra")]);
+  await store.close();
+  const file = join(root, "index/ts/b.sqlite");
+  rmSync(file);
+  const database = new DatabaseSync(file);
+  database.exec("PRAGMA encoding = 'UTF-16le'; CREATE TABLE t (a)");
+  database.close();
+  await reopen();
+  assert.deepEqual(await pathsOf(await store.get("b"), "zebra"), ["a.md"]);
+});
+
+test("texts, titles and sessions are kept beyond a NUL", async () => {
+  const given = { title: "T\0itle", metadata: { session_id: "s\0ession" } };
+  const brain = await store.create("b", undefined);
+  await ingest(brain, [note("a.md", "giraffe\0zebra"), note("b.md", "giraffe\0okapi", given)]);
+  await ingest(brain, [note("a.md", "giraffe\0elephant", given)]);
+  for (const step of [() => Promise.resolve(), reopen]) {
+    await step();
+    const held = await store.get("b");
+    assert.deepEqual(await pathsOf(held, "zebra"), []);
+    const { chunks } = await retrieve(held, "elephant");
+    assert.deepEqual(
+      chunks.map(({ path, text, title }) => ({ path, text, title })),
+      [{ path: "a.md", text: "giraffe\0elephant", title: "T\0itle" }],
+    );
+    const filters = { sessionIds: ["s\0ession"] };
+    assert.deepEqual(await pathsOf(held, "giraffe", { filters }), ["a.md", "b.md"]);
+  }
+});
+
+test("an index whose brain is closed keeps no WAL", async () => {
+  await ingest(await store.create("b", undefined), [note("a.md", "zebra")]);
+  const wal = join(root, "index/ts/b.sqlite-wal");
+  assert.ok(existsSync(wal));
+  await store.close();
+  assert.ok(!existsSync(wal));
+});
+
 test("the index follows the files", async () => {
   const documents = [0, 1, 2].map((n) => note(`${n}.md`, `zebra${n}`, { tags: ["t"] }));
   await ingest(await store.create("b", undefined), documents);
@@ -292,7 +331,9 @@ for (const change of [
     const documents = [note("a.md", "zebra"), note("b.md", "zebra")];
     await ingest(await store.create("b", undefined), documents);
     await store.close();
-    new Database(join(root, "index/ts/b.sqlite")).exec(change).close();
+    const database = new DatabaseSync(join(root, "index/ts/b.sqlite"));
+    database.exec(change);
+    database.close();
     await reopen();
     const brain = await store.get("b");
     for (const mode of ["bm25", "semantic"] as const) {

@@ -1,7 +1,5 @@
 /** The search index of one brain: SQLite FTS5 for terms, a matrix for vectors. */
 
-import type Database from "better-sqlite3";
-
 import { Problem } from "../problem.js";
 import { type Hit, rounded } from "../ranking/fusion.js";
 import { lastPlace } from "../ranking/lastPlace.js";
@@ -9,6 +7,7 @@ import { compareUtf8 } from "../text/order.js";
 import { nfkc, queryTerms } from "../text/terms.js";
 import { isFaultOfContent, openDatabase, removeDatabase } from "./database.js";
 import { type Filterable, Slots } from "./slots.js";
+import { type Connection, toParameter, toText } from "./sqlite.js";
 import { Statements } from "./statements.js";
 import { VectorMatrix } from "./vectorMatrix.js";
 
@@ -43,7 +42,7 @@ export type Allows = (document: Filterable) => boolean;
 
 /** All calls are synchronous: what one of them does is never seen half done. */
 export class SearchIndex {
-  readonly #database: Database.Database;
+  readonly #database: Connection;
   readonly #statements: Statements;
   readonly #slots = new Slots();
   readonly #matrix = new VectorMatrix();
@@ -60,7 +59,7 @@ export class SearchIndex {
     }
   }
 
-  private constructor(database: Database.Database) {
+  private constructor(database: Connection) {
     this.#database = database;
     try {
       this.#statements = new Statements(database);
@@ -81,9 +80,10 @@ export class SearchIndex {
   }
 
   counts(): Counts {
-    const counts = this.#statements.counts.get();
-    if (counts === undefined) throw new Error("an aggregate without a row");
-    return counts;
+    const row = this.#statements.counts.get();
+    if (row === undefined) throw new Error("an aggregate without a row");
+    const [documents, chunks, vectors] = row;
+    return { documents, chunks, vectors };
   }
 
   /**
@@ -93,15 +93,14 @@ export class SearchIndex {
    */
   apply(documents: readonly IndexedDocument[], removed: Iterable<string> = []): void {
     this.#refuseOtherDimensions(documents.flatMap(({ vectors }) => vectors));
-    const change = this.#database.transaction(() => {
-      for (const path of removed) this.#remove(path);
-      for (const document of documents) {
-        this.#remove(document.path);
-        this.#insert(document);
-      }
-    });
     try {
-      change.immediate();
+      this.#database.transaction(() => {
+        for (const path of removed) this.#remove(path);
+        for (const document of documents) {
+          this.#remove(document.path);
+          this.#insert(document);
+        }
+      });
     } catch (error) {
       this.#load();
       throw error;
@@ -152,12 +151,13 @@ export class SearchIndex {
   chunk(slot: number): StoredChunk {
     const row = this.#statements.chunk.get(slot + 1);
     if (row === undefined) throw new RangeError(`slot ${slot} holds no chunk`);
+    const [path, ordinal, text, title, metadata] = row;
     return {
-      path: row.path,
-      ordinal: row.ordinal,
-      text: row.text,
-      title: row.title ?? undefined,
-      metadata: JSON.parse(row.metadata) as Record<string, unknown>,
+      path,
+      ordinal,
+      text: toText(text),
+      title: title === null ? undefined : toText(title),
+      metadata: JSON.parse(metadata) as Record<string, unknown>,
     };
   }
 
@@ -185,11 +185,11 @@ export class SearchIndex {
     this.#slots.clear();
     this.#matrix.clear();
     const documents = new Map<string, Filterable>();
-    for (const { path, session_id, tags } of this.#statements.filterables.iterate()) {
-      const sessionId = session_id ?? undefined;
+    for (const [path, session, tags] of this.#statements.filterables.iterate()) {
+      const sessionId = session === null ? undefined : toText(session);
       documents.set(path, { path, sessionId, tags: JSON.parse(tags) as string[] });
     }
-    for (const { id, path, ordinal, vector } of this.#statements.occupants.iterate()) {
+    for (const [id, path, ordinal, vector] of this.#statements.occupants.iterate()) {
       const document = documents.get(path);
       if (document === undefined) throw new Error(`chunk ${id} belongs to no document`);
       this.#slots.restore(id - 1, { document, ordinal });
@@ -201,8 +201,8 @@ export class SearchIndex {
   }
 
   #remove(path: string): void {
-    for (const { id, text } of this.#statements.textsOf.all(path)) {
-      this.#statements.removeTerms.run(id, nfkc(text));
+    for (const [id, bytes] of this.#statements.textsOf.all(path)) {
+      this.#statements.removeTerms.run(id, toParameter(nfkc(toText(bytes))));
       this.#slots.release(id - 1);
     }
     this.#statements.removeChunks.run(path);
@@ -215,8 +215,8 @@ export class SearchIndex {
     this.#statements.addDocument.run(
       path,
       stamp,
-      title ?? null,
-      sessionId ?? null,
+      title === undefined ? null : toParameter(title),
+      sessionId === undefined ? null : toParameter(sessionId),
       JSON.stringify(tags),
       JSON.stringify(metadata),
     );
@@ -226,17 +226,17 @@ export class SearchIndex {
       const vector = document.vectors[ordinal];
       if (vector !== undefined) this.#matrix.put(slot, vector);
       const blob = vector === undefined ? null : toBlob(vector);
-      this.#statements.addChunk.run(slot + 1, path, ordinal, text, blob);
-      this.#statements.addTerms.run(slot + 1, nfkc(text));
+      this.#statements.addChunk.run(slot + 1, path, ordinal, toParameter(text), blob);
+      this.#statements.addTerms.run(slot + 1, toParameter(nfkc(text)));
     }
   }
 }
 
-function toBlob(vector: Float32Array): Buffer {
-  return Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength);
+function toBlob(vector: Float32Array): Uint8Array {
+  return new Uint8Array(vector.buffer, vector.byteOffset, vector.byteLength);
 }
 
 /** Copied, for a blob may lie where no float32 may. */
-function fromBlob(blob: Buffer): Float32Array {
+function fromBlob(blob: Uint8Array): Float32Array {
   return new Float32Array(Uint8Array.from(blob).buffer);
 }

@@ -1,65 +1,69 @@
-import type { Database, Statement } from "better-sqlite3";
+import type { Connection, Statement } from "./sqlite.js";
 
-/** Everything that an index says to SQLite, prepared once. */
+/** A text that may hold NUL: `toParameter` makes one. */
+type Text = string | Uint8Array;
+
+/** Everything that an index says to SQLite, prepared once. A text that is read is bytes, for `toText`. */
 export class Statements {
   readonly stamps: Statement<[], [path: string, stamp: string]>;
-  readonly counts: Statement<[], { documents: number; chunks: number; vectors: number }>;
-  readonly filterables: Statement<[], { path: string; session_id: string | null; tags: string }>;
+  readonly counts: Statement<[], [documents: number, chunks: number, vectors: number]>;
+  readonly filterables: Statement<[], [path: string, sessionId: Uint8Array | null, tags: string]>;
   readonly occupants: Statement<
     [],
-    { id: number; path: string; ordinal: number; vector: Buffer | null }
+    [id: number, path: string, ordinal: number, vector: Uint8Array | null]
   >;
   readonly matches: Statement<[expression: string], [id: number, score: number]>;
   readonly chunk: Statement<
     [id: number],
-    { path: string; ordinal: number; text: string; title: string | null; metadata: string }
+    [path: string, ordinal: number, text: Uint8Array, title: Uint8Array | null, metadata: string]
   >;
-  readonly textsOf: Statement<[path: string], { id: number; text: string }>;
+  readonly textsOf: Statement<[path: string], [id: number, text: Uint8Array]>;
   readonly addDocument: Statement<
     [
       path: string,
       stamp: string,
-      title: string | null,
-      sessionId: string | null,
+      title: Text | null,
+      sessionId: Text | null,
       tags: string,
       metadata: string,
     ]
   >;
   readonly addChunk: Statement<
-    [id: number, path: string, ordinal: number, text: string, vector: Buffer | null]
+    [id: number, path: string, ordinal: number, text: Text, vector: Uint8Array | null]
   >;
-  readonly addTerms: Statement<[id: number, text: string]>;
+  readonly addTerms: Statement<[id: number, text: Text]>;
   readonly removeDocument: Statement<[path: string]>;
   readonly removeChunks: Statement<[path: string]>;
-  readonly removeTerms: Statement<[id: number, text: string]>;
+  readonly removeTerms: Statement<[id: number, text: Text]>;
 
-  constructor(database: Database) {
-    this.stamps = database
-      .prepare<[], [path: string, stamp: string]>("SELECT path, stamp FROM documents")
-      .raw();
+  constructor(database: Connection) {
+    this.stamps = database.prepare("SELECT path, stamp FROM documents");
     this.counts = database.prepare(
-      "SELECT (SELECT count(*) FROM documents) AS documents, count(*) AS chunks," +
-        " count(vector) AS vectors FROM chunks",
+      "SELECT (SELECT count(*) FROM documents), count(*), count(vector) FROM chunks",
     );
-    this.filterables = database.prepare("SELECT path, session_id, tags FROM documents");
+    this.filterables = database.prepare(
+      "SELECT path, CAST(session_id AS BLOB), tags FROM documents",
+    );
     this.occupants = database.prepare("SELECT id, path, ordinal, vector FROM chunks ORDER BY id");
-    this.matches = database
-      .prepare<[expression: string], [id: number, score: number]>(
-        "SELECT rowid, -bm25(chunk_terms) FROM chunk_terms WHERE chunk_terms MATCH ?",
-      )
-      .raw();
-    this.chunk = database.prepare(
-      "SELECT path, ordinal, text, title, metadata FROM chunks JOIN documents USING (path)" +
-        " WHERE id = ?",
+    this.matches = database.prepare(
+      "SELECT rowid, -bm25(chunk_terms) FROM chunk_terms WHERE chunk_terms MATCH ?",
     );
-    this.textsOf = database.prepare("SELECT id, text FROM chunks WHERE path = ?");
-    this.addDocument = database.prepare("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?)");
-    this.addChunk = database.prepare("INSERT INTO chunks VALUES (?, ?, ?, ?, ?)");
-    this.addTerms = database.prepare("INSERT INTO chunk_terms (rowid, text) VALUES (?, ?)");
+    this.chunk = database.prepare(
+      "SELECT path, ordinal, CAST(text AS BLOB), CAST(title AS BLOB), metadata FROM chunks" +
+        " JOIN documents USING (path) WHERE id = ?",
+    );
+    this.textsOf = database.prepare("SELECT id, CAST(text AS BLOB) FROM chunks WHERE path = ?");
+    this.addDocument = database.prepare(
+      "INSERT INTO documents VALUES (?, ?, CAST(? AS TEXT), CAST(? AS TEXT), ?, ?)",
+    );
+    this.addChunk = database.prepare("INSERT INTO chunks VALUES (?, ?, ?, CAST(? AS TEXT), ?)");
+    this.addTerms = database.prepare(
+      "INSERT INTO chunk_terms (rowid, text) VALUES (?, CAST(? AS TEXT))",
+    );
     this.removeDocument = database.prepare("DELETE FROM documents WHERE path = ?");
     this.removeChunks = database.prepare("DELETE FROM chunks WHERE path = ?");
     this.removeTerms = database.prepare(
-      "INSERT INTO chunk_terms (chunk_terms, rowid, text) VALUES ('delete', ?, ?)",
+      "INSERT INTO chunk_terms (chunk_terms, rowid, text) VALUES ('delete', ?, CAST(? AS TEXT))",
     );
   }
 }
