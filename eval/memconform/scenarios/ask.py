@@ -26,6 +26,7 @@ class AskBasic:
             question_date=question.question_date if self.dated else None,
             candidate_k=settings.candidate_k or None,
             rerank_top_n=settings.rerank_top_n or None,
+            filters=settings.filters,
         )
         answered, timings = await client.ask(settings.brain, request)
         retrieve = answered.retrieve

@@ -7,7 +7,7 @@ from memconform.client.client import ContractClient
 from memconform.client.failures import DaemonFailedError
 from memconform.client.timing import Timings
 from memconform.contract.ask import Citation
-from memconform.contract.core import Trace
+from memconform.contract.core import Filters, Trace
 from memconform.contract.wire import Mode
 from memconform.datasets.model import Question
 from memconform.scoring.scorer import Response, TextKind
@@ -23,6 +23,8 @@ class Retrieval:
     candidate_k: int = 0
     rerank_top_n: int = 0
     allow_fallback: bool = False
+    filters: Filters | None = None
+    """What is searched among; None: the whole brain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

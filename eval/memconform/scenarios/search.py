@@ -37,6 +37,7 @@ async def retrieve(
         question_date=question.question_date if dated else None,
         candidate_k=settings.candidate_k or None,
         rerank_top_n=settings.rerank_top_n or None,
+        filters=settings.filters,
     )
     answer, timings = await client.search(settings.brain, request)
     refuse_fallback(settings, answer.trace)
