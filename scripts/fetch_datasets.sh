@@ -1,5 +1,4 @@
 #!/bin/sh
-# The public benchmarks but for LongMemEval M (2.7 GB), from the addresses of a sources.toml of your own:
-# MEMCONFORM_SOURCES=FILE scripts/fetch_datasets.sh [--to DIR]
+# The public benchmarks but for LongMemEval M (2.7 GB). Usage: scripts/fetch_datasets.sh [--to DIR]
 exec "$(dirname "$0")/../.venv/bin/memconform" datasets fetch \
   locomo longmemeval_oracle longmemeval_s_cleaned wmb100k "$@"

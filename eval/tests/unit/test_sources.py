@@ -34,7 +34,9 @@ def test_what_ships_is_pinned_to_a_revision(tmp_path: Path) -> None:
     for source in sources.values():
         assert re.fullmatch("[0-9a-f]{40}", source.revision or "")
         # Where files lie is for the user to say.
-        assert source.url is None
+        assert source.url is not None
+        # Of the pinned revision: what a branch holds may change.
+        assert f"/{source.revision}/" in source.url
     assert sources["locomo"].place(tmp_path) == tmp_path / "locomo" / "locomo10.json"
     assert sources["wmb100k"].place(tmp_path) == tmp_path / "wmb100k"
     assert sources["wmb100k"].size == 32_725_515
