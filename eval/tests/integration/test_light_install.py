@@ -99,16 +99,17 @@ def test_sdks_that_part_get_the_same_figures_without_any_extra(
 ) -> None:
     if "py" not in runnable():
         pytest.skip("py cannot run here")
-    told: tuple[str, ...] = (
-        "--sdk",
-        "py",
-        "--sdk",
-        "tests.negative.faulty:OtherStopWords",
-        "--scorer",
-        "exact",
+    told = (
+        *(
+            "--sdk",
+            "py",
+            "--sdk",
+            "tests.negative.faulty:OtherStopWords",
+            "--scenario",
+            "ask-basic",
+        ),
+        *("--floor", "0", "--quiet", "--json", "report.json"),
     )
-    told += ("--dataset", "lme", "--corpus", "lme", "--floor", "0", "--quiet")
-    told += ("--scenario", "ask-basic", "--json", "report.json")
 
     def parity(*, without: bool) -> dict[str, Any]:
         ended = call(workspace, environment, "run", *told, without=without)
