@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from tests.adversarial.inprocess import TRUTH, write_dataset
-from tests.conftest import PROGRAM, Ended
+from tests.conftest import Ended
+from tests.program import PROGRAM
 
 Call = Callable[..., Ended]
 COMMON = (

@@ -16,7 +16,7 @@ from httpx_sse import EventSource
 from memconform.daemons.discovery import find_runner
 from memconform.daemons.runner import Launch
 from memconform.daemons.upstream import scripted_upstream
-from tests.conftest import PROGRAM
+from tests.program import PROGRAM
 
 CHECKOUT = Path(__file__).parents[3]
 

@@ -14,8 +14,9 @@ import jsonschema
 import pytest
 
 from memconform.bench.records import BenchReport
-from tests.conftest import PROGRAM, STRUCK, Ended, runnable
+from tests.conftest import STRUCK, Ended, runnable
 from tests.integration.serving import upstream_by_hand
+from tests.program import PROGRAM
 
 Call = Callable[..., Ended]
 Scripted = Callable[..., Path]

@@ -15,7 +15,8 @@ from jsonschema import Draft202012Validator
 
 from memconform.conformance.catalog import catalog
 from memconform.conformance.results import ConformReport
-from tests.conftest import CHECKOUT, PROGRAM, Ended, processes_of, runnable
+from tests.conftest import CHECKOUT, Ended, processes_of, runnable
+from tests.program import PROGRAM
 
 QUICK = ("--case", "brain-create", "--case", "search-empty-brain", "--case", "version*")
 MODES = ("auto", "bm25", "semantic", "hybrid")

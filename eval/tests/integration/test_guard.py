@@ -16,7 +16,8 @@ import pytest
 from memconform.daemons import process as daemon_process
 from memconform.daemons.process import DaemonProcess
 from memconform.errors import DaemonError
-from tests.conftest import PROGRAM, Ended, processes_of
+from tests.conftest import Ended, processes_of
+from tests.program import PROGRAM
 
 Call = Callable[..., Ended]
 Scripted = Callable[..., Path]

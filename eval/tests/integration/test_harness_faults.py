@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import CHECKOUT, OFFLINE, PROGRAM, Ended
+from tests.conftest import CHECKOUT, OFFLINE, Ended
+from tests.program import PROGRAM
 
 Call = Callable[..., Ended]
 Scripted = Callable[..., Path]

@@ -14,7 +14,8 @@ import httpx
 import psutil
 import pytest
 
-from tests.conftest import PROGRAM, Ended, processes_of, proven_attempts
+from tests.conftest import Ended, processes_of, proven_attempts
+from tests.program import PROGRAM
 
 Call = Callable[..., Ended]
 Scripted = Callable[..., Path]

@@ -12,8 +12,9 @@ import openai
 import psutil
 import pytest
 
-from tests.conftest import CHECKOUT, PROGRAM, Ended
+from tests.conftest import CHECKOUT, Ended
 from tests.integration.serving import upstream_by_hand
+from tests.program import PROGRAM
 
 Call = Callable[..., Ended]
 

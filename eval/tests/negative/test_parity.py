@@ -1,8 +1,6 @@
 """A daemon with a planted fault parts from a good one, and at the right rung of the ladder."""
 
 import json
-import os
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,8 @@ import pytest
 from memconform.parity.difference import DiffReport
 from memconform.parity.records import ParityReport
 from tests.altering import altered
-from tests.conftest import CHECKOUT, OFFLINE, PROGRAM, SDKS, Ended, processes_of, runnable
+from tests.conftest import CALL_SECONDS, CHECKOUT, SDKS, Ended, processes_of, runnable, shell
+from tests.program import ForkServer
 
 Run = Callable[..., Path]
 Compare = Callable[..., tuple[Ended, dict[str, Any]]]
@@ -21,26 +20,23 @@ Compare = Callable[..., tuple[Ended, dict[str, Any]]]
 SEARCH = ("--scenario", "search-retrieve-only", "--mode", "bm25", "--top-k", "5")
 BASIC = ("--scenario", "ask-basic")
 PROMPTED = ("--scenario", "ask-augmented", "--upstream", "scripted")
+_PLUGINS = CHECKOUT / "eval"
+"""Where the faulty daemons are found by name."""
 LME = ("--dataset", "lme", "--corpus", "lme")
 
 
 class _Place:
     """A folder to run in; what was run with the same flags is not run again."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, program: ForkServer) -> None:
         self.folder = folder
+        self._program = program
         self._known: dict[tuple[object, ...], Path] = {}
 
     def call(self, *args: str | Path) -> Ended:
-        ours = {"COLUMNS": "200", "PYTHONPATH": f"{OFFLINE}{os.pathsep}{CHECKOUT / 'eval'}"}
-        ended = subprocess.run(
-            [PROGRAM, *args],
-            cwd=self.folder,
-            env=os.environ | ours,
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
+        environment = shell(_PLUGINS)
+        ended = self._program.run(
+            args, folder=self.folder, environment=environment, timeout=CALL_SECONDS
         )
         return Ended(ended.returncode, ended.stdout, ended.stderr, self.folder)
 
@@ -84,7 +80,8 @@ class _Place:
 def place(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Place]:
     del cache
     folder = tmp_path_factory.mktemp("parity")
-    yield _Place(folder)
+    with ForkServer(shell(_PLUGINS)) as program:
+        yield _Place(folder, program)
     assert not processes_of(folder)
 
 
