@@ -36,6 +36,9 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 CALL_SECONDS = 100
 """For a call that takes two; pytest ends the test at 120, and with less to tell."""
 
+WAIT_SECONDS = 60
+"""For what takes a moment on an idle machine, and for ever where it is broken."""
+
 _ROWS = 12
 STRUCK = 7
 """The row whose question a scripted fault strikes."""

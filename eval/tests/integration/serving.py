@@ -16,6 +16,7 @@ from httpx_sse import EventSource
 from memconform.daemons.discovery import find_runner
 from memconform.daemons.runner import Launch
 from memconform.daemons.upstream import scripted_upstream
+from tests.conftest import WAIT_SECONDS
 from tests.program import PROGRAM
 
 CHECKOUT = Path(__file__).parents[3]
@@ -85,5 +86,5 @@ def upstream_by_hand(environment: dict[str, str], *flags: str | Path) -> Iterato
         yield line.split()[-1]
     finally:
         process.terminate()
-        process.communicate(timeout=10)
+        process.communicate(timeout=WAIT_SECONDS)
     assert process.returncode in (0, -signal.SIGTERM)

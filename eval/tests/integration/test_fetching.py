@@ -14,7 +14,7 @@ import pytest
 from memconform.datasets import fetching
 from memconform.datasets.sources import load_sources
 from memconform.errors import UsageError
-from tests.conftest import CALL_SECONDS, Ended, shell
+from tests.conftest import CALL_SECONDS, WAIT_SECONDS, Ended, shell
 from tests.integration.file_server import CONTENT, FileServer, Reply, file_server
 from tests.program import PROGRAM, ForkServer
 
@@ -117,7 +117,7 @@ def place(tmp_path: Path, fork_server: ForkServer) -> Iterator[Place]:
 
 
 def _wait(until: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + WAIT_SECONDS
     while not until():
         assert time.monotonic() < end
         time.sleep(0.02)
