@@ -1,4 +1,4 @@
-# Two words: `make demo` shows it, `make test` proves it.
+# Three words: `make demo` shows it, `make check` tells soon what broke, `make test` proves it.
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
@@ -7,7 +7,15 @@ NODE_STAMP := sdks/ts/node_modules/.package-lock.json
 RESULTS ?= results
 # CI sets it to "not slow".
 TESTS ?= not slow and not exhaustive
-DEMO := --sdk all --dataset smoke --scorer exact --seed-reference-brain --output $(RESULTS)
+ASKED := --sdk all --dataset smoke --scorer exact --seed-reference-brain
+DEMO := $(ASKED) --output $(RESULTS)
+
+# What shares no daemon and no build is made side by side, each with its output in one piece.
+JOBS ?= 2
+SIDE_BY_SIDE := --no-print-directory --jobs=$(JOBS) \
+	$(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+UNIT := eval/tests/unit eval/tests/contract sdks/py/tests
+PYTEST = $(BIN)/pytest -m "$(TESTS)" --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 # A missing toolchain leaves an SDK out, with a word; CI sets MEMCONFORM_REQUIRE_ALL=1.
 ABSENT = echo "$(1) is not on PATH: the tests of sdks/$(2) are left out"; \
@@ -15,14 +23,21 @@ ABSENT = echo "$(1) is not on PATH: the tests of sdks/$(2) are left out"; \
 
 ACTIONLINT := go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
 
-.PHONY: demo test lint types unit sdk-go sdk-ts bench mutate setup clean
+.PHONY: demo check test lint types unit smoke sdk-go sdk-ts pytest bench mutate setup clean
 
 demo: $(STAMP)
 	@$(BIN)/memconform run $(DEMO) --scenario search-retrieve-only
 	@echo
 	@$(BIN)/memconform run $(DEMO) --scenario ask-basic
 
-test: lint types sdk-go sdk-ts unit
+# The tests of Python last and by themselves: they keep every core busy, and tell how far they are.
+test: $(STAMP)
+	@$(MAKE) $(SIDE_BY_SIDE) lint types sdk-go sdk-ts
+	@$(MAKE) --no-print-directory pytest
+
+check: $(STAMP)
+	@$(MAKE) $(SIDE_BY_SIDE) lint types smoke
+	@$(MAKE) --no-print-directory unit
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -35,8 +50,17 @@ types: $(STAMP)
 	$(BIN)/mypy
 
 # A file is a unit: what its tests share is made once, and not by each process.
+pytest: $(STAMP)
+	$(PYTEST)
+
 unit: $(STAMP)
-	$(BIN)/pytest -m "$(TESTS)" --numprocesses auto --dist loadfile --no-loadscope-reorder
+	$(PYTEST) $(UNIT)
+
+# Each daemon is built, started, filled and asked.
+smoke: $(STAMP)
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT \
+	&& $(BIN)/memconform run $(ASKED) --output "$$folder" --scenario ask-basic --quiet \
+	$(if $(filter 1,$(MEMCONFORM_REQUIRE_ALL)),--no-skip)
 
 sdk-go:
 	@if command -v go >/dev/null; then cd sdks/go && { test -z "$$(gofmt -l .)" || { gofmt -l . >&2; false; }; } \

@@ -1,11 +1,11 @@
 """What integration and negative tests share: the installed program, and scripted daemons."""
 
+import fcntl
 import json
 import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +16,9 @@ import pytest
 from platformdirs import user_cache_path
 
 from memconform.daemons.manifest import load_manifest
+from tests.program import PROGRAM, ForkServer
 
 CHECKOUT = Path(__file__).parents[2]
-PROGRAM = Path(sys.executable).with_name("memconform")
 
 OFFLINE = Path(__file__).with_name("offline")
 """A sitecustomize that keeps a Python program on this machine."""
@@ -32,6 +32,12 @@ REQUIRE_ALL = os.environ.get("MEMCONFORM_REQUIRE_ALL") == "1"
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # The same holds for a hang-up under nohup.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+CALL_SECONDS = 100
+"""For a call that takes two; pytest ends the test at 120, and with less to tell."""
+
+WAIT_SECONDS = 60
+"""For what takes a moment on an idle machine, and for ever where it is broken."""
 
 _ROWS = 12
 STRUCK = 7
@@ -97,15 +103,28 @@ def _missing(sdk: str) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def cache() -> Path:
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where builds are kept, with the reference daemons built that can be.
 
-    Building may fetch packages; nothing that runs after it may leave this machine.
+    Building may fetch packages; nothing that runs after it may leave this machine. One of the
+    processes that run the tests builds, and the others wait for it.
     """
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    built = folder / "built"
+    with (folder / "built.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not built.exists():
+            _build()
+            built.touch()
+    return user_cache_path()
+
+
+def _build() -> None:
     for manifest in sorted((CHECKOUT / "sdks").glob("*/sdk.toml")):
         if manifest.parent.name in runnable():
             subprocess.run([PROGRAM, "doctor", "--sdk", manifest], check=True, capture_output=True)
-    return user_cache_path()
 
 
 def runnable() -> list[str]:
@@ -123,22 +142,49 @@ def sdk(request: pytest.FixtureRequest, cache: Path) -> str:
     return name
 
 
+def shell(*python_path: Path, **variables: str) -> dict[str, str]:
+    """The environment of an offline shell, with these folders on PYTHONPATH and these variables."""
+    ours = {"COLUMNS": "200", "PYTHONPATH": os.pathsep.join(map(str, (OFFLINE, *python_path)))}
+    # Buffered as for everybody: a variable of the tests' own shell must not hide a failing flush.
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+    return kept | ours | variables
+
+
 @pytest.fixture
 def environment(cache: Path) -> dict[str, str]:
     """The shell that the program is called from: offline, with a key that must not leak."""
-    ours = {
-        "OPENAI_API_KEY": "sk-canary",
-        "COLUMNS": "200",
-        "XDG_CACHE_HOME": str(cache),
-        "PYTHONPATH": str(OFFLINE),
-    }
-    # Buffered as for everybody: a variable of the tests' own shell must not hide a failing flush.
-    return {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"} | ours
+    return shell(OPENAI_API_KEY="sk-canary", XDG_CACHE_HOME=str(cache))
+
+
+@pytest.fixture(scope="session")
+def fork_server() -> Iterator[ForkServer]:
+    """Runs the program without the time that its imports take."""
+    with ForkServer(shell()) as server:
+        yield server
 
 
 @pytest.fixture
-def memconform(workspace: Path, environment: dict[str, str]) -> Callable[..., Ended]:
-    def call(*args: str | Path, timeout: float = 100) -> Ended:
+def memconform(
+    workspace: Path, environment: dict[str, str], fork_server: ForkServer
+) -> Callable[..., Ended]:
+    """Calls the program, each time in a process of its own."""
+
+    def call(*args: str | Path, timeout: float = CALL_SECONDS) -> Ended:
+        ended = fork_server.run(args, folder=workspace, environment=environment, timeout=timeout)
+        return Ended(ended.returncode, ended.stdout, ended.stderr, workspace)
+
+    return call
+
+
+@pytest.fixture
+def installed(workspace: Path, environment: dict[str, str]) -> Callable[..., Ended]:
+    """Calls the program as a shell does, with an interpreter that starts for it.
+
+    For what a fork could hide: a verb's own imports, the ends of streams, and variables that an
+    interpreter reads as it starts.
+    """
+
+    def call(*args: str | Path, timeout: float = CALL_SECONDS) -> Ended:
         ended = subprocess.run(
             [PROGRAM, *args],
             cwd=workspace,

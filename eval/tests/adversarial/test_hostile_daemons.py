@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from tests.adversarial.inprocess import TRUTH, write_dataset
-from tests.conftest import PROGRAM, Ended
+from tests.conftest import WAIT_SECONDS, Ended
+from tests.program import PROGRAM
 
 Call = Callable[..., Ended]
 COMMON = (
@@ -150,7 +151,7 @@ def _serving(*arguments: str) -> Iterator[str]:
         yield process.stdout.readline().split()[-1]
     finally:
         process.terminate()
-        process.communicate(timeout=10)
+        process.communicate(timeout=WAIT_SECONDS)
 
 
 @pytest.mark.parametrize("brain", [(), ("--brain", "mc-shared")])
@@ -191,7 +192,7 @@ def test_two_runs_of_one_daemon_do_not_spoil_each_other(
             )
             for folder in (workspace, other)
         ]
-        codes = [run.wait(timeout=60) for run in runs]
+        codes = [run.wait(timeout=WAIT_SECONDS) for run in runs]
     for code, folder in zip(codes, (workspace, other), strict=True):
         [path] = (folder / "results" / "runs").glob("*/result.json")
         result = json.loads(path.read_text())

@@ -37,10 +37,10 @@ def good_and_lost(memconform: Call, workspace: Path) -> tuple[Path, Path]:
 
 
 def test_parity_of_a_run_with_an_incident_is_no_drift(
-    memconform: Call, good_and_lost: tuple[Path, Path]
+    installed: Call, good_and_lost: tuple[Path, Path]
 ) -> None:
     """Drift with p 6e-5 was found between a good run and one that had ended in exit 3."""
-    ended = memconform("parity", *good_and_lost, "--json", "-")
+    ended = installed("parity", *good_and_lost, "--json", "-")
     report = json.loads(ended.out[: ended.out.rindex("}") + 1])
     assert ended.code == 3
     [pair] = report["pairs"]
@@ -50,10 +50,10 @@ def test_parity_of_a_run_with_an_incident_is_no_drift(
 
 
 def test_diff_with_a_run_that_an_incident_ended_has_no_regressions(
-    memconform: Call, good_and_lost: tuple[Path, Path]
+    installed: Call, good_and_lost: tuple[Path, Path]
 ) -> None:
     for order in (good_and_lost, good_and_lost[::-1]):
-        ended = memconform("diff", *order, "--fail-on", "regression", "--json", "-")
+        ended = installed("diff", *order, "--fail-on", "regression", "--json", "-")
         report = json.loads(ended.out[: ended.out.rindex("}") + 1])
         assert ended.code == 3
         assert (report["regressions"], report["fixes"]) == ([], [])
@@ -62,10 +62,10 @@ def test_diff_with_a_run_that_an_incident_ended_has_no_regressions(
 
 
 def test_trend_shows_an_incident_in_place_of_a_rate(
-    memconform: Call, good_and_lost: tuple[Path, Path]
+    installed: Call, good_and_lost: tuple[Path, Path]
 ) -> None:
     incident = _result(good_and_lost[1])["incident"]["code"]
-    ended = memconform("trend", "results")
+    ended = installed("trend", "results")
     rows = [line for line in ended.out.splitlines() if "/24" in line or incident in line]
     assert len(rows) == 2
     assert "21/24" in rows[0]
@@ -73,10 +73,10 @@ def test_trend_shows_an_incident_in_place_of_a_rate(
     assert "/24" not in rows[1]
 
 
-def test_rescore_keeps_an_incident(memconform: Call, good_and_lost: tuple[Path, Path]) -> None:
+def test_rescore_keeps_an_incident(installed: Call, good_and_lost: tuple[Path, Path]) -> None:
     """It printed "below the floor", and no word of what had ended the run."""
     bad = _result(good_and_lost[1])
-    ended = memconform("rescore", good_and_lost[1], "--floor", "0.9", "--json", "-")
+    ended = installed("rescore", good_and_lost[1], "--floor", "0.9", "--json", "-")
     new = json.loads(ended.out)["runs"][0]
     assert ended.code == 3
     assert (new["incident"], new["pass_rate"], new["counts"]) == (

@@ -1,5 +1,6 @@
 """A reference daemon and the scripted upstream behind it, started by the harness's own code."""
 
+import asyncio
 import json
 import secrets
 import signal
@@ -16,7 +17,8 @@ from httpx_sse import EventSource
 from memconform.daemons.discovery import find_runner
 from memconform.daemons.runner import Launch
 from memconform.daemons.upstream import scripted_upstream
-from tests.conftest import PROGRAM
+from tests.conftest import WAIT_SECONDS
+from tests.program import PROGRAM
 
 CHECKOUT = Path(__file__).parents[3]
 
@@ -68,6 +70,59 @@ async def served(sdk: str, folder: Path, **variables: str) -> AsyncIterator[Serv
             yield Served(http, upstream)
 
 
+_CONFIRMED = {"X-Confirm-Delete": "yes"}
+
+_SCRIPTED = {
+    "JB_LLM_PROVIDER": "openai",
+    "JB_EMBED_PROVIDER": "openai",
+    "JB_RERANK_PROVIDER": "http",
+}
+"""What the reference daemons are told of the scripted upstream without a variable of a test."""
+
+
+class SharedDaemons:
+    """Each daemon with each of its environments once; a brain and a script are a test's own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._started: dict[tuple[str, frozenset[tuple[str, str]]], asyncio.Future[Served]] = {}
+        self._end = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @asynccontextmanager
+    async def served(self, sdk: str, **variables: str) -> AsyncIterator[Served]:
+        """A daemon without the brain `b`, and its upstream without a script or a request."""
+        own = variables.items() - _SCRIPTED.items()
+        key = (sdk, frozenset(own))
+        if key not in self._started:
+            self._started[key] = asyncio.get_running_loop().create_future()
+            self._tasks.append(asyncio.create_task(self._keep(self._started[key], sdk, dict(own))))
+        server = await self._started[key]
+        gone = await server.daemon.delete("/v1/brains/b", headers=_CONFIRMED)
+        assert gone.status_code in (204, 404), gone.text
+        await server.script()
+        yield server
+
+    async def _keep(
+        self, started: asyncio.Future[Served], sdk: str, variables: dict[str, str]
+    ) -> None:
+        # Entered and left by one task, which no test is.
+        folder = self._folder / f"{sdk}-{len(self._tasks)}"
+        folder.mkdir()
+        try:
+            async with served(sdk, folder, **variables) as server:
+                started.set_result(server)
+                await self._end.wait()
+        except BaseException as error:
+            if started.done():
+                raise
+            started.set_exception(error)
+
+    async def close(self) -> None:
+        self._end.set()
+        await asyncio.gather(*self._tasks)
+
+
 @contextmanager
 def upstream_by_hand(environment: dict[str, str], *flags: str | Path) -> Iterator[str]:
     """The address of an upstream that the program serves."""
@@ -85,5 +140,5 @@ def upstream_by_hand(environment: dict[str, str], *flags: str | Path) -> Iterato
         yield line.split()[-1]
     finally:
         process.terminate()
-        process.communicate(timeout=10)
+        process.communicate(timeout=WAIT_SECONDS)
     assert process.returncode in (0, -signal.SIGTERM)

@@ -229,10 +229,10 @@ async def test_a_daemon_that_ranks_otherwise_is_seen(cache: Path, tmp_path: Path
 
 
 def test_a_run_of_all_sdks_ends_in_one_matrix(
-    memconform: Callable[..., Ended], environment: dict[str, str]
+    installed: Callable[..., Ended], environment: dict[str, str]
 ) -> None:
     environment["PYTHONIOENCODING"] = "utf-8"
-    ended = memconform(
+    ended = installed(
         "run", "--sdk", "all", "--dataset", "smoke", "--scorer", "exact",
         "--seed-reference-brain", "--upstream", "scripted", "--json", "report.json",
     )  # fmt: skip

@@ -14,8 +14,9 @@ import jsonschema
 import pytest
 
 from memconform.bench.records import BenchReport
-from tests.conftest import PROGRAM, STRUCK, Ended, runnable
+from tests.conftest import STRUCK, WAIT_SECONDS, Ended, runnable
 from tests.integration.serving import upstream_by_hand
+from tests.program import PROGRAM
 
 Call = Callable[..., Ended]
 Scripted = Callable[..., Path]
@@ -63,12 +64,12 @@ def _bench(memconform: Call, data: Path, *more: str | Path) -> tuple[Ended, dict
 
 
 def test_the_sample_needs_no_data_and_the_sdks_rank_it_alike(
-    memconform: Call, cache: Path, workspace: Path
+    installed: Call, cache: Path, workspace: Path
 ) -> None:
     del cache
     sdks = [part for sdk in runnable() for part in ("--sdk", sdk)]
     flats = ("--system", "oracle", "--system", "null", "--system", "flat-bm25")
-    ended = memconform(
+    ended = installed(
         *("bench", *sdks, *flats, "--modes", "bm25,semantic,hybrid", "--require-agreement"),
         *("--json", "report.json", "--markdown", "report.md"),
     )
@@ -341,13 +342,13 @@ def test_an_interrupted_bench_keeps_what_it_has(
         [PROGRAM, *argv], cwd=boxes.parent, env=environment, stderr=subprocess.PIPE, text=True
     ) as bench:
         journal = None
-        end = time.monotonic() + 60
+        end = time.monotonic() + WAIT_SECONDS
         while journal is None or b'"#5"' not in journal.read_bytes():
             time.sleep(0.1)
             assert time.monotonic() < end
             journal = next(boxes.parent.glob("results/runs/*/journal.jsonl"), None)
         os.kill(bench.pid, signal.SIGINT)
-        bench.communicate(timeout=30)
+        bench.communicate(timeout=WAIT_SECONDS)
     assert bench.returncode == 130
     report = json.loads((boxes.parent / "report.json").read_text())
     row = _row(report, "scripted", "bm25")

@@ -15,7 +15,8 @@ from jsonschema import Draft202012Validator
 
 from memconform.conformance.catalog import catalog
 from memconform.conformance.results import ConformReport
-from tests.conftest import CHECKOUT, PROGRAM, Ended, processes_of, runnable
+from tests.conftest import CHECKOUT, WAIT_SECONDS, Ended, processes_of, runnable
+from tests.program import PROGRAM
 
 QUICK = ("--case", "brain-create", "--case", "search-empty-brain", "--case", "version*")
 MODES = ("auto", "bm25", "semantic", "hybrid")
@@ -63,10 +64,10 @@ def _results(report: dict[str, Any]) -> dict[str, str]:
 
 
 def test_a_good_daemon_is_conformant(
-    sdk: str, memconform: Callable[..., Ended], workspace: Path
+    sdk: str, installed: Callable[..., Ended], workspace: Path
 ) -> None:
     files = ("--json", "c.json", "--junit", "j.xml", "--markdown", "m.md")
-    ended = memconform("conform", "--sdk", CHECKOUT / "sdks" / sdk, *QUICK, *files)
+    ended = installed("conform", "--sdk", CHECKOUT / "sdks" / sdk, *QUICK, *files)
     assert ended.code == 0, ended.err
     assert re.search(
         rf"^{sdk}: (\d+) of \1 checks pass in \d+ cases: conformant$", ended.out, re.MULTILINE
@@ -313,29 +314,29 @@ def test_an_interrupt_leaves_no_daemon(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as run:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + WAIT_SECONDS
         while not processes_of(workspace) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert processes_of(workspace)
         time.sleep(0.5)
         run.send_signal(number)
-        run.communicate(timeout=30)
+        run.communicate(timeout=WAIT_SECONDS)
     assert run.returncode == 130
     assert processes_of(workspace) == []
 
 
-def test_list_explain_and_lint(memconform: Callable[..., Ended], workspace: Path) -> None:
-    listed = json.loads(memconform("conform", "list", "--json", "-").out)["cases"]
+def test_list_explain_and_lint(installed: Callable[..., Ended], workspace: Path) -> None:
+    listed = json.loads(installed("conform", "list", "--json", "-").out)["cases"]
     assert [case["id"] for case in listed] == [entry.id for entry in catalog()]
-    explained = memconform("conform", "explain", "brain-create#again").out
+    explained = installed("conform", "explain", "brain-create#again").out
     assert "rule core.brain.create: Creating answers 201; an id that exists 409." in explained
     assert "#again: problem conflict (409)" in explained
-    assert memconform("conform", "explain", "brain-craete").code == 2
-    ended = memconform("conform", "lint")
+    assert installed("conform", "explain", "brain-craete").code == 2
+    ended = installed("conform", "lint")
     assert (ended.code, "0 rules without one" in ended.out) == (0, True)
     (workspace / "mine").mkdir()
     (workspace / "mine" / "bad.yaml").write_text("- id: x\n  id: y\n")
-    ended = memconform("conform", "lint", "--cases", "mine")
+    ended = installed("conform", "lint", "--cases", "mine")
     assert (ended.code, "bad.yaml:2" in ended.err) == (2, True)
-    schema = json.loads(memconform("conform", "lint", "--schema").out)
+    schema = json.loads(installed("conform", "lint", "--schema").out)
     Draft202012Validator.check_schema(schema)

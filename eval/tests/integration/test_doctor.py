@@ -13,8 +13,8 @@ Scripted = Callable[..., Path]
 _QUESTION = "Who carries the post uphill?"
 
 
-def test_the_reference_daemon_is_well(memconform: Call) -> None:
-    ended = memconform("doctor", "--sdk", CHECKOUT / "sdks" / "py" / "sdk.toml")
+def test_the_reference_daemon_is_well(installed: Call) -> None:
+    ended = installed("doctor", "--sdk", CHECKOUT / "sdks" / "py" / "sdk.toml")
     assert ended.code == 0, ended.out
     steps = [line.split()[1] for line in ended.out.splitlines()[:-1]]
     assert steps == [

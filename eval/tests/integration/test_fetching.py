@@ -1,7 +1,6 @@
 """`memconform datasets fetch | verify | list`, against a server on this machine."""
 
 import hashlib
-import os
 import re
 import signal
 import subprocess
@@ -15,8 +14,9 @@ import pytest
 from memconform.datasets import fetching
 from memconform.datasets.sources import load_sources
 from memconform.errors import UsageError
-from tests.conftest import OFFLINE, PROGRAM, Ended
+from tests.conftest import CALL_SECONDS, WAIT_SECONDS, Ended, shell
 from tests.integration.file_server import CONTENT, FileServer, Reply, file_server
+from tests.program import PROGRAM, ForkServer
 
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 HALF = len(CONTENT) // 2
@@ -44,6 +44,7 @@ class Place:
 
     server: FileServer
     folder: Path
+    program: ForkServer
 
     @property
     def path(self) -> Path:
@@ -64,25 +65,29 @@ class Place:
         (self.folder / "sources.toml").write_text(told)
 
     def start(self, *args: str | Path, prefix: tuple[str, ...] = ()) -> subprocess.Popen[str]:
-        variables = {
-            "PYTHONPATH": str(OFFLINE),
-            "MEMCONFORM_SOURCES": "sources.toml",
-            "MEMCONFORM_DATA": "data",
-            "NO_PROXY": "127.0.0.1",
-        }
         return subprocess.Popen(
             [*prefix, PROGRAM, "datasets", *args],
             cwd=self.folder,
-            env={k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"} | variables,
+            env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
 
-    def call(self, *args: str | Path, prefix: tuple[str, ...] = ()) -> Ended:
-        with self.start(*args, prefix=prefix) as process:
-            out, err = process.communicate(timeout=60)
-        return Ended(process.returncode, out, err, self.folder)
+    @property
+    def environment(self) -> dict[str, str]:
+        return shell(
+            MEMCONFORM_SOURCES="sources.toml", MEMCONFORM_DATA="data", NO_PROXY="127.0.0.1"
+        )
+
+    def call(self, *args: str | Path) -> Ended:
+        ended = self.program.run(
+            ("datasets", *args),
+            folder=self.folder,
+            environment=self.environment,
+            timeout=CALL_SECONDS,
+        )
+        return Ended(ended.returncode, ended.stdout, ended.stderr, self.folder)
 
     def fetched(self) -> Ended:
         """Fetch, and it went well."""
@@ -104,15 +109,15 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
+def place(tmp_path: Path, fork_server: ForkServer) -> Iterator[Place]:
     with file_server() as server:
-        found = Place(server, tmp_path)
+        found = Place(server, tmp_path, fork_server)
         found.source(server.url)
         yield found
 
 
 def _wait(until: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + WAIT_SECONDS
     while not until():
         assert time.monotonic() < end
         time.sleep(0.02)
@@ -324,8 +329,9 @@ def test_a_full_disk_is_named(place: Place, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_download_that_found_no_room_goes_on_when_there_is_some(place: Place) -> None:
     # In blocks of 512 bytes in dash, of 1024 in bash: either way less than the file.
     limited = ("sh", "-c", 'ulimit -f 200; exec "$0" "$@"')
-    ended = place.call("fetch", "set", prefix=limited)
-    assert (ended.code, "fetch_unwritable" in ended.err) == (2, True), ended.err
+    with place.start("fetch", "set", prefix=limited) as process:
+        _, err = process.communicate(timeout=CALL_SECONDS)
+    assert (process.returncode, "fetch_unwritable" in err) == (2, True), err
     kept = place.part.stat().st_size
     assert kept in (200 * 512, 200 * 1024)
     place.fetched()

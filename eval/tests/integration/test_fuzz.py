@@ -18,15 +18,15 @@ def test_one_sdk_cannot_be_compared(memconform: Call) -> None:
     assert "Traceback" not in ended.err
 
 
-def test_two_reference_daemons_agree_and_say_so_in_json(memconform: Call) -> None:
+def test_two_reference_daemons_agree_and_say_so_in_json(installed: Call) -> None:
     if "go" not in runnable():
         pytest.skip("go cannot run here: go not on PATH")
-    ended = memconform(
+    ended = installed(
         "fuzz", "--sdk", "py", "--sdk", "go", "--examples", "60", "--seed", "1", "--json", "-"
     )
     assert ended.code == 0, ended.err
     report = json.loads(ended.out)
-    schema = json.loads(memconform("fuzz", "--schema").out)
+    schema = json.loads(installed("fuzz", "--schema").out)
     Draft202012Validator.check_schema(schema)
     Draft202012Validator(schema).validate(report)
     assert (report["sdks"], report["seed"], report["examples"]) == (["py", "go"], 1, 60)

@@ -16,7 +16,8 @@ import pytest
 from memconform.daemons import process as daemon_process
 from memconform.daemons.process import DaemonProcess
 from memconform.errors import DaemonError
-from tests.conftest import PROGRAM, Ended, processes_of
+from tests.conftest import WAIT_SECONDS, Ended, processes_of
+from tests.program import PROGRAM
 
 Call = Callable[..., Ended]
 Scripted = Callable[..., Path]
@@ -89,7 +90,7 @@ def _escaped(workspace: Path) -> list[psutil.Process]:
     return [p for p in found if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
 
-def _until(condition: Callable[[], object], seconds: float = 10) -> bool:
+def _until(condition: Callable[[], object], seconds: float = WAIT_SECONDS) -> bool:
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -171,7 +172,7 @@ def test_nothing_that_escaped_outlives_a_killed_harness(
         assert _until(lambda: _escaped(folder))
         time.sleep(0.5)
         run.kill()
-        assert _until(lambda: not _escaped(folder) and not processes_of(folder), 3)
+        assert _until(lambda: not _escaped(folder) and not processes_of(folder))
 
 
 @linux
@@ -202,7 +203,7 @@ def test_a_child_that_ends_with_its_daemon_is_no_fault(
 def test_a_daemon_that_stops_its_guard_is_stopped_all_the_same(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
-    ended = memconform(*_run(scripted(first="kill -STOP $PPID"), dataset), timeout=30)
+    ended = memconform(*_run(scripted(first="kill -STOP $PPID"), dataset))
     assert ended.code == 0, ended.err
     assert not processes_of(ended.folder)
 
@@ -229,7 +230,7 @@ def test_a_guard_that_is_stopped_over_and_over_is_done_without(
 ) -> None:
     first = escape(_STOP_FOR_EVER, "x", "$PPID")
     started = time.monotonic()
-    ended = memconform(*_run(scripted(first=first), dataset), timeout=60)
+    ended = memconform(*_run(scripted(first=first), dataset))
     assert time.monotonic() - started < 25
     assert (ended.code, _escaped(dataset.parent)) == (3, []), ended.err
     assert ended.result["incident"]["code"] == "daemon_left_over"
@@ -241,7 +242,7 @@ def test_a_daemon_that_kills_its_guard_leaves_nothing(
     memconform: Call, scripted: Scripted, dataset: Path, escape: Callable[..., str]
 ) -> None:
     sdk = scripted(first=f"{escape(_SLEEP)}; sleep 0.2; kill -KILL $PPID; true")
-    ended = memconform(*_run(sdk, dataset), timeout=30)
+    ended = memconform(*_run(sdk, dataset))
     assert (ended.code, _escaped(dataset.parent)) == (3, []), ended.err
     assert "ended with its guard, which was killed by SIGKILL" in ended.err
     assert not processes_of(ended.folder)

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import CHECKOUT, OFFLINE, PROGRAM, Ended
+from tests.conftest import CALL_SECONDS, CHECKOUT, OFFLINE, Ended
+from tests.program import PROGRAM
 
 Call = Callable[..., Ended]
 Scripted = Callable[..., Path]
@@ -31,7 +32,7 @@ def _shell(script: str, dataset: Path, env: dict[str, str], *args: str) -> Ended
         env=env,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=CALL_SECONDS,
         check=False,
     )
     return Ended(ended.returncode, ended.stdout, ended.stderr, dataset.parent)
@@ -54,11 +55,11 @@ def test_a_full_disk_ends_in_70_and_keeps_the_journal(
 
 
 def test_a_clock_that_is_set_back_changes_no_time_that_was_measured(
-    memconform: Call, scripted: Scripted, dataset: Path, environment: dict[str, str]
+    installed: Call, scripted: Scripted, dataset: Path, environment: dict[str, str]
 ) -> None:
     environment["CLOCK_SET_BACK"] = "1"
     call = ("run", "--sdk", scripted(), "--dataset", dataset, *_SEARCH, "--seed-reference-brain")
-    ended = memconform(*call)
+    ended = installed(*call)
     assert ended.code == 0, ended.err
     started, finished = (
         datetime.fromisoformat(ended.result[key]) for key in ("started_at", "finished_at")
@@ -75,7 +76,7 @@ def test_two_runs_at_once_keep_out_of_each_others_way(
         subprocess.Popen(command, cwd=dataset.parent, env=environment, stdout=subprocess.PIPE)
         for _ in range(2)
     ]
-    outputs = [run.communicate(timeout=60)[0].decode() for run in runs]
+    outputs = [run.communicate(timeout=CALL_SECONDS)[0].decode() for run in runs]
     assert [run.returncode for run in runs] == [0, 0]
     assert all("12/12" in output for output in outputs)
     results = sorted((dataset.parent / "results" / "runs").glob("*/result.json"))
@@ -175,7 +176,7 @@ def test_a_device_is_written_to_and_not_replaced(
     reader = subprocess.Popen(["/bin/cat", pipe], stdout=subprocess.PIPE)
     call = ("run", "--sdk", scripted(), "--dataset", dataset, *_SEARCH, "--seed-reference-brain")
     assert memconform(*call, "--json", pipe).code == 0
-    assert json.loads(reader.communicate(timeout=10)[0])["exit_code"] == 0
+    assert json.loads(reader.communicate(timeout=CALL_SECONDS)[0])["exit_code"] == 0
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
@@ -195,7 +196,7 @@ def test_the_demo_talks_to_this_machine_alone(workspace: Path, environment: dict
         env=environment,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=CALL_SECONDS,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr

@@ -5,9 +5,7 @@ import gzip
 import json
 import lzma
 import os
-import resource
 import socket
-import subprocess
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -17,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import PROGRAM
+from tests.conftest import shell
+from tests.program import ForkServer
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -26,7 +25,7 @@ else:
 
 _MEMORY = 1 << 30
 """Of address space; the program takes half of it for its libraries alone."""
-_SECONDS = 30
+_SECONDS = 60
 """A refusal takes two; each file here once took minutes, all memory, or for ever."""
 
 _ROW = {"id": "q1", "question": "Who?", "expected_substrings": ["Ada"]}
@@ -38,25 +37,21 @@ class _Refusal:
     error: str
 
 
-def _limit_memory() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+Run = Callable[..., _Refusal]
 
 
-def _run(folder: Path, *arguments: str | Path) -> _Refusal:
-    ended = subprocess.run(
-        [PROGRAM, *arguments],
-        cwd=folder,
-        # Libraries of linear algebra reserve address space for each core.
-        env=os.environ | {"COLUMNS": "200", "OPENBLAS_NUM_THREADS": "1"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=_SECONDS,
-        check=False,
-        preexec_fn=_limit_memory,
-    )
-    assert "Traceback" not in ended.stderr, ended.stderr
-    return _Refusal(ended.returncode, ended.stderr)
+@pytest.fixture
+def run(tmp_path: Path, fork_server: ForkServer) -> Run:
+    """Calls the program, which has little memory, in the test's folder."""
+
+    def call(*arguments: str | Path) -> _Refusal:
+        ended = fork_server.run(
+            arguments, folder=tmp_path, environment=shell(), timeout=_SECONDS, memory=_MEMORY
+        )
+        assert "Traceback" not in ended.stderr, ended.stderr
+        return _Refusal(ended.returncode, ended.stderr)
+
+    return call
 
 
 def _require_refusal(refusal: _Refusal, *texts: str) -> None:
@@ -75,10 +70,12 @@ def _compressed(path: Path, open_: Callable[..., Any], head: bytes, size: int) -
 
 
 @pytest.mark.parametrize("head", [b"[", b'["', b'{"items": [', b'{"items": "'], ids=repr)
-def test_a_decompression_bomb_is_refused_in_bounded_memory(tmp_path: Path, head: bytes) -> None:
+def test_a_decompression_bomb_is_refused_in_bounded_memory(
+    run: Run, tmp_path: Path, head: bytes
+) -> None:
     bomb = _compressed(tmp_path / "bomb.json.zst", zstd.open, head, 1 << 30)
     assert bomb.stat().st_size < 1 << 20
-    _require_refusal(_run(tmp_path, "datasets", "info", bomb), "bomb.json.zst unpacks from")
+    _require_refusal(run("datasets", "info", bomb), "bomb.json.zst unpacks from")
 
 
 _READERS: tuple[tuple[str, ...], ...] = (
@@ -102,14 +99,16 @@ def bomb(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.mark.parametrize("reader", _READERS, ids=" ".join)
 def test_every_reader_refuses_a_decompression_bomb(
-    tmp_path: Path, bomb: Path, reader: tuple[str, ...]
+    run: Run, tmp_path: Path, bomb: Path, reader: tuple[str, ...]
 ) -> None:
     arguments = [str(bomb) if each == "FILE" else each for each in reader]
-    _require_refusal(_run(tmp_path, *arguments), f"{bomb} unpacks from")
+    _require_refusal(run(*arguments), f"{bomb} unpacks from")
     assert not (tmp_path / "out.json").exists()
 
 
-def test_an_xz_file_that_demands_gigabytes_of_dictionary_is_refused(tmp_path: Path) -> None:
+def test_an_xz_file_that_demands_gigabytes_of_dictionary_is_refused(
+    run: Run, tmp_path: Path
+) -> None:
     packed = lzma.compress(b"[]")
     header = bytearray(packed[12:20])
     assert header[2] == 0x21, "the identifier of LZMA2"
@@ -117,16 +116,16 @@ def test_an_xz_file_that_demands_gigabytes_of_dictionary_is_refused(tmp_path: Pa
     checksum = zlib.crc32(header).to_bytes(4, "little")
     path = tmp_path / "huge.json.xz"
     path.write_bytes(packed[:12] + header + checksum + packed[24:])
-    _require_refusal(_run(tmp_path, "datasets", "info", path), "huge.json.xz: Memory usage limit")
+    _require_refusal(run("datasets", "info", path), "huge.json.xz: Memory usage limit")
 
 
-def test_a_zst_file_that_demands_gigabytes_of_window_is_refused(tmp_path: Path) -> None:
+def test_a_zst_file_that_demands_gigabytes_of_window_is_refused(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "huge.json.zst"
     magic, no_flags, window_of_2_gib, last_block_of_2 = (
         b"\x28\xb5\x2f\xfd", b"\x00", bytes([(31 - 10) << 3]), b"\x11\x00\x00",
     )  # fmt: skip
     path.write_bytes(magic + no_flags + window_of_2_gib + last_block_of_2 + b"[]")
-    _require_refusal(_run(tmp_path, "datasets", "info", path), "huge.json.zst", "memory")
+    _require_refusal(run("datasets", "info", path), "huge.json.zst", "memory")
 
 
 def _sparse(path: Path, head: bytes, size: int) -> Path:
@@ -145,18 +144,18 @@ def _sparse(path: Path, head: bytes, size: int) -> Path:
     ids=" ".join,
 )
 def test_a_line_of_many_gigabytes_is_refused_by_its_number(
-    tmp_path: Path, arguments: tuple[str, ...]
+    run: Run, tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
     row = json.dumps(_ROW).encode()
     _sparse(tmp_path / "long.jsonl", row + b'\n{"id": "q2", "question": "', 8 << 30)
     (tmp_path / "long" / "corpus").mkdir(parents=True)
     (tmp_path / "long" / "corpus" / "a.md").write_text("Ada")
-    _require_refusal(_run(tmp_path, *arguments), "long.jsonl has more than", "in line 2")
+    _require_refusal(run(*arguments), "long.jsonl has more than", "in line 2")
 
 
-def test_a_file_of_a_terabyte_that_is_held_in_memory_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_a_terabyte_that_is_held_in_memory_is_refused(run: Run, tmp_path: Path) -> None:
     path = _sparse(tmp_path / "conformance.yaml", b"- id: x\n", 1 << 40)
-    _require_refusal(_run(tmp_path, "conform", "lint", "--cases", tmp_path), f"{path} has more")
+    _require_refusal(run("conform", "lint", "--cases", tmp_path), f"{path} has more")
 
 
 @pytest.fixture
@@ -190,21 +189,23 @@ _ODD_READERS = (
 
 @pytest.mark.parametrize("odd_file", ["a pipe"], indirect=True)
 @pytest.mark.parametrize("reader", _ODD_READERS, ids=" ".join)
-def test_no_reader_waits_for_the_writer_of_a_pipe(odd_file: Path, reader: tuple[str, ...]) -> None:
+def test_no_reader_waits_for_the_writer_of_a_pipe(
+    run: Run, odd_file: Path, reader: tuple[str, ...]
+) -> None:
     arguments = [str(odd_file) if each == "FILE" else each for each in reader]
-    _require_refusal(_run(odd_file.parent, *arguments), f"{odd_file} is a pipe, not a regular file")
+    _require_refusal(run(*arguments), f"{odd_file} is a pipe, not a regular file")
 
 
 @pytest.mark.parametrize("odd_file", ["a device", "a socket"], indirect=True)
 @pytest.mark.parametrize("verb", ["lint", "info"])
-def test_a_device_and_a_socket_are_no_files(odd_file: Path, verb: str) -> None:
-    _require_refusal(_run(odd_file.parent, "datasets", verb, odd_file), "not a regular file")
+def test_a_device_and_a_socket_are_no_files(run: Run, odd_file: Path, verb: str) -> None:
+    _require_refusal(run("datasets", verb, odd_file), "not a regular file")
 
 
 @pytest.mark.parametrize("odd_file", ["a folder"], indirect=True)
-def test_a_folder_in_the_place_of_a_file_is_refused(odd_file: Path) -> None:
+def test_a_folder_in_the_place_of_a_file_is_refused(run: Run, odd_file: Path) -> None:
     for arguments in (("datasets", "lint", odd_file), ("datasets", "info", odd_file)):
-        _require_refusal(_run(odd_file.parent, *arguments), str(odd_file))
+        _require_refusal(run(*arguments), str(odd_file))
 
 
 _LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -223,12 +224,12 @@ _LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
     ids=["unclosed", "nested", "aliases", "base 60"],
 )
 def test_yaml_that_was_a_segmentation_fault_or_a_hang_is_refused(
-    tmp_path: Path, text: str, says: str
+    run: Run, tmp_path: Path, text: str, says: str
 ) -> None:
     (tmp_path / "x.yaml").write_text(text)
-    _require_refusal(_run(tmp_path, "conform", "lint", "--cases", tmp_path), "x.yaml:", says)
+    _require_refusal(run("conform", "lint", "--cases", tmp_path), "x.yaml:", says)
     known = ("conform", "--sdk", "url:http://127.0.0.1:9", "--known", "x.yaml")
-    _require_refusal(_run(tmp_path, *known), "x.yaml:", says)
+    _require_refusal(run(*known), "x.yaml:", says)
 
 
 _DEEP = "[" * 100_000
@@ -238,7 +239,9 @@ _DEEP = "[" * 100_000
 @pytest.mark.parametrize(
     "text", [_DEEP, f'{{"items": {_DEEP}', f'{{"id": "a", "question": "b", "x": {_DEEP}']
 )
-def test_json_that_nests_without_end_is_an_error(tmp_path: Path, ending: str, text: str) -> None:
+def test_json_that_nests_without_end_is_an_error(
+    run: Run, tmp_path: Path, ending: str, text: str
+) -> None:
     path = tmp_path / f"deep{ending}"
     path.write_text(text + "\n")
-    _require_refusal(_run(tmp_path, "datasets", "info", path), str(path))
+    _require_refusal(run("datasets", "info", path), str(path))

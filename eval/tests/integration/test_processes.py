@@ -14,13 +14,14 @@ import httpx
 import psutil
 import pytest
 
-from tests.conftest import PROGRAM, Ended, processes_of, proven_attempts
+from tests.conftest import WAIT_SECONDS, Ended, processes_of, proven_attempts
+from tests.program import PROGRAM
 
 Call = Callable[..., Ended]
 Scripted = Callable[..., Path]
 
 
-def _until(condition: Callable[[], bool], seconds: float = 10) -> bool:
+def _until(condition: Callable[[], bool], seconds: float = WAIT_SECONDS) -> bool:
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -76,7 +77,7 @@ def test_an_interrupted_run_writes_its_result(
     with _hanging_run(scripted("hangs"), dataset, environment) as run:
         assert _until(lambda: _journalled(folder) == 7)
         run.send_signal(number)
-        out, err = run.communicate(timeout=10)
+        out, err = run.communicate(timeout=WAIT_SECONDS)
     ended = Ended(run.returncode, out, err, folder)
     assert ended.code == 130
     assert ended.result["counts"]["correct"] == 7
@@ -112,8 +113,8 @@ def test_a_run_may_be_ended_at_any_stage(
         started = psutil.Process(run.pid).children(recursive=True)
         assert started
         run.send_signal(number)
-        _, err = run.communicate(timeout=20)
-        assert _until(lambda: not any(child.is_running() for child in started), 2)
+        _, err = run.communicate(timeout=WAIT_SECONDS)
+        assert _until(lambda: not any(child.is_running() for child in started))
     if number is not signal.SIGKILL:
         assert run.returncode == 130, err
         result = Ended(130, "", err, folder).result
@@ -133,7 +134,7 @@ def test_an_interrupt_ends_children_that_left_their_group_too(
         run.send_signal(signal.SIGINT)
         time.sleep(0.3)
         run.send_signal(signal.SIGINT)
-        run.communicate(timeout=20)
+        run.communicate(timeout=WAIT_SECONDS)
     assert run.returncode == 130
     assert not processes_of(folder)
 
@@ -159,7 +160,7 @@ def test_a_terminal_that_is_closed_ends_the_run_with_its_result(
     try:
         assert _until(lambda: _journalled(folder) == 7)
         os.close(ours)
-        assert run.wait(10) == 130
+        assert run.wait(WAIT_SECONDS) == 130
     finally:
         run.kill()
         run.wait()
@@ -179,7 +180,7 @@ def test_a_hang_up_is_ignored_under_nohup(
             time.sleep(0.5)
             assert run.poll() is None
             run.send_signal(signal.SIGINT)
-            run.communicate(timeout=10)
+            run.communicate(timeout=WAIT_SECONDS)
             assert run.returncode == 130
     finally:
         signal.signal(signal.SIGHUP, previous)
@@ -208,7 +209,7 @@ def test_a_second_interrupt_does_not_break_off_the_result(
         time.sleep(0.5)
         run.send_signal(signal.SIGINT)
         run.send_signal(signal.SIGTERM)
-        out, err = run.communicate(timeout=20)
+        out, err = run.communicate(timeout=WAIT_SECONDS)
     assert run.returncode == 130, err
     assert Ended(run.returncode, out, err, folder).result["counts"]["correct"] == 7
 
@@ -223,7 +224,7 @@ def test_no_daemon_outlives_its_guard(
         guard = daemon.parent()
         assert guard is not None
         guard.kill()
-        _, err = run.communicate(timeout=10)
+        _, err = run.communicate(timeout=WAIT_SECONDS)
     assert run.returncode == 3
     assert "ended with its guard, which was killed by SIGKILL" in err
     assert not processes_of(folder)
@@ -276,7 +277,7 @@ def test_no_daemon_outlives_a_killed_harness(
         assert processes_of(folder)
         run.kill()
         run.wait()
-        assert _until(lambda: not processes_of(folder), 2)
+        assert _until(lambda: not processes_of(folder))
     assert _journalled(folder) == 7
 
 
@@ -366,7 +367,7 @@ def test_a_running_daemon_is_used_and_left_running(
         assert "is empty, so that every answer would be wrong" in empty.err
     finally:
         os.kill(daemon.pid, signal.SIGTERM)
-        daemon.wait(timeout=5)
+        daemon.wait(timeout=WAIT_SECONDS)
         daemon.communicate()
 
 
@@ -382,6 +383,6 @@ def test_an_interrupted_doctor_ends_in_130_and_not_in_a_verdict(
     ) as doctor:
         assert _until(marker.exists)
         doctor.send_signal(number)
-        doctor.communicate(timeout=20)
+        doctor.communicate(timeout=WAIT_SECONDS)
     assert doctor.returncode == 130
     assert not processes_of(workspace)

@@ -46,10 +46,10 @@ def test_every_scenario_in_every_claimed_mode(memconform: Call, scenario: str, m
 
 
 def test_a_run_of_one_sdk_loads_no_numbers_and_no_vendor(
-    memconform: Call, environment: dict[str, str]
+    installed: Call, environment: dict[str, str]
 ) -> None:
     environment["PYTHONPROFILEIMPORTTIME"] = "1"
-    told = memconform("run", *_SEEDED, "--scenario", "search-retrieve-only").err
+    told = installed("run", *_SEEDED, "--scenario", "search-retrieve-only").err
     loaded = set(re.findall(r"^import time: .*\| +([a-z0-9_]+)$", told, re.MULTILINE))
     assert "httpx" in loaded
     assert not loaded & {"numpy", "scipy", "openai", "anthropic"}
@@ -107,9 +107,9 @@ def test_a_second_run_of_the_day_replaces_the_copy_and_keeps_the_record(memconfo
     assert json.loads(copy.read_text())["run_id"] == max(record.name for record in records)
 
 
-def test_json_on_standard_output_is_alone_there_and_keeps_its_schema(memconform: Call) -> None:
-    schema = json.loads(memconform("run", "--schema").out)
-    ended = memconform("run", *_SEEDED, "--scenario", "ask-basic", "--json", "-")
+def test_json_on_standard_output_is_alone_there_and_keeps_its_schema(installed: Call) -> None:
+    schema = json.loads(installed("run", "--schema").out)
+    ended = installed("run", *_SEEDED, "--scenario", "ask-basic", "--json", "-")
     report = json.loads(ended.out)
     jsonschema.validate(report, schema)
     assert RunReport.model_validate(report).runs[0].passed == 20

@@ -12,8 +12,9 @@ import openai
 import psutil
 import pytest
 
-from tests.conftest import CHECKOUT, PROGRAM, Ended
+from tests.conftest import CHECKOUT, WAIT_SECONDS, Ended
 from tests.integration.serving import upstream_by_hand
+from tests.program import PROGRAM
 
 Call = Callable[..., Ended]
 
@@ -135,7 +136,7 @@ def test_an_upstream_that_dies_ends_the_run_and_is_named(
             for child in psutil.Process(process.pid).children(recursive=True):
                 if "memconform.upstream" in child.cmdline() and "-S" not in child.cmdline():
                     child.kill()
-            _, err = process.communicate(timeout=60)
+            _, err = process.communicate(timeout=WAIT_SECONDS)
         finally:
             process.kill()
     assert process.returncode == 3

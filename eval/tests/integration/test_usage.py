@@ -158,15 +158,15 @@ def test_a_results_folder_that_cannot_be_written(memconform: Call) -> None:
     assert "cannot write" in ended.err
 
 
-def test_info(memconform: Call, scripted: Scripted) -> None:
+def test_info(installed: Call, scripted: Scripted) -> None:
     scripted()
-    folder = memconform("info").folder
+    folder = installed("info").folder
     (folder / "memconform.toml").write_text('[sdks]\nmine = "sdk.toml"\nbad = "none.toml"\n')
-    info = json.loads(memconform("info", "--json", "-").out)
+    info = json.loads(installed("info", "--json", "-").out)
     sdks = {sdk["name"]: sdk for sdk in info["sdks"]}
     assert sdks["py"]["profiles"] == ["core", "ask", "documents", "events", "auth"]
     assert sdks["mine"]["modes"] == ["auto", "bm25"]
     assert "No such file" in sdks["bad"]["error"]
     assert info["toolchains"]["python"].startswith("Python 3")
     assert "smoke" in info["datasets"]
-    assert "cannot run here" not in memconform("info").out
+    assert "cannot run here" not in installed("info").out

@@ -1,10 +1,14 @@
 """The Python daemon with one planted fault each, for `--sdk tests.negative.faulty:NAME`."""
 
+from pathlib import Path
+
 from memconform.daemons.manifest import load_manifest
 from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.fakes.mutant import MutantRunner
 from memconform.fakes.mutation import Mutation, SourceEdit
-from tests.conftest import CHECKOUT
+
+# Not that of `tests`: the program imports this module, and pytest with it would take as long again.
+CHECKOUT = Path(__file__).parents[3]
 
 
 class _Faulty(MutantRunner):

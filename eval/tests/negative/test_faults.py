@@ -76,6 +76,8 @@ _BOTH = {
     "rising_scores": ("protocol_error", "bad_ranking"),
     "nan_score": ("protocol_error", None),
 }
+_QUICKLY = 3
+"""Of these so many are searched in every test run, and all of them asked."""
 _STREAM = {
     "cuts_stream": ("daemon_error", "connection_broken"),
     "silent_after_retrieve": ("timeout", "timeout"),
@@ -101,7 +103,14 @@ _STREAM = {
 @pytest.mark.parametrize(
     ("scenario", "fault", "verdict", "code"),
     [
-        *(("search-retrieve-only", fault, *end) for fault, end in _BOTH.items()),
+        # Each of them is asked too.
+        *(
+            pytest.param(
+                *("search-retrieve-only", fault, *end),
+                marks=[] if number < _QUICKLY else [pytest.mark.exhaustive],
+            )
+            for number, (fault, end) in enumerate(_BOTH.items())
+        ),
         *(("ask-basic", fault, *end) for fault, end in (_BOTH | _STREAM).items()),
     ],
 )

@@ -44,9 +44,9 @@ def test_a_fixed_sample_is_killed_and_the_good_daemon_passes(
     assert all(mutant["by"] and mutant["got"] for mutant in report["mutants"])
 
 
-def test_the_sample_is_always_the_same(memconform: Callable[..., Ended]) -> None:
-    first = memconform("mutate", "--sample", "5", "--list").out
-    assert first == memconform("mutate", "--sample", "5", "--list").out
+def test_the_sample_is_always_the_same(installed: Callable[..., Ended]) -> None:
+    first = installed("mutate", "--sample", "5", "--list").out
+    assert first == installed("mutate", "--sample", "5", "--list").out
     assert len(first.splitlines()) == 5
 
 

@@ -1,8 +1,6 @@
 """A daemon with a planted fault parts from a good one, and at the right rung of the ladder."""
 
 import json
-import os
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,8 @@ import pytest
 from memconform.parity.difference import DiffReport
 from memconform.parity.records import ParityReport
 from tests.altering import altered
-from tests.conftest import CHECKOUT, OFFLINE, PROGRAM, SDKS, Ended, processes_of, runnable
+from tests.conftest import CALL_SECONDS, CHECKOUT, SDKS, Ended, processes_of, runnable, shell
+from tests.program import ForkServer
 
 Run = Callable[..., Path]
 Compare = Callable[..., tuple[Ended, dict[str, Any]]]
@@ -21,26 +20,32 @@ Compare = Callable[..., tuple[Ended, dict[str, Any]]]
 SEARCH = ("--scenario", "search-retrieve-only", "--mode", "bm25", "--top-k", "5")
 BASIC = ("--scenario", "ask-basic")
 PROMPTED = ("--scenario", "ask-augmented", "--upstream", "scripted")
+_FEW = ("--limit", "20")
+"""Of a hundred, spread evenly: a run of all that asks takes up to 20 s of a core."""
+QUESTIONS = pytest.mark.parametrize(
+    "questions",
+    [
+        pytest.param(_FEW, id="some"),
+        pytest.param((), id="all", marks=pytest.mark.exhaustive),
+    ],
+)
+_PLUGINS = CHECKOUT / "eval"
+"""Where the faulty daemons are found by name."""
 LME = ("--dataset", "lme", "--corpus", "lme")
 
 
 class _Place:
     """A folder to run in; what was run with the same flags is not run again."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, program: ForkServer) -> None:
         self.folder = folder
+        self._program = program
         self._known: dict[tuple[object, ...], Path] = {}
 
     def call(self, *args: str | Path) -> Ended:
-        ours = {"COLUMNS": "200", "PYTHONPATH": f"{OFFLINE}{os.pathsep}{CHECKOUT / 'eval'}"}
-        ended = subprocess.run(
-            [PROGRAM, *args],
-            cwd=self.folder,
-            env=os.environ | ours,
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
+        environment = shell(_PLUGINS)
+        ended = self._program.run(
+            args, folder=self.folder, environment=environment, timeout=CALL_SECONDS
         )
         return Ended(ended.returncode, ended.stdout, ended.stderr, self.folder)
 
@@ -84,7 +89,8 @@ class _Place:
 def place(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Place]:
     del cache
     folder = tmp_path_factory.mktemp("parity")
-    yield _Place(folder)
+    with ForkServer(shell(_PLUGINS)) as program:
+        yield _Place(folder, program)
     assert not processes_of(folder)
 
 
@@ -122,19 +128,26 @@ def test_one_chunk_too_few_is_found_among_the_candidates(place: _Place) -> None:
     assert pair["contrast"]["second_only"] == 0
 
 
-def test_other_stop_words_are_found_in_the_deltas(place: _Place) -> None:
-    pair = place.parted("OtherStopWords", *LME, *BASIC)
+@QUESTIONS
+def test_other_stop_words_are_found_in_the_deltas(
+    place: _Place, questions: tuple[str, ...]
+) -> None:
+    pair = place.parted("OtherStopWords", *LME, *BASIC, *questions)
     assert list(pair["stages"]) == ["deltas"]
     assert set(pair["flips_by_part"]) <= {"reader"}
     assert pair["rankings"]["equal"] == pair["contrast"]["compared"]
 
 
-def test_a_reader_that_ignores_dates_is_found_in_the_prompt(place: _Place) -> None:
-    pair = place.parted("IgnoresDates", *LME, *PROMPTED)
+@QUESTIONS
+def test_a_reader_that_ignores_dates_is_found_in_the_prompt(
+    place: _Place, questions: tuple[str, ...]
+) -> None:
+    flags = (*LME, *PROMPTED, *questions)
+    pair = place.parted("IgnoresDates", *flags)
     assert pair["stages"] == {"prompt": pair["contrast"]["compared"]}
     assert pair["parted"][0]["detail"] == "the chat model was sent other messages"
     assert pair["rankings"]["equal"] == pair["contrast"]["compared"]
-    runs = place.run("py", *LME, *PROMPTED), place.run("IgnoresDates", *LME, *PROMPTED)
+    runs = place.run("py", *flags), place.run("IgnoresDates", *flags)
     shown = place.call("parity", "show", pair["parted"][0]["question"], *runs)
     assert shown.code == 0
     assert "they part at prompt" in shown.out
@@ -166,11 +179,13 @@ def test_two_runs_of_one_daemon_are_identical(place: _Place) -> None:
 @pytest.mark.parametrize(
     "flags",
     [
-        (*LME, *SEARCH),
-        (*LME, *PROMPTED),
-        ("--dataset", "smoke", "--seed-reference-brain", *BASIC),
+        pytest.param((*LME, *SEARCH), id="lme, searched"),
+        pytest.param(
+            (*LME, *PROMPTED), id="lme, asked by way of a model", marks=pytest.mark.exhaustive
+        ),
+        pytest.param((*LME, *PROMPTED, *_FEW), id="some of lme, asked by way of a model"),
+        pytest.param(("--dataset", "smoke", "--seed-reference-brain", *BASIC), id="smoke, asked"),
     ],
-    ids=["lme, searched", "lme, asked by way of a model", "smoke, asked"],
 )
 def test_the_reference_daemons_are_identical(place: _Place, flags: tuple[str, ...]) -> None:
     if len(runnable()) == 1:
@@ -560,7 +575,7 @@ def test_what_a_faulty_daemon_sent_to_its_model_is_shown(place: _Place, tmp_path
     def odd(_: int, question: dict[str, Any]) -> None:
         question["seen"]["prompts"] = [{"model": "m", "messages": None}, {"messages": ["x", 1]}]
 
-    good = place.run("py", *LME, *PROMPTED)
+    good = place.run("py", *LME, *PROMPTED, *_FEW)
     bad = altered(good, tmp_path, _each(odd))
     [first, *_] = json.loads(good.read_text())["questions"]
     ended = place.call("parity", "show", first["id"], good, bad)

@@ -137,7 +137,7 @@ def test_more_pairs_ask_for_more_evidence() -> None:
     assert together[0].holm_p == pytest.approx(3 * together[0].mid_p)
 
 
-@pytest.mark.parametrize("tests", [1, 3])
+@pytest.mark.parametrize("tests", [1, pytest.param(3, marks=pytest.mark.exhaustive)])
 def test_no_small_set_is_too_small_for_a_verdict(tests: int) -> None:
     for n in range(1, 26):
         for b in range(n + 1):

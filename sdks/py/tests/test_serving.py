@@ -18,25 +18,30 @@ import pytest
 
 _SOURCES = Path(__file__).parents[1] / "src"
 
+_HANG_SECONDS = 90
+"""How long an upstream and a client have patience."""
+_STOP_SECONDS = 45
+"""A stop takes a moment, or on a machine that is busy with other tests some more of them."""
+_GRACE_EXCEEDED = "timeout graceful shutdown exceeded"
+"""What uvicorn logs where something had to be broken off, after the grace of two seconds."""
+
 
 class _Daemon:
     def __init__(self, process: subprocess.Popen[str], address: str) -> None:
         self.process = process
         self.address = address
-        self.http = httpx.Client(base_url=f"http://{address}", timeout=10)
+        self.http = httpx.Client(base_url=f"http://{address}", timeout=_STOP_SECONDS)
 
-    def stop(self) -> float:
-        """The seconds that it took to end."""
-        started = time.monotonic()
+    def stop(self) -> int:
+        """The exit code of a stop, which waits for no upstream's end."""
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(10)
-        return time.monotonic() - started
+        return self.process.wait(_STOP_SECONDS)
 
     @contextmanager
     def listening(self, target: str, body: bytes | None = None) -> Iterator[socket.socket]:
         """A stream whose first bytes have come."""
         host, port = self.address.split(":")
-        with socket.create_connection((host, int(port)), timeout=10) as connection:
+        with socket.create_connection((host, int(port)), timeout=_STOP_SECONDS) as connection:
             method = "GET" if body is None else "POST"
             head = f"{method} {target} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body or b'')}"
             connection.sendall(f"{head}\r\n\r\n".encode() + (body or b""))
@@ -81,7 +86,7 @@ class _Hanging(http.server.BaseHTTPRequestHandler):
             self.end_headers()
             delta = {"choices": [{"index": 0, "delta": {"content": "Well"}}]}
             self.wfile.write(f"data: {json.dumps(delta)}\n\n".encode())
-        self.connection.settimeout(20)
+        self.connection.settimeout(_HANG_SECONDS)
         self.rfile.read(1)
 
     def log_message(self, *_: object) -> None:
@@ -108,8 +113,7 @@ def _rest(connection: socket.socket) -> bytes:
 
 def test_a_stop_ends_idle_connections_and_the_process_well(tmp_path: Path) -> None:
     with _daemon(tmp_path) as daemon:
-        assert daemon.stop() < 3
-        assert daemon.process.returncode == 0
+        assert daemon.stop() == 0
     assert (tmp_path / "log").read_text() == ""
 
 
@@ -120,12 +124,12 @@ def test_a_stop_ends_streams_of_events_promptly(tmp_path: Path) -> None:
         daemon.listening("/v1/brains/b/events") as two,
     ):
         daemon.http.put("/v1/brains/b/documents?path=a", content=b"zebra").raise_for_status()
-        assert daemon.stop() < 2
-        assert daemon.process.returncode == 0
+        assert daemon.stop() == 0
         for connection in (one, two):
             rest = _rest(connection)
             assert b'"kind": "created"' in rest
             assert rest.endswith(b"0\r\n\r\n")
+    assert _GRACE_EXCEEDED not in (tmp_path / "log").read_text()
 
 
 def test_a_stop_ends_an_answer_with_an_error(tmp_path: Path, upstream: str) -> None:
@@ -134,16 +138,17 @@ def test_a_stop_ends_an_answer_with_an_error(tmp_path: Path, upstream: str) -> N
         "JB_LLM_MODEL": "m",
         "OPENAI_API_KEY": "k",
         "OPENAI_BASE_URL": upstream,
+        "JB_UPSTREAM_TIMEOUT": str(_HANG_SECONDS),
     }
     ask = b'{"question": "Who?"}'
     with _daemon(tmp_path, **env) as daemon, daemon.listening("/v1/brains/b/ask", ask) as answer:
         while b"Well" not in answer.recv(65536):
             pass
-        assert daemon.stop() < 2
-        assert daemon.process.returncode == 0
+        assert daemon.stop() == 0
         rest = _rest(answer)
     assert b"event: error" in rest
     assert b'event: done\ndata: {"ok": false}' in rest
+    assert _GRACE_EXCEEDED not in (tmp_path / "log").read_text()
 
 
 def test_a_stop_waits_for_no_reader_and_no_embedder(tmp_path: Path, upstream: str) -> None:
@@ -152,12 +157,15 @@ def test_a_stop_waits_for_no_reader_and_no_embedder(tmp_path: Path, upstream: st
         "JB_EMBED_MODEL": "m",
         "OPENAI_API_KEY": "k",
         "OPENAI_BASE_URL": upstream,
+        "JB_UPSTREAM_TIMEOUT": str(_HANG_SECONDS),
     }
 
     def write() -> None:
         with pytest.raises(httpx.HTTPError):
             httpx.put(
-                f"http://{daemon.address}/v1/brains/b/documents?path=a", content=b"x", timeout=20
+                f"http://{daemon.address}/v1/brains/b/documents?path=a",
+                content=b"x",
+                timeout=_HANG_SECONDS,
             ).raise_for_status()
 
     with _daemon(tmp_path, **env) as daemon, daemon.listening("/v1/brains/b/events"):
@@ -167,9 +175,9 @@ def test_a_stop_waits_for_no_reader_and_no_embedder(tmp_path: Path, upstream: st
         for _ in range(40):
             body = {"ops": ops, "reason": "x" * 500}
             daemon.http.post("/v1/brains/b/documents/batch-ops", json=body).raise_for_status()
-        assert daemon.stop() < 3
-        assert daemon.process.returncode == 0
-        writing.join(10)
+        assert daemon.stop() == 0
+        writing.join(_HANG_SECONDS)
+        assert not writing.is_alive()
     assert not (tmp_path / "state" / "brains" / "b" / "a").exists()
 
 
