@@ -57,11 +57,16 @@ class IgnoresDates(_Faulty):
 
 
 class OneInTwentyEmpty(_Faulty):
-    """Finds nothing for one query in twenty, by the hash of the query."""
+    """Finds nothing for one question in twenty, by its hash.
+
+    For a question alone: the words by which an index is proven would be lost as well, and nothing
+    be measured.
+    """
 
     file = "search.py"
     find = "chunks = self._chunks(brain, query, _filters(request.filters), plan)"
     put = (
-        "import zlib; chunks = [] if zlib.crc32(query.encode()) % 20 == 0"
+        "import zlib; struck = query.endswith('?') and zlib.crc32(query.encode()) % 20 == 0;"
+        " chunks = [] if struck"
         " else self._chunks(brain, query, _filters(request.filters), plan)"
     )
