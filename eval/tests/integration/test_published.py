@@ -13,9 +13,9 @@ from tests.conftest import CHECKOUT, Ended, runnable
 
 
 def test_tables_in_readmes_are_made_from_what_is_published(
-    memconform: Callable[..., Ended],
+    installed: Callable[..., Ended],
 ) -> None:
-    ended = memconform("report", "tables", "--check", CHECKOUT)
+    ended = installed("report", "tables", "--check", CHECKOUT)
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.count("is what is published") == 3
 
