@@ -143,7 +143,7 @@ def _selected_questions(options: RunOptions) -> Selected:
     if options.ids and not ids:
         raise UsageError("--ids names no question", code="no_ids", hint="write --ids A,B")
     brain = options.brain
-    if brain is not None and (not re.match(BRAIN_ID_PATTERN, brain) or brain in (".", "..")):
+    if brain is not None and (not re.fullmatch(BRAIN_ID_PATTERN, brain) or brain in (".", "..")):
         raise UsageError(
             f"--brain {brain!r} is no brain id",
             code="bad_brain",
@@ -177,8 +177,9 @@ def _corpus(options: RunOptions, selected: Selected, runners: Sequence[SdkRunner
         return None
     if (folder := corpus_of(dataset)) is not None:
         return CorpusFolder(folder)
-    given = any(question.reference_answer is not None for question in dataset)
-    return ReferenceAnswers(dataset) if given else None
+    # What has no answer in the brain would be called incorrect.
+    answered = {q.reference_answer is not None for q in dataset if not q.abstain}
+    return ReferenceAnswers(dataset) if answered == {True} else None
 
 
 def _plan(

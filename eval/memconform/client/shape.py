@@ -16,6 +16,8 @@ _OF_THE_MOMENT = frozenset(
 """Headers of HTTP's own that say nothing of the contract."""
 _FREE = frozenset({"metadata", "tuning"})
 """Keys whose insides are a document's, or an implementation's."""
+_MOST_KEYS = 64
+"""Of an object that is remembered; the contract's have up to a dozen."""
 _KINDS = {
     type(None): "null",
     bool: "boolean",
@@ -68,7 +70,10 @@ def _events(events: list[tuple[str, str]]) -> list[str]:
 def _add_keys(value: Any, place: str, lines: set[str]) -> None:  # noqa: ANN401 - any JSON
     if isinstance(value, dict):
         # Chunks, deltas and citations are alike: what one of them adds the next one adds too.
-        flat, nested = _object_lines(place, tuple((key, type(each)) for key, each in value.items()))
+        kinds = tuple((key, type(each)) for key, each in value.items())
+        # Of keys that are data each object has others: to remember them would fill the memory.
+        lines_of = _object_lines if len(kinds) <= _MOST_KEYS else _object_lines.__wrapped__
+        flat, nested = lines_of(place, kinds)
         lines |= flat
         for key in nested:
             _add_keys(value[key], f"{place}.{key}", lines)

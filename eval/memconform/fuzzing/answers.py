@@ -92,12 +92,15 @@ def _events(content: bytes) -> list[tuple[str, JsonValue, str]]:
     Of an id is told whether it is a number above the one before it, as `rising`.
     """
     found: list[tuple[str, JsonValue, str]] = []
-    last = -1
+    last, inherited = -1, ""
     headers = {"content-type": "text/event-stream"}
     for event in EventSource(httpx.Response(200, headers=headers, content=content)).iter_sse():
-        if event.event == "ping":
+        # httpx-sse hands out comments, as events without data, once an id was seen.
+        if event.event == "ping" or not event.data:
             continue
-        id_ = event.id
+        # An event without an id has that of the one before it.
+        id_ = event.id if event.id != inherited else ""
+        inherited = event.id
         if id_.isascii() and id_.isdigit() and int(id_) > last:
             last, id_ = int(id_), "rising"
         try:

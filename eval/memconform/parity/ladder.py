@@ -101,6 +101,8 @@ def _candidates(one: QuestionResult, other: QuestionResult) -> Parting | None:
         for rank, (chunk, key) in enumerate(zip(other.ranking, theirs, strict=True), 1)
         if key in missing
     )
+    if any(chunk.chunk_id == c.chunk_id for c in one.ranking):
+        return Parting(Stage.CANDIDATES, f"another text in {chunk.chunk_id} at rank {rank}")
     if any(chunk.path == c.path for c in one.ranking):
         return Parting(Stage.CANDIDATES, f"another chunk of {chunk.path} at rank {rank}")
     return Parting(Stage.CANDIDATES, f"{chunk.path} at rank {rank} is not in the other ranking")

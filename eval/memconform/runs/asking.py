@@ -274,6 +274,8 @@ class Asker:
         seen: Seen,
     ) -> list[StageRecord]:
         text = outcome.text
+        # Before anything is noted: a score that contradicts itself is refused here.
+        judgement = JudgementRecord.of(score, row=row, attempt=attempt, id=question.id)
         # The next attempt that is written is this one: nothing is awaited until then.
         number = self._journal.written
         passed = score.status is Verdict.CORRECT
@@ -315,19 +317,5 @@ class Asker:
                     for cited in outcome.citations
                 ],
             ),
-            JudgementRecord(
-                row=row,
-                attempt=attempt,
-                id=question.id,
-                verdict=score.status,
-                score=score.value,
-                error=_failure_of(score),
-            ),
+            judgement,
         ]
-
-
-def _failure_of(score: Score) -> Failure | None:
-    """Why a scorer has no score."""
-    if score.status.measured:
-        return None
-    return Failure(code=score.status.value, message=score.reason)

@@ -18,6 +18,7 @@ from memconform.runs.results import (
     Seen,
     require_consistent,
 )
+from memconform.scoring.scorer import Score
 from memconform.scoring.verdicts import Verdict
 from memconform.storage.append_only import AppendOnly
 from memconform.storage.writing import write_whole
@@ -84,6 +85,26 @@ class JudgementRecord(Record):
     verdict: Verdict
     score: float | None = Field(ge=0, le=1)
     error: Failure | None
+    reason: str = ""
+    """Why, where the scorer says so."""
+    detail: dict[str, Any] = Field(default_factory=dict)
+    """What else it says."""
+
+    @classmethod
+    def of(cls, score: Score, *, row: int, attempt: int, id: str) -> "JudgementRecord":  # noqa: A002 - the field's name
+        """What a scorer says of an attempt; one that failed is no measurement, and says why."""
+        status = score.status
+        failed = None if status.measured else Failure(code=status.value, message=score.reason)
+        return cls(
+            row=row,
+            attempt=attempt,
+            id=id,
+            verdict=status,
+            score=score.value,
+            error=failed,
+            reason=score.reason,
+            detail=dict(score.detail),
+        )
 
     @model_validator(mode="after")
     def _must_agree(self) -> Self:

@@ -31,30 +31,35 @@ async def work_through(
 ) -> AsyncGenerator[_Result, None]:
     """Results as they come, with `concurrency` items in work.
 
-    Nothing new is begun while results wait to be taken. The first error ends it, once the results
-    before it were taken; so does closing it, or a cancellation of the task that iterates, which
-    cancel what is in work.
+    Whoever is done with an item begins the next one when its result was taken and the iteration
+    goes on: what is done between two results, such as a proof of the index, has no more than the
+    items of others beside it. The first error ends it, once the results before it were taken; so
+    does closing it, or a cancellation of the task that iterates, which cancel what is in work.
 
     Args:
         items: taken one by one, as there is room; where it ends, so does the work.
         work: called with each.
         concurrency: 1 at least.
     """
-    results: asyncio.Queue[tuple[_Result] | None] = asyncio.Queue(concurrency)
+    results: asyncio.Queue[tuple[_Result, asyncio.Event] | None] = asyncio.Queue()
 
     async def worker() -> None:
         for item in items:
-            await results.put((await work(item),))
+            taken = asyncio.Event()
+            results.put_nowait((await work(item), taken))
+            await taken.wait()
 
     async def end(workers: "list[asyncio.Task[None]]") -> None:
         await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
-        await results.put(None)
+        results.put_nowait(None)
 
     workers = [asyncio.create_task(worker()) for _ in range(concurrency)]
     ending = asyncio.create_task(end(workers))
     try:
-        while (result := await results.get()) is not None:
-            yield result[0]
+        while (finished := await results.get()) is not None:
+            result, taken = finished
+            yield result
+            taken.set()
         for task in workers:
             if task.done():
                 task.result()

@@ -163,8 +163,10 @@ async def _judged_again(
         )
     response = Response(text=answer.text, kind=scenario.text_kind)
     score = await plan.scorer.score(question, response)
-    update = {"verdict": score.status, "score": score.value}
-    return [*stages, judgement.model_copy(update=update)]
+    judged = JudgementRecord.of(
+        score, row=judgement.row, attempt=judgement.attempt, id=judgement.id
+    )
+    return [*stages, judged]
 
 
 def _without_hits(records: list[StageRecord]) -> list[StageRecord]:

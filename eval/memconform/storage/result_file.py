@@ -58,7 +58,10 @@ def schema_of(result: Path) -> str:
         begin = file.read(256)
     if (found := _SCHEMA.search(begin)) is not None:
         return found[1].decode()
-    return str(_reformatted(result)[0].get("schema_version"))
+    loaded = json.loads(result.read_bytes())
+    if not isinstance(loaded, dict) or "schema_version" not in loaded:
+        raise ValueError(f"{result} names no schema")
+    return str(loaded["schema_version"])
 
 
 def run_id_of(result: Path) -> str | None:

@@ -58,7 +58,12 @@ class Sink:
 def json_bytes(value: BaseModel | Mapping[str, Any], *, indent: int | None = None) -> Masked:
     """A value as JSON in UTF-8, with every secret masked in its strings."""
     plain = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
-    return Masked(json.dumps(redact_values(plain), indent=indent, ensure_ascii=False).encode())
+    masked = redact_values(plain)
+    try:
+        return Masked(json.dumps(masked, indent=indent, ensure_ascii=False).encode())
+    except UnicodeEncodeError:
+        # Half of a surrogate pair, which a daemon may send, is no text; as an escape it is JSON.
+        return Masked(json.dumps(masked, indent=indent).encode())
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -98,7 +103,8 @@ def replacing(target: Path) -> Iterator[Sink]:
 @contextmanager
 def device(path: Path) -> Iterator[Sink]:
     """A device or a pipe that is there already; raises OSError where it cannot be written."""
-    with path.open("wb", buffering=0) as file:
+    # Buffered: a raw file may take a part of what is written, where a signal comes in between.
+    with path.open("wb") as file:
         yield Sink(file.write)
 
 

@@ -1,6 +1,7 @@
 """What fills the brain of a run where flags say so, and where none does."""
 
 import json
+import re
 from pathlib import Path
 from unittest import mock
 
@@ -8,6 +9,7 @@ import pytest
 
 from memconform.cli import planning
 from memconform.cli.run_options import RunOptions
+from memconform.contract.core import BRAIN_ID_PATTERN
 from memconform.daemons.runner import SdkRunner
 from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import Selected, Selection, select
@@ -67,3 +69,24 @@ def test_a_dataset_without_documents_fills_nothing(tmp_path: Path) -> None:
     bare = tmp_path / "bare.jsonl"
     bare.write_text(json.dumps(row) + "\n")
     assert seeding(selected(bare), OURS) is None
+
+
+def test_a_dataset_of_which_some_have_an_answer_fills_nothing(tmp_path: Path) -> None:
+    """All others would be incorrect, for want of a document."""
+    rows: list[dict[str, object]] = [
+        {"id": f"q{n}", "question": "What?", "expected_substrings": ["that"]} for n in range(10)
+    ]
+    rows[3]["reference_answer"] = "It is that."
+    some = tmp_path / "some.jsonl"
+    some.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert seeding(selected(some), OURS) is None
+    for row in rows:
+        row["reference_answer"] = "It is that."
+    rows.append({"id": "none", "question": "And this?", "abstain": True})
+    some.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    every = selected(some)
+    assert seeding(every, OURS) == ReferenceAnswers(every.dataset)
+
+
+def test_a_brain_id_that_ends_in_a_line_is_refused() -> None:
+    assert not re.fullmatch(BRAIN_ID_PATTERN, "eval\n")

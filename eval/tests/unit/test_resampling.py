@@ -60,8 +60,13 @@ def test_intervals_of_latencies_are_those_of_numpy() -> None:
 
 @pytest.mark.parametrize("zeros", [[0.0] * 90, [0.0, nan, 0.0], [-0.0]])
 def test_runs_that_agree_are_not_resampled(zeros: list[float]) -> None:
-    with mock.patch.object(resampling, "integers", side_effect=AssertionError):
+    with (
+        mock.patch.object(resampling, "find_spec", return_value=None),
+        mock.patch.object(resampling, "integers", side_effect=AssertionError),
+    ):
         assert mean_intervals([zeros]) == [(0.0, 0.0)]
+        with pytest.raises(AssertionError):
+            mean_intervals([[0.0, 1.0]])
     theirs = bootstrap_means(np.array([zeros]).T, range(len(zeros)))
     assert theirs == [(0.0, 0.0)]
 

@@ -2,6 +2,10 @@
 
 import ast
 import json
+import os
+import signal
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +13,7 @@ import pytest
 
 from memconform import redaction
 from memconform.storage.append_only import AppendOnly
-from memconform.storage.writing import Sink, replacing, write_whole
+from memconform.storage.writing import Sink, device, replacing, write_whole
 from tests.conftest import CHECKOUT
 
 _PACKAGE = CHECKOUT / "eval" / "memconform"
@@ -24,10 +28,15 @@ _OTHERS = {
     "datasets/history.py": "a temporary file of a dataset's texts, removed at the end",
     "ingest/ingested.py": "a temporary file of the documents, removed at the end",
     "runs/relevance.py": "a temporary file of the documents, removed at the end",
+    "runs/rescoring.py": "copies the wire of the earlier run, which the sink has written",
     "conformance/disk.py": "documents that are put under a daemon's state folder",
     "conformance/fixture.py": "a document that no brain may reach",
 }
 """Who writes besides, and what."""
+
+
+_SINKS = ("replacing(", "json_target(", "text_target(")
+"""What opens one."""
 
 
 @pytest.fixture(autouse=True)
@@ -38,12 +47,18 @@ def secret() -> Iterator[None]:
 
 
 def _writes(tree: ast.AST) -> Iterator[str]:
-    """The calls in a module that write to a file."""
+    """The calls in a module that write to a file, but for those to a sink."""
+    items = (item for node in ast.walk(tree) if isinstance(node, ast.With) for item in node.items)
+    sinks = {
+        ast.unparse(item.optional_vars)
+        for item in items
+        if item.optional_vars and ast.unparse(item.context_expr).startswith(_SINKS)
+    }
     for node in ast.walk(tree):
         # It may also be handed to a thread.
         if isinstance(node, ast.Attribute) and node.attr in ("write_text", "write_bytes", "pwrite"):
             name = node.value.id if isinstance(node.value, ast.Name) else ""
-            if name not in ("target", "file", "sink", "copy"):
+            if name not in sinks:
                 yield f"{node.attr} in line {node.lineno}"
         if not isinstance(node, ast.Call):
             continue
@@ -55,8 +70,9 @@ def _writes(tree: ast.AST) -> Iterator[str]:
             texts = [mode for mode in modes if isinstance(mode, str) and len(mode) <= 3]
             if name.endswith("TemporaryFile") or any(set(text) & set("wax+") for text in texts):
                 yield f"{name} in line {node.lineno}"
-        if ast.unparse(node.func) == "json.dump":
-            yield f"json.dump in line {node.lineno}"
+        called = ast.unparse(node.func)
+        if called == "json.dump" or called.startswith("shutil.copy"):
+            yield f"{called} in line {node.lineno}"
 
 
 @pytest.mark.parametrize(
@@ -67,6 +83,8 @@ def _writes(tree: ast.AST) -> Iterator[str]:
         "self.path.write_text(text)",
         "json.dump(value, file)",
         "tempfile.TemporaryFile()",
+        "file = into / 'x.yaml'; file.write_text(text)",
+        "shutil.copyfile(one, other)",
     ],
 )
 def test_a_module_that_writes_is_noticed(source: str) -> None:
@@ -119,3 +137,38 @@ def test_a_short_secret_does_not_break_json() -> None:
     written: list[bytes] = []
     Sink(written.append).write_json({"score": 5, "text": "5", "k": 0.5})
     assert json.loads(b"".join(written)) == {"score": 5, "text": redaction.MASK, "k": 0.5}
+
+
+def test_half_of_a_surrogate_pair_is_written_as_an_escape() -> None:
+    """A disagreement about one ended fuzz in exit 70."""
+    written: list[bytes] = []
+    Sink(written.append).write_json({"text": "\ud800"})
+    assert json.loads(b"".join(written)) == {"text": "\ud800"}
+
+
+def test_a_pipe_gets_all_of_a_long_text(tmp_path: Path) -> None:
+    """A write that a signal interrupted handed on 64 KiB, and nobody noticed."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    received: list[bytes] = []
+    reader = threading.Thread(target=lambda: received.append(_slowly(fifo)))
+    reader.start()
+    previous = signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+    try:
+        with device(fifo) as sink:
+            sink.write_text("x" * 1_000_000)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+        reader.join()
+    assert len(received[0]) == 1_000_000
+
+
+def _slowly(fifo: Path) -> bytes:
+    data = b""
+    with fifo.open("rb", buffering=0) as file:
+        while piece := file.read(1 << 14):
+            data += piece
+            time.sleep(0.002)
+    return data
