@@ -325,18 +325,18 @@ def test_an_interrupt_leaves_no_daemon(
     assert processes_of(workspace) == []
 
 
-def test_list_explain_and_lint(installed: Callable[..., Ended], workspace: Path) -> None:
-    listed = json.loads(installed("conform", "list", "--json", "-").out)["cases"]
+def test_list_explain_and_lint(memconform: Callable[..., Ended], workspace: Path) -> None:
+    listed = json.loads(memconform("conform", "list", "--json", "-").out)["cases"]
     assert [case["id"] for case in listed] == [entry.id for entry in catalog()]
-    explained = installed("conform", "explain", "brain-create#again").out
+    explained = memconform("conform", "explain", "brain-create#again").out
     assert "rule core.brain.create: Creating answers 201; an id that exists 409." in explained
     assert "#again: problem conflict (409)" in explained
-    assert installed("conform", "explain", "brain-craete").code == 2
-    ended = installed("conform", "lint")
+    assert memconform("conform", "explain", "brain-craete").code == 2
+    ended = memconform("conform", "lint")
     assert (ended.code, "0 rules without one" in ended.out) == (0, True)
     (workspace / "mine").mkdir()
     (workspace / "mine" / "bad.yaml").write_text("- id: x\n  id: y\n")
-    ended = installed("conform", "lint", "--cases", "mine")
+    ended = memconform("conform", "lint", "--cases", "mine")
     assert (ended.code, "bad.yaml:2" in ended.err) == (2, True)
-    schema = json.loads(installed("conform", "lint", "--schema").out)
+    schema = json.loads(memconform("conform", "lint", "--schema").out)
     Draft202012Validator.check_schema(schema)

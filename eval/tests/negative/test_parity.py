@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,8 @@ class _Place:
         self.folder = folder
         self._program = program
         self._known: dict[tuple[object, ...], Path] = {}
+        # Of a run that failed too: its folder is no other's, which would be taken for a failure.
+        self._numbers = count()
 
     def call(self, *args: str | Path) -> Ended:
         environment = shell(_PLUGINS)
@@ -54,7 +57,7 @@ class _Place:
         key = (sdk, *args, again)
         if key not in self._known:
             named = sdk if sdk in SDKS else f"tests.negative.faulty:{sdk}"
-            output = self.folder / f"results-{len(self._known)}"
+            output = self.folder / f"results-{next(self._numbers)}"
             told = ("--scorer", "exact", "--floor", "0", "--quiet", "--output", output)
             ended = self.call("run", "--sdk", named, *args, *told)
             assert ended.code == 0, ended.err
