@@ -26,7 +26,7 @@ _SHARE = 100
 
 
 def _fooled(seed: int) -> list[str]:
-    configure_logs("critical")
+    configure_logs("error")
     folder = Path(tempfile.mkdtemp(prefix="memconform-faults-"))
     try:
         return asyncio.run(fooled(seed, _SHARE, folder))

@@ -35,6 +35,8 @@ _ATTEMPTS = 3
 _ALONE_DEPTH = 50
 _OPENLY = 64
 """Documents of a verification that are asked for without a filter."""
+_DRAWN_OPENLY = 3
+"""Besides, documents that nobody is known to need."""
 _SCORE_TOLERANCE = 1e-9
 """What scores are rounded to (core.search.order)."""
 _FUSED = (Mode.HYBRID, Mode.HYBRID_RERANK)
@@ -115,16 +117,20 @@ class IndexProver:
         await self.prove_some(AGAIN, besides)
 
     async def prove_openly(self, paths: Collection[str]) -> None:
-        """Prove some of these documents as questions are asked: without a filter.
+        """Prove some of these documents, and some drawn anew, as questions are asked.
 
-        A daemon may have two ways to search, of which one has lost its index.
+        That is without a filter: a daemon may have two ways to search, of which one has lost its
+        index. Drawn, because of a question that nothing answers no document is known.
 
         Raises:
             DaemonError: `not_searchable`.
         """
         if not self._filters:
             return
-        asked = self._rng.sample(sorted(paths), min(_OPENLY, len(paths)))
+        every = self._documents.paths
+        drawn = self._rng.sample(every, min(_DRAWN_OPENLY, len(every)))
+        needed = self._rng.sample(sorted(paths), min(_OPENLY, len(paths)))
+        asked = list(dict.fromkeys((*needed, *drawn)))
         for leg in self.legs:
             missing = [path for path in asked if await self._lost_openly(path, leg)]
             if missing:

@@ -112,8 +112,9 @@ class Asker:
         """Put a question that is not counted, so that the first counted one is like the others."""
         try:
             await self._put(question)
-        except CallError:
-            # What fails here fails again when it counts.
+        except CallError as error:
+            # What fails here fails again when it counts; that something has restarted may not.
+            self.checkpoints.failed(error)
             if self._watch is not None:
                 self._watch.doubt()
         if self._watch is not None:

@@ -171,10 +171,14 @@ class Checkpoints:
                 if self._doubt is None:
                     asked = needed if suspects else None
                     proven = await self._verifier.verify(asked, full=last or odd)
-                    self._spent += time.perf_counter() - started
+                    repeated = self._repeated
                     await self._confirm_all(retrieved, needed, everything=odd)
                     if last:
                         await self._confirm_sample()
+                    if self._repeated > repeated:
+                        # An index that is gone by now confirms what an outage before had spoilt.
+                        await self._verifier.verify(asked)
+                    self._spent += time.perf_counter() - started
                 # It may have been raised by what was asked meanwhile, and be older than that.
                 if self._doubt is not None:
                     await self._invalidate(self._doubt, needed)

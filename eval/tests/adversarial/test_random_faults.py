@@ -75,6 +75,43 @@ async def test_no_random_fault_becomes_a_score_in_many_draws(tmp_path: Path, see
     assert not await fooled(seed, 50, tmp_path)
 
 
+def _fault(kind: str, at: int, lasts: int, *, questions: bool) -> Fault:
+    return Fault(kind=kind, at=at, lasts=lasts, questions=questions)
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        # The brain was emptied between the proof of its index and the repetition of a retrieval,
+        # which came out as empty as an outage before had made it.
+        pytest.param(
+            (
+                _fault("restarted", 7, 2, questions=True),
+                _fault("recreated", 11, 1, questions=False),
+            ),
+            id="emptied before the repetition",
+        ),
+        # Of a question that nothing answers no document is known: what questions find was never
+        # looked at, only what filters do.
+        pytest.param(
+            (
+                _fault("restarted", 13, 20, questions=True),
+                _fault("twice", 26, 1, questions=True),
+            ),
+            id="lost to questions alone",
+        ),
+    ],
+)
+async def test_an_outage_that_confirmed_itself_is_no_score(
+    tmp_path: Path, faults: tuple[Fault, ...]
+) -> None:
+    """Two of 20,000 draws: one failed each time, the other one time in three."""
+    dataset = write_dataset(tmp_path)
+    for _ in range(8):
+        result = await run(Drawn(faults, "ask-basic", 1), dataset, tmp_path)
+        assert not false_scores(result)
+
+
 async def test_the_check_sees_a_harness_that_proves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
