@@ -1,6 +1,7 @@
 """What `memconform run` does."""
 
 import asyncio
+from contextlib import aclosing
 
 from memconform.cli.events import dispatch
 from memconform.cli.interrupts import cancel_on_signals
@@ -34,20 +35,29 @@ def run(options: RunOptions) -> ExitCode:
 
 async def _run(options: RunOptions) -> ExitCode:
     cancel_on_signals()
-    choice = await chosen(options, lambda line: echo(f"  {line}", err=True))
+
+    def progress(line: str) -> None:
+        echo(f"  {line}", err=True)
+
+    choice = await chosen(options, progress)
     finished: list[RunFinished] = []
     agreement: Agreement | None = None
     parity: ParityReport | None = None
     # With --json - standard output is the report alone.
     to_stderr = options.json_file == "-"
     try:
-        for plan, runner in choice.runs:
-            brief = len(choice.runs) > 1
-            end = await _run_one(plan, runner, quiet=options.quiet, brief=brief)
-            finished.append(end)
-            echo(f"{banner(end.summary)} -> {end.copy}", err=to_stderr)
-            if end.summary.exit_code == ExitCode.INTERRUPTED:
-                break
+        async with aclosing(choice.ready(progress)) as runs:
+            async for plan, runner in runs:
+                brief = len(choice.runs) > 1
+                end = await _run_one(plan, runner, quiet=options.quiet, brief=brief)
+                finished.append(end)
+                echo(f"{banner(end.summary)} -> {end.copy}", err=to_stderr)
+                if end.summary.exit_code == ExitCode.INTERRUPTED:
+                    break
+        if not finished:
+            raise choice.absences[0].error
+        order = [runner.name for _, runner in choice.runs]
+        finished.sort(key=lambda end: order.index(end.summary.sdk))
         if len(finished) > 1:
             agreement = await asyncio.to_thread(
                 compare,

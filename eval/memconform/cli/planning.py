@@ -2,7 +2,8 @@
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from memconform.cli.values import comma_separated, daemon_variables, read_floors
 from memconform.client.timing import Timeouts
 from memconform.contract.core import BRAIN_ID_PATTERN
 from memconform.contract.wire import Mode, Profile
-from memconform.daemons.availability import Absence, build_all
+from memconform.daemons.availability import Absence, as_built, build_all
 from memconform.daemons.discovery import find_runner, known_sdks, working_folder
 from memconform.daemons.runner import Progress, SdkRunner
 from memconform.datasets.registry import corpus_of, open_dataset
@@ -36,6 +37,25 @@ class Chosen:
 
     runs: list[tuple[Plan, SdkRunner]]
     absences: list[Absence]
+    to_build: bool = False
+    """Whether SDKs are still to be built, which may show that they cannot run here."""
+
+    async def ready(self, progress: Progress) -> AsyncGenerator[tuple[Plan, SdkRunner], None]:
+        """The runs, each as soon as it can begin; what cannot be built is added to `absences`.
+
+        On the first call on a machine one daemon is asked while others are compiled.
+        """
+        if not self.to_build:
+            for run in self.runs:
+                yield run
+            return
+        plans = {runner: plan for plan, runner in self.runs}
+        async with aclosing(as_built(list(plans), progress)) as ended:
+            async for runner, absence in ended:
+                if absence is None:
+                    yield plans[runner], runner
+                else:
+                    self.absences.append(absence)
 
 
 async def chosen(options: RunOptions, progress: Progress) -> Chosen:
@@ -57,7 +77,9 @@ async def chosen(options: RunOptions, progress: Progress) -> Chosen:
         return Chosen(runs, [])
     every = [find_runner(name, folder) for name in every_sdk(options.sdk, folder)]
     refuse_one_name_twice(every)
-    present, absences = await build_all(every, progress)
+    # Where all must run, or each has a port by its place, it must be known first which there are.
+    wait = options.no_skip or bool(options.port)
+    present, absences = await build_all(every, progress) if wait else (every, [])
     corpus = _corpus(options, selected, every)
     runs = []
     for runner in present:
@@ -69,7 +91,7 @@ async def chosen(options: RunOptions, progress: Progress) -> Chosen:
             absences.append(Absence(runner.name, error))
     if absences and (options.no_skip or not runs):
         raise absences[0].error
-    return Chosen(runs, absences)
+    return Chosen(runs, absences, to_build=not wait)
 
 
 async def built(

@@ -1,12 +1,14 @@
 """Which SDKs can run on this machine."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 
 from memconform.daemons.runner import Progress, SdkRunner
 from memconform.errors import DaemonError, ExitCode, MemconformError
 
+_PATIENCE_SECONDS = 1.0
+"""How long those that are built wait for one that stands before them: most are in the cache."""
 _THIS_MACHINE = ("toolchain_missing", "build_unavailable")
 
 
@@ -28,14 +30,40 @@ async def build_all(
     runners: Sequence[SdkRunner], progress: Progress
 ) -> tuple[list[SdkRunner], list[Absence]]:
     """Build at once whatever is not built; those that cannot be are told apart."""
-
-    async def attempt(runner: SdkRunner) -> Absence | None:
-        try:
-            await runner.build(progress)
-        except DaemonError as error:
-            return Absence(runner.name, error)
-        return None
-
-    absences = await asyncio.gather(*(attempt(runner) for runner in runners))
+    absences = await asyncio.gather(*(_build(runner, progress) for runner in runners))
     present = [r for r, absence in zip(runners, absences, strict=True) if absence is None]
     return present, [absence for absence in absences if absence is not None]
+
+
+async def as_built(
+    runners: Sequence[SdkRunner], progress: Progress
+) -> AsyncGenerator[tuple[SdkRunner, Absence | None], None]:
+    """Build all at once, and hand out each when it is built, or cannot be.
+
+    In the order given, unless one keeps others waiting. Closing it ends what is still building.
+    """
+    building = {runner: asyncio.create_task(_build(runner, progress)) for runner in runners}
+    try:
+        while building:
+            first = next(iter(building))
+            await asyncio.wait([building[first]], timeout=_PATIENCE_SECONDS)
+            await asyncio.wait(building.values(), return_when=asyncio.FIRST_COMPLETED)
+            runner = next(runner for runner, task in building.items() if task.done())
+            absence = building.pop(runner).result()
+            if busy := [other.name for other, task in building.items() if not task.done()]:
+                progress(
+                    f"{', '.join(busy)} still building: latencies are not those of an idle machine"
+                )
+            yield runner, absence
+    finally:
+        for task in building.values():
+            task.cancel()
+        await asyncio.gather(*building.values(), return_exceptions=True)
+
+
+async def _build(runner: SdkRunner, progress: Progress) -> Absence | None:
+    try:
+        await runner.build(progress)
+    except DaemonError as error:
+        return Absence(runner.name, error)
+    return None
