@@ -193,6 +193,11 @@ def redact_json(text: str) -> str:
     return json.dumps(redact_values(json.loads(text)), indent=1, ensure_ascii=False)
 
 
+def hides_anything() -> bool:
+    """Whether there is a secret at all."""
+    return bool(_secrets)
+
+
 def forget() -> None:
     """Hide nothing any more; for tests."""
     _secrets.clear()

@@ -52,12 +52,12 @@ async def execute(
         ResultsError: where results cannot be written.
     """
     journal = AppendOnly(folder.journal)
-    journal.append(plan.journal_header(folder.path.name).model_dump(mode="json"))
+    journal.append(plan.journal_header(folder.path.name))
     outcome = BenchOutcome(plan, folder.path.name)
     for adopted in kept.records():
         outcome.add(adopted)
         outcome.adopted = True
-        journal.append(adopted.model_dump(mode="json"))
+        journal.append(adopted)
     ended = "not finished"
     try:
         if any(isinstance(system, DaemonSystem) for system in plan.systems):
@@ -66,7 +66,7 @@ async def execute(
             async with aclosing(_measured(plan, system, kept, outcome)) as events:
                 async for event in events:
                     if (record := _record(event)) is not None:
-                        journal.append(record.model_dump(mode="json"))
+                        journal.append(record)
                         outcome.add(record)
                     yield event
             if (incident := outcome.incident_of(system.name)) is not None:

@@ -5,6 +5,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from memconform.errors import ResultsError
 from memconform.storage.writing import json_bytes
 
@@ -33,7 +35,7 @@ class AppendOnly:
         self._syncer = threading.Thread(target=self._sync_often, name="journal-fsync", daemon=True)
         self._syncer.start()
 
-    def append(self, *records: dict[str, Any]) -> None:
+    def append(self, *records: BaseModel | dict[str, Any]) -> None:
         """Write the records, secrets masked, a line each."""
         data = b"".join(json_bytes(record) + b"\n" for record in records)
         try:

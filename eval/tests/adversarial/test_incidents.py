@@ -118,7 +118,9 @@ def test_a_secret_that_is_an_answer_changes_no_score(memconform: Call, workspace
     assert (run.code, run.result["passed"]) == (0, 21)
     [folder] = _runs(workspace)
     journal = (folder / "journal.jsonl").read_text()
-    answers = [json.loads(line) for line in journal.splitlines() if '"stage": "answer"' in line]
+    answers = [
+        json.loads(line) for line in journal.splitlines() if json.loads(line)["stage"] == "answer"
+    ]
     assert any(answer["redacted"] for answer in answers)
     assert all(answer["redacted"] == ("(hidden)" in answer["text"]) for answer in answers)
     marked = [q["id"] for q in run.result["questions"] if q["redacted"]]

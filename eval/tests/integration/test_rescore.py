@@ -80,7 +80,7 @@ def test_a_dataset_that_changed_is_refused(memconform: Call, run: Path, dataset:
 def test_a_run_that_was_killed_is_scored_from_its_journal(memconform: Call, run: Path) -> None:
     (run / "result.json").unlink()
     lines = (run / "journal.jsonl").read_bytes().splitlines(keepends=True)
-    judgements = [n for n, line in enumerate(lines) if line.startswith(b'{"stage": "judgement"')]
+    judgements = [n for n, line in enumerate(lines) if json.loads(line)["stage"] == "judgement"]
     proofs = [json.loads(x)["attempts"] for x in lines[: judgements[2]] if b'"proved"' in x]
     proven = max(proofs, default=0)
     (run / "journal.jsonl").write_bytes(b"".join(lines[: judgements[2]]) + lines[judgements[2]][:9])

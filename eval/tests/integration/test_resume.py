@@ -84,7 +84,7 @@ def test_a_journal_that_was_cut_in_a_line_loses_that_line_alone(
     whole = memconform(*call)
     [run] = _runs(whole.folder)
     lines = (run / "journal.jsonl").read_bytes().splitlines(keepends=True)
-    judgements = [n for n, line in enumerate(lines) if line.startswith(b'{"stage": "judgement"')]
+    judgements = [n for n, line in enumerate(lines) if json.loads(line)["stage"] == "judgement"]
     # Killed while the judgement of the fifth question was written.
     (run / "journal.jsonl").write_bytes(b"".join(lines[: judgements[4]]) + lines[judgements[4]][:9])
     again = memconform(*call, "--resume", str(run))
