@@ -140,7 +140,7 @@ def _of_manifest(target: Target) -> list[Known]:
     if path is None:
         return []
     if not path.is_file():
-        raise UsageError(f"{path} is not there", code="known_missing", hint="see [known] file")
+        raise UsageError(f"{path} is missing", code="known_missing", hint="see [known] file")
     mine = [entry for entry in load_known(path) if entry.sdk in (None, target.name)]
     return [entry.model_copy(update={"sdk": target.name}) for entry in mine]
 

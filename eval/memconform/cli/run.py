@@ -43,7 +43,7 @@ _OWN = "0: the daemon's own."
     "--scorer",
     type=click.Choice(["exact", "judge"]),
     default="exact",
-    help="exact looks for the expected strings; judge is not there yet.",
+    help="exact compares expected strings; judge is not implemented yet.",
 )
 @click.option("--limit", type=click.IntRange(min=1), help="So many questions, spread evenly.")
 @click.option("--ids", multiple=True, metavar="ID,…", help="Only these questions.")

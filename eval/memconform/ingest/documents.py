@@ -82,7 +82,26 @@ class CorpusFolder:
 
     def documents(self) -> Iterator[Document]:
         """Raises UsageError where the folder is missing or empty, or a file is too large."""
-        return _files(self.folder)
+        files = corpus_files(self.folder)
+        for path in files:
+            size = path.stat().st_size
+            if size > CONTENT_LIMIT:
+                raise UsageError(
+                    f"{path} has {size} bytes; a document may have {CONTENT_LIMIT}",
+                    code="document_too_large",
+                    hint="split the file",
+                )
+        for path in files:
+            kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+            try:
+                path.name.encode()
+                yield Document(path.relative_to(self.folder).as_posix(), path.read_bytes(), kind)
+            except (OSError, UnicodeEncodeError) as error:
+                raise UsageError(
+                    f"{str(path)!r}: {getattr(error, 'strerror', None) or 'the name is not UTF-8'}",
+                    code="document_unreadable",
+                    hint="mend or remove the file",
+                ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,26 +112,3 @@ class GivenDocuments:
 
     def documents(self) -> Iterable[Document]:
         return self.given
-
-
-def _files(folder: Path) -> Iterator[Document]:
-    files = corpus_files(folder)
-    for path in files:
-        size = path.stat().st_size
-        if size > CONTENT_LIMIT:
-            raise UsageError(
-                f"{path} has {size} bytes; a document may have {CONTENT_LIMIT}",
-                code="document_too_large",
-                hint="split the file",
-            )
-    for path in files:
-        kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-        try:
-            path.name.encode()
-            yield Document(path.relative_to(folder).as_posix(), path.read_bytes(), kind)
-        except (OSError, UnicodeEncodeError) as error:
-            raise UsageError(
-                f"{str(path)!r}: {getattr(error, 'strerror', None) or 'the name is not UTF-8'}",
-                code="document_unreadable",
-                hint="mend or remove the file",
-            ) from error

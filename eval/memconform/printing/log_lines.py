@@ -2,34 +2,31 @@
 
 import logging
 from functools import cache
-from typing import Any
+from typing import Any, TextIO
 
 import structlog
 from structlog.typing import EventDict, FilteringBoundLogger
 
 from memconform.printing.escaping import printable
-from memconform.printing.logs import LogSettings
 
 
-def write(settings: LogSettings | None, level: str, event: str, values: dict[str, object]) -> None:
-    """Show a line, as structlog does by itself where there are no settings."""
-    logger = structlog.get_logger() if settings is None else _logger(settings)
+def write(stream: TextIO | None, level: str, event: str, values: dict[str, object]) -> None:
+    """Show a line on a stream, or as structlog does by itself where there is none."""
+    logger = structlog.get_logger() if stream is None else _logger(stream)
     getattr(logger, level)(event, **values)
 
 
 @cache
-def _logger(settings: LogSettings) -> FilteringBoundLogger:
+def _logger(stream: TextIO) -> FilteringBoundLogger:
     logger: FilteringBoundLogger = structlog.wrap_logger(
-        structlog.PrintLogger(settings.stream),
-        wrapper_class=structlog.make_filtering_bound_logger(
-            logging.getLevelNamesMapping()[settings.least.upper()]
-        ),
+        structlog.PrintLogger(stream),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG),
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             _printable,
-            structlog.dev.ConsoleRenderer(colors=settings.stream.isatty()),
+            structlog.dev.ConsoleRenderer(colors=stream.isatty()),
         ],
     )
     return logger

@@ -4,16 +4,9 @@ Most runs log nothing, and importing structlog was an eighth of what their start
 """
 
 import sys
-from dataclasses import dataclass
 from typing import TextIO
 
 LEVELS = ("debug", "info", "warning", "error")
-
-
-@dataclass(frozen=True, slots=True)
-class LogSettings:
-    least: str
-    stream: TextIO
 
 
 class Logger:
@@ -29,13 +22,13 @@ class Logger:
         _write("warning", event, values)
 
 
-_settings: list[LogSettings] = []
-"""Those of `configure_logs`; none before, and structlog's own hold."""
+_settings: list[tuple[str, TextIO]] = []
+"""The least level and the stream of `configure_logs`; none before, and structlog's own hold."""
 
 
 def configure_logs(level: str) -> None:
     """Show lines of this level and above on standard error, which is what it is now."""
-    _settings[:] = [LogSettings(level, sys.stderr)]
+    _settings[:] = [(level, sys.stderr)]
 
 
 def reset_logs() -> None:
@@ -44,9 +37,9 @@ def reset_logs() -> None:
 
 
 def _write(level: str, event: str, values: dict[str, object]) -> None:
-    settings = _settings[0] if _settings else None
-    if settings is not None and LEVELS.index(level) < LEVELS.index(settings.least):
+    least, stream = _settings[0] if _settings else (LEVELS[0], None)
+    if LEVELS.index(level) < LEVELS.index(least):
         return
     from memconform.printing import log_lines  # noqa: PLC0415 - structlog, which few runs need
 
-    log_lines.write(settings, level, event, values)
+    log_lines.write(stream, level, event, values)

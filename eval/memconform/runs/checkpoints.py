@@ -162,30 +162,15 @@ class Checkpoints:
     async def _settle(
         self, ended: int, retrieved: Sequence[Retrieved], *, odd: bool, last: bool
     ) -> None:
-        started = time.perf_counter()
         suspects = [each for each in retrieved if each.suspect]
         needed = await asyncio.to_thread(self._needed, suspects)
         try:
-            try:
-                proven = False
-                if self._doubt is None:
-                    asked = needed if suspects else None
-                    proven = await self._verifier.verify(asked, full=last or odd)
-                    repeated = self._repeated
-                    await self._confirm_all(retrieved, needed, everything=odd)
-                    if last:
-                        await self._confirm_sample()
-                    if self._repeated > repeated:
-                        # An index that is gone by now confirms what an outage before had spoilt.
-                        await self._verifier.verify(asked)
-                    self._spent += time.perf_counter() - started
-                # It may have been raised by what was asked meanwhile, and be older than that.
-                if self._doubt is not None:
-                    await self._invalidate(self._doubt, needed)
-                    return
-            except IndexDoubtError as error:
-                doubt = Failure(code=error.code, message=error.message)
-                await self._invalidate(doubt, needed)
+            proven = self._doubt is None and await self._verified(
+                retrieved, needed if suspects else None, odd=odd, last=last
+            )
+            # It may have been raised by what was asked meanwhile, and be older than that.
+            if self._doubt is not None:
+                await self._invalidate(self._doubt, needed)
                 return
         except DaemonError as error:
             self._spoil(Failure(code=error.code, message=error.message))
@@ -193,6 +178,26 @@ class Checkpoints:
         self._journal.state(IndexVerified(attempts=ended, reproof=self._reproof))
         self._verifications += 1
         self._proven = ended if proven else self._proven
+
+    async def _verified(
+        self, retrieved: Sequence[Retrieved], needed: set[str] | None, *, odd: bool, last: bool
+    ) -> bool:
+        """Whether every document was proven; what speaks against the index becomes `_doubt`."""
+        started = time.perf_counter()
+        try:
+            proven = await self._verifier.verify(needed, full=last or odd)
+            repeated = self._repeated
+            await self._confirm_all(retrieved, needed or set(), everything=odd)
+            if last:
+                await self._confirm_sample()
+            if self._repeated > repeated:
+                # An index that is gone by now confirms what an outage before had spoilt.
+                await self._verifier.verify(needed)
+        except IndexDoubtError as error:
+            self._doubt = self._doubt or Failure(code=error.code, message=error.message)
+            return False
+        self._spent += time.perf_counter() - started
+        return proven
 
     def _needed(self, suspects: Sequence[Retrieved]) -> set[str]:
         return {path for each in suspects for path in self._relevant(each.question)}

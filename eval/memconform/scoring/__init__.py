@@ -10,7 +10,7 @@ def scorer_of(name: str) -> Scorer:
     if name == ExactScorer.name:
         return ExactScorer()
     raise UsageError(
-        f"the {name} scorer is not there yet",
+        f"the {name} scorer is not implemented yet",
         code="no_judge",
         hint="use --scorer exact",
     )

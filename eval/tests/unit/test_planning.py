@@ -1,7 +1,6 @@
 """What fills the brain of a run where flags say so, and where none does."""
 
 import json
-import re
 from pathlib import Path
 from unittest import mock
 
@@ -9,10 +8,10 @@ import pytest
 
 from memconform.cli import planning
 from memconform.cli.run_options import RunOptions
-from memconform.contract.core import BRAIN_ID_PATTERN
 from memconform.daemons.runner import SdkRunner
 from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import Selected, Selection, select
+from memconform.errors import UsageError
 from memconform.ingest.documents import CorpusFolder, ReferenceAnswers
 
 OURS = mock.Mock(spec=SdkRunner, owned=True)
@@ -88,5 +87,11 @@ def test_a_dataset_of_which_some_have_an_answer_fills_nothing(tmp_path: Path) ->
     assert seeding(every, OURS) == ReferenceAnswers(every.dataset)
 
 
-def test_a_brain_id_that_ends_in_a_line_is_refused() -> None:
-    assert not re.fullmatch(BRAIN_ID_PATTERN, "eval\n")
+@pytest.mark.parametrize("brain", ["eval\n", "a/b", "", "..", "x" * 129])
+def test_what_is_no_brain_id_is_refused(brain: str) -> None:
+    """A pattern that ends in `$` fits before the end of a line too."""
+    options = mock.Mock(
+        spec=RunOptions, brain=brain, scorer="exact", resume=None, corpus=None, ids=()
+    )
+    with pytest.raises(UsageError, match="brain"):
+        planning._selected_questions(options)
