@@ -9,7 +9,7 @@ from rich.text import Text
 
 from memconform.printing.console import SafeConsole, SafeTextColumn, joined, styled
 from memconform.printing.escaping import Lines
-from memconform.reports.digest import Digest
+from memconform.reports.digest import failed_lines, slowest_lines
 from memconform.runs.events import (
     BrainSeeded,
     DaemonReady,
@@ -20,6 +20,7 @@ from memconform.runs.events import (
     RunHalted,
     RunStarted,
 )
+from memconform.runs.highlights import Highlights
 from memconform.runs.results import RunSummary, VerificationRecord
 from memconform.scoring.verdicts import Verdict
 from memconform.stats.quantiles import QuantileSummary
@@ -76,7 +77,6 @@ class ConsoleReport(ProgressReport):
         self._quiet = quiet
         self._brief = brief
         self._halted = False
-        self._digest = Digest()
         self._task = self._progress.add_task("starting", total=None)
 
     def handle(self, event: Event) -> None:
@@ -88,7 +88,7 @@ class ConsoleReport(ProgressReport):
             case RunFinished():
                 self._progress.stop()
                 if not self._quiet:
-                    self._show(event.summary)
+                    self._show(event.summary, event.highlights)
                 incident = event.summary.incident
                 for reason in event.summary.reasons:
                     # What halted the run was said when it happened, unless that was another run.
@@ -123,10 +123,9 @@ class ConsoleReport(ProgressReport):
                 if seeded.proof is not None:
                     self._say(f"  {seeded.proof.describe()}")
             case QuestionFinished():
-                self._digest.add(event.result)
                 self._progress.advance(self._task)
 
-    def _show(self, summary: RunSummary) -> None:
+    def _show(self, summary: RunSummary, highlights: Highlights) -> None:
         if not self._brief:
             table = Table(show_header=False)
             table.add_column(style="bold")
@@ -135,8 +134,8 @@ class ConsoleReport(ProgressReport):
                 table.add_row(name, value)
             self._console.print(table)
         for title, lines in (
-            ("failed questions", self._digest.failed_lines()),
-            ("slowest questions", [] if self._brief else self._digest.slowest_lines()),
+            ("failed questions", failed_lines(highlights)),
+            ("slowest questions", [] if self._brief else slowest_lines(highlights)),
         ):
             if lines:
                 self._say(title, "bold")

@@ -25,28 +25,17 @@ from memconform.printing.logs import Logger
 from memconform.records import Failure
 from memconform.redaction import redact
 from memconform.runs.checkpoints import Checkpoints, Retrieved, not_repeatable, unconfirmed
-from memconform.runs.fold import fold
-from memconform.runs.journal import (
-    AnswerRecord,
-    Journal,
-    JudgementRecord,
-    RetrievalRecord,
-    StageRecord,
-)
+from memconform.runs.journal import Journal
+from memconform.runs.judging import Judging, stored_response
 from memconform.runs.loop import work_through
 from memconform.runs.plan import Settings
 from memconform.runs.relevance import RelevantDocuments
-from memconform.runs.results import (
-    CallTimings,
-    CitedChunk,
-    QuestionResult,
-    RankedChunk,
-    Seen,
-)
+from memconform.runs.results import CallTimings, CitedChunk, RankedChunk, Seen
+from memconform.runs.stages import AnswerRecord, JudgementRecord, RetrievalRecord
 from memconform.scenarios.scenario import Outcome, Scenario
 from memconform.scenarios.search import retrieve, retrieved_text
 from memconform.scoring.exact import holds_expected
-from memconform.scoring.scorer import Score, Scorer
+from memconform.scoring.scorer import Scorer
 from memconform.scoring.verdicts import Verdict
 from memconform.upstream.watching import UpstreamWatch
 
@@ -86,12 +75,12 @@ class Asker:
         self._settings = settings
         self._retrieval = settings.retrieval(verifier.counts.brain_id)
         self._scenario = scenario
-        self._scorer = scorer
         self._client = client
         self._journal = journal
         self._watch = watch
         self._monitor = DaemonMonitor(daemon)
         self._documents = verifier.seeded.documents if verifier.seeded else None
+        self._judging = Judging(scorer, journal)
         self._relevant = RelevantDocuments(self._documents)
         self._ended: list[tuple[int, Question]] = []
         """Rows whose last attempt has ended, and does not count yet."""
@@ -105,8 +94,10 @@ class Asker:
         return self._monitor.halted
 
     def is_open(self, row: int) -> bool:
-        """Whether a question still lacks attempts."""
-        return self._journal.attempts(row) < self._settings.repeat
+        """Whether a question still lacks attempts, or judgements of them."""
+        return self._journal.attempts(row) < self._settings.repeat or bool(
+            self._journal.unjudged(row)
+        )
 
     async def warm_up(self, question: Question) -> None:
         """Put a question that is not counted, so that the first counted one is like the others."""
@@ -122,8 +113,8 @@ class Asker:
 
     async def ask_all(
         self, questions: Iterator[tuple[int, Question]], concurrency: int
-    ) -> AsyncGenerator[QuestionResult, None]:
-        """Results as they come to count; ends early where `halted` says why.
+    ) -> AsyncGenerator[Question, None]:
+        """Questions as they come to count; ends early where `halted` says why.
 
         A cancelled one still settles what has ended, where that takes no longer than
         `_LAST_SECONDS`.
@@ -131,28 +122,34 @@ class Asker:
         wanted = takewhile(lambda _: self.halted is None, questions)
         try:
             async with aclosing(work_through(wanted, self._ask, concurrency)) as counted:
-                async for results in counted:
-                    for result in results:
-                        yield result
+                async for finished in counted:
+                    for question in finished:
+                        yield question
+            await self._judging.drain()
             await self._verify(last=True)
-            for result in self._counted():
-                yield result
+            for question in self._counted():
+                yield question
         except asyncio.CancelledError:
             with suppress(TimeoutError, CallError):
                 async with asyncio.timeout(_LAST_SECONDS):
                     await self._verify(last=True)
             raise
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        await self._judging.close()
         self._monitor.close()
 
-    async def _ask(self, item: tuple[int, Question]) -> list[QuestionResult]:
-        """Make the attempts that a row lacks; the results that count by now, of any row."""
+    async def _ask(self, item: tuple[int, Question]) -> list[Question]:
+        """Make the attempts that a row lacks; the questions that count by now, of any row."""
         row, question = item
+        for records in self._journal.unjudged(row):
+            if records.answer is not None:
+                response = stored_response(records.answer, self._scenario.text_kind)
+                await self._judging.judge(row, records.attempt, question, response)
         for attempt in range(self._journal.attempts(row), self._settings.repeat):
             if self.halted is not None:
                 return []
-            self._journal.write(row, await self._attempt(row, attempt, question))
+            await self._attempt(row, attempt, question)
             if self.checkpoints.due:
                 await self._verify()
         self._ended.append((row, question))
@@ -169,43 +166,60 @@ class Asker:
             # What the daemon asked for us is not what it asks for the next question.
             await self._watch.prompts()
 
-    def _counted(self) -> Iterator[QuestionResult]:
-        """Results of the rows all attempts at which are settled by now."""
+    def _counted(self) -> Iterator[Question]:
+        """Questions all attempts at which are settled by now."""
         ended, self._ended = self._ended, []
         for row, question in ended:
             if self._journal.is_settled(row):
-                yield fold(question, self._journal.read(row), self._settings.repeat)
+                yield question
             else:
                 self._ended.append((row, question))
 
-    async def _attempt(self, row: int, attempt: int, question: Question) -> list[StageRecord]:
+    async def _attempt(self, row: int, attempt: int, question: Question) -> None:
+        """Put a question, journal what comes of it, and have that judged."""
         with recorded() as exchanges:
             try:
                 outcome = await self._put(question)
                 if self._documents is not None:
                     self._documents.require_own(outcome.chunks)
             except CallError as error:
-                why = {"code": error.code, "message": error.message}
-                _log.info("question not measured", id=question.id, **why)
-                self._monitor.failed(error)
-                self.checkpoints.failed(error)
-                if self._watch is not None:
-                    self._watch.doubt()
-                failure = Failure(**why, body=error.body, **self._keep(row, attempt, exchanges))
-                judgement = JudgementRecord(
-                    row=row,
-                    attempt=attempt,
-                    id=question.id,
-                    verdict=_VERDICTS[type(error)],
-                    score=None,
-                    error=failure,
-                )
-                return [judgement]
+                self._failed(row, attempt, question, error, exchanges)
+                return
         self._monitor.answered()
-        seen = await self._observe(exchanges[-1])
-        # The text itself: a secret's mask must not decide over an answer. What is stored is masked.
-        score = await self._scorer.score(question, outcome)
-        return self._judged(row, attempt, question, outcome, score, seen)
+        seen = await self._observe(exchanges[-1]) if attempt == 0 else None
+        # Nothing is awaited between the record and its note: no verification comes between them.
+        number = self._journal.write(
+            self._retrieval_record(row, attempt, question, outcome, seen),
+            _answer_record(row, attempt, outcome),
+        )
+        retrieved = self._retrieved(number, question, outcome.chunks, outcome.trace)
+        self.checkpoints.note(retrieved)
+        await self._judging.judge(row, attempt, question, outcome, retrieved.mark_passed)
+
+    def _failed(
+        self,
+        row: int,
+        attempt: int,
+        question: Question,
+        error: CallError,
+        exchanges: list[Exchange],
+    ) -> None:
+        why = {"code": error.code, "message": error.message}
+        _log.info("question not measured", id=question.id, **why)
+        self._monitor.failed(error)
+        self.checkpoints.failed(error)
+        if self._watch is not None:
+            self._watch.doubt()
+        self._journal.write(
+            JudgementRecord(
+                row=row,
+                attempt=attempt,
+                id=question.id,
+                verdict=_VERDICTS[type(error)],
+                score=None,
+                error=Failure(**why, body=error.body, **self._keep(row, attempt, exchanges)),
+            )
+        )
 
     async def _put(self, question: Question) -> Outcome:
         put = self._scenario.put(self._client, question, self._retrieval)
@@ -237,17 +251,11 @@ class Asker:
         return next((n for n, holds in enumerate(holding, 1) if holds), None)
 
     def _retrieved(
-        self,
-        number: int,
-        question: Question,
-        chunks: Sequence[Chunk],
-        trace: Trace,
-        *,
-        passed: bool,
+        self, number: int, question: Question, chunks: Sequence[Chunk], trace: Trace
     ) -> Retrieved:
         held = not question.abstain and holds_expected(question, retrieved_text(chunks))
         ids = None if trace.reranked else tuple(chunk.chunk_id for chunk in chunks)
-        return Retrieved(number, question, passed, held, ids)
+        return Retrieved(number, question, held, ids)
 
     async def _confirm(self, before: Retrieved) -> Failure | None:
         """Make a retrieval again; why the attempt is no measurement, or None."""
@@ -260,63 +268,47 @@ class Asker:
         except CallError as error:
             self.checkpoints.failed(error)
             return unconfirmed(error)
-        now = self._retrieved(
-            before.number, question, answer.chunks, answer.trace, passed=before.passed
-        )
+        now = self._retrieved(before.number, question, answer.chunks, answer.trace)
         return None if now.repeats(before) else not_repeatable(before, now)
 
-    def _judged(  # noqa: PLR0917 - what one attempt came to
-        self,
-        row: int,
-        attempt: int,
-        question: Question,
-        outcome: Outcome,
-        score: Score,
-        seen: Seen,
-    ) -> list[StageRecord]:
-        text = outcome.text
-        # Before anything is noted: a score that contradicts itself is refused here.
-        judgement = JudgementRecord.of(score, row=row, attempt=attempt, id=question.id)
-        # The next attempt that is written is this one: nothing is awaited until then.
-        number = self._journal.written
-        passed = score.status is Verdict.CORRECT
-        self.checkpoints.note(
-            self._retrieved(number, question, outcome.chunks, outcome.trace, passed=passed)
+    def _retrieval_record(
+        self, row: int, attempt: int, question: Question, outcome: Outcome, seen: Seen | None
+    ) -> RetrievalRecord:
+        return RetrievalRecord(
+            row=row,
+            attempt=attempt,
+            id=question.id,
+            mode=outcome.trace.effective_mode,
+            ranking=[
+                RankedChunk(
+                    chunk_id=chunk.chunk_id,
+                    document_id=chunk.document_id,
+                    path=chunk.path,
+                    score=chunk.score,
+                    content=hashlib.sha256(chunk.text.encode()).hexdigest()[:16],
+                )
+                for chunk in outcome.chunks
+            ],
+            first_hit=self._first_hit(question, outcome),
+            seen=seen,
+            trace=outcome.trace.model_dump(mode="json", by_alias=True, exclude_none=True),
+            timings=CallTimings(
+                first_byte=outcome.timings.first_byte_ms,
+                first_event=outcome.timings.first_event_ms,
+                first_delta=outcome.timings.first_delta_ms,
+                done=outcome.timings.done_ms,
+            ),
         )
-        return [
-            RetrievalRecord(
-                row=row,
-                attempt=attempt,
-                mode=outcome.trace.effective_mode,
-                ranking=[
-                    RankedChunk(
-                        chunk_id=chunk.chunk_id,
-                        document_id=chunk.document_id,
-                        path=chunk.path,
-                        score=chunk.score,
-                        content=hashlib.sha256(chunk.text.encode()).hexdigest()[:16],
-                    )
-                    for chunk in outcome.chunks
-                ],
-                first_hit=self._first_hit(question, outcome),
-                seen=seen if attempt == 0 else None,
-                trace=outcome.trace.model_dump(mode="json", by_alias=True, exclude_none=True),
-                timings=CallTimings(
-                    first_byte=outcome.timings.first_byte_ms,
-                    first_event=outcome.timings.first_event_ms,
-                    first_delta=outcome.timings.first_delta_ms,
-                    done=outcome.timings.done_ms,
-                ),
-            ),
-            AnswerRecord(
-                row=row,
-                attempt=attempt,
-                text=text,
-                redacted=redact(text) != text,
-                citations=[
-                    CitedChunk(chunk_id=cited.chunk_id, path=cited.path, score=cited.score)
-                    for cited in outcome.citations
-                ],
-            ),
-            judgement,
-        ]
+
+
+def _answer_record(row: int, attempt: int, outcome: Outcome) -> AnswerRecord:
+    return AnswerRecord(
+        row=row,
+        attempt=attempt,
+        text=outcome.text,
+        redacted=redact(outcome.text) != outcome.text,
+        citations=[
+            CitedChunk(chunk_id=cited.chunk_id, path=cited.path, score=cited.score)
+            for cited in outcome.citations
+        ],
+    )

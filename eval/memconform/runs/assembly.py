@@ -9,8 +9,9 @@ from functools import cached_property
 
 from memconform.ingest.records import SeedRecord
 from memconform.records import Incident
+from memconform.runs.aggregation import aggregate_attempts
 from memconform.runs.asking import is_applicable
-from memconform.runs.fold import fold, unasked
+from memconform.runs.highlights import Highlights
 from memconform.runs.journal import Header, Journal
 from memconform.runs.plan import Plan, own_brain
 from memconform.runs.results import (
@@ -46,6 +47,7 @@ class Assembly:
         # A clock that is set back must not end a run before it began.
         self._begun = time.monotonic()
         self._modes: Counter[str] = Counter()
+        self.highlights = Highlights()
         self._latency = {"done": array("d"), "first_event": array("d"), "first_delta": array("d")}
 
     def write_manifest(self, folder: RunFolder) -> None:
@@ -99,12 +101,14 @@ class Assembly:
         scenario = SCENARIOS[settings.scenario]
         for row, question in enumerate(self._plan.selected):
             if is_applicable(question, scenario):
-                yield fold(question, journal.read(row), settings.repeat)
+                yield aggregate_attempts(question, journal.read(row), settings.repeat)
             else:
-                yield unasked(question, Verdict.NOT_APPLICABLE)
+                yield QuestionResult.unmeasured(question, Verdict.NOT_APPLICABLE)
 
     def _count(self, result: QuestionResult) -> None:
         self._tally.add(result)
+        if result.verdict not in (Verdict.NOT_RUN, Verdict.NOT_APPLICABLE):
+            self.highlights.add(result)
         if result.trace is not None:
             self._modes[result.trace["effectiveMode"]] += 1
         if result.verdict.measured and result.timings is not None:

@@ -19,7 +19,8 @@ from memconform.ingest.verification import (
 )
 from memconform.printing.logs import Logger
 from memconform.records import Failure
-from memconform.runs.journal import Journal, Retraction
+from memconform.runs.journal import Journal
+from memconform.runs.proofs import Retraction
 from memconform.runs.results import VerificationRecord
 
 _log = Logger()
@@ -41,19 +42,22 @@ _RESTLESS = Failure(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Retrieved:
     """What an attempt retrieved, as far as making its retrieval again must show the same."""
 
     number: int
     """Of the attempt, in the journal."""
     question: Question
-    passed: bool
-    """Whether the question did."""
     held: bool
     """Whether the retrieval held what is expected."""
     chunks: tuple[str, ...] | None
     """The chunks that came, by id and in order; None of a reranker, which may be a model."""
+    passed: bool = False
+    """Whether the question did; not before it was judged."""
+
+    def mark_passed(self) -> None:
+        self.passed = True
 
     @property
     def suspect(self) -> bool:

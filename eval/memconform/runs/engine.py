@@ -105,12 +105,18 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
     except asyncio.CancelledError:
         halted = interruption()
         yield RunHalted(halted)
+    except Exception:
+        # A fault of ours, or of a scorer: what was measured stays, and --resume goes on from it.
+        journal.close({"ended": "error"})
+        raise
     incident = Incident.of(halted) if halted else None
     daemon = facts.record(plan.settings.build_hash)
     summary = assembly.finish(folder, journal, incident, daemon, facts.seeded, facts.verification)
     folder.redact_log()
     folder.drop_state()
-    yield RunFinished(summary, folder.result, folder.publish(started, runner.name))
+    yield RunFinished(
+        summary, assembly.highlights, folder.result, folder.publish(started, runner.name)
+    )
 
 
 async def _stages(
@@ -164,7 +170,7 @@ async def _stages(
                     yield event
         finally:
             facts.verification = asker.checkpoints.record()
-            asker.close()
+            await asker.close()
 
 
 async def _build(runner: SdkRunner) -> AsyncGenerator[str, None]:
@@ -192,8 +198,8 @@ async def _ask(plan: Plan, asker: Asker) -> AsyncGenerator[Event, None]:
     if first is not None:
         await asker.warm_up(first[1])
         asked = chain([first], asked)
-    async with aclosing(asker.ask_all(asked, plan.concurrency)) as results:
-        async for result in results:
-            yield QuestionFinished(result)
+    async with aclosing(asker.ask_all(asked, plan.concurrency)) as questions:
+        async for question in questions:
+            yield QuestionFinished(question)
     if asker.halted is not None:
         yield RunHalted(asker.halted)

@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from memconform.datasets.model import Question
 from memconform.errors import MemconformError
 from memconform.ingest.records import SeedRecord
-from memconform.runs.results import QuestionResult, RunSummary
+from memconform.runs.highlights import Highlights
+from memconform.runs.results import RunSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,9 @@ class BrainSeeded:
 
 @dataclass(frozen=True, slots=True)
 class QuestionFinished:
-    result: QuestionResult
+    """A question counts, or is known not to; what came of it is in the result."""
+
+    question: Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,7 @@ class RunHalted:
 @dataclass(frozen=True, slots=True)
 class RunFinished:
     summary: RunSummary
+    highlights: Highlights
     result: Path
     """The run's record, `…/runs/<run-id>/result.json`."""
     copy: Path

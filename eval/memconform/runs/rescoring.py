@@ -14,22 +14,14 @@ from memconform.ingest.records import IndexVerified
 from memconform.runs.asking import is_applicable
 from memconform.runs.assembly import Assembly
 from memconform.runs.events import RunFinished
-from memconform.runs.journal import (
-    AnswerRecord,
-    Header,
-    Journal,
-    JudgementRecord,
-    RetrievalRecord,
-    StageRecord,
-    read_attempts,
-    read_header,
-)
+from memconform.runs.journal import Header, Journal, read_attempts, read_header
+from memconform.runs.judging import stored_response
 from memconform.runs.plan import DEFAULT_FLOOR, Floor, Plan
 from memconform.runs.reading import read_summary
 from memconform.runs.results import DaemonRecord, RunSummary
+from memconform.runs.stages import AttemptRecords, JudgementRecord
 from memconform.scenarios import SCENARIOS
 from memconform.scoring import scorer_of
-from memconform.scoring.scorer import Response
 from memconform.storage.folders import RunFolder, new_run_id
 
 _UNKNOWN_DAEMON = DaemonRecord(
@@ -96,11 +88,12 @@ async def rescore(
     fresh = Journal(folder.journal, assembly.journal_header())
     questions = dict(enumerate(selected))
     try:
-        for records in read_attempts(journal, trusting=True):
-            judged = await _judged_again(plan, records, questions)
-            if settings.dataset_sha256 != header.settings.dataset_sha256:
-                judged = _without_hits(judged)
-            fresh.write(records[-1].row, judged)
+        for attempt in read_attempts(journal, trusting=True):
+            await _judge_again(plan, attempt, questions)
+            if settings.dataset_sha256 != header.settings.dataset_sha256 and attempt.retrieval:
+                # Which chunk held the answer was for the old expectation; its text is not kept.
+                attempt.retrieval = attempt.retrieval.model_copy(update={"first_hit": None})
+            fresh.take_over(attempt)
         # Each attempt is written as it counts already.
         fresh.state(IndexVerified(attempts=fresh.written))
         if (wire := journal.with_name("wire")).is_dir():
@@ -118,7 +111,7 @@ async def rescore(
         old.seeded if old else None,
         old.verification if old else None,
     )
-    return RunFinished(summary, folder.result, folder.result)
+    return RunFinished(summary, assembly.highlights, folder.result, folder.result)
 
 
 def _selected(earlier: _Earlier, dataset: str | None) -> Selected:
@@ -134,49 +127,31 @@ def _selected(earlier: _Earlier, dataset: str | None) -> Selected:
     return Selected(opened, rows, settings.questions)
 
 
-async def _judged_again(
-    plan: Plan, records: list[StageRecord], questions: dict[int, Question]
-) -> list[StageRecord]:
+async def _judge_again(plan: Plan, attempt: AttemptRecords, questions: dict[int, Question]) -> None:
+    """Judge an attempt anew, or for the first time, where it has an answer."""
     scenario = SCENARIOS[plan.settings.scenario]
-    *stages, judgement = records
-    if not isinstance(judgement, JudgementRecord):
-        raise TypeError("an attempt ends with its judgement")
-    question = questions.get(judgement.row)
-    if question is None or question.id != judgement.id:
+    question = questions.get(attempt.row)
+    if question is None or question.id != attempt.question_id:
         raise UsageError(
-            f"row {judgement.row} of the selection was question {judgement.id!r},"
+            f"row {attempt.row} of the selection was question {attempt.question_id!r},"
             f" now it is {question.id if question else 'missing'!r}",
             code="dataset_changed",
             hint="rescoring wants the same question ids in the same order",
         )
-    answer = next((record for record in stages if isinstance(record, AnswerRecord)), None)
-    if answer is None or not judgement.verdict.measured:
-        return records
-    if answer.redacted:
+    answer = attempt.answer
+    if answer is None or answer.redacted:
         # What was scored is not what is stored: a mask may hide what is expected, or a part of it.
-        return records
+        return
     if not is_applicable(question, scenario):
         raise UsageError(
             f"question {question.id!r} now abstains, which {scenario.name} cannot measure",
             code="dataset_changed",
             hint="leave abstain as it was when the question was asked",
         )
-    response = Response(text=answer.text, kind=scenario.text_kind)
-    score = await plan.scorer.score(question, response)
-    judged = JudgementRecord.of(
-        score, row=judgement.row, attempt=judgement.attempt, id=judgement.id
+    score = await plan.scorer.score(question, stored_response(answer, scenario.text_kind))
+    attempt.judgement = JudgementRecord.of(
+        score, row=attempt.row, attempt=attempt.attempt, id=question.id
     )
-    return [*stages, judged]
-
-
-def _without_hits(records: list[StageRecord]) -> list[StageRecord]:
-    """Which chunk held the answer was for the old expectation, and its text is not kept."""
-    return [
-        record.model_copy(update={"first_hit": None})
-        if isinstance(record, RetrievalRecord)
-        else record
-        for record in records
-    ]
 
 
 def _floors(earlier: _Earlier) -> tuple[Floor, ...]:

@@ -12,6 +12,7 @@ from memconform.scoring.verdicts import Verdict
 
 class ExactScorer:
     name = "exact"
+    in_process = True
 
     def refuse_unscorable(self, questions: Iterable[Question]) -> None:
         """Raises UsageError naming a question that this scorer could never pass."""

@@ -42,6 +42,11 @@ class Scorer(Protocol):
         """As `--scorer` has it."""
         ...
 
+    @property
+    def in_process(self) -> bool:
+        """Whether a score is there at once; others are waited for beside the next questions."""
+        ...
+
     def refuse_unscorable(self, questions: Iterable[Question]) -> None:
         """Raise UsageError naming a question that this scorer could never pass."""
         ...

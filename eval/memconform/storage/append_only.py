@@ -2,6 +2,7 @@
 
 import os
 import threading
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ class AppendOnly:
             self._file = path.open("xb", buffering=0)
         except OSError as error:
             raise self.unwritable(error) from error
-        self.offset = 0
+        self._offset = 0
         """Where the next write goes."""
         self._dirty = threading.Event()
         self._closing = threading.Event()
@@ -35,9 +36,10 @@ class AppendOnly:
         self._syncer = threading.Thread(target=self._sync_often, name="journal-fsync", daemon=True)
         self._syncer.start()
 
-    def append(self, *records: BaseModel | dict[str, Any]) -> None:
-        """Write the records, secrets masked, a line each."""
-        data = b"".join(json_bytes(record) + b"\n" for record in records)
+    def append(self, *records: BaseModel | dict[str, Any]) -> list[int]:
+        """Write the records, secrets masked, a line each; where each of them begins."""
+        lines = [json_bytes(record) + b"\n" for record in records]
+        data = b"".join(lines)
         try:
             if self._sync_error is not None:
                 raise self._sync_error
@@ -46,8 +48,10 @@ class AppendOnly:
                 written += self._file.write(data[written:])
         except OSError as error:
             raise self.unwritable(error) from error
-        self.offset += len(data)
+        begins = accumulate(map(len, lines[:-1]), initial=self._offset)
+        self._offset += len(data)
         self._dirty.set()
+        return list(begins)
 
     def close(self, last: dict[str, Any]) -> None:
         """Append a last record and close; a file without it was cut short."""

@@ -74,8 +74,7 @@ class Drawn:
     mode: Mode = Mode.BM25
 
 
-async def run(drawn: Drawn, dataset: Path, output: Path) -> RunResult:
-    """The result of the run, read back from its record."""
+def plan_of(drawn: Drawn, dataset: Path, output: Path) -> Plan:
     selected = select(open_dataset(str(dataset)), Selection())
     settings = Settings(
         dataset=selected.dataset.name,
@@ -85,7 +84,7 @@ async def run(drawn: Drawn, dataset: Path, output: Path) -> RunResult:
         mode=drawn.mode,
         seeding="reference",
     )
-    plan = Plan(
+    return Plan(
         settings=settings,
         selected=selected,
         output=output / secrets.token_hex(4),
@@ -95,7 +94,16 @@ async def run(drawn: Drawn, dataset: Path, output: Path) -> RunResult:
         concurrency=drawn.concurrency,
         timeouts=Timeouts(total=5, connect=2, first=2, gap=1),
     )
-    async for event in execute(plan, InProcessRunner(drawn.faults)):
+
+
+async def run(drawn: Drawn, dataset: Path, output: Path) -> RunResult:
+    """The result of the run, read back from its record."""
+    return await run_plan(plan_of(drawn, dataset, output), drawn.faults)
+
+
+async def run_plan(plan: Plan, faults: Sequence[Fault] = ()) -> RunResult:
+    """The same, of a plan."""
+    async for event in execute(plan, InProcessRunner(faults)):
         if isinstance(event, RunFinished):
             return RunResult.model_validate_json(event.result.read_bytes())
     raise AssertionError("the run ended without its result")

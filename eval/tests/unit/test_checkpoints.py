@@ -12,7 +12,7 @@ from memconform.errors import DaemonError
 from memconform.ingest.verification import IndexChangedError, IndexDoubtError, IndexVerifier
 from memconform.records import Failure
 from memconform.runs.checkpoints import Checkpoints, Retrieved, not_repeatable
-from memconform.runs.journal import Journal, JudgementRecord
+from memconform.runs.journal import Journal
 from memconform.scoring.verdicts import Verdict
 from tests.unit.test_journal import HEADER, records
 
@@ -58,15 +58,15 @@ class _Case:
         return self.outcomes(retrieved)
 
     def attempt(self, row: int, *, held: bool = True) -> None:
-        self.checkpoints.note(Retrieved(row, _QUESTION, held, held, ("a",)))
-        self.journal.write(row, records(row))
+        number = self.journal.write(*records(row))
+        self.checkpoints.note(Retrieved(number, _QUESTION, held, ("a",), passed=held))
 
     def verdicts(self, *rows: int) -> list[str]:
         return [
             record.error.code if record.error else record.verdict.value
             for row in rows
-            for record in self.journal.read(row)
-            if isinstance(record, JudgementRecord)
+            for attempt in self.journal.read(row)
+            if (record := attempt.judgement)
         ]
 
 
@@ -89,7 +89,7 @@ async def test_only_what_lacked_the_answer_is_made_again(case: _Case) -> None:
 async def test_one_surprise_has_all_made_again(case: _Case) -> None:
     for row in range(3):
         case.attempt(row, held=row != 1)
-    again = Retrieved(1, _QUESTION, passed=True, held=True, chunks=("a",))
+    again = Retrieved(1, _QUESTION, held=True, chunks=("a",))
     case.outcomes = lambda r: not_repeatable(r, again) if r.number == 1 else None
     await case.checkpoints.verify()
     assert case.confirmed == [1, 0, 2]
@@ -100,7 +100,7 @@ async def test_one_answer_that_was_retracted_does_not_void_the_run(case: _Case) 
     """It came out otherwise in the sample at the end, too, and everything was thrown away."""
     for row in range(3):
         case.attempt(row, held=row != 1)
-    again = Retrieved(1, _QUESTION, passed=True, held=True, chunks=("a",))
+    again = Retrieved(1, _QUESTION, held=True, chunks=("a",))
     case.outcomes = lambda r: not_repeatable(r, again) if r.number == 1 else None
     await case.checkpoints.verify()
     await case.checkpoints.verify(last=True)
@@ -111,7 +111,7 @@ async def test_what_comes_out_otherwise_at_the_end_voids_the_run(case: _Case) ->
     case.attempt(0)
     await case.checkpoints.verify()
     case.attempt(1)
-    lost = Retrieved(0, _QUESTION, passed=True, held=False, chunks=())
+    lost = Retrieved(0, _QUESTION, held=False, chunks=())
     case.outcomes = lambda r: not_repeatable(r, lost) if r.number == 0 else None
     await case.checkpoints.verify(last=True)
     assert case.verdicts(0, 1) == ["not_repeatable"] * 2

@@ -12,15 +12,20 @@ from memconform.errors import ResultsError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.records import Failure
 from memconform.runs.journal import (
-    AnswerRecord,
     Header,
     Journal,
-    JudgementRecord,
-    Retraction,
-    StageRecord,
     read_attempts,
 )
 from memconform.runs.plan import Settings
+from memconform.runs.proofs import Retraction
+from memconform.runs.results import CallTimings
+from memconform.runs.stages import (
+    AnswerRecord,
+    AttemptRecords,
+    JudgementRecord,
+    RetrievalRecord,
+    StageRecord,
+)
 from memconform.scoring.verdicts import Verdict
 from memconform.storage.writing import replacing
 
@@ -60,10 +65,10 @@ def records(row: int, attempt: int = 0) -> list[StageRecord]:
 def test_what_was_written_is_read_back_by_question(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j", HEADER)
     for row in (2, 0, 1):
-        journal.write(row, records(row))
-    journal.write(2, records(2, attempt=1))
+        journal.write(*records(row))
+    journal.write(*records(2, attempt=1))
     journal.state(IndexVerified(attempts=4))
-    assert list(journal.read(2)) == records(2) + records(2, attempt=1)
+    assert _stages(journal, 2) == records(2) + records(2, attempt=1)
     assert list(journal.read(7)) == []
     journal.close({})
 
@@ -72,21 +77,17 @@ def test_questions_are_read_while_others_are_written(tmp_path: Path) -> None:
     """One handle reads them all, and holds what the file was when it last looked."""
     journal = Journal(tmp_path / "j", HEADER)
     for row in range(50):
-        journal.write(row, records(row))
+        journal.write(*records(row))
         journal.state(IndexVerified(attempts=row + 1))
-        assert list(journal.read(row)) == records(row)
-        one, other = journal.read(row // 2), journal.read(row)
-        assert [next(one), next(other), *one, *other] == [
-            *(records(row // 2)[0], records(row)[0]),
-            *(records(row // 2)[1], records(row)[1]),
-        ]
+        assert _stages(journal, row) == records(row)
+        assert _stages(journal, row // 2) == records(row // 2)
     journal.close({})
 
 
 @pytest.mark.parametrize("lost", [5, 200])
 def test_a_journal_that_is_cut_while_it_grows_is_no_result(tmp_path: Path, lost: int) -> None:
     journal = Journal(tmp_path / "j", HEADER)
-    journal.write(0, records(0))
+    journal.write(*records(0))
     os.truncate(tmp_path / "j", (tmp_path / "j").stat().st_size - lost)
     with pytest.raises(ResultsError, match="was changed while it was written"):
         list(journal.read(0))
@@ -95,7 +96,7 @@ def test_a_journal_that_is_cut_while_it_grows_is_no_result(tmp_path: Path, lost:
 
 def test_every_line_is_a_record_and_reaches_the_file_at_once(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j", HEADER)
-    journal.write(0, records(0))
+    journal.write(*records(0))
     before_close = [json.loads(line) for line in (tmp_path / "j").read_bytes().splitlines()]
     assert [line["stage"] for line in before_close] == ["header", "answer", "judgement"]
     journal.close({"exit_code": 0})
@@ -120,7 +121,7 @@ def test_a_full_disk_is_an_error_of_ours(tmp_path: Path, monkeypatch: pytest.Mon
     whole = journal._lines._file
     monkeypatch.setattr(journal._lines, "_file", _Full())
     with pytest.raises(ResultsError, match="No space left") as caught:
-        journal.write(0, records(0))
+        journal.write(*records(0))
     assert caught.value.exit_code == 70
     monkeypatch.setattr(journal._lines, "_file", whole)
     journal.close({})
@@ -137,11 +138,15 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert [path.name for path in target.parent.iterdir()] == ["file"]
 
 
-def _verdicts(records: Iterable[StageRecord]) -> list[str]:
+def _stages(journal: Journal, row: int) -> list[StageRecord]:
+    return [record for attempt in journal.read(row) for record in attempt.records()]
+
+
+def _verdicts(attempts: Iterable[AttemptRecords]) -> list[str]:
     return [
         record.verdict.value if record.error is None else record.error.code
-        for record in records
-        if isinstance(record, JudgementRecord)
+        for attempt in attempts
+        if (record := attempt.judgement)
     ]
 
 
@@ -149,7 +154,7 @@ def test_an_attempt_counts_once_the_index_was_verified_after_it(tmp_path: Path) 
     journal = Journal(tmp_path / "j", HEADER)
     lost = Failure(code="brain_changed", message="it was emptied")
     for row in range(6):
-        journal.write(row, records(row))
+        journal.write(*records(row))
         if row == 1:
             journal.state(IndexVerified(attempts=2))
         if row == 3:
@@ -163,8 +168,7 @@ def test_an_attempt_counts_once_the_index_was_verified_after_it(tmp_path: Path) 
     assert _verdicts(r for row in range(6) for r in journal.read(row)) == expected
     assert [journal.is_settled(row) for row in range(6)] == [True] * 5 + [False]
     journal.close({})
-    again = [records[-1] for records in read_attempts(tmp_path / "j")]
-    assert _verdicts(again) == expected
+    assert _verdicts(read_attempts(tmp_path / "j")) == expected
     resumed = Journal(tmp_path / "k", HEADER)
     resumed.adopt(tmp_path / "j")
     assert [resumed.attempts(row) for row in range(6)] == [0, 1, 0, 0, 1, 0]
@@ -175,7 +179,7 @@ def test_an_attempt_counts_once_the_index_was_verified_after_it(tmp_path: Path) 
 def test_a_document_that_is_lost_spoils_what_was_verified_by_others(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j", HEADER)
     for row in range(4):
-        journal.write(row, records(row))
+        journal.write(*records(row))
         journal.state(IndexVerified(attempts=row + 1))
     lost = Failure(code="not_searchable", message="gone")
     journal.state(IndexInvalidated(attempts=4, since=1, error=lost))
@@ -200,7 +204,7 @@ def test_a_record_that_contradicts_itself_is_no_record(
     tmp_path: Path, broken: dict[str, object]
 ) -> None:
     journal = Journal(tmp_path / "j", HEADER)
-    journal.write(0, records(0))
+    journal.write(*records(0))
     journal.state(IndexVerified(attempts=1))
     journal.close({})
     lines = [json.loads(line) for line in (tmp_path / "j").read_bytes().splitlines()]
@@ -212,11 +216,96 @@ def test_a_record_that_contradicts_itself_is_no_record(
 
 def test_a_journal_of_before_there_were_proofs_is_scored_and_not_resumed(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j", HEADER)
-    journal.write(0, records(0))
+    journal.write(*records(0))
     journal.close({})
-    text = (tmp_path / "j").read_text().replace("memconform/journal@2", "memconform/journal@1")
+    text = (tmp_path / "j").read_text().replace("memconform/journal@3", "memconform/journal@1")
     (tmp_path / "j").write_text(text)
     [trusted] = read_attempts(tmp_path / "j", trusting=True)
-    assert _verdicts(trusted) == ["correct"]
+    assert _verdicts([trusted]) == ["correct"]
     [adopted] = read_attempts(tmp_path / "j")
-    assert _verdicts(adopted) == ["index_not_proven"]
+    assert _verdicts([adopted]) == ["index_not_proven"]
+
+
+def _retrieval(row: int, attempt: int = 0) -> RetrievalRecord:
+    timings = CallTimings(first_byte=1, first_event=None, first_delta=None, done=2)
+    return RetrievalRecord(
+        row=row, attempt=attempt, id="q", mode="bm25", ranking=[], trace={}, timings=timings
+    )
+
+
+def _judgement(row: int, verdict: Verdict = Verdict.CORRECT) -> JudgementRecord:
+    failed = None if verdict.measured else Failure(code=verdict.value, message="m")
+    score = {Verdict.CORRECT: 1.0, Verdict.INCORRECT: 0.0}.get(verdict)
+    return JudgementRecord(row=row, attempt=0, id="q", verdict=verdict, score=score, error=failed)
+
+
+def test_stages_of_several_attempts_may_lie_between_each_other(tmp_path: Path) -> None:
+    """A judge takes its time: other questions are answered meanwhile, and judged before."""
+    journal = Journal(tmp_path / "j", HEADER)
+    assert journal.write(_retrieval(0), records(0)[0]) == 0
+    assert journal.write(_retrieval(1), records(1)[0]) == 1
+    journal.state(IndexVerified(attempts=2))
+    assert not journal.is_settled(0)
+    assert journal.write(_judgement(1)) == 1
+    assert journal.write(_judgement(0, Verdict.INCORRECT)) == 0
+    assert [journal.is_settled(row) for row in (0, 1)] == [True, True]
+    assert _verdicts(journal.read(0)) == ["incorrect"]
+    assert _stages(journal, 1) == [_retrieval(1), records(1)[0], _judgement(1)]
+    journal.close({})
+    ended = {(each.row, each.number) for each in read_attempts(tmp_path / "j")}
+    assert ended == {(0, 0), (1, 1)}
+
+
+@pytest.mark.parametrize("judgement", [None, Verdict.JUDGE_ERROR])
+def test_an_answer_without_a_judgement_is_adopted_and_judged(
+    tmp_path: Path, judgement: Verdict | None
+) -> None:
+    """Each stage is resumed alone: what the daemon has answered is not asked for again."""
+    journal = Journal(tmp_path / "j", HEADER)
+    journal.write(_retrieval(0), records(0)[0])
+    if judgement is not None:
+        journal.write(_judgement(0, judgement))
+    journal.state(IndexVerified(attempts=1))
+    # Answered, and never proven: the index may have been gone by then.
+    journal.write(_retrieval(1), records(1)[0])
+    journal.close({})
+    resumed = Journal(tmp_path / "k", HEADER)
+    resumed.adopt(tmp_path / "j")
+    assert [resumed.attempts(row) for row in (0, 1)] == [1, 0]
+    [unjudged] = resumed.unjudged(0)
+    assert unjudged.records() == [_retrieval(0), records(0)[0]]
+    resumed.write(_judgement(0))
+    assert _verdicts(resumed.read(0)) == ["correct"]
+    assert resumed.unjudged(0) == []
+    resumed.close({})
+
+
+def test_a_masked_answer_is_asked_for_again(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j", HEADER)
+    masked = AnswerRecord(row=0, attempt=0, text="***", citations=[], redacted=True)
+    journal.write(_retrieval(0), masked)
+    journal.state(IndexVerified(attempts=1))
+    journal.close({})
+    resumed = Journal(tmp_path / "k", HEADER)
+    resumed.adopt(tmp_path / "j")
+    assert resumed.is_empty
+    resumed.close({})
+
+
+def test_an_attempt_that_is_adopted_alone_is_counted_from_zero(tmp_path: Path) -> None:
+    """Its number was kept, and the attempt that was made after it bore the same."""
+    journal = Journal(tmp_path / "j", HEADER)
+    lost = Failure(code="timeout", message="m")
+    journal.write(
+        JudgementRecord(row=0, attempt=0, id="q", verdict=Verdict.TIMEOUT, score=None, error=lost)
+    )
+    journal.write(*records(0, attempt=1))
+    journal.state(IndexVerified(attempts=2))
+    journal.close({})
+    resumed = Journal(tmp_path / "k", HEADER)
+    resumed.adopt(tmp_path / "j")
+    assert [attempt.attempt for attempt in resumed.read(0)] == [0]
+    resumed.write(*records(0, attempt=resumed.attempts(0)))
+    resumed.state(IndexVerified(attempts=2))
+    assert [record.attempt for record in _stages(resumed, 0) if record.stage == "answer"] == [0, 1]
+    resumed.close({})

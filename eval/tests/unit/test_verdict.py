@@ -5,7 +5,6 @@ import pytest
 from memconform.datasets.question_row import QuestionRow
 from memconform.errors import ExitCode, UsageError
 from memconform.records import Incident
-from memconform.runs.fold import unasked
 from memconform.runs.plan import Floor
 from memconform.runs.results import Attempt, QuestionResult
 from memconform.runs.verdict import Tally, conclude
@@ -20,7 +19,7 @@ def _result(verdict: Verdict, tag: str = "t") -> QuestionResult:
     passed = verdict is Verdict.CORRECT
     score = float(passed) if verdict.measured else None
     update = {"verdict": verdict, "passed": passed, "score": score}
-    return unasked(question, Verdict.NOT_RUN).model_copy(update=update)
+    return QuestionResult.unmeasured(question, Verdict.NOT_RUN).model_copy(update=update)
 
 
 def _tally(*tags: str, **counts: int) -> Tally:

@@ -1,68 +1,82 @@
 from memconform.datasets.question_row import QuestionRow
 from memconform.records import Failure
-from memconform.runs.fold import fold
-from memconform.runs.journal import AnswerRecord, JudgementRecord, RetrievalRecord, StageRecord
+from memconform.runs.aggregation import aggregate_attempts
 from memconform.runs.results import CallTimings, QuestionResult
+from memconform.runs.stages import (
+    AnswerRecord,
+    AttemptRecords,
+    JudgementRecord,
+    RetrievalRecord,
+)
 from memconform.scoring.verdicts import Verdict
 
 _QUESTION = QuestionRow.model_validate({"id": "q", "question": "?", "tags": ["t"]}).to_question()
 
 
-def _measured(attempt: int, verdict: Verdict, latency: float = 5.0) -> list[StageRecord]:
+def _measured(attempt: int, verdict: Verdict, latency: float = 5.0) -> AttemptRecords:
     timings = CallTimings(first_byte=1, first_event=None, first_delta=None, done=latency)
     score = float(verdict is Verdict.CORRECT)
-    return [
+    return AttemptRecords(
+        0,
+        attempt,
+        attempt,
         RetrievalRecord(row=0, attempt=attempt, mode="bm25", ranking=[], trace={}, timings=timings),
         AnswerRecord(row=0, attempt=attempt, text=f"text {attempt}", citations=[]),
         JudgementRecord(row=0, attempt=attempt, id="q", verdict=verdict, score=score, error=None),
-    ]
+    )
 
 
-def _failed(attempt: int) -> list[StageRecord]:
+def _failed(attempt: int) -> AttemptRecords:
     error = Failure(code="c", message="m")
-    return [
-        JudgementRecord(
-            row=0, attempt=attempt, id="q", verdict=Verdict.TIMEOUT, score=None, error=error
-        )
-    ]
+    judgement = JudgementRecord(
+        row=0, attempt=attempt, id="q", verdict=Verdict.TIMEOUT, score=None, error=error
+    )
+    return AttemptRecords(0, attempt, attempt, judgement=judgement)
 
 
-def _fold(*attempts: list[StageRecord]) -> QuestionResult:
-    return fold(_QUESTION, [r for records in attempts for r in records], len(attempts))
+def _aggregate(*attempts: AttemptRecords) -> QuestionResult:
+    return aggregate_attempts(_QUESTION, attempts, len(attempts))
 
 
 def test_one_attempt() -> None:
-    result = _fold(_measured(0, Verdict.CORRECT))
+    result = _aggregate(_measured(0, Verdict.CORRECT))
     assert (result.verdict, result.passed, result.score) == (Verdict.CORRECT, True, 1.0)
     assert (result.answer, result.latency_ms, result.attempts) == ("text 0", 5.0, [])
 
 
 def test_a_failure_has_no_score() -> None:
-    result = _fold(_failed(0))
+    result = _aggregate(_failed(0))
     assert (result.verdict, result.passed, result.score) == (Verdict.TIMEOUT, False, None)
     assert result.error == Failure(code="c", message="m")
 
 
 def test_the_score_of_several_attempts_is_their_mean() -> None:
     two_of_three = (Verdict.CORRECT, Verdict.INCORRECT, Verdict.CORRECT)
-    result = _fold(*(_measured(n, verdict) for n, verdict in enumerate(two_of_three)))
+    result = _aggregate(*(_measured(n, verdict) for n, verdict in enumerate(two_of_three)))
     assert (result.verdict, result.passed) == (Verdict.CORRECT, True)
     assert result.score == 2 / 3
     assert [attempt.verdict for attempt in result.attempts] == list(two_of_three)
 
 
 def test_one_attempt_that_was_not_measured_leaves_the_question_unmeasured() -> None:
-    result = _fold(_measured(0, Verdict.CORRECT), _failed(1))
+    result = _aggregate(_measured(0, Verdict.CORRECT), _failed(1))
     assert (result.verdict, result.passed, result.score) == (Verdict.TIMEOUT, False, None)
 
 
 def test_attempts_that_are_not_complete_are_not_run() -> None:
-    result = fold(_QUESTION, _measured(0, Verdict.CORRECT), 2)
+    result = aggregate_attempts(_QUESTION, [_measured(0, Verdict.CORRECT)], 2)
     assert (result.verdict, result.score) == (Verdict.NOT_RUN, None)
 
 
 def test_abstaining_is_one_kind_of_not_passing() -> None:
     abstained = Verdict.ABSTAINED
-    assert _fold(*(_measured(n, abstained) for n in range(2))).verdict is abstained
-    mixed = _fold(_measured(0, abstained), _measured(1, Verdict.INCORRECT))
+    assert _aggregate(*(_measured(n, abstained) for n in range(2))).verdict is abstained
+    mixed = _aggregate(_measured(0, abstained), _measured(1, Verdict.INCORRECT))
     assert mixed.verdict is Verdict.INCORRECT
+
+
+def test_an_answer_that_was_never_judged_is_not_run() -> None:
+    unjudged = _measured(0, Verdict.CORRECT)
+    unjudged.judgement = None
+    result = _aggregate(unjudged)
+    assert (result.verdict, result.score, result.answer) == (Verdict.NOT_RUN, None, None)

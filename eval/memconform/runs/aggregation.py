@@ -1,0 +1,58 @@
+"""From the attempts at a question to its result."""
+
+from collections.abc import Iterable
+from statistics import fmean
+
+from memconform.datasets.model import Question
+from memconform.runs.results import Attempt, QuestionResult
+from memconform.runs.stages import AttemptRecords, JudgementRecord
+from memconform.scoring.verdicts import PASS_THRESHOLD, Verdict
+
+
+def aggregate_attempts(
+    question: Question, attempts: Iterable[AttemptRecords], repeat: int
+) -> QuestionResult:
+    """The result of a question; `not_run` where fewer than `repeat` attempts were judged.
+
+    Of several attempts, one that was not measured leaves the question unmeasured; else its score
+    is their mean.
+    """
+    judged = [(each, each.judgement) for each in attempts if each.judgement is not None]
+    if len(judged) < repeat:
+        return QuestionResult.unmeasured(question, Verdict.NOT_RUN)
+    failed = next((each for each in judged if not each[0].measured), None)
+    shown, judgement = failed or judged[0]
+    score = None if failed else fmean(judgement.score or 0.0 for _, judgement in judged)
+    passed = score is not None and score >= PASS_THRESHOLD
+    retrieval, answer = shown.retrieval, shown.answer
+    return QuestionResult(
+        id=question.id,
+        question=question.question,
+        tags=question.tags,
+        verdict=judgement.verdict if failed else _verdict(judged, passed=passed),
+        passed=passed,
+        score=score,
+        answer=answer.text if answer else None,
+        redacted=answer.redacted if answer else False,
+        latency_ms=shown.latency_ms,
+        timings=retrieval.timings if retrieval else None,
+        citations=answer.citations if answer else [],
+        ranking=retrieval.ranking if retrieval else [],
+        trace=retrieval.trace if retrieval else None,
+        error=judgement.error,
+        first_hit=retrieval.first_hit if retrieval else None,
+        seen=retrieval.seen if retrieval else None,
+        attempts=[
+            Attempt(verdict=judgement.verdict, score=judgement.score, latency_ms=each.latency_ms)
+            for each, judgement in judged
+        ]
+        if repeat > 1
+        else [],
+    )
+
+
+def _verdict(judged: list[tuple[AttemptRecords, JudgementRecord]], *, passed: bool) -> Verdict:
+    if passed:
+        return Verdict.CORRECT
+    verdicts = {judgement.verdict for _, judgement in judged}
+    return Verdict.ABSTAINED if verdicts == {Verdict.ABSTAINED} else Verdict.INCORRECT

@@ -1,0 +1,140 @@
+"""Judgements come beside the questions, are resumed alone, and are never made up."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from memconform.datasets.model import Question
+from memconform.runs.journal import read_attempts
+from memconform.runs.plan import Plan
+from memconform.scoring.exact import ExactScorer
+from memconform.scoring.scorer import Response, Score
+from memconform.scoring.verdicts import Verdict
+from tests.adversarial.inprocess import (
+    QUESTIONS,
+    TRUTH,
+    Drawn,
+    plan_of,
+    run_plan,
+    write_dataset,
+)
+
+
+class _Service:
+    """A scorer that takes its time, as one does that asks a model."""
+
+    name = "exact"
+    in_process = False
+
+    def __init__(self, *, waits_for: int = 0) -> None:
+        self._exact = ExactScorer()
+        self._waits_for = waits_for
+        self.asked: list[str] = []
+        self.all_asked = asyncio.Event()
+        self.released = asyncio.Event()
+
+    def refuse_unscorable(self, questions: Iterable[Question]) -> None:
+        self._exact.refuse_unscorable(questions)
+
+    async def score(self, question: Question, response: Response) -> Score:
+        self.asked.append(question.id)
+        if len(self.asked) >= self._waits_for:
+            self.all_asked.set()
+        await self.released.wait()
+        return await self._exact.score(question, response)
+
+
+class _Failing(_Service):
+    async def score(self, question: Question, response: Response) -> Score:
+        if question.id == "q3":
+            return Score(None, Verdict.JUDGE_ERROR, "the service said nothing twice")
+        return await self._exact.score(question, response)
+
+
+class _Contradicting(_Service):
+    async def score(self, question: Question, response: Response) -> Score:
+        del question, response
+        await asyncio.sleep(0)
+        return Score(0.0, Verdict.CORRECT)
+
+
+@pytest.fixture(params=["search-retrieve-only", "ask-basic"])
+def make_plan(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[_Service], Plan]:
+    dataset = write_dataset(tmp_path)
+
+    def make(scorer: _Service) -> Plan:
+        plan = plan_of(Drawn((), request.param, 1), dataset, tmp_path)
+        return replace(plan, scorer=scorer)
+
+    return make
+
+
+def _journal(plan: Plan) -> Path:
+    [journal] = plan.output.glob("runs/*/journal.jsonl")
+    return journal
+
+
+async def test_no_question_waits_for_the_judgement_of_another(
+    make_plan: Callable[[_Service], Plan],
+) -> None:
+    """With one question in flight: the judge answers when all of them were asked, not before."""
+    service = _Service(waits_for=QUESTIONS)
+    running = asyncio.create_task(run_plan(make_plan(service)))
+    async with asyncio.timeout(30):
+        await service.all_asked.wait()
+        service.released.set()
+        result = await running
+    assert {question.id: question.verdict.value for question in result.questions} == TRUTH
+
+
+async def test_what_was_answered_is_judged_after_an_interruption_and_not_asked_again(
+    make_plan: Callable[[_Service], Plan],
+) -> None:
+    plan = make_plan(service := _Service(waits_for=QUESTIONS))
+    running = asyncio.create_task(run_plan(plan))
+    async with asyncio.timeout(30):
+        await service.all_asked.wait()
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            ended = await running
+            assert {question.verdict for question in ended.questions} == {Verdict.NOT_RUN}
+    interrupted = _journal(plan)
+    answers = {attempt.row: attempt.retrieval for attempt in read_attempts(interrupted)}
+    assert len(answers) == QUESTIONS
+    assert all(attempt.judgement is None for attempt in read_attempts(interrupted))
+    again = make_plan(fresh := _Service())
+    fresh.released.set()
+    result = await run_plan(replace(again, resumed=interrupted))
+    assert {question.id: question.verdict.value for question in result.questions} == TRUTH
+    assert sorted(fresh.asked) == sorted(TRUTH)
+    # Down to the milliseconds: these are the answers of then.
+    resumed = read_attempts(_journal(again))
+    assert {attempt.row: attempt.retrieval for attempt in resumed} == answers
+
+
+async def test_a_judge_that_failed_is_no_low_score_and_is_asked_again(
+    make_plan: Callable[[_Service], Plan],
+) -> None:
+    plan = make_plan(_Failing())
+    result = await run_plan(plan)
+    [failed] = [question for question in result.questions if not question.verdict.measured]
+    assert (failed.id, failed.verdict, failed.score) == ("q3", Verdict.JUDGE_ERROR, None)
+    assert failed.error is not None
+    assert failed.error.message == "the service said nothing twice"
+    assert failed.answer
+    again = make_plan(service := _Service())
+    service.released.set()
+    mended = await run_plan(replace(again, resumed=_journal(plan)))
+    assert {question.id: question.verdict.value for question in mended.questions} == TRUTH
+    assert service.asked == ["q3"]
+
+
+async def test_a_score_that_contradicts_itself_ends_the_run(
+    make_plan: Callable[[_Service], Plan],
+) -> None:
+    with pytest.raises(ValueError, match="correct beside score 0"):
+        await run_plan(make_plan(_Contradicting()))
