@@ -85,8 +85,9 @@ async def harness(folder: Path) -> None:
 
 _RATIOS = {"search-retrieve-only": 1.4, "ask-basic": 1.6}
 """Of a question through the harness, over a bare httpx loop that reads the same answer."""
-_WIDE_RATIOS = {"search-retrieve-only": 2.6, "ask-basic": 3.0}
-"""Half above what was measured, 1.75 to 1.92 and 2.08 to 2.28: an ask was once at 3.3 unnoticed."""
+_WIDE_RATIOS = {"search-retrieve-only": 2.1, "ask-basic": 2.4}
+"""Above what was measured on a busy machine, 1.67 to 1.90 and 1.83 to 2.08: an ask was once at 3.3
+unnoticed."""
 
 
 @dataclass(frozen=True, slots=True)

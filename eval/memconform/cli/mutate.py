@@ -18,7 +18,7 @@ from memconform.cli.options import json_file, log_level, schema
 from memconform.cli.targets import json_target
 from memconform.conformance.catalog import Entry, catalog
 from memconform.conformance.mutation.mutant import Mutant
-from memconform.conformance.mutation.mutants import mutants
+from memconform.conformance.mutation.mutants import mutants, mutants_of_checks
 from memconform.conformance.mutation.results import (
     FalseAlarm,
     Fate,
@@ -61,6 +61,7 @@ class MutateOptions:
     profile: tuple[str, ...]
     mutant: tuple[str, ...]
     sample: int | None
+    checks: bool
     json_file: str | None
     daemons: int
     list_only: bool
@@ -86,6 +87,11 @@ class MutateOptions:
 @click.option("--mutant", multiple=True, metavar="GLOB", help="Only mutants whose id fits.")
 @click.option(
     "--sample", type=click.IntRange(min=1), metavar="N", help="N of them, always the same ones."
+)
+@click.option(
+    "--checks",
+    is_flag=True,
+    help="Mutants that one check each must find, for every case one at least, and no score.",
 )
 @click.option("--list", "list_only", is_flag=True, help="Only tell which mutants there are.")
 @json_file
@@ -115,7 +121,7 @@ async def _mutate(options: MutateOptions) -> ExitCode:
     folder = working_folder()
     runner = find_runner(options.sdk[0], folder)
     mutant_of(runner, Mutation())
-    wanted = selected(mutants(), options)
+    wanted = selected(mutants_of_checks() if options.checks else mutants(), options)
     entries = selectable(catalog(), runner)
     chosen = [mutant for mutant in wanted if possible(mutant, runner, entries)]
     left = len(wanted) - len(chosen)

@@ -10,7 +10,7 @@ import pytest
 from memconform.conformance.catalog import Entry, catalog
 from memconform.conformance.mutation.derived import derived
 from memconform.conformance.mutation.mutant import Mutant
-from memconform.conformance.mutation.mutants import mutants
+from memconform.conformance.mutation.mutants import mutants, mutants_of_checks, table_of
 from memconform.conformance.mutation.results import (
     FalseAlarm,
     Fate,
@@ -128,6 +128,25 @@ def test_only_a_failing_check_kills(level: str, result: Result, found: bool) -> 
     assert (finding(_mutant(level), _case(Result.PASS, result)) is not None) is found
 
 
+def test_a_mutant_of_one_check_is_found_by_no_other() -> None:
+    mutant = next(each for each in mutants_of_checks() if each.check == "health#says")
+    checks = [
+        Check(id=id_, result=Result.FAIL, level="must", rules=["wire.json"])
+        for id_ in ("health#other", "health#says")
+    ]
+    assert finding(mutant, CaseResult(case="health", title="x", checks=checks[:1])) is None
+    found = finding(mutant, CaseResult(case="health", title="x", checks=checks))
+    assert found is not None
+    assert found.id == "health#says"
+    assert [entry.id for entry in catalog() if mutant.concerns(entry)] == ["health"]
+
+
+def test_a_check_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text('- {check: "health#no-such", when: {target: x}}\n')
+    with pytest.raises(UsageError, match="mutant health#no-such: no case has such a check"):
+        table_of(tmp_path)
+
+
 def _result(fate: Fate, level: Literal["must", "should"] = "must") -> MutantResult:
     return MutantResult(
         id="m", rule="wire.json", level=level, profile="core", breaks="x", fate=fate, cases=1,
@@ -200,4 +219,7 @@ def test_a_mutant_is_built_from_what_the_good_daemon_is_built_from() -> None:
 
 
 def test_ids_can_be_typed() -> None:
-    assert all(re.fullmatch(r"[A-Za-z0-9_.,\[\]-]+", mutant.id) for mutant in mutants())
+    assert all(
+        re.fullmatch(r"[A-Za-z0-9_.,*\[\]-]+", mutant.id)
+        for mutant in (*mutants(), *mutants_of_checks())
+    )

@@ -65,7 +65,7 @@ def possible(mutant: Mutant, runner: SdkRunner, entries: Sequence[Entry]) -> boo
     """
     if mutant.profile is not None and mutant.profile not in runner.profiles:
         return False
-    if not any(mutant.rule in entry.case.rules for entry in entries):
+    if not any(mutant.concerns(entry) for entry in entries):
         return False
     if mutant.mutation.source:
         return runner.configurable and runner.name == SOURCE_SDK
@@ -89,8 +89,7 @@ async def score(
         daemons = 1
     kept = KeptDaemons(make_runner, folder, daemons)
     crew = _Crew(make_runner, folder, asyncio.Semaphore(daemons), kept)
-    rules = {mutant.rule for mutant in mutants}
-    citing = [entry for entry in entries if rules.intersection(entry.case.rules)]
+    citing = [entry for entry in entries if any(mutant.concerns(entry) for mutant in mutants)]
     yield Begun(len(citing))
     async with aclosing(crew.good(citing)) as cases:
         async for _ in cases:
@@ -244,8 +243,8 @@ class _Crew:
                         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     async def by_its_rule(self, seen: "Seen", entries: Sequence[Entry]) -> None:
-        """Put the cases to a mutant that cite its rule, until one finds it."""
-        citing = [e for e in entries if seen.mutant.rule in e.case.rules]
+        """Put the cases to a mutant that are likely to find it, until one does."""
+        citing = [e for e in entries if seen.mutant.concerns(e)]
         await self._put(seen, citing)
         seen.unfit = [self.tried[entry.id] for entry in citing if self.tried[entry.id]]
 
@@ -255,7 +254,9 @@ class _Crew:
         Of 700 cases on a machine that is busy with other mutants one may fail by chance; observed
         of `alive-idle-connections`.
         """
-        others = [e for e in entries if seen.mutant.rule not in e.case.rules]
+        if seen.mutant.finder is not None:
+            return
+        others = [e for e in entries if not seen.mutant.concerns(e)]
         while others:
             await self._put(seen, others)
             if seen.found is None:
@@ -311,9 +312,12 @@ class _Crew:
 
 
 def finding(mutant: Mutant, case: CaseResult) -> Check | None:
-    """The check that has found a mutant: one that fails, or only warns where it breaks a SHOULD."""
+    """The check that has found a mutant: one that fails, or only warns where it breaks a SHOULD.
+
+    Of a mutant that a certain check must find no other will do."""
     red = (Result.FAIL,) if mutant.level == "must" else (Result.FAIL, Result.WARN)
-    return next((check for check in case.checks if check.result in red), None)
+    checks = (check for check in case.checks if mutant.check in ("", check.id))
+    return next((check for check in checks if check.result in red), None)
 
 
 def _is_quick(entry: Entry) -> bool:
