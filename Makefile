@@ -16,7 +16,9 @@ JOBS ?= 2
 SIDE_BY_SIDE := --no-print-directory --jobs=$(JOBS) \
 	$(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 UNIT := eval/tests/unit eval/tests/contract sdks/py/tests
-PYTEST = $(BIN)/pytest -m "$(TESTS)" --numprocesses auto --dist loadfile --no-loadscope-reorder
+# One more than cores: a third of the time of many tests is waiting for what a daemon must not do.
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+PYTEST = $(BIN)/pytest -m "$(TESTS)" --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # A missing toolchain leaves an SDK out, with a word; CI sets MEMCONFORM_REQUIRE_ALL=1.
 ABSENT = echo "$(1) is not on PATH: the tests of sdks/$(2) are left out"; \

@@ -188,7 +188,7 @@ async def test_random_documents_in_mixed_scripts_rank_alike(cache: Path, tmp_pat
         assert await _differences(clients, "random", _search, tuned) == []
 
 
-@pytest.mark.parametrize("name", ["smoke", "lme"])
+@pytest.mark.parametrize("name", ["smoke", pytest.param("lme", marks=pytest.mark.exhaustive)])
 async def test_the_shipped_datasets_are_ranked_and_answered_alike(
     name: str, cache: Path, tmp_path: Path
 ) -> None:

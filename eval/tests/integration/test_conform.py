@@ -81,7 +81,7 @@ def test_a_good_daemon_is_conformant(
 @pytest.mark.parametrize(
     "cases",
     [
-        pytest.param(("--profile", "ask"), id="ask"),
+        pytest.param(("--profile", "auth"), id="auth"),
         pytest.param((), id="all", marks=pytest.mark.exhaustive),
     ],
 )

@@ -73,7 +73,8 @@ async def test_each_start_has_a_head_and_a_tail_in_one_log(tmp_path: Path) -> No
     text = log.read_bytes()
     assert text.startswith(b"the start before\nline 000000000 ")
     assert (text.count(b"line 000000000 "), text.count(b"line 000799999 ")) == (2, 2)
-    assert len(_OMITTED.findall(text)) == 2
+    # A writer that is faster than we look is cut more than once.
+    assert len(_OMITTED.findall(text)) >= 2
 
 
 async def test_a_log_that_was_moved_away_does_not_grow_for_ever(tmp_path: Path) -> None:

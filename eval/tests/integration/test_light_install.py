@@ -94,6 +94,7 @@ def test_run_all_gives_a_verdict_without_any_extra(
         assert f"{', '.join(sorted(sdks))}: identical on 20 questions" in ended.out
 
 
+@pytest.mark.exhaustive
 def test_sdks_that_part_get_the_same_figures_without_any_extra(
     workspace: Path, environment: dict[str, str]
 ) -> None:

@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-_QUICK = 12
+_QUICK = 40
 """Of so many mutants one is for every test run; so is the first that breaks a thing in some way."""
 
 

@@ -113,6 +113,7 @@ def long_documents(tmp_path: Path) -> tuple[str | Path, ...]:
     return ("--dataset", dataset, "--corpus", corpus)
 
 
+@pytest.mark.exhaustive
 def test_a_dropped_last_chunk_is_found_among_the_candidates(
     place: _Place, long_documents: tuple[str | Path, ...]
 ) -> None:
