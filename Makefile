@@ -11,10 +11,10 @@ TESTS ?= not slow and not exhaustive
 ASKED := --sdk all --dataset smoke --scorer exact --seed-reference-brain
 DEMO := $(ASKED) --output $(RESULTS)
 
-# What shares no daemon and no build is made side by side, each with its output in one piece.
+# What shares no daemon and no build is made side by side, line by line; JOBS=1 one after another.
 JOBS ?= 2
 SIDE_BY_SIDE := --no-print-directory --jobs=$(JOBS) \
-	$(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+	$(if $(filter output-sync,$(.FEATURES)),--output-sync=line)
 UNIT := eval/tests/unit eval/tests/contract sdks/py/tests
 # One more than cores: a third of the time of many tests is waiting for what a daemon must not do.
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
@@ -33,10 +33,8 @@ demo: $(STAMP)
 	@echo
 	@$(BIN)/memconform run $(DEMO) --scenario ask-basic
 
-# The tests of Python last and by themselves: they keep every core busy, and tell how far they are.
 test: $(STAMP)
-	@$(MAKE) $(SIDE_BY_SIDE) lint types sdk-go sdk-ts
-	@$(MAKE) --no-print-directory pytest
+	@$(MAKE) $(SIDE_BY_SIDE) pytest lint types sdk-go sdk-ts
 
 check: $(STAMP)
 	@$(MAKE) $(SIDE_BY_SIDE) lint types smoke
