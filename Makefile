@@ -1,6 +1,7 @@
 # Three words: `make demo` shows it, `make check` tells soon what broke, `make test` proves it.
 PYTHON ?= python3
 BIN := .venv/bin
+CORE := .venv/.core
 STAMP := .venv/.ready
 # Modules are compiled as they are first imported: compiling all of them took two fifths of the installation.
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --no-compile
@@ -28,7 +29,7 @@ ACTIONLINT := go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
 
 .PHONY: demo check test lint types unit smoke sdk-go sdk-ts pytest bench mutate setup clean
 
-demo: $(STAMP)
+demo: $(CORE)
 	@$(BIN)/memconform run $(DEMO) --scenario search-retrieve-only
 	@echo
 	@$(BIN)/memconform run $(DEMO) --scenario ask-basic
@@ -58,7 +59,7 @@ unit: $(STAMP)
 	$(PYTEST) $(UNIT)
 
 # Each daemon is built, started, filled and asked.
-smoke: $(STAMP)
+smoke: $(CORE)
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT \
 	&& $(BIN)/memconform run $(ASKED) --output "$$folder" --scenario ask-basic --quiet \
 	$(if $(filter 1,$(MEMCONFORM_REQUIRE_ALL)),--no-skip)
@@ -89,13 +90,19 @@ mutate: $(STAMP)
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml requirements-dev.lock
+# The program alone, so that a newcomer waits for no tool of its tests.
+$(CORE): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("memconform needs Python 3.11 or newer, but $(PYTHON) is %d.%d; try: make PYTHON=python3.12 ..." % v[:2])'
-	@echo "setting up .venv (once): the packages of requirements-dev.lock"
+	@echo "setting up .venv (once): the packages of requirements.lock"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >/dev/null
-	@$(PIP) --require-hashes -r requirements-dev.lock
+	@$(PIP) --require-hashes -r requirements.lock
 	@$(PIP) --no-deps --no-build-isolation -e .
+	@touch $(CORE)
+
+$(STAMP): $(CORE) requirements-dev.lock
+	@echo "setting up .venv (once): the packages of requirements-dev.lock"
+	@$(PIP) --require-hashes -r requirements-dev.lock
 	@touch $(STAMP)
 
 clean:

@@ -9,4 +9,8 @@ lock() { # extra, folder, output
 }
 flags=$*
 lock dev . requirements-dev.lock
+# The same versions: what is there already is not installed anew.
+flags="$* --constraint requirements-dev.lock"
+lock editable . requirements.lock
+flags=$*
 lock build sdks/py sdks/py/requirements.lock

@@ -51,3 +51,17 @@ def test_an_installed_package_has_its_cases_and_the_contract(tmp_path: Path) -> 
     assert sorted(path.name for path in table.iterdir()) == sorted(
         path.name for path in TABLE.iterdir()
     )
+
+
+def _pins(name: str) -> dict[str, str]:
+    """What a lock file says of each package: its version and its hashes."""
+    text = (CHECKOUT / name).read_text(encoding="utf-8").replace("\\\n", " ")
+    return {line.split("==")[0]: line for line in text.splitlines() if "==" in line}
+
+
+def test_what_the_demo_installs_is_what_the_tests_install() -> None:
+    core, dev = _pins("requirements.lock"), _pins("requirements-dev.lock")
+    assert {"click", "httpx", "pydantic", "hatchling"} <= core.keys()
+    assert core.items() <= dev.items()
+    # Whoever tries it for the first time waits for no linear algebra, and for no tool of tests.
+    assert not core.keys() & {"numpy", "scipy", "mypy", "pytest", "ruff"}
