@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memconform.parity.comparison import compare
-from memconform.parity.contrast import ALPHA, MARGIN
-from memconform.parity.sides import load
-from memconform.scoring.verdicts import PASS_THRESHOLD
+from memconform.parity.comparison import compare_runs
+from memconform.parity.loaded_runs import load_runs
+from memconform.parity.paired_comparison import ALPHA, MARGIN
+from memconform.scoring.statuses import PASS_THRESHOLD
 from memconform.stats.paired import equivalent, holm, mcnemar
 from reporting import missed, report
 
@@ -187,7 +187,7 @@ def _speed(draw: np.random.Generator) -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as folder:
         paths = [str(_result(Path(folder), sdk, draw, 10_000)) for sdk in ("a", "b", "c")]
         started = time.perf_counter()
-        compare(load(paths, Path(folder)))
+        compare_runs(load_runs(paths, Path(folder)))
         took = time.perf_counter() - started
     return took, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 

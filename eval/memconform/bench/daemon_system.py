@@ -8,8 +8,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from memconform.bench.document_map import DocumentMap
 from memconform.bench.records import Filled, SystemRecord
-from memconform.bench.shelf import Shelf
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import Found, Index, Session
 from memconform.bench.tasks import Task
@@ -40,7 +40,7 @@ from memconform.ingest.verification import (
     IndexVerifier,
 )
 from memconform.runs.preflight import read_version
-from memconform.scenarios.scenario import Retrieval, refuse_fallback
+from memconform.scenarios.scenario import RetrievalSettings, require_requested_mode
 from memconform.storage.folders import DaemonFolder
 
 _MISSED = 1_000
@@ -131,13 +131,13 @@ class _Session:
 
     @asynccontextmanager
     async def fill(self, haystacks: Iterable[Haystack]) -> AsyncIterator[Index]:
-        shelf = Shelf(haystacks)
+        document_map = DocumentMap(haystacks)
         modes = dict.fromkeys(each.mode or Mode.AUTO for each in self.system.strategies)
         filling = seeded_brain(
             self.client,
             self.system.runner,
             self.system.brain,
-            shelf,
+            document_map,
             modes,
         )
         async with AsyncExitStack() as stack:
@@ -145,7 +145,7 @@ class _Session:
                 seeded = await self.monitor.call(stack.enter_async_context(filling))
             except (DaemonError, DaemonFailedError) as error:
                 raise await self.monitor.cause_of(error) from error
-            shelf.take(seeded.documents)
+            document_map.take(seeded.documents)
             verifier = IndexVerifier(
                 self.client, self.daemon, seeded.counts, seeded, self.version.run_id
             )
@@ -162,7 +162,7 @@ class _Session:
                 if self.daemon.process
                 else None,
             )
-            yield _Brain(self, shelf, verifier, filled)
+            yield _Brain(self, document_map, verifier, filled)
         if self.monitor.halted is None:
             # What is left of it is gone with the daemon's state, or with the next seeding.
             with suppress(CallError):
@@ -172,7 +172,7 @@ class _Session:
 @dataclass(slots=True)
 class _Brain:
     session: _Session
-    shelf: Shelf
+    document_map: DocumentMap
     verifier: IndexVerifier
     filled: Filled
     _doubt: CallError | None = field(default=None, init=False)
@@ -206,12 +206,16 @@ class _Brain:
         request = self._request(task, strategy)
         try:
             answer, timings = await monitor.call(client.search(self.session.system.brain, request))
-            _refuse_other(answer.trace, strategy, request)
-            ranking = self.shelf.fold(task, answer.chunks)
+            _require_strategy(answer.trace, strategy, request)
+            ranking = self.document_map.to_item_ranking(task, answer.chunks)
             # Without a term a query finds nothing, in any mode.
             if terms(request.query):
-                reach = self.shelf.reach(task.haystack, task.allowed)
-                refuse_short(reach, task.depth, request.top_k, answer, ranked=len(ranking))
+                searchable_counts = self.document_map.searchable_counts(
+                    task.haystack, task.candidates
+                )
+                require_complete(
+                    searchable_counts, task.depth, request.top_k, answer, ranked=len(ranking)
+                )
         except CallError as error:
             monitor.failed(error)
             if error.code in DOUBTFUL and (self._doubt is None or error.code == "out_of_step"):
@@ -221,7 +225,7 @@ class _Brain:
         lost = set(task.query.gold).difference(ranking)
         if lost and len(self._missed) < _MISSED:
             # As it counts as found: an item, or another key of it.
-            self._missed.update(self.shelf.paths(task.haystack, lost))
+            self._missed.update(self.document_map.paths(task.haystack, lost))
         return Found(ranking, timings.done_ms, answer.trace.search_ms)
 
     def _request(self, task: Task, strategy: Strategy) -> SearchRequest:
@@ -229,7 +233,7 @@ class _Brain:
 
         The legs of a fused ranking are to hold as many items as they would without that surplus.
         """
-        chunks, items = self.shelf.reach(task.haystack, task.allowed)
+        chunks, items = self.document_map.searchable_counts(task.haystack, task.candidates)
         surplus = chunks - items
         pool = max(5 * task.depth, 50) + surplus
         swept = not strategy.tuning.keys().isdisjoint({"poolFactor", "poolFloor"})
@@ -246,22 +250,29 @@ class _Brain:
 
     def _filters(self, task: Task) -> Filters | None:
         shared = self.session.system.shared
-        if task.allowed is None and not shared:
+        if task.candidates is None and not shared:
             return None
         return Filters(
-            path_prefix=self.shelf.prefix(task.haystack) if shared else None,
-            paths=None if task.allowed is None else self.shelf.paths(task.haystack, task.allowed),
+            path_prefix=self.document_map.prefix(task.haystack) if shared else None,
+            paths=None
+            if task.candidates is None
+            else self.document_map.paths(task.haystack, task.candidates),
         )
 
 
-def refuse_short(
-    reach: tuple[int, int], depth: int, top_k: int, answer: SearchResponse, *, ranked: int
+def require_complete(
+    searchable_counts: tuple[int, int],
+    depth: int,
+    top_k: int,
+    answer: SearchResponse,
+    *,
+    ranked: int,
 ) -> None:
     """Raise where items that the mode ranks are missing, or hidden behind chunks of others.
 
     `reach` is how many chunks and items there are to be found, `ranked` how many items came.
     """
-    chunks, items = reach
+    chunks, items = searchable_counts
     cut = len(answer.chunks) == top_k < chunks
     if ranked < min(depth, items) and (cut or answer.trace.embedder_used):
         raise ContractViolatedError(
@@ -271,9 +282,9 @@ def refuse_short(
         )
 
 
-def _refuse_other(trace: Trace, strategy: Strategy, request: SearchRequest) -> None:
+def _require_strategy(trace: Trace, strategy: Strategy, request: SearchRequest) -> None:
     """Raise CallError where another search was made than the one that was asked for."""
-    refuse_fallback(Retrieval("", request.mode, request.top_k), trace)
+    require_requested_mode(RetrievalSettings("", request.mode, request.top_k), trace)
     told = trace.tuning or {}
     for key, value in strategy.tuning.items():
         if told.get(key) != value:

@@ -17,11 +17,11 @@ from memconform.bench.events import (
     SystemHalted,
     SystemStarted,
 )
-from memconform.bench.journal import Kept
-from memconform.bench.outcome import BenchOutcome
+from memconform.bench.journal import ResumeState
 from memconform.bench.overhead import overhead
 from memconform.bench.plan import BenchPlan
 from memconform.bench.records import Measured, QueryRecord
+from memconform.bench.report_builder import BenchReportBuilder
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import Index, Session, System
 from memconform.bench.tasks import Task
@@ -41,7 +41,7 @@ _PROOF_EVERY = 100
 
 
 async def execute(
-    plan: BenchPlan, folder: RunFolder, kept: Kept
+    plan: BenchPlan, folder: RunFolder, kept: ResumeState
 ) -> AsyncGenerator[BenchEvent, None]:
     """Put every query to every system, and end with the report.
 
@@ -53,7 +53,7 @@ async def execute(
     """
     journal = AppendOnly(folder.journal)
     journal.append(plan.journal_header(folder.path.name))
-    outcome = BenchOutcome(plan, folder.path.name)
+    outcome = BenchReportBuilder(plan, folder.path.name)
     for adopted in kept.records():
         outcome.add(adopted)
         outcome.adopted = True
@@ -94,7 +94,7 @@ def _record(event: BenchEvent) -> Measured | None:
 
 
 async def _measured(
-    plan: BenchPlan, system: System, kept: Kept, outcome: BenchOutcome
+    plan: BenchPlan, system: System, kept: ResumeState, outcome: BenchReportBuilder
 ) -> AsyncGenerator[BenchEvent, None]:
     """One system; what ends it early is left with `outcome`."""
     put = len(plan.tasking.chosen) * len(system.strategies)
@@ -118,7 +118,7 @@ async def _measured(
 
 
 async def _asked(
-    plan: BenchPlan, system: System, session: Session, kept: Kept
+    plan: BenchPlan, system: System, session: Session, kept: ResumeState
 ) -> AsyncGenerator[BenchEvent, None]:
     for name, haystacks, tasks in _batches(plan):
         open_work = [

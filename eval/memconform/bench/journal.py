@@ -21,7 +21,7 @@ def in_index(record: Filled | QueryRecord, index: IndexVerified | IndexInvalidat
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ResumeState:
     """What an earlier bench has measured, in indexes that were proven afterwards."""
 
     filled: dict[tuple[str, str], Filled] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Kept:
             yield proof
 
 
-def read_kept(path: Path, settings: BenchSettings, systems: dict[str, str]) -> Kept:
+def load_resume_state(path: Path, settings: BenchSettings, systems: dict[str, str]) -> ResumeState:
     """The measurements of an earlier bench, by its journal.
 
     A last line without its end was being written when the bench was killed, and is dropped.
@@ -71,10 +71,12 @@ def read_kept(path: Path, settings: BenchSettings, systems: dict[str, str]) -> K
     Raises:
         UsageError: where it is no journal of a bench, or of one that asked something else.
     """
-    kept = Kept()
+    kept = ResumeState()
     try:
         with path.open("rb") as file:
-            _refuse_other(path, JournalHeader.model_validate_json(next(file)), settings, systems)
+            _require_same_settings(
+                path, JournalHeader.model_validate_json(next(file)), settings, systems
+            )
             for line in file:
                 if not line.endswith(b"\n") or line.startswith(_FOOTER):
                     break
@@ -90,7 +92,7 @@ def read_kept(path: Path, settings: BenchSettings, systems: dict[str, str]) -> K
     return kept
 
 
-def _refuse_other(
+def _require_same_settings(
     path: Path, header: JournalHeader, settings: BenchSettings, systems: dict[str, str]
 ) -> None:
     known = header.settings.model_dump()

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from memconform.bench.records import BenchSettings, JournalHeader, Source
+from memconform.bench.records import BenchSettings, DataSource, JournalHeader
 from memconform.bench.system import System
-from memconform.bench.tasks import Tasking
+from memconform.bench.tasks import QueryPlanner
 from memconform.contract.wire import JsonValue
 from memconform.datasets.benchmarks import Benchmark
 from memconform.datasets.haystacks import Dropped, Haystack
@@ -57,7 +57,7 @@ class ContentDigest:
         return self._sha256.hexdigest()
 
 
-def survey(benchmark: Benchmark) -> Survey:
+def scan(benchmark: Benchmark) -> Survey:
     """Read it to its end; raises UsageError where it is not as it should be."""
     digest = ContentDigest()
     counts: Counter[str] = Counter()
@@ -87,9 +87,9 @@ def survey(benchmark: Benchmark) -> Survey:
 class BenchPlan:
     suite: str
     benchmark: Benchmark
-    survey: Survey
+    scan: Survey
     settings: BenchSettings
-    tasking: Tasking
+    tasking: QueryPlanner
     systems: tuple[System, ...]
     seed: int
     concurrency: int = 1
@@ -106,7 +106,7 @@ class BenchPlan:
         for haystack in self.benchmark:
             digest.add(haystack)
             yield haystack
-        if digest.hexdigest() != self.survey.content_sha256:
+        if digest.hexdigest() != self.scan.content_sha256:
             raise UsageError(
                 f"{self.benchmark.path} changed while it was used",
                 code="dataset_changed",
@@ -120,9 +120,9 @@ class BenchPlan:
             systems={system.name: system.identity for system in self.systems},
         )
 
-    def source(self) -> Source:
-        benchmark, found, chosen = self.benchmark, self.survey, self.tasking.chosen
-        return Source(
+    def source(self) -> DataSource:
+        benchmark, found, chosen = self.benchmark, self.scan, self.tasking.chosen
+        return DataSource(
             path=str(benchmark.path.resolve()),
             format=benchmark.format.name,
             options=dict(benchmark.options),

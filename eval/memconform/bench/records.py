@@ -6,7 +6,7 @@ from pydantic import Field
 
 from memconform.contract.wire import CONTRACT_VERSION
 from memconform.ingest.records import IndexInvalidated, IndexVerified
-from memconform.parity.records import Contrast
+from memconform.parity.records import PairedComparison
 from memconform.records import Failure, Incident, Record
 from memconform.stats.quantiles import QuantileSummary
 from memconform.storage.provenance import HostOrigin, ReportHeader
@@ -171,10 +171,10 @@ class BenchPair(Record):
     second: str
     metric: str
     """What a query passes by."""
-    contrast: Contrast
+    contrast: PairedComparison
 
 
-class Source(Record):
+class DataSource(Record):
     """Where the queries come from."""
 
     path: str
@@ -205,7 +205,7 @@ class BenchReport(HostOrigin, ReportHeader):
     took_s: float
     seed: int
     settings: BenchSettings
-    source: Source
+    source: DataSource
     concurrency: int
     resumed_from: str | None
     overhead_ms: QuantileSummary | None

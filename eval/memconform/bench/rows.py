@@ -150,7 +150,9 @@ def with_added_latency(rows: Sequence[Row], records: Sequence[QueryRecord]) -> l
     return found
 
 
-def alike(strategy: str, systems: Sequence[str], records: Iterable[QueryRecord]) -> Alike | None:
+def ranking_agreement(
+    strategy: str, systems: Sequence[str], records: Iterable[QueryRecord]
+) -> Alike | None:
     """How far the systems' rankings are the same; None of fewer than two systems."""
     if len(systems) < 2:
         return None

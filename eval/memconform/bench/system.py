@@ -10,7 +10,7 @@ from memconform.bench.strategy import Strategy
 from memconform.bench.tasks import Task
 from memconform.datasets.haystacks import Haystack
 
-FLAT = ("flat-bm25", "flat-dense", "null", "oracle", "random")
+BASELINES = ("flat-bm25", "flat-dense", "null", "oracle", "random")
 """Names of the plain algorithms."""
 
 

@@ -22,20 +22,23 @@ OFFICIAL_SESSIONS = "official, by session"
 class Task:
     haystack: str
     query: Question
-    golds: Mapping[str, tuple[str, ...]]
+    relevant_by_view: Mapping[str, tuple[str, ...]]
     """By the name of the view; none where a view does not have the query."""
     sessions: Mapping[str, str]
     """The session of each item, where rankings of turns are judged by session too."""
     depth: int
     """How many items a ranking is to have, where so many are found."""
-    allowed: frozenset[str] | None = None
+    candidates: frozenset[str] | None = None
     """Ids of the items among which is searched; None: all of the haystack."""
 
     def views(self, ranking: Sequence[str]) -> dict[str, Relevance]:
-        found = {name: Relevance(gold=list(gold)) for name, gold in self.golds.items() if gold}
-        if self.sessions and self.golds[OFFICIAL]:
+        found = {
+            name: Relevance(gold=list(gold)) for name, gold in self.relevant_by_view.items() if gold
+        }
+        if self.sessions and self.relevant_by_view[OFFICIAL]:
             found[OFFICIAL_SESSIONS] = Relevance(
-                gold=self._by_session(self.golds[OFFICIAL]), ranking=self._by_session(ranking)
+                gold=self._by_session(self.relevant_by_view[OFFICIAL]),
+                ranking=self._by_session(ranking),
             )
         return found
 
@@ -44,7 +47,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Tasking:
+class QueryPlanner:
     """How queries become tasks."""
 
     chosen: frozenset[str]
@@ -65,19 +68,19 @@ class Tasking:
             Task(
                 haystack=haystack.id,
                 query=query,
-                golds=self._golds(haystack, query),
+                relevant_by_view=self._golds(haystack, query),
                 sessions=sessions,
                 depth=max(self.depth, len(haystack.items)) if by_session else self.depth,
-                allowed=self.pruning.allowed(haystack, query) if self.pruning else None,
+                candidates=self.pruning.allowed(haystack, query) if self.pruning else None,
             )
             for query in haystack.queries
             if query.id in self.chosen
         ]
 
     def _golds(self, haystack: Haystack, query: Question) -> dict[str, tuple[str, ...]]:
-        golds = {ALL: query.gold}
+        relevant_by_view = {ALL: query.gold}
         if self.disputed is not None:
-            golds[UNDISPUTED] = () if query.id in self.disputed else query.gold
+            relevant_by_view[UNDISPUTED] = () if query.id in self.disputed else query.gold
         if self.official_gold is not None:
-            golds[OFFICIAL] = self.official_gold(haystack)
-        return golds
+            relevant_by_view[OFFICIAL] = self.official_gold(haystack)
+        return relevant_by_view

@@ -5,7 +5,7 @@ from typing import get_args
 
 import click
 
-from memconform.bench.system import FLAT
+from memconform.bench.system import BASELINES
 from memconform.cli.bench_options import SUITES, BenchOptions
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import (
@@ -41,7 +41,7 @@ from memconform.errors import ExitCode
 @click.option(
     "--system",
     multiple=True,
-    type=click.Choice(FLAT),
+    type=click.Choice(BASELINES),
     help="A plain algorithm to stand beside the SDKs. May be given several times.",
 )
 @click.option(

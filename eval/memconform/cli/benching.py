@@ -8,27 +8,27 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from memconform.bench.baselines import flat_system
 from memconform.bench.daemon_system import DaemonSystem
-from memconform.bench.flat import flat_system
-from memconform.bench.journal import Kept, read_kept
-from memconform.bench.plan import BenchPlan, Survey, survey
+from memconform.bench.journal import ResumeState, load_resume_state
+from memconform.bench.plan import BenchPlan, Survey, scan
 from memconform.bench.records import BenchSettings
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import System
-from memconform.bench.tasks import Tasking
+from memconform.bench.tasks import QueryPlanner
 from memconform.cli.bench_options import SUITES, BenchOptions
-from memconform.cli.planning import ALL, built
+from memconform.cli.planning import ALL, build_sdks
 from memconform.cli.searching import cuts, embedder_for, searched_strategies, service_variables
 from memconform.cli.values import comma_separated, daemon_variables, request_headers
 from memconform.client.timing import Timeouts
-from memconform.daemons.availability import Absence
+from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.runner import Progress, SdkRunner
 from memconform.datasets.benchmarks import Benchmark, open_benchmark
-from memconform.datasets.errata import read_errata, refuse_unknown
+from memconform.datasets.errata import read_errata, require_known_ids
 from memconform.datasets.expansion import expanded, read_keys
 from memconform.datasets.pruning import Pruning, read_events, read_ranges
 from memconform.datasets.registry import sample
-from memconform.datasets.sampling import QuerySelection, choose
+from memconform.datasets.sampling import QuerySelection, sample_queries
 from memconform.datasets.sources import data_folder, fetched, known_sources
 from memconform.errors import MemconformError, UsageError
 from memconform.storage.folders import RunFolder, find_journal, new_run_id
@@ -38,11 +38,11 @@ from memconform.storage.folders import RunFolder, find_journal, new_run_id
 class Prepared:
     plan: BenchPlan
     folder: RunFolder
-    kept: Kept
-    absences: list[Absence]
+    kept: ResumeState
+    absences: list[SkippedSdk]
 
 
-async def prepared(options: BenchOptions, progress: Progress) -> Prepared:
+async def plan_bench(options: BenchOptions, progress: Progress) -> Prepared:
     """What the command line asks for, with SDKs built.
 
     Raises:
@@ -64,7 +64,7 @@ async def prepared(options: BenchOptions, progress: Progress) -> Prepared:
         join = options.join or "separate"
         keys = read_keys(options.keys)
         benchmark.transform = lambda haystacks: expanded(haystacks, keys, join)
-    found = survey(benchmark)
+    found = scan(benchmark)
     settings, tasking = _asked(options, benchmark, found)
     runners, absences = await _runners(options, searched, variables, progress)
     embedder = embedder_for(options, variables)
@@ -72,9 +72,9 @@ async def prepared(options: BenchOptions, progress: Progress) -> Prepared:
         flat_system(name, options.seed, embedder, options.query_prefix or "")
         for name in dict.fromkeys(options.system)
     ]
-    _refuse_shared_names(runners, options)
+    _require_distinct_names(runners, options)
     if journal is not None:
-        _refuse_unknown_builds(runners)
+        _require_known_builds(runners)
     run_id = new_run_id(datetime.now(UTC), "bench", options.suite)
     folder = RunFolder(options.output, run_id)
     daemons = [
@@ -95,7 +95,7 @@ async def prepared(options: BenchOptions, progress: Progress) -> Prepared:
     plan = BenchPlan(
         suite=options.suite,
         benchmark=benchmark,
-        survey=found,
+        scan=found,
         settings=settings,
         tasking=tasking,
         systems=systems,
@@ -108,7 +108,9 @@ async def prepared(options: BenchOptions, progress: Progress) -> Prepared:
     )
     identities = {system.name: system.identity for system in systems}
     try:
-        kept = Kept() if journal is None else read_kept(journal, settings, identities)
+        kept = (
+            ResumeState() if journal is None else load_resume_state(journal, settings, identities)
+        )
     except MemconformError:
         folder.remove()
         raise
@@ -155,7 +157,7 @@ def _benchmark(options: BenchOptions) -> Benchmark:
 
 def _asked(
     options: BenchOptions, benchmark: Benchmark, found: Survey
-) -> tuple[BenchSettings, Tasking]:
+) -> tuple[BenchSettings, QueryPlanner]:
     ks = cuts(options.ks)
     selection = QuerySelection(
         ids=comma_separated(options.ids),
@@ -165,11 +167,11 @@ def _asked(
         seed=options.seed,
         holdout=options.holdout,
     )
-    chosen = choose(benchmark, selection)
+    chosen = sample_queries(benchmark, selection)
     disputed = None
     if options.errata is not None:
         errata = read_errata(options.errata)
-        refuse_unknown(errata, found.queries)
+        require_known_ids(errata, found.queries)
         disputed = frozenset(errata)
     pruning = _pruning(options, found)
     settings = BenchSettings(
@@ -182,7 +184,7 @@ def _asked(
         index=options.index,
         ks=ks,
     )
-    tasking = Tasking(
+    tasking = QueryPlanner(
         chosen=chosen,
         depth=ks[-1],
         official_gold=benchmark.format.official_gold,
@@ -222,7 +224,7 @@ def _pruning(options: BenchOptions, found: Survey) -> Pruning | None:
             )
         return None
     pruning = Pruning(read_events(options.events), read_ranges(options.ranges))
-    pruning.refuse_unknown(found.queries)
+    pruning.require_known_ids(found.queries)
     return pruning
 
 
@@ -231,28 +233,28 @@ async def _runners(
     searched: Sequence[Strategy],
     variables: Mapping[str, str],
     progress: Progress,
-) -> tuple[list[SdkRunner], list[Absence]]:
+) -> tuple[list[SdkRunner], list[SkippedSdk]]:
     if not options.sdk:
         return [], []
-    present, absences = await built(options.sdk, no_skip=options.no_skip)
+    present, absences = await build_sdks(options.sdk, no_skip=options.no_skip)
     runners = []
     for runner, _ in present:
         try:
             runner.use_upstream(options.upstream)
             runner.use_variables(variables)
-            _refuse_unclaimed(runner, searched, options)
+            _require_claimed_modes(runner, searched, options)
             runners.append(runner)
         except UsageError as error:
             if ALL not in options.sdk or options.no_skip:
                 raise
             progress(f"{runner.name} is left out: {error.message}")
-            absences.append(Absence(runner.name, error))
+            absences.append(SkippedSdk(runner.name, error))
     if not runners:
         raise absences[0].error
     return runners, absences
 
 
-def _refuse_shared_names(runners: Iterable[SdkRunner], options: BenchOptions) -> None:
+def _require_distinct_names(runners: Iterable[SdkRunner], options: BenchOptions) -> None:
     for runner in runners:
         if runner.name in options.system:
             raise UsageError(
@@ -262,7 +264,7 @@ def _refuse_shared_names(runners: Iterable[SdkRunner], options: BenchOptions) ->
             )
 
 
-def _refuse_unknown_builds(runners: Iterable[SdkRunner]) -> None:
+def _require_known_builds(runners: Iterable[SdkRunner]) -> None:
     for runner in runners:
         if runner.build_hash() is None:
             raise UsageError(
@@ -272,7 +274,7 @@ def _refuse_unknown_builds(runners: Iterable[SdkRunner]) -> None:
             )
 
 
-def _refuse_unclaimed(
+def _require_claimed_modes(
     runner: SdkRunner, searched: Sequence[Strategy], options: BenchOptions
 ) -> None:
     if runner.modes is None:

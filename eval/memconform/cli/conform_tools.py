@@ -10,13 +10,13 @@ from memconform.cli.conform_options import cases_folder
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.options import json_file, output
 from memconform.cli.targets import json_target
-from memconform.conformance.catalog import Entry, catalog
+from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.coverage import uncovered
 from memconform.conformance.explaining import explained
 from memconform.conformance.fixture import Fixture, UntestableError
 from memconform.conformance.names import CASES, ROBUSTNESS
 from memconform.conformance.results import exit_of
-from memconform.conformance.running import Ran, check_ids, left_out, run_case
+from memconform.conformance.running import CaseRun, check_ids, run_case, skip_reason
 from memconform.conformance.schema import case_schema
 from memconform.conformance.session import read_report, transcript
 from memconform.conformance.suite import brain_id
@@ -47,7 +47,7 @@ def list_cases(json_file: str | None) -> ExitCode:
     return ExitCode.OK
 
 
-def _listed(entry: Entry) -> dict[str, object]:
+def _listed(entry: CaseVariant) -> dict[str, object]:
     case = entry.case
     return {
         "id": entry.id,
@@ -71,7 +71,7 @@ def explain(case: str) -> ExitCode:
     return ExitCode.OK
 
 
-def _named(name: str) -> list[Entry]:
+def _named(name: str) -> list[CaseVariant]:
     """The case of that id, or one of its variants, or the case of a check."""
     wanted = name.partition("#")[0]
     exact = [entry for entry in catalog() if entry.id == wanted]
@@ -127,12 +127,12 @@ def replay(run: str, check: str, output: Path) -> ExitCode:
     return run_to_end(_replayed(entry, references))
 
 
-async def _replayed(entry: Entry, references: list[str]) -> ExitCode:
+async def _replayed(entry: CaseVariant, references: list[str]) -> ExitCode:
     cancel_on_signals()
     codes: list[ExitCode] = []
     for reference in references:
         runner = find_runner(reference, working_folder())
-        why = left_out(entry, runner)
+        why = skip_reason(entry, runner)
         if why is not None:
             raise UsageError(f"{runner.name}: {why}", code="not_applicable", hint="see sdk.toml")
         await runner.build(lambda line: echo(f"  {line}", err=True))
@@ -145,7 +145,7 @@ async def _replayed(entry: Entry, references: list[str]) -> ExitCode:
     return gravest(codes)
 
 
-async def _once(entry: Entry, runner: SdkRunner) -> Ran:
+async def _once(entry: CaseVariant, runner: SdkRunner) -> CaseRun:
     with tempfile.TemporaryDirectory(prefix="memconform-", ignore_cleanup_errors=True) as folder:
         async with Fixture(
             runner, entry.case.daemon, Path(folder), f"replay-{runner.name}"

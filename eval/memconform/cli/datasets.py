@@ -10,7 +10,7 @@ from memconform.cli.fetching import fetch_command, verify_command
 from memconform.cli.history import compile_command
 from memconform.cli.options import json_file
 from memconform.cli.targets import json_target
-from memconform.datasets.lint import LintReport, lint
+from memconform.datasets.lint import LintReport, lint_questions
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.errors import ExitCode
 from memconform.ingest.documents import CorpusFolder, ReferenceAnswers
@@ -50,7 +50,7 @@ def lint_command(
     folder = corpus or corpus_of(opened)
     source = CorpusFolder(folder) if folder else ReferenceAnswers(opened)
     documents = {each.path: each.content.decode("utf-8", "replace") for each in source.documents()}
-    report = lint(opened, documents)
+    report = lint_questions(opened, documents)
     lucky = max_chance is not None and report.chance is not None and not report.chance <= max_chance
     if json_file != "-":
         _show(report)

@@ -9,8 +9,8 @@ from memconform.cli.lazy import require_extra
 from memconform.cli.options import json_file, output, schema
 from memconform.cli.targets import json_target
 from memconform.errors import ExitCode, UsageError, gravest
-from memconform.parity.difference import DiffReport, difference
-from memconform.parity.sides import load
+from memconform.parity.loaded_runs import load_runs
+from memconform.parity.run_diff import DiffReport, diff_runs
 from memconform.printing.output import echo
 from memconform.reports.difference import diff_banner, show_difference
 
@@ -29,7 +29,7 @@ from memconform.reports.difference import diff_banner, show_difference
 @output
 @json_file
 @click.option("--quiet", is_flag=True, help="No lists.")
-@schema("parity.difference:DiffReport")
+@schema("parity.run_diff:DiffReport")
 def command(  # noqa: PLR0917 - one parameter a flag
     first: str,
     second: str,
@@ -50,8 +50,8 @@ def command(  # noqa: PLR0917 - one parameter a flag
     """
     require_extra("parity")
     limits = [_limit(given) for given in fail_on]
-    one, other = load((first, second), output)
-    report = difference(one, other, seed=seed)
+    one, other = load_runs((first, second), output)
+    report = diff_runs(one, other, seed=seed)
     code = gravest(_codes(report, limits))
     report = report.model_copy(update={"exit_code": code})
     if not quiet:

@@ -6,7 +6,7 @@ from memconform.bench.engine import execute
 from memconform.bench.events import BenchFinished
 from memconform.bench.records import BenchReport
 from memconform.cli.bench_options import BenchOptions
-from memconform.cli.benching import prepared
+from memconform.cli.benching import plan_bench
 from memconform.cli.events import dispatch
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.targets import json_target, text_target
@@ -24,7 +24,7 @@ def bench(options: BenchOptions) -> ExitCode:
 
 async def _bench(options: BenchOptions) -> ExitCode:
     cancel_on_signals()
-    bench = await prepared(options, lambda line: echo(f"  {line}", err=True))
+    bench = await plan_bench(options, lambda line: echo(f"  {line}", err=True))
     if options.resume is not None:
         echo(f"  {len(bench.kept.queries):,} measurements are taken over", err=True)
     with BenchConsole(bench.plan, quiet=options.quiet) as console:
@@ -43,7 +43,7 @@ async def _bench(options: BenchOptions) -> ExitCode:
     show_bench(
         report,
         bench.absences,
-        dropped=bench.plan.survey.dropped if options.verbose else (),
+        dropped=bench.plan.scan.dropped if options.verbose else (),
         verbose=options.verbose,
         quiet=options.quiet,
     )

@@ -9,12 +9,12 @@ from pathlib import Path
 from memconform.cli.conform_options import ConformOptions
 from memconform.cli.events import dispatch
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
-from memconform.cli.planning import built
+from memconform.cli.planning import build_sdks
 from memconform.cli.targets import json_target
-from memconform.conformance.catalog import Entry, catalog
-from memconform.conformance.known import Known, load_known, refuse_stale
+from memconform.conformance.catalog import CaseVariant, catalog
+from memconform.conformance.known import KnownFailure, load_known, require_unexpired
 from memconform.conformance.names import ROBUSTNESS
-from memconform.conformance.results import ConformReport, SdkResult, Skipped, verdict
+from memconform.conformance.results import ConformReport, SdkResult, SkipRecord, verdict
 from memconform.conformance.running import check_ids
 from memconform.conformance.session import Target, run_session, write_report
 from memconform.conformance.suite import Event, SdkFinished
@@ -42,14 +42,14 @@ async def _conform(options: ConformOptions) -> ExitCode:
     cancel_on_signals()
     every = catalog(options.cases)
     entries = selected(every, options.profile, options.case)
-    present, absences = await built(options.sdk, no_skip=options.no_skip)
+    present, absences = await build_sdks(options.sdk, no_skip=options.no_skip)
     targets = [_target(runner.name, reference) for runner, reference in present]
     known = [entry for path in options.known for entry in load_known(path)]
     for target in targets:
         known += _of_manifest(target)
     started = datetime.now(UTC)
     every_check = [check for entry in every for check in check_ids(entry)]
-    refuse_stale(known, every_check, started.date())
+    require_unexpired(known, every_check, started.date())
     run = RunFolder(
         options.output, new_run_id(started, "-".join(t.name for t in targets), "conform")
     )
@@ -81,7 +81,9 @@ async def _conform(options: ConformOptions) -> ExitCode:
         contract=CONTRACT_VERSION,
         sdk_references={target.name: target.reference for target in targets},
         exit_code=int(code),
-        skipped=[Skipped(sdk=a.sdk, reason=f"{a.error.code}: {a.error.message}") for a in absences],
+        skipped=[
+            SkipRecord(sdk=a.sdk, reason=f"{a.error.code}: {a.error.message}") for a in absences
+        ],
         sdks=sdks,
     )
     _write(options, run, report)
@@ -96,8 +98,8 @@ async def _conform(options: ConformOptions) -> ExitCode:
 
 
 def selected(
-    every: Sequence[Entry], profiles: tuple[str, ...], globs: tuple[str, ...]
-) -> list[Entry]:
+    every: Sequence[CaseVariant], profiles: tuple[str, ...], globs: tuple[str, ...]
+) -> list[CaseVariant]:
     """The cases of these profiles whose ids fit; all where nothing is asked.
 
     Raises:
@@ -120,11 +122,11 @@ def selected(
     return entries
 
 
-def _profile_name(entry: Entry) -> str:
+def _profile_name(entry: CaseVariant) -> str:
     return entry.profile.value if entry.profile is not None else ROBUSTNESS
 
 
-def _fits(entry: Entry, glob: str) -> bool:
+def _fits(entry: CaseVariant, glob: str) -> bool:
     pattern = glob.partition("#")[0].replace("[", "[[]")
     return fnmatchcase(entry.id, pattern) or fnmatchcase(entry.base, pattern)
 
@@ -134,7 +136,7 @@ def _target(name: str, reference: str) -> Target:
     return Target(name, reference, lambda: find_runner(reference, folder))
 
 
-def _of_manifest(target: Target) -> list[Known]:
+def _of_manifest(target: Target) -> list[KnownFailure]:
     """The known failures that the SDK's own sdk.toml names, as its own and nobody else's."""
     path = target.make_runner().known_failures
     if path is None:

@@ -15,7 +15,7 @@ from memconform.printing.console import SafeConsole, styled
 from memconform.printing.escaping import indent
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
-from memconform.runs.examination import Step, examine
+from memconform.runs.doctor import Step, examine
 
 
 def doctor(options: DoctorOptions) -> ExitCode:

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from memconform.cli.fuzz_options import FuzzOptions
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
-from memconform.cli.planning import built
+from memconform.cli.planning import build_sdks
 from memconform.cli.targets import json_target
 from memconform.contract.wire import CONTRACT_VERSION
-from memconform.daemons.availability import Absence
+from memconform.daemons.availability import SkippedSdk
 from memconform.errors import DaemonError, ExitCode, UsageError, gravest
 from memconform.fuzzing import session
-from memconform.fuzzing.asking import BrainLostError
+from memconform.fuzzing.program_runner import BrainLostError
 from memconform.fuzzing.results import FoundDisagreement, FuzzReport
 from memconform.fuzzing.session import Disagreement
 from memconform.fuzzing.writing import case_file
@@ -38,7 +38,7 @@ def fuzz(options: FuzzOptions) -> ExitCode:
 
 async def _fuzz(options: FuzzOptions) -> ExitCode:
     cancel_on_signals()
-    present, absences = await built(options.sdk, no_skip=options.no_skip)
+    present, absences = await build_sdks(options.sdk, no_skip=options.no_skip)
     runners = [runner for runner, _ in present]
     if len(runners) < 2:
         raise UsageError(
@@ -116,7 +116,7 @@ def _written(into: Path, found: Disagreement) -> FoundDisagreement:
 def _tell(
     options: FuzzOptions,
     report: FuzzReport,
-    absences: Sequence[Absence],
+    absences: Sequence[SkippedSdk],
 ) -> None:
     if options.json_file is not None:
         with json_target(options.json_file) as target:

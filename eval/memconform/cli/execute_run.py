@@ -5,15 +5,15 @@ from contextlib import aclosing
 
 from memconform.cli.events import dispatch
 from memconform.cli.interrupts import cancel_on_signals
-from memconform.cli.planning import chosen
+from memconform.cli.planning import plan_runs
 from memconform.cli.run_options import RunOptions
 from memconform.cli.targets import json_target
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import ExitCode, gravest, missing_extra
 from memconform.parity import comparison
-from memconform.parity.agreement import Agreement, compare
-from memconform.parity.records import ParityReport, Verdict
-from memconform.parity.sides import Side
+from memconform.parity.agreement import Agreement, compare_rankings
+from memconform.parity.loaded_runs import LoadedRun
+from memconform.parity.records import ParityReport, ParityVerdict
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.reports.console import ConsoleReport
@@ -39,7 +39,7 @@ async def _run(options: RunOptions) -> ExitCode:
     def progress(line: str) -> None:
         echo(f"  {line}", err=True)
 
-    choice = await chosen(options, progress)
+    choice = await plan_runs(options, progress)
     finished: list[RunFinished] = []
     agreement: Agreement | None = None
     parity: ParityReport | None = None
@@ -60,7 +60,7 @@ async def _run(options: RunOptions) -> ExitCode:
         finished.sort(key=lambda end: order.index(end.summary.sdk))
         if len(finished) > 1:
             agreement = await asyncio.to_thread(
-                compare,
+                compare_rankings,
                 [(end.summary.sdk, end.result) for end in finished],
                 answers=SCENARIOS[options.scenario].text_kind == "answer",
                 incidents={end.summary.sdk: end.summary.incident for end in finished},
@@ -69,8 +69,8 @@ async def _run(options: RunOptions) -> ExitCode:
             if is_slow(finished[0].summary.total):
                 slow = missing_extra("parity", "without numpy so many questions may take minutes")
                 echo(slow.render(), err=True)
-            sides = [Side(end.summary.sdk, end.result, end.summary) for end in finished]
-            parity = await asyncio.to_thread(comparison.compare, sides)
+            sides = [LoadedRun(end.summary.sdk, end.result, end.summary) for end in finished]
+            parity = await asyncio.to_thread(comparison.compare_runs, sides)
             echo(parity_banner(parity), err=to_stderr)
         if options.quiet:
             show_matrix([], choice.absences, None)
@@ -82,7 +82,7 @@ async def _run(options: RunOptions) -> ExitCode:
         # Whatever stops a later run, the report holds those that ended before it.
         codes = [ExitCode(end.summary.exit_code) for end in finished]
         codes += [absence.exit_code for absence in choice.absences]
-        if parity is not None and parity.verdict is Verdict.DRIFT:
+        if parity is not None and parity.verdict is ParityVerdict.DRIFT:
             codes.append(ExitCode.FAILED)
         if options.require_agreement:
             codes.append(agreement.exit_code if agreement else ExitCode.INCONCLUSIVE)

@@ -27,10 +27,10 @@ from memconform.datasets.files import unreadable
 from memconform.datasets.sources import (
     DATA_VARIABLE,
     SOURCES_VARIABLE,
-    Source,
-    choose,
+    DownloadSource,
     data_folder,
     load_sources,
+    select_source,
 )
 from memconform.errors import ExitCode, NothingSelectedError, UsageError, gravest, nearest
 from memconform.printing.console import SafeTextColumn
@@ -67,7 +67,7 @@ def sources(command: _Command) -> _Command:
     return _to(_sources(command))
 
 
-def show_sources(found: dict[str, Source], data: Path) -> None:
+def show_sources(found: dict[str, DownloadSource], data: Path) -> None:
     """What there is to fetch, and whether it is here; by the sizes, which costs no reading."""
     for name, source in found.items():
         files = pinned(source, data / source.folder)
@@ -103,7 +103,7 @@ def fetch_command(
     \b
     Exit codes: 0 all of it is there, 2 something could not be had: the error says what to do.
     """
-    chosen = choose(load_sources(sources_file), names)
+    chosen = select_source(load_sources(sources_file), names)
     if address is not None:
         if len(chosen) > 1:
             raise click.UsageError("--from is the address of one source; name one")
@@ -169,7 +169,7 @@ def verify_command(given: tuple[str, ...], data: Path, sources_file: Path | None
     return gravest([_verify(files) for files in sets])
 
 
-def _all_here(known: dict[str, Source], data: Path) -> list[list[Pinned]]:
+def _all_here(known: dict[str, DownloadSource], data: Path) -> list[list[Pinned]]:
     """The files of the sources of which there is any in the data folder."""
     all_files = (pinned(source, data / source.folder) for source in known.values())
     here = [files for files in all_files if _any_here(files)]
@@ -182,7 +182,7 @@ def _all_here(known: dict[str, Source], data: Path) -> list[list[Pinned]]:
     return here
 
 
-def _at(known: dict[str, Source], path: Path) -> list[Pinned]:
+def _at(known: dict[str, DownloadSource], path: Path) -> list[Pinned]:
     """The pins of what lies at a path outside the data folder."""
     folder = path if path.is_dir() else path.parent
     sets = [pinned(source, folder) for source in known.values()]

@@ -16,7 +16,7 @@ import click
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.options import json_file, log_level, schema
 from memconform.cli.targets import json_target
-from memconform.conformance.catalog import Entry, catalog
+from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.mutation.mutant import Mutant
 from memconform.conformance.mutation.mutants import mutants, mutants_of_checks
 from memconform.conformance.mutation.results import (
@@ -25,7 +25,7 @@ from memconform.conformance.mutation.results import (
     MutantResult,
     MutationReport,
     by_profile,
-    verdict,
+    mutation_exit_code,
 )
 from memconform.conformance.mutation.score import (
     MutantFinished,
@@ -150,7 +150,7 @@ async def _scored(
     options: MutateOptions,
     runner: SdkRunner,
     chosen: Sequence[Mutant],
-    entries: Sequence[Entry],
+    entries: Sequence[CaseVariant],
     left: int,
 ) -> MutationReport:
     folder, started, clock = working_folder(), datetime.now(UTC), time.perf_counter()
@@ -193,7 +193,7 @@ async def _scored(
         false_alarms=list(alarms),
         by_profile=by_profile(ordered),
         mutants=ordered,
-        exit_code=int(verdict(ordered, alarms)),
+        exit_code=int(mutation_exit_code(ordered, alarms)),
     )
 
 

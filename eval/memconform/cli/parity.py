@@ -8,10 +8,10 @@ from memconform.cli.lazy import require_extra
 from memconform.cli.options import Finite, json_file, output, schema, writable
 from memconform.cli.targets import json_target, text_target
 from memconform.errors import ExitCode, gravest
-from memconform.parity.comparison import Method, compare
-from memconform.parity.contrast import ALPHA, MARGIN
-from memconform.parity.records import ParityReport, Verdict
-from memconform.parity.sides import load, question_of
+from memconform.parity.comparison import Method, compare_runs
+from memconform.parity.loaded_runs import load_runs, question_of
+from memconform.parity.paired_comparison import ALPHA, MARGIN
+from memconform.parity.records import ParityReport, ParityVerdict
 from memconform.printing.output import echo
 from memconform.reports.parity import parity_banner, parity_markdown, show_parity, show_question
 
@@ -84,7 +84,7 @@ def compare_command(  # noqa: PLR0917 - one parameter a flag
     5 inconclusive (--strict).
     """
     require_extra("parity")
-    report = compare(load(results, output), Method(margin, alpha, seed, resamples))
+    report = compare_runs(load_runs(results, output), Method(margin, alpha, seed, resamples))
     code = gravest([ExitCode(report.exit_code), *([_strictness(report)] if strict else [])])
     report = report.model_copy(update={"exit_code": code})
     if not quiet:
@@ -101,7 +101,7 @@ def compare_command(  # noqa: PLR0917 - one parameter a flag
 
 def _strictness(report: ParityReport) -> ExitCode:
     unsettled = report.reasons or any(
-        pair.contrast.verdict is Verdict.INCONCLUSIVE for pair in report.pairs
+        pair.contrast.verdict is ParityVerdict.INCONCLUSIVE for pair in report.pairs
     )
     return ExitCode.INCONCLUSIVE if unsettled else ExitCode.OK
 
@@ -113,7 +113,7 @@ def _strictness(report: ParityReport) -> ExitCode:
 @output
 def show_command(question: str, first: str, second: str, output: Path) -> ExitCode:
     """One question as two runs answered it, side by side."""
-    one, other = load((first, second), output)
+    one, other = load_runs((first, second), output)
     pair = question_of(one, question), question_of(other, question)
     show_question(one, other, pair)
     return ExitCode.OK

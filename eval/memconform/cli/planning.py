@@ -12,14 +12,14 @@ from memconform.cli.values import comma_separated, daemon_variables, read_floors
 from memconform.client.timing import Timeouts
 from memconform.contract.core import BRAIN_ID_PATTERN
 from memconform.contract.wire import Mode, Profile
-from memconform.daemons.availability import Absence, as_built, build_all
+from memconform.daemons.availability import SkippedSdk, as_built, build_all
 from memconform.daemons.discovery import find_runner, known_sdks, working_folder
 from memconform.daemons.runner import Progress, SdkRunner
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.datasets.selection import Selected, Selection, select
 from memconform.errors import UsageError
 from memconform.ingest.documents import CorpusFolder, ReferenceAnswers
-from memconform.ingest.seeding import refuse_foreign_brain
+from memconform.ingest.seeding import require_own_brain
 from memconform.printing.output import echo
 from memconform.runs.journal import read_header
 from memconform.runs.plan import Plan, Settings
@@ -36,7 +36,7 @@ class Chosen:
     """What a command carries out, one after another, and what it leaves out."""
 
     runs: list[tuple[Plan, SdkRunner]]
-    absences: list[Absence]
+    absences: list[SkippedSdk]
     to_build: bool = False
     """Whether SDKs are still to be built, which may show that they cannot run here."""
 
@@ -58,7 +58,7 @@ class Chosen:
                     self.absences.append(absence)
 
 
-async def chosen(options: RunOptions, progress: Progress) -> Chosen:
+async def plan_runs(options: RunOptions, progress: Progress) -> Chosen:
     """The runs that the command line asks for.
 
     Of `--sdk all` those SDKs are left out that cannot be built here, or do not claim what is asked.
@@ -71,12 +71,12 @@ async def chosen(options: RunOptions, progress: Progress) -> Chosen:
     folder = working_folder()
     if ALL not in options.sdk:
         runners = [find_runner(reference, folder) for reference in options.sdk]
-        refuse_one_name_twice(runners)
+        require_distinct_names(runners)
         corpus = _corpus(options, selected, runners)
         runs = [(_plan(options, selected, corpus, r, n), r) for n, r in enumerate(runners)]
         return Chosen(runs, [])
     every = [find_runner(name, folder) for name in every_sdk(options.sdk, folder)]
-    refuse_one_name_twice(every)
+    require_distinct_names(every)
     # Where all must run, or each has a port by its place, it must be known first which there are.
     wait = options.no_skip or bool(options.port)
     present, absences = await build_all(every, progress) if wait else (every, [])
@@ -88,15 +88,15 @@ async def chosen(options: RunOptions, progress: Progress) -> Chosen:
         except UsageError as error:
             if error.code not in _UNCLAIMED:
                 raise
-            absences.append(Absence(runner.name, error))
+            absences.append(SkippedSdk(runner.name, error))
     if absences and (options.no_skip or not runs):
         raise absences[0].error
     return Chosen(runs, absences, to_build=not wait)
 
 
-async def built(
+async def build_sdks(
     given: Sequence[str], *, no_skip: bool
-) -> tuple[list[tuple[SdkRunner, str]], list[Absence]]:
+) -> tuple[list[tuple[SdkRunner, str]], list[SkippedSdk]]:
     """The SDKs of `--sdk`, each with what it was called, built; and what `all` leaves out.
 
     Raises:
@@ -105,7 +105,7 @@ async def built(
     folder = working_folder()
     references = every_sdk(list(given), folder) if ALL in given else list(given)
     runners = [find_runner(reference, folder) for reference in references]
-    refuse_one_name_twice(runners)
+    require_distinct_names(runners)
     named = dict(zip((r.name for r in runners), references, strict=True))
     present, absences = await build_all(runners, lambda line: echo(f"  {line}", err=True))
     if absences and (ALL not in given or no_skip or not present):
@@ -113,7 +113,7 @@ async def built(
     return [(runner, named[runner.name]) for runner in present], absences
 
 
-def refuse_one_name_twice(runners: Sequence[SdkRunner]) -> None:
+def require_distinct_names(runners: Sequence[SdkRunner]) -> None:
     """Raise UsageError where two SDKs have one name."""
     names = [runner.name for runner in runners]
     for name in names:
@@ -175,7 +175,7 @@ def _selected_questions(options: RunOptions) -> Selected:
         raise UsageError("--output is no printable path", code="bad_output", hint="rename it")
     dataset = open_dataset(options.dataset)
     selected = select(dataset, Selection(ids=ids, tags=options.tag, limit=options.limit))
-    scorer.refuse_unscorable(selected)
+    scorer.require_scorable(selected)
     return selected
 
 
@@ -195,7 +195,7 @@ def _corpus(options: RunOptions, selected: Selected, runners: Sequence[SdkRunner
     if options.corpus is not None:
         named = str(options.corpus) == dataset.name
         return CorpusFolder((named and corpus_of(dataset)) or options.corpus)
-    if options.brain is not None or not all(runner.owned for runner in runners):
+    if options.brain is not None or not all(runner.managed for runner in runners):
         return None
     if (folder := corpus_of(dataset)) is not None:
         return CorpusFolder(folder)
@@ -216,9 +216,9 @@ def _plan(
     mode = Mode(options.mode)
     runner.use_upstream(options.upstream)
     runner.use_variables(daemon_variables(options.env))
-    _refuse_unclaimed(runner, mode, options)
+    _require_claimed_mode(runner, mode, options)
     if corpus is not None and options.brain is not None:
-        refuse_foreign_brain(runner, options.brain, allowed=options.i_own_this_brain)
+        require_own_brain(runner, options.brain, allowed=options.i_own_this_brain)
     settings = Settings(
         dataset=selected.dataset.name,
         dataset_sha256=selected.dataset.sha256,
@@ -281,7 +281,7 @@ def _resumed(options: RunOptions, settings: Settings, sdk: str) -> Path | None:
     return journal
 
 
-def _refuse_unclaimed(runner: SdkRunner, mode: Mode, options: RunOptions) -> None:
+def _require_claimed_mode(runner: SdkRunner, mode: Mode, options: RunOptions) -> None:
     needs_ask = SCENARIOS[options.scenario].text_kind == "answer"
     if needs_ask and Profile.ASK not in runner.profiles:
         raise UsageError(

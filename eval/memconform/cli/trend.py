@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from memconform.errors import ExitCode, NothingSelectedError, UsageError
-from memconform.parity.sides import load
+from memconform.parity.loaded_runs import load_runs
 from memconform.printing.output import echo
 from memconform.reports.difference import show_trend
 from memconform.runs.reading import is_result
@@ -32,7 +32,7 @@ def command(folder: Path, sdk: tuple[str, ...], dataset: tuple[str, ...]) -> Exi
         try:
             if not is_result(path):
                 continue
-            [side] = load([str(path)], folder)
+            [side] = load_runs([str(path)], folder)
             for _ in side.questions():
                 pass
         except (UsageError, OSError) as error:

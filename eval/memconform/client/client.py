@@ -11,6 +11,7 @@ import httpx
 from httpx_sse import EventSource, ServerSentEvent
 from pydantic import ValidationError
 
+from memconform.client.byte_streams import observe_body, without_bom
 from memconform.client.failures import (
     BODY_LIMIT,
     CallTimeoutError,
@@ -19,7 +20,6 @@ from memconform.client.failures import (
 )
 from memconform.client.recorder import Exchange, begin_exchange
 from memconform.client.stream import Answered, AskStream
-from memconform.client.taps import tap, without_bom
 from memconform.client.timing import Timeouts, Timings
 from memconform.client.transport import CallClock, Transport, timed
 from memconform.contract.ask import AskRequest
@@ -148,8 +148,8 @@ class ContractClient:
             with timed(CallClock(limits.first, limits.total)) as clock:
                 async with self._open("POST", _brain(brain_id, "ask"), request) as response:
                     first_byte = clock.elapsed_ms()
-                    await _refuse_unless(response, 200)
-                    _refuse_unless_media_type(response, "text/event-stream")
+                    await _require_status(response, 200)
+                    _require_media_type(response, "text/event-stream")
                     exchange: Exchange | None = response.extensions.get(_EXCHANGE)
                     async with aclosing(_events(response)) as events:
                         async for event in events:
@@ -204,9 +204,9 @@ class ContractClient:
         with timed(CallClock(limits.first, limits.total)) as clock:
             async with self._open(method, path, body, headers) as response:
                 first_byte = clock.elapsed_ms()
-                await _refuse_unless(response, status)
+                await _require_status(response, status)
                 if status != httpx.codes.NO_CONTENT:
-                    _refuse_unless_media_type(response, "application/json")
+                    _require_media_type(response, "application/json")
                 bound = _Bound(RESPONSE_LIMIT)
                 content = bytearray()
                 async for piece in response.aiter_bytes():
@@ -235,8 +235,8 @@ class ContractClient:
                 if exchange is not None:
                     exchange.begin_response(response)
                     response.extensions[_EXCHANGE] = exchange
-                    tap(response, exchange.add_body)
-                tap(response, _Bound(RESPONSE_LIMIT).count)
+                    observe_body(response, exchange.add_body)
+                observe_body(response, _Bound(RESPONSE_LIMIT).count)
                 yield response
             finally:
                 await response.aclose()
@@ -296,7 +296,7 @@ def _brain(brain_id: str, rest: str = "") -> str:
     return f"{path}/{rest}" if rest else path
 
 
-async def _refuse_unless(response: httpx.Response, status: int) -> None:
+async def _require_status(response: httpx.Response, status: int) -> None:
     if response.status_code == status:
         return
     content = await response.aread()
@@ -326,7 +326,7 @@ def _problem_detail(response: httpx.Response, content: bytes) -> str:
     return f"{problem.code}: {problem.detail}"
 
 
-def _refuse_unless_media_type(response: httpx.Response, wanted: str) -> None:
+def _require_media_type(response: httpx.Response, wanted: str) -> None:
     got = _media_type(response)
     if got != wanted:
         raise ContractViolatedError("bad_media_type", f"Content-Type is {got!r}, not {wanted!r}")

@@ -69,7 +69,7 @@ class Exchange:
                 parts += ["-H", shlex.quote(f"{name}: {_shown(name, value)}")]
         if not request.content:
             return " ".join(parts)
-        body = printable(request.content)
+        body = printable_text(request.content)
         if body is not None:
             return " ".join([*parts, "--data-raw", shlex.quote(body)])
         return " ".join([printf(request.content), "|", *parts, "--data-binary", "@-"])
@@ -103,7 +103,7 @@ class Exchange:
         return "\n".join([*head, "", ""]).encode() + bytes(self.body) + end
 
 
-def printable(data: bytes) -> str | None:
+def printable_text(data: bytes) -> str | None:
     """`data` as a text that a terminal shows as it is; None where it is none."""
     try:
         text = data.decode()

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from memconform.conformance.variables import filled
+from memconform.conformance.variables import substitute
 from memconform.contract.wire import JsonValue
 
 _LETTERS = b"etaoinshrdlu"
@@ -67,50 +67,52 @@ def content(given: JsonValue) -> bytes:
     return Content.model_validate(given).encoded()
 
 
-def built(value: JsonValue, variables: dict[str, JsonValue]) -> JsonValue:
+def build_body(value: JsonValue, variables: dict[str, JsonValue]) -> JsonValue:
     """A JSON value with variables filled in and generators run."""
     if isinstance(value, dict) and len(value) == 1:
         ((key, argument),) = value.items()
         if key in GENERATORS:
             return GENERATORS[key](argument, variables)
     if isinstance(value, dict):
-        return {filled(key, variables): built(each, variables) for key, each in value.items()}
+        return {
+            substitute(key, variables): build_body(each, variables) for key, each in value.items()
+        }
     if isinstance(value, list):
-        return [built(each, variables) for each in value]
-    return filled(value, variables)
+        return [build_body(each, variables) for each in value]
+    return substitute(value, variables)
 
 
 def _base64(argument: JsonValue, variables: dict[str, JsonValue]) -> str:
-    return base64.b64encode(content(built(argument, variables))).decode()
+    return base64.b64encode(content(build_body(argument, variables))).decode()
 
 
 def _repeat(argument: JsonValue, variables: dict[str, JsonValue]) -> str:
-    given = filled(argument, variables)
+    given = substitute(argument, variables)
     return f"{given['text'] * given['times']}{given.get('end', '')}"
 
 
 def _list(argument: JsonValue, variables: dict[str, JsonValue]) -> list[JsonValue]:
-    times = filled(argument["times"], variables)
-    return [built(argument["item"], {**variables, "index": n}) for n in range(times)]
+    times = substitute(argument["times"], variables)
+    return [build_body(argument["item"], {**variables, "index": n}) for n in range(times)]
 
 
 def _nested(argument: JsonValue, variables: dict[str, JsonValue]) -> JsonValue:
     nested: list[Any] = []
-    for _ in range(filled(argument["levels"], variables)):
+    for _ in range(substitute(argument["levels"], variables)):
         nested = [nested]
     return nested
 
 
 def _merge(argument: JsonValue, variables: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    return {key: each for part in built(argument, variables) for key, each in part.items()}
+    return {key: each for part in build_body(argument, variables) for key, each in part.items()}
 
 
 def _concat(argument: JsonValue, variables: dict[str, JsonValue]) -> list[JsonValue]:
-    return [each for part in built(argument, variables) for each in part]
+    return [each for part in build_body(argument, variables) for each in part]
 
 
 def _text(argument: JsonValue, variables: dict[str, JsonValue]) -> str:
-    return "".join(str(part) for part in built(argument, variables))
+    return "".join(str(part) for part in build_body(argument, variables))
 
 
 GENERATORS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {

@@ -6,7 +6,7 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from memconform.conformance.bodies import AnyContent, Size, Strict
 from memconform.conformance.matchers import BadMatcherError, check_matcher
-from memconform.conformance.outcome import Ended
+from memconform.conformance.step_result import Ended
 from memconform.contract.problem import STATUS
 from memconform.contract.wire import JsonValue, Mode, Profile
 from memconform.upstream.script import Script

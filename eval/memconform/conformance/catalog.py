@@ -13,7 +13,7 @@ from memconform.conformance.case import BaseStep, Case, ProcessStep
 from memconform.conformance.matrix import BadMatrixError, combinations
 from memconform.conformance.names import CASES
 from memconform.conformance.rules import rules
-from memconform.conformance.variables import UnknownVariableError, filled, references
+from memconform.conformance.variables import UnknownVariableError, references, substitute
 from memconform.contract.wire import JsonValue, Profile
 from memconform.errors import UsageError, nearest
 from memconform.validation import validation_faults
@@ -21,13 +21,13 @@ from memconform.validation import validation_faults
 BUILT_IN = frozenset(
     {"brain", "brain_url", "host", "address", "outside", "run_id", "state", "index", "other_brain"}
 )
-"""What every case may refer to: see `scene.Scene`."""
+"""What every case may refer to: see `scene.CaseContext`."""
 
 _NAMES = ("capture", "matrix")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CaseVariant:
     """A case with one combination of its matrix."""
 
     id: str
@@ -77,7 +77,7 @@ def walk_steps(case: Case) -> Iterator[BaseStep]:
 
 
 @cache
-def catalog(folder: Path = CASES) -> tuple[Entry, ...]:
+def catalog(folder: Path = CASES) -> tuple[CaseVariant, ...]:
     """Every case there is, in the order of files and of their content.
 
     Raises:
@@ -88,7 +88,7 @@ def catalog(folder: Path = CASES) -> tuple[Entry, ...]:
         raise UsageError(
             f"{folder} has no case", code="no_cases", hint="cases are in files named *.yaml"
         )
-    first: dict[str, Entry] = {}
+    first: dict[str, CaseVariant] = {}
     for entry in entries:
         known = first.setdefault(entry.base, entry)
         if known.file != entry.file or known.case.title != entry.case.title:
@@ -96,8 +96,8 @@ def catalog(folder: Path = CASES) -> tuple[Entry, ...]:
     return tuple(entries)
 
 
-def _read(path: Path) -> Iterator[Entry]:
-    loaded = strict_yaml.load(path)
+def _read(path: Path) -> Iterator[CaseVariant]:
+    loaded = strict_yaml.load_yaml(path)
     if not isinstance(loaded, list):
         raise _fault(path.name, "?", "a file of cases is a list")
     seen: set[str] = set()
@@ -111,7 +111,7 @@ def _read(path: Path) -> Iterator[Entry]:
         yield from _expanded(path.name, name, raw)
 
 
-def _expanded(file: str, name: str, raw: dict[str, Any]) -> Iterator[Entry]:
+def _expanded(file: str, name: str, raw: dict[str, Any]) -> Iterator[CaseVariant]:
     matrix = raw.get("matrix") or {}
     try:
         found = list(combinations(matrix))
@@ -135,10 +135,10 @@ def _references(file: str, name: str, raw: dict[str, Any]) -> list[str]:
 
 def _entry(
     file: str, base: str, full: str, raw: dict[str, Any], variables: dict[str, Any]
-) -> Entry:
+) -> CaseVariant:
     kept = {key: value for key, value in raw.items() if key != "matrix"}
     try:
-        case = Case.model_validate(filled(kept, variables, partly=True))
+        case = Case.model_validate(substitute(kept, variables, partly=True))
         _check_variables(case)
     except ValidationError as error:
         raise _fault(file, full, "\n".join(validation_faults(error))) from error
@@ -147,7 +147,7 @@ def _entry(
     for rule in case.rules:
         if rule not in rules():
             raise _fault(file, full, f"no rule {rule!r} in CONTRACT.md; {nearest(rule, rules())}")
-    entry = Entry(full, base, case, variables, file)
+    entry = CaseVariant(full, base, case, variables, file)
     slots = entry.slots()
     if not slots:
         raise _fault(file, full, "it expects nothing, and so could not fail")

@@ -9,9 +9,9 @@ from typing import Any
 from memconform.conformance.bodies import content
 from memconform.conformance.case import Expectation, ProblemSpec
 from memconform.conformance.matchers import BadMatcherError, Mismatch, mismatches, shown
-from memconform.conformance.outcome import Outcome
 from memconform.conformance.pointer import resolve
-from memconform.conformance.variables import filled
+from memconform.conformance.step_result import StepResult
+from memconform.conformance.variables import substitute
 from memconform.contract.problem import MEDIA_TYPE, STATUS
 from memconform.contract.wire import JsonValue
 
@@ -19,32 +19,34 @@ _NAME = re.compile(r"[a-z_]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ExpectationResult:
     """`faults` is empty where the expectation holds; `second_best` where it is not the preferred
     way."""
 
     faults: tuple[str, ...] = ()
-    second_best: str = ""
+    non_preferred: str = ""
 
     @property
     def holds(self) -> bool:
         return not self.faults
 
 
-def judge(expected: Expectation, outcome: Outcome, variables: Mapping[str, Any]) -> Judged:
+def evaluate(
+    expected: Expectation, outcome: StepResult, variables: Mapping[str, Any]
+) -> ExpectationResult:
     """Hold `outcome` to `expected`, whose variables are filled in first.
 
     Raises:
         UnknownVariableError: where a variable was never captured.
     """
     if expected.any_of is not None:
-        branches = [judge(branch, outcome, variables) for branch in expected.any_of]
+        branches = [evaluate(branch, outcome, variables) for branch in expected.any_of]
         held = next((n for n, branch in enumerate(branches) if branch.holds), None)
         if held is None:
             faults = [f"not {describe(b)}" for b in expected.any_of]
-            return Judged((*faults, *branches[0].faults))
+            return ExpectationResult((*faults, *branches[0].faults))
         best, taken = expected.any_of[0], expected.any_of[held]
-        return Judged((), f"{describe(taken)}; better {describe(best)}" if held else "")
+        return ExpectationResult((), f"{describe(taken)}; better {describe(best)}" if held else "")
     try:
         faults = _faults(expected, outcome, variables)
     except BadMatcherError as error:
@@ -55,50 +57,56 @@ def judge(expected: Expectation, outcome: Outcome, variables: Mapping[str, Any])
         faults = ["expected an answer, got none"]
     if faults and outcome.failure and outcome.failure not in faults:
         faults = [*faults, outcome.failure]
-    return Judged(tuple(faults))
+    return ExpectationResult(tuple(faults))
 
 
-def _faults(expected: Expectation, outcome: Outcome, variables: Mapping[str, Any]) -> list[str]:
+def _faults(expected: Expectation, outcome: StepResult, variables: Mapping[str, Any]) -> list[str]:
     return _SUBJECTS[expected.subject](expected, outcome, variables)
 
 
 def _matched(
     matcher: JsonValue, got: JsonValue, variables: Mapping[str, JsonValue], where: str = ""
 ) -> list[str]:
-    found = mismatches(filled(matcher, variables), got)
+    found = mismatches(substitute(matcher, variables), got)
     return [f"{where}: {fault}" if where else str(fault) for fault in found]
 
 
-def _status_faults(expected: Expectation, outcome: Outcome, _: Mapping[str, Any]) -> list[str]:
+def _status_faults(expected: Expectation, outcome: StepResult, _: Mapping[str, Any]) -> list[str]:
     wanted = expected.status if isinstance(expected.status, list) else [expected.status]
     return [] if outcome.status in wanted else [_status_fault(wanted, outcome)]
 
 
-def _header_faults(expected: Expectation, outcome: Outcome, known: Mapping[str, Any]) -> list[str]:
+def _header_faults(
+    expected: Expectation, outcome: StepResult, known: Mapping[str, Any]
+) -> list[str]:
     name = expected.header or ""
     return _matched(expected.is_, outcome.header(name), known, name)
 
 
-def _event_faults(expected: Expectation, outcome: Outcome, known: Mapping[str, Any]) -> list[str]:
+def _event_faults(
+    expected: Expectation, outcome: StepResult, known: Mapping[str, Any]
+) -> list[str]:
     data = [event.value() for event in outcome.events if event.name == expected.event]
     where = f"{expected.event} {expected.at or ''}".rstrip()
     return _matched(expected.is_, resolve(data, expected.at or ""), known, where)
 
 
-def _ended_faults(expected: Expectation, outcome: Outcome, _: Mapping[str, Any]) -> list[str]:
+def _ended_faults(expected: Expectation, outcome: StepResult, _: Mapping[str, Any]) -> list[str]:
     wanted = expected.ended if isinstance(expected.ended, list) else [expected.ended]
     if outcome.ended in wanted:
         return []
     return [f"expected that it ends as {' or '.join(map(str, wanted))}, got {outcome.ended!r}"]
 
 
-def _fold_faults(expected: Expectation, outcome: Outcome, known: Mapping[str, Any]) -> list[str]:
+def _fold_faults(expected: Expectation, outcome: StepResult, known: Mapping[str, Any]) -> list[str]:
     deltas = [event.value() for event in outcome.events if event.name == "answer_delta"]
     texts = [str(d.get("text", "")) if isinstance(d, dict) else "" for d in deltas]
     return _matched(expected.fold, "".join(texts), known, "the joined deltas")
 
 
-def _value_faults(expected: Expectation, outcome: Outcome, known: Mapping[str, Any]) -> list[str]:
+def _value_faults(
+    expected: Expectation, outcome: StepResult, known: Mapping[str, Any]
+) -> list[str]:
     at = expected.at or ""
     return _matched(expected.is_, resolve(outcome.json(), at), known, at)
 
@@ -107,19 +115,19 @@ def _plain(given: JsonValue) -> JsonValue:
     return given if isinstance(given, str) else given.model_dump(exclude_none=True)
 
 
-def _status_fault(wanted: Sequence[int | None], outcome: Outcome) -> str:
+def _status_fault(wanted: Sequence[int | None], outcome: StepResult) -> str:
     one_of = " or ".join(map(str, wanted))
     if outcome.status is None:
         return f"expected status {one_of}, got no answer"
     return f"expected status {one_of}, got {outcome.status} {_excerpt(outcome)}".rstrip()
 
 
-def _excerpt(outcome: Outcome) -> str:
+def _excerpt(outcome: StepResult) -> str:
     return shown(outcome.body.decode("utf-8", "replace")) if outcome.body else ""
 
 
 def _problem_faults(
-    expectation: Expectation, outcome: Outcome, variables: Mapping[str, Any]
+    expectation: Expectation, outcome: StepResult, variables: Mapping[str, Any]
 ) -> list[str]:
     expected = expectation.problem or ProblemSpec(code="internal_error")
     status = STATUS[expected.code]
@@ -136,12 +144,12 @@ def _problem_faults(
     }
     faults += mismatches(shape, outcome.json())
     if expected.detail is not None:
-        detail = filled(expected.detail, variables)
+        detail = substitute(expected.detail, variables)
         faults += mismatches(detail, resolve(outcome.json(), "/detail"), "/detail")
     return [str(fault) for fault in faults]
 
 
-def _order_faults(expected: Expectation, outcome: Outcome, _: Mapping[str, Any]) -> list[str]:
+def _order_faults(expected: Expectation, outcome: StepResult, _: Mapping[str, Any]) -> list[str]:
     pattern = expected.events or ""
     names = " ".join(event.name for event in outcome.events)
     tokens = "".join(_NAME.sub(lambda m: f"(?:{m[0]} )", part) for part in pattern.split())
@@ -150,7 +158,7 @@ def _order_faults(expected: Expectation, outcome: Outcome, _: Mapping[str, Any])
     return [f"expected the events {pattern}, got {shown(names)}"]
 
 
-def _id_faults(_: Expectation, outcome: Outcome, __: Mapping[str, Any]) -> list[str]:
+def _id_faults(_: Expectation, outcome: StepResult, __: Mapping[str, Any]) -> list[str]:
     ids = [event.id for event in outcome.events if event.name == "change"]
     if not ids or not all(each.isascii() and each.isdigit() for each in ids):
         return [f"expected decimal ids of changes, got {shown(ids)}"]
@@ -159,9 +167,9 @@ def _id_faults(_: Expectation, outcome: Outcome, __: Mapping[str, Any]) -> list[
 
 
 def _body_faults(
-    expected: Expectation, outcome: Outcome, variables: Mapping[str, Any]
+    expected: Expectation, outcome: StepResult, variables: Mapping[str, Any]
 ) -> list[str]:
-    wanted = content(filled(_plain(expected.body), variables))
+    wanted = content(substitute(_plain(expected.body), variables))
     if outcome.body == wanted:
         return []
     same = next(
@@ -173,7 +181,7 @@ def _body_faults(
     return [f"{sizes}; they part at byte {same}: {parts}"]
 
 
-_SUBJECTS: dict[str, Callable[[Expectation, Outcome, Mapping[str, Any]], list[str]]] = {
+_SUBJECTS: dict[str, Callable[[Expectation, StepResult, Mapping[str, Any]], list[str]]] = {
     "status": _status_faults,
     "statuses": lambda e, o, known: _matched(e.statuses, o.statuses, known, "statuses"),
     "problem": _problem_faults,

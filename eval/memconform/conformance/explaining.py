@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from memconform.conformance.case import BaseStep, Case
-from memconform.conformance.catalog import Entry
+from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.expecting import describe
 from memconform.conformance.rules import rules
 
 _SHOWN = 400
 
 
-def explained(entry: Entry) -> str:
+def explained(entry: CaseVariant) -> str:
     case = entry.case
     lines = [f"{entry.id} ({case.level}): {case.title}"]
     lines += [f"  why: {case.why}"] if case.why else []

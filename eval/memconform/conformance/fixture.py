@@ -90,7 +90,7 @@ class Fixture:
             DaemonError: where one of them does not start.
         """
         wants_more = self._serving.env or self._serving.upstream == "scripted"
-        if wants_more and not self.runner.configurable:
+        if wants_more and not self.runner.restartable:
             raise UntestableError(f"{self.runner.name} is not ours to start with other variables")
         await asyncio.to_thread(self.folder.mkdir, parents=True, exist_ok=True)
         await asyncio.to_thread(self.outside.write_text, "of no brain")
@@ -107,7 +107,7 @@ class Fixture:
     @property
     def state(self) -> Path:
         """The state folder; raises UntestableError where it is not ours."""
-        if not self.runner.configurable:
+        if not self.runner.restartable:
             raise UntestableError(f"the state of {self.runner.name} is not ours to look into")
         return self._launch("daemon").state
 
@@ -195,7 +195,7 @@ class Fixture:
         self, env: Mapping[str, str], arguments: Sequence[str]
     ) -> ProcessReport:
         """How a start with these settings goes wrong; alive where it does not."""
-        self.refuse_foreign()
+        self.require_own()
         try:
             await self.start("second", env, arguments)
         except DaemonError as error:
@@ -223,15 +223,15 @@ class Fixture:
 
     def _process(self) -> DaemonProcess:
         """The daemon's; raises UntestableError where it does not run, or is not ours."""
-        self.refuse_foreign()
+        self.require_own()
         running = self._daemons.get("daemon")
         if running is None or running[1].process is None:
             raise UntestableError("the daemon does not run")
         return running[1].process
 
-    def refuse_foreign(self) -> None:
+    def require_own(self) -> None:
         """Raise UntestableError where its process is not ours."""
-        if not self.runner.configurable:
+        if not self.runner.restartable:
             raise UntestableError(f"{self.runner.name} is not ours to start and to end")
 
 

@@ -16,7 +16,7 @@ from memconform.errors import UsageError
 from memconform.validation import first_fault
 
 
-class Known(Strict):
+class KnownFailure(Strict):
     """One entry of a list."""
 
     check: str = Field(min_length=1)
@@ -50,25 +50,25 @@ class Known(Strict):
         return fnmatchcase(check, self.check.replace("[", "[[]"))
 
 
-def load_known(path: Path) -> list[Known]:
+def load_known(path: Path) -> list[KnownFailure]:
     """The entries of a file, a YAML list.
 
     Raises:
         UsageError: naming file and entry, for what is none.
     """
-    loaded = strict_yaml.load(path)
+    loaded = strict_yaml.load_yaml(path)
     if not isinstance(loaded, list):
         raise _invalid(f"{path}: a list of entries is wanted")
     entries = []
     for number, raw in enumerate(loaded):
         try:
-            entries.append(Known.model_validate(raw))
+            entries.append(KnownFailure.model_validate(raw))
         except ValidationError as error:
             raise _invalid(f"{path}: entry {number}: {first_fault(error)}") from error
     return entries
 
 
-def refuse_stale(known: Iterable[Known], checks: Sequence[str], today: date) -> None:
+def require_unexpired(known: Iterable[KnownFailure], checks: Sequence[str], today: date) -> None:
     """Raise UsageError for an entry that is out of date, or fits no check that there is."""
     for entry in known:
         if entry.expires < today:
@@ -85,19 +85,21 @@ def _invalid(why: str) -> UsageError:
     )
 
 
-def excused(case: CaseResult, sdk: str, known: Sequence[Known]) -> CaseResult:
+def mark_expected(case: CaseResult, sdk: str, known: Sequence[KnownFailure]) -> CaseResult:
     """`case` with its known failures marked as such."""
     return case.model_copy(update={"checks": [_excused(c, sdk, known) for c in case.checks]})
 
 
-def _excused(check: Check, sdk: str, known: Sequence[Known]) -> Check:
+def _excused(check: Check, sdk: str, known: Sequence[KnownFailure]) -> Check:
     entry = next((each for each in known if each.fits(sdk, check.id)), None)
     if entry is None or check.result is not Result.FAIL:
         return check
     return check.model_copy(update={"result": Result.XFAIL, "known": _reason(entry)})
 
 
-def outlived(cases: Sequence[CaseResult], sdk: str, known: Sequence[Known]) -> list[CaseResult]:
+def mark_stale(
+    cases: Sequence[CaseResult], sdk: str, known: Sequence[KnownFailure]
+) -> list[CaseResult]:
     """`cases`, in which what passes is red where an entry has nothing left that fails."""
     checks = [check for case in cases for check in case.checks]
     over = [entry for entry in known if entry.kind == "failing" and _is_over(entry, sdk, checks)]
@@ -111,11 +113,11 @@ def outlived(cases: Sequence[CaseResult], sdk: str, known: Sequence[Known]) -> l
     return [case.model_copy(update={"checks": [*map(marked, case.checks)]}) for case in cases]
 
 
-def _is_over(entry: Known, sdk: str, checks: Sequence[Check]) -> bool:
+def _is_over(entry: KnownFailure, sdk: str, checks: Sequence[Check]) -> bool:
     """Whether of all that it covers, and was run, some passes and none fails."""
     results = {check.result for check in checks if entry.fits(sdk, check.id)}
     return Result.PASS in results and Result.XFAIL not in results
 
 
-def _reason(entry: Known) -> str:
+def _reason(entry: KnownFailure) -> str:
     return f"{entry.reason} ({entry.link}, until {entry.expires})"

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import h11
 
 from memconform.client.recorder import printf
-from memconform.conformance.outcome import Outcome
+from memconform.conformance.step_result import StepResult
 
 _READ = 65_536
 _LONGEST = 2**20
@@ -24,7 +24,7 @@ _LINGER_NONE = struct.pack("ii", 1, 0)
 class _Answers:
     """Reads answers off one connection, one after another."""
 
-    def __init__(self, reader: asyncio.StreamReader, outcome: Outcome) -> None:
+    def __init__(self, reader: asyncio.StreamReader, outcome: StepResult) -> None:
         self._reader = reader
         self._outcome = outcome
         self._parser = h11.Connection(h11.CLIENT)
@@ -84,14 +84,14 @@ async def converse(
     end: Literal["keep", "half", "abort"],
     pause: float,
     seconds: float,
-) -> Outcome:
+) -> StepResult:
     """Send `pieces`, with `pause` seconds behind each, and read the answers.
 
     The outcome has the last answer, and the statuses of all.
     """
     address = urlsplit(base_url)
     first_line = pieces[0].partition(b"\r\n")[0].decode("latin-1")[:100]
-    outcome = Outcome(f"raw: {first_line}", ended="open")
+    outcome = StepResult(f"raw: {first_line}", ended="open")
     outcome.shell = f"{printf(b''.join(pieces))} | nc -w 5 {address.hostname} {address.port}"
     started = time.perf_counter()
     try:

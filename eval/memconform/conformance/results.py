@@ -105,7 +105,7 @@ class SdkResult(Record):
         return gravest([*found, ExitCode.DAEMON if self.problems else ExitCode.OK])
 
 
-class Skipped(Record):
+class SkipRecord(Record):
     sdk: str
     reason: str
 
@@ -122,7 +122,7 @@ class ConformReport(Origin, ReportHeader):
     contract: str
     sdk_references: dict[str, str]
     """What `--sdk` was given, by the SDK's name."""
-    skipped: list[Skipped] = Field(default_factory=list)
+    skipped: list[SkipRecord] = Field(default_factory=list)
     sdks: list[SdkResult]
 
 

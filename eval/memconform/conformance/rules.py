@@ -29,7 +29,7 @@ _PROFILE_OF_SECTION: dict[str, Profile | None] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ContractRule:
     id: str
     level: Literal["must", "should"]
     text: str
@@ -50,10 +50,10 @@ def contract_text() -> str:
 
 
 @cache
-def rules() -> dict[str, Rule]:
+def rules() -> dict[str, ContractRule]:
     """All rules by id, in the document's order."""
     return {
-        match["id"]: Rule(
+        match["id"]: ContractRule(
             id=match["id"],
             level="must" if match["level"] == "MUST" else "should",
             text=" ".join(match["text"].split()),

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from memconform.conformance.bodies import as_json
 from memconform.conformance.case import Server, StoreStep
-from memconform.conformance.catalog import Entry
+from memconform.conformance.case_context import CaseContext, CheckResults, CheckState
+from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.expecting import describe
 from memconform.conformance.fixture import Fixture, UntestableError, script_body
-from memconform.conformance.outcome import Outcome
 from memconform.conformance.results import IMPLICIT, CaseResult, Check, Result
-from memconform.conformance.scene import Findings, Scene, Seen
-from memconform.conformance.stepping import JSON_HEADERS, Stepping, StoppedError
+from memconform.conformance.step_executor import JSON_HEADERS, StepExecutor, StoppedError
+from memconform.conformance.step_result import StepResult
 from memconform.conformance.variables import UnknownVariableError
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError
@@ -27,21 +27,21 @@ CASE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class CaseRun:
     """A case's result, and every exchange that it made."""
 
     result: CaseResult
-    exchanges: list[Outcome]
+    exchanges: list[StepResult]
     hung: bool = False
     """Whether the daemon did not even make a brain in time."""
 
 
-def check_ids(entry: Entry) -> list[str]:
+def check_ids(entry: CaseVariant) -> list[str]:
     """The ids of all checks of a case."""
     return [f"{entry.id}#{slot}" for slot in (*dict.fromkeys(entry.slots()), *IMPLICIT)]
 
 
-def left_out(entry: Entry, runner: SdkRunner) -> str | None:
+def skip_reason(entry: CaseVariant, runner: SdkRunner) -> str | None:
     """Why a case is not for this SDK; None where it is."""
     claimed = set(runner.profiles)
     for profile in entry.needed_profiles:
@@ -57,7 +57,7 @@ def left_out(entry: Entry, runner: SdkRunner) -> str | None:
     return None
 
 
-def unrun(entry: Entry, result: Result, why: str) -> CaseResult:
+def skipped_case(entry: CaseVariant, result: Result, why: str) -> CaseResult:
     """A case none of whose checks was made."""
     checks = [
         Check(
@@ -72,10 +72,10 @@ def unrun(entry: Entry, result: Result, why: str) -> CaseResult:
     return CaseResult(case=entry.id, title=entry.case.title, checks=checks)
 
 
-async def run_case(entry: Entry, fixture: Fixture, brain: str) -> Ran:
+async def run_case(entry: CaseVariant, fixture: Fixture, brain: str) -> CaseRun:
     """Run it in a brain of its own; never raises for what the daemon does."""
-    scene = Scene(entry, fixture, brain)
-    findings, stopped, harness_fault = Findings(), "", ""
+    scene = CaseContext(entry, fixture, brain)
+    findings, stopped, harness_fault = CheckResults(), "", ""
     started = time.perf_counter()
     try:
         async with asyncio.timeout(CASE_SECONDS):
@@ -87,7 +87,7 @@ async def run_case(entry: Entry, fixture: Fixture, brain: str) -> Ran:
     except DaemonError as error:
         stopped = error.render()
     except UnknownVariableError as error:
-        if fixture.runner.configurable:
+        if fixture.runner.restartable:
             harness_fault = str(error)
         else:
             stopped = f"{error}: {fixture.runner.name} is not ours to start"
@@ -100,11 +100,11 @@ async def run_case(entry: Entry, fixture: Fixture, brain: str) -> Ran:
     checks.append(_alive_check(entry, scene.start_failure or await fixture.died()))
     took = round((time.perf_counter() - started) * 1e3, 3)
     result = CaseResult(case=entry.id, title=entry.case.title, took_ms=took, checks=checks)
-    return Ran(result, scene.exchanges, hung=scene.hung)
+    return CaseRun(result, scene.exchanges, hung=scene.hung)
 
 
-async def _carried_out(entry: Entry, scene: Scene, findings: Findings) -> None:
-    case, stepping = entry.case, Stepping(scene)
+async def _carried_out(entry: CaseVariant, scene: CaseContext, findings: CheckResults) -> None:
+    case, stepping = entry.case, StepExecutor(scene)
     if scene.fixture.has_upstream:
         script = script_body(case.upstream)
         await _demand(scene, findings, "PUT /_control/script", 204, script, server="upstream")
@@ -118,7 +118,13 @@ async def _carried_out(entry: Entry, scene: Scene, findings: Findings) -> None:
 
 
 async def _demand(
-    scene: Scene, findings: Findings, line: str, status: int, body: bytes, *, server: Server
+    scene: CaseContext,
+    findings: CheckResults,
+    line: str,
+    status: int,
+    body: bytes,
+    *,
+    server: Server,
 ) -> None:
     """A request without which the case means nothing; raises StoppedError where it fails."""
     sender = scene.sender(server)
@@ -133,14 +139,14 @@ async def _demand(
         raise StoppedError(f"{line}: {why}")
 
 
-async def _tidied(entry: Entry, scene: Scene) -> None:
+async def _tidied(entry: CaseVariant, scene: CaseContext) -> None:
     """Teardown, the brain's end, and that of all connections.
 
     What fails there is not what the case is about, and must not lose what it has found.
     """
     try:
         async with asyncio.timeout(10):
-            await Stepping(scene).run(entry.case.teardown, Findings())
+            await StepExecutor(scene).run(entry.case.teardown, CheckResults())
             if entry.case.brain:
                 sender = scene.sender("daemon")
                 line = f"DELETE {scene.variables()['brain_url']}"
@@ -152,7 +158,9 @@ async def _tidied(entry: Entry, scene: Scene) -> None:
         await scene.close()
 
 
-def _checks(entry: Entry, findings: Findings, stopped: str, fault: str) -> Iterator[Check]:
+def _checks(
+    entry: CaseVariant, findings: CheckResults, stopped: str, fault: str
+) -> Iterator[Check]:
     rules, level = list(entry.case.rules), entry.case.level
     for slot in dict.fromkeys(entry.slots()):
         check = f"{entry.id}#{slot}"
@@ -166,12 +174,12 @@ def _checks(entry: Entry, findings: Findings, stopped: str, fault: str) -> Itera
             yield Check(id=check, result=Result.UNTESTABLE, level=level, rules=rules, got=[stopped])
 
 
-def _seen_check(check: str, entry: Entry, seen: Seen) -> Check:
+def _seen_check(check: str, entry: CaseVariant, seen: CheckState) -> Check:
     case = entry.case
     result = Result.PASS
     if seen.faults:
         result = Result.FAIL if case.level == "must" else Result.WARN
-    elif seen.second_best:
+    elif seen.non_preferred:
         result = Result.WARN
     outcome = seen.outcome
     return Check(
@@ -180,13 +188,13 @@ def _seen_check(check: str, entry: Entry, seen: Seen) -> Check:
         level=case.level,
         rules=list(case.rules),
         expected=describe(seen.expectation),
-        got=[*seen.faults] or ([seen.second_best] if seen.second_best else []),
+        got=[*seen.faults] or ([seen.non_preferred] if seen.non_preferred else []),
         step=outcome.what if outcome is not None else "",
         curl=outcome.curl() if outcome is not None else "",
     )
 
 
-def _wire_check(entry: Entry, findings: Findings, stopped: str) -> Check:
+def _wire_check(entry: CaseVariant, findings: CheckResults, stopped: str) -> Check:
     """The shapes of all that went over the wire, whatever the case is about."""
     check = f"{entry.id}#wire"
     blamed = [(fault, outcome) for fault, outcome in findings.wire if fault.blame == "case"]
@@ -208,7 +216,7 @@ def _wire_check(entry: Entry, findings: Findings, stopped: str) -> Check:
     )
 
 
-def _alive_check(entry: Entry, died: str | None) -> Check:
+def _alive_check(entry: CaseVariant, died: str | None) -> Check:
     return Check(
         id=f"{entry.id}#alive",
         result=Result.PASS if died is None else Result.FAIL,

@@ -8,11 +8,11 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
-from memconform.conformance.catalog import Entry
-from memconform.conformance.known import Known
-from memconform.conformance.outcome import Outcome
+from memconform.conformance.catalog import CaseVariant
+from memconform.conformance.known import KnownFailure
 from memconform.conformance.results import RED, ConformReport
-from memconform.conformance.running import Ran
+from memconform.conformance.running import CaseRun
+from memconform.conformance.step_result import StepResult
 from memconform.conformance.suite import CaseFinished, Event, MakeRunner, conform
 from memconform.errors import UsageError, nearest
 from memconform.storage.folders import RunFolder
@@ -32,8 +32,8 @@ class Target:
 
 async def run_session(
     targets: Sequence[Target],
-    entries: Sequence[Entry],
-    known: Sequence[Known],
+    entries: Sequence[CaseVariant],
+    known: Sequence[KnownFailure],
     run: RunFolder,
     *,
     daemons: int,
@@ -83,7 +83,7 @@ async def run_session(
         await asyncio.to_thread(_drop_state, run.path / "daemons")
 
 
-def keep_wire(folder: Path, sdk: str, ran: Ran) -> None:
+def keep_wire(folder: Path, sdk: str, ran: CaseRun) -> None:
     """Every exchange of a case, as bytes, in a file of its own."""
     path = folder / "wire" / sdk / f"{re.sub(r'[^A-Za-z0-9.,-]+', '_', ran.result.case)}.txt"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +91,7 @@ def keep_wire(folder: Path, sdk: str, ran: Ran) -> None:
         file.write_bytes(b"\n".join(transcript(outcome) for outcome in ran.exchanges))
 
 
-def transcript(outcome: Outcome) -> bytes:
+def transcript(outcome: StepResult) -> bytes:
     """What was sent and what came; of a step without a request, what it brought."""
     failed = f"\n({outcome.failure})\n" if outcome.failure else "\n"
     if outcome.exchange is not None:

@@ -117,7 +117,7 @@ class _Budget:
             raise _fault(f"is larger than {_MAX_EXPANDED:,} characters with its aliases", event)
 
 
-def _refuse_excess(text: str) -> None:
+def _require_within_limits(text: str) -> None:
     """Raise MarkedYAMLError for a document that would take too much stack, memory or time."""
     budget = _Budget()
     # The parser, unlike the composer, does not recurse.
@@ -125,7 +125,7 @@ def _refuse_excess(text: str) -> None:
         budget.spend(event)
 
 
-def load(path: Path) -> JsonValue:
+def load_yaml(path: Path) -> JsonValue:
     """The one document of a file.
 
     Raises:
@@ -138,7 +138,7 @@ def load(path: Path) -> JsonValue:
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: {error}", code="yaml_unreadable") from error
     try:
-        _refuse_excess(text)
+        _require_within_limits(text)
         # A subclass of PyYAML's safe loader: it makes plain values and no objects.
         loaded = yaml.load(text, Loader=_Strict)  # noqa: S506
     except yaml.MarkedYAMLError as error:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memconform.conformance.case import Serving
-from memconform.conformance.catalog import Entry
+from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.fixture import Fixture, UntestableError
-from memconform.conformance.known import Known, excused, outlived
+from memconform.conformance.known import KnownFailure, mark_expected, mark_stale
 from memconform.conformance.results import CaseResult, Result, SdkResult
-from memconform.conformance.running import Ran, left_out, run_case, unrun
+from memconform.conformance.running import CaseRun, run_case, skip_reason, skipped_case
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError
 
@@ -29,13 +29,13 @@ class Job:
     """Cases that one daemon serves, in order."""
 
     serving: Serving
-    entries: tuple[Entry, ...]
+    entries: tuple[CaseVariant, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CaseFinished:
     sdk: str
-    ran: Ran
+    ran: CaseRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,12 @@ class SdkFinished:
 Event = CaseFinished | SdkFinished
 
 
-def jobs(entries: Sequence[Entry]) -> list[Job]:
+def group_by_daemon(entries: Sequence[CaseVariant]) -> list[Job]:
     """Cases that want the same daemon share one; those that end or start it, another of that kind.
 
     What takes longest comes first, so that the last one to end is a short one.
     """
-    shared: dict[tuple[str, bool, str], list[Entry]] = {}
+    shared: dict[tuple[str, bool, str], list[CaseVariant]] = {}
     for entry in entries:
         serving = entry.case.daemon
         alone = entry.id if serving.alone else ""
@@ -61,7 +61,7 @@ def jobs(entries: Sequence[Entry]) -> list[Job]:
     return sorted(found, key=lambda job: -sum(_weight(entry) for entry in job.entries))
 
 
-def _weight(entry: Entry) -> int:
+def _weight(entry: CaseVariant) -> int:
     """Roughly how long a case takes, in tenths of a second: starting a daemon takes half a one."""
     return 250 if entry.case.concurrent else 10 if entry.is_disruptive else 1
 
@@ -69,9 +69,9 @@ def _weight(entry: Entry) -> int:
 async def conform(
     name: str,
     make_runner: MakeRunner,
-    entries: Sequence[Entry],
+    entries: Sequence[CaseVariant],
     *,
-    known: Sequence[Known],
+    known: Sequence[KnownFailure],
     folder: Path,
     run_id: str,
     slots: asyncio.Semaphore,
@@ -85,16 +85,16 @@ async def conform(
     started = time.perf_counter()
     runner = make_runner()
     results: dict[str, CaseResult] = {}
-    queue: asyncio.Queue[Ran | None] = asyncio.Queue()
-    wanted: list[Entry] = []
+    queue: asyncio.Queue[CaseRun | None] = asyncio.Queue()
+    wanted: list[CaseVariant] = []
     for entry in entries:
-        why = left_out(entry, runner)
+        why = skip_reason(entry, runner)
         if why is None:
             wanted.append(entry)
         else:
-            results[entry.id] = unrun(entry, Result.NOT_APPLICABLE, why)
+            results[entry.id] = skipped_case(entry, Result.NOT_APPLICABLE, why)
     stopping = asyncio.Event()
-    crew = _Crew(
+    crew = _JobRunner(
         name=name,
         make_runner=make_runner,
         folder=folder,
@@ -103,10 +103,10 @@ async def conform(
         queue=queue,
         stopping=stopping,
     )
-    working = asyncio.create_task(crew.work(jobs(wanted)))
+    working = asyncio.create_task(crew.work(group_by_daemon(wanted)))
     try:
         while (ran := await queue.get()) is not None:
-            case = excused(ran.result, name, known)
+            case = mark_expected(ran.result, name, known)
             results[case.case] = case
             if stop(case):
                 stopping.set()
@@ -118,23 +118,23 @@ async def conform(
     for entry in entries:
         if entry.id not in results:
             results[entry.id] = (
-                unrun(entry, Result.NOT_APPLICABLE, "left out once enough was seen")
+                skipped_case(entry, Result.NOT_APPLICABLE, "left out once enough was seen")
                 if stopping.is_set()
-                else unrun(entry, Result.UNTESTABLE, "its daemon was lost")
+                else skipped_case(entry, Result.UNTESTABLE, "its daemon was lost")
             )
     yield SdkFinished(
         SdkResult(
             sdk=name,
             profiles=[profile.value for profile in runner.profiles],
             modes=[mode.value for mode in runner.modes or ()],
-            cases=outlived([results[entry.id] for entry in entries], name, known),
+            cases=mark_stale([results[entry.id] for entry in entries], name, known),
             problems=problems,
             took_s=round(time.perf_counter() - started, 3),
         )
     )
 
 
-class _Crew:
+class _JobRunner:
     """Carries out the jobs of one SDK; what cases come to goes into `queue`, None at the end."""
 
     def __init__(
@@ -145,7 +145,7 @@ class _Crew:
         folder: Path,
         run_id: str,
         slots: asyncio.Semaphore,
-        queue: "asyncio.Queue[Ran | None]",
+        queue: "asyncio.Queue[CaseRun | None]",
         stopping: asyncio.Event,
     ) -> None:
         self._name = name
@@ -184,7 +184,7 @@ class _Crew:
         except (UntestableError, DaemonError) as error:
             why = error.render() if isinstance(error, DaemonError) else str(error)
             for entry in job.entries:
-                self._queue.put_nowait(Ran(unrun(entry, Result.UNTESTABLE, why), []))
+                self._queue.put_nowait(CaseRun(skipped_case(entry, Result.UNTESTABLE, why), []))
             return []
         beside = [entry for entry in job.entries if entry.case.concurrent]
         serial = [entry for entry in job.entries if not entry.case.concurrent]
@@ -198,7 +198,7 @@ class _Crew:
             await asyncio.gather(*waiting, return_exceptions=True)
         return []
 
-    async def _serial(self, entries: Sequence[Entry], fixture: Fixture) -> None:
+    async def _serial(self, entries: Sequence[CaseVariant], fixture: Fixture) -> None:
         """One after another, until none is left or the daemon cannot be had any more."""
         hung, why = 0, ""
         for entry in entries:
@@ -210,14 +210,14 @@ class _Crew:
                 except DaemonError as error:
                     why = error.render()
             if why:
-                self._queue.put_nowait(Ran(unrun(entry, Result.UNTESTABLE, why), []))
+                self._queue.put_nowait(CaseRun(skipped_case(entry, Result.UNTESTABLE, why), []))
                 continue
             ran = await self._case(entry, fixture)
             hung = hung + 1 if ran.hung else 0
             if hung == _GIVEN_UP:
                 why = f"the daemon did not answer {_GIVEN_UP} cases in a row"
 
-    async def _case(self, entry: Entry, fixture: Fixture) -> Ran:
+    async def _case(self, entry: CaseVariant, fixture: Fixture) -> CaseRun:
         ran = await run_case(entry, fixture, brain_id(entry))
         self._queue.put_nowait(ran)
         return ran
@@ -227,7 +227,7 @@ BRAIN_PREFIX = "mc-"
 """Of the ids of all brains that cases make."""
 
 
-def brain_id(entry: Entry) -> str:
+def brain_id(entry: CaseVariant) -> str:
     """The same for the same case, and no other's: what is in a report can be typed again."""
     plain = re.sub(r"[^A-Za-z0-9-]+", "-", entry.id).strip("-").lower()[:100]
     # Variants may differ in nothing but what an id cannot hold.

@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 from httpx_sse import EventSource, SSEError
 
+from memconform.client.byte_streams import observe_body, without_bom
 from memconform.client.recorder import Exchange
-from memconform.client.taps import tap, without_bom
-from memconform.conformance.outcome import Event, Outcome
+from memconform.conformance.step_result import Event, StepResult
 
 RESPONSE_LIMIT = 64 * 2**20
 """Bytes of an answer; the largest that a case asks for has 12 MiB."""
@@ -76,10 +76,10 @@ class Sender:
         # What a case sends stands in the case.
         return request, Exchange(request, open=True)
 
-    async def send(self, request: httpx.Request, exchange: Exchange, seconds: float) -> Outcome:
+    async def send(self, request: httpx.Request, exchange: Exchange, seconds: float) -> StepResult:
         """The whole answer; what keeps it from coming is the outcome's failure."""
         target = request.extensions["target"].decode("latin-1")
-        outcome = Outcome(f"{request.method} {target}", exchange=exchange)
+        outcome = StepResult(f"{request.method} {target}", exchange=exchange)
         started = time.perf_counter()
         body = bytearray()
         try:
@@ -112,7 +112,7 @@ class Sender:
         return await Stream.begin(self._http, request, exchange, seconds)
 
 
-def _begin(outcome: Outcome, response: httpx.Response) -> None:
+def _begin(outcome: StepResult, response: httpx.Response) -> None:
     outcome.status = response.status_code
     outcome.headers = list(response.headers.multi_items())
     if outcome.exchange is not None:
@@ -126,7 +126,7 @@ def _since(started: float) -> float:
 class Stream:
     """An answer that is read as it comes; `outcome` grows meanwhile."""
 
-    def __init__(self, outcome: Outcome, started: float) -> None:
+    def __init__(self, outcome: StepResult, started: float) -> None:
         self.outcome = outcome
         self._started = started
         self._counts: Counter[str] = Counter()
@@ -140,7 +140,7 @@ class Stream:
     ) -> "Stream":
         target = request.extensions["target"].decode("latin-1")
         started = time.perf_counter()
-        outcome = Outcome(f"{request.method} {target}", exchange=exchange, ended="open")
+        outcome = StepResult(f"{request.method} {target}", exchange=exchange, ended="open")
         stream = cls(outcome, started)
         try:
             async with asyncio.timeout(seconds):
@@ -172,7 +172,7 @@ class Stream:
             if len(body) > STREAM_LIMIT:
                 raise _TooLongError
 
-        tap(response, keep)
+        observe_body(response, keep)
         try:
             try:
                 async for event in EventSource(without_bom(response)).aiter_sse():

@@ -41,7 +41,9 @@ def _collect(value: JsonValue, found: list[str]) -> None:
             _collect(each, found)
 
 
-def filled(value: JsonValue, values: Mapping[str, JsonValue], *, partly: bool = False) -> JsonValue:
+def substitute(
+    value: JsonValue, values: Mapping[str, JsonValue], *, partly: bool = False
+) -> JsonValue:
     """`value` with its variables filled in; one that is the whole text keeps its type.
 
     `partly` leaves those that `values` does not hold.

@@ -10,8 +10,8 @@ from pydantic import BaseModel, ValidationError
 from memconform.client.failures import ContractViolatedError, DaemonFailedError
 from memconform.client.stream import AskStream
 from memconform.conformance.matchers import is_rfc3339
-from memconform.conformance.outcome import Event, Outcome
 from memconform.conformance.pointer import MISSING
+from memconform.conformance.step_result import Event, StepResult
 from memconform.contract.ask import AskRequest
 from memconform.contract.core import (
     SearchRequest,
@@ -47,7 +47,7 @@ def route_of(method: str, target: str) -> Route | None:
     )
 
 
-def wire_faults(outcome: Outcome, sent: bytes, *, wanted: bool) -> list[WireFault]:
+def wire_faults(outcome: StepResult, sent: bytes, *, wanted: bool) -> list[WireFault]:
     """What is wrong with an answer's shape; `wanted`: the case expects a success.
 
     An answer of which nothing came is not judged here: an expectation of the case is what says so.
@@ -73,7 +73,7 @@ def wire_faults(outcome: Outcome, sent: bytes, *, wanted: bool) -> list[WireFaul
     return faults
 
 
-def _problem_faults(outcome: Outcome, method: str) -> list[str]:
+def _problem_faults(outcome: StepResult, method: str) -> list[str]:
     faults = []
     if outcome.status == 405 and outcome.header("allow") is MISSING:
         faults.append("405 without Allow")
@@ -95,7 +95,7 @@ def _problem_faults(outcome: Outcome, method: str) -> list[str]:
     return faults
 
 
-def _success_faults(route: Route, outcome: Outcome, sent: bytes) -> list[str]:
+def _success_faults(route: Route, outcome: StepResult, sent: bytes) -> list[str]:
     if outcome.status != route.status:
         return [f"status {outcome.status}; the contract says {route.status}"]
     wanted = _media_type(route)
@@ -150,7 +150,7 @@ def _without_nulls(sent: bytes) -> bytes:
     return json.dumps({key: value for key, value in given.items() if value is not None}).encode()
 
 
-def _event_faults(route: Route, outcome: Outcome, sent: bytes) -> list[str]:
+def _event_faults(route: Route, outcome: StepResult, sent: bytes) -> list[str]:
     if "retrieve" in route.stream:
         return _ask_faults(outcome, sent)
     return [fault for event in outcome.events for fault in _change_faults(event)]
@@ -171,7 +171,7 @@ def _change_faults(event: Event) -> list[str]:
     return faults
 
 
-def _ask_faults(outcome: Outcome, sent: bytes) -> list[str]:
+def _ask_faults(outcome: StepResult, sent: bytes) -> list[str]:
     request = _parsed(AskRequest, sent)
     if request is None:
         return []

@@ -4,11 +4,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from memconform.contract.core import Chunk, Retrieval, Trace
+from memconform.contract.core import Chunk, RetrievalParams, Trace
 from memconform.contract.wire import Mode, Response
 
 
-class AskRequest(Retrieval):
+class AskRequest(RetrievalParams):
     question: str = Field(min_length=1)
     top_k: int = Field(default=5, ge=1, le=1_000)
     reader_mode: Literal["basic", "augmented"] | None = Field(

@@ -96,7 +96,7 @@ class Tuning(Closed):
     temporal: Any = None
 
 
-class Retrieval(Request):
+class RetrievalParams(Request):
     """What search and ask have in common; 0 leaves a number to the daemon."""
 
     mode: Mode = Mode.AUTO
@@ -114,7 +114,7 @@ DEEPEST = 1_000
 """The largest topK."""
 
 
-class SearchRequest(Retrieval):
+class SearchRequest(RetrievalParams):
     query: str = Field(min_length=1)
     top_k: int = Field(default=10, ge=1, le=DEEPEST)
 

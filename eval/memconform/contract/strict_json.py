@@ -50,7 +50,7 @@ def require_unique_keys(text: str | bytes) -> None:
         return
 
 
-def refuse_constant(name: str) -> None:
+def reject_constant(name: str) -> None:
     """Raise ValueError for NaN and Infinity, which only Python's JSON has."""
     raise ValueError(f"{name} is no JSON")
 
@@ -64,7 +64,7 @@ def finite_float(number: str) -> float:
 
 
 DECODER: Final = json.JSONDecoder(
-    object_pairs_hook=unique_keys, parse_constant=refuse_constant, parse_float=finite_float
+    object_pairs_hook=unique_keys, parse_constant=reject_constant, parse_float=finite_float
 )
 
 

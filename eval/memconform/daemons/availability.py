@@ -13,7 +13,7 @@ _THIS_MACHINE = ("toolchain_missing", "build_unavailable")
 
 
 @dataclass(frozen=True, slots=True)
-class Absence:
+class SkippedSdk:
     """An SDK that is left out, and why."""
 
     sdk: str
@@ -28,7 +28,7 @@ class Absence:
 
 async def build_all(
     runners: Sequence[SdkRunner], progress: Progress
-) -> tuple[list[SdkRunner], list[Absence]]:
+) -> tuple[list[SdkRunner], list[SkippedSdk]]:
     """Build at once whatever is not built; those that cannot be are told apart."""
     absences = await asyncio.gather(*(_build(runner, progress) for runner in runners))
     present = [r for r, absence in zip(runners, absences, strict=True) if absence is None]
@@ -37,7 +37,7 @@ async def build_all(
 
 async def as_built(
     runners: Sequence[SdkRunner], progress: Progress
-) -> AsyncGenerator[tuple[SdkRunner, Absence | None], None]:
+) -> AsyncGenerator[tuple[SdkRunner, SkippedSdk | None], None]:
     """Build all at once, and hand out each when it is built, or cannot be.
 
     In the order given, unless one keeps others waiting. Closing it ends what is still building.
@@ -61,9 +61,9 @@ async def as_built(
         await asyncio.gather(*building.values(), return_exceptions=True)
 
 
-async def _build(runner: SdkRunner, progress: Progress) -> Absence | None:
+async def _build(runner: SdkRunner, progress: Progress) -> SkippedSdk | None:
     try:
         await runner.build(progress)
     except DaemonError as error:
-        return Absence(runner.name, error)
+        return SkippedSdk(runner.name, error)
     return None

@@ -73,7 +73,7 @@ class Seed(_Table):
     """How documents get in: many a request, or one."""
 
 
-class Upstream(_Table):
+class UpstreamSettings(_Table):
     """How a daemon is pointed at the services that it calls."""
 
     scripted: dict[Variable, Argument] = Field(default_factory=dict)
@@ -108,7 +108,7 @@ class Manifest(_Table):
     env: Env = Env()
     ready: Ready = Ready()
     seed: Seed = Seed()
-    upstream: Upstream | None = None
+    upstream: UpstreamSettings | None = None
     known: KnownFailures | None = None
     capabilities: Capabilities
 

@@ -77,7 +77,7 @@ class ManagedDaemon:
 
 
 class ManifestRunner(SdkRunner):
-    configurable = True
+    restartable = True
 
     def __init__(self, manifest: Manifest, folder: Path) -> None:
         self.manifest = manifest
@@ -316,11 +316,11 @@ class ManifestRunner(SdkRunner):
                 with suppress(httpx.HTTPError):
                     answer = await http.get(self.manifest.ready.path)
                     if answer.status_code == 200 and not _denies_health(answer):
-                        await self._refuse_stranger(http, process, launch, port)
+                        await self._require_own_process(http, process, launch, port)
                         return port
                 await asyncio.sleep(_POLL_SECONDS)
 
-    async def _refuse_stranger(
+    async def _require_own_process(
         self, http: httpx.AsyncClient, process: DaemonProcess, launch: Launch, port: int
     ) -> None:
         """A healthy answer proves nothing while it may come from somebody else's daemon."""

@@ -80,11 +80,11 @@ class SdkRunner(ABC):
     seed_via: Literal["batch", "http"] = "http"
     scripted_modes: tuple[Mode, ...] = ()
     """Modes that it claims besides where our upstream answers its calls."""
-    configurable: bool = False
+    restartable: bool = False
     """Whether it heeds a launch's variables, arguments and folder, and ends when it is told."""
     known_failures: Path | None = None
     """A list of conformance checks that are known to fail."""
-    owned: bool = True
+    managed: bool = True
     """Whether the daemon and its brains are the harness's own to start and to empty."""
 
     def use_variables(self, given: Mapping[str, str]) -> None:

@@ -46,7 +46,7 @@ def _credentials(netloc: str) -> list[str]:
 
 
 class UrlRunner(SdkRunner):
-    owned = False
+    managed = False
 
     def __init__(self, url: str) -> None:
         """Raises UsageError unless `url` is http(s)://host[:port]."""

@@ -23,7 +23,7 @@ def read_errata(path: Path) -> dict[str, str]:
     return errata
 
 
-def refuse_unknown(errata: Mapping[str, str], ids: Collection[str]) -> None:
+def require_known_ids(errata: Mapping[str, str], ids: Collection[str]) -> None:
     """Raise UsageError for an id that no question of the benchmark has."""
     expect_known(
         errata,

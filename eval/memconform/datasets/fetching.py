@@ -13,7 +13,7 @@ import httpx
 
 from memconform import __version__
 from memconform.datasets.files import unreadable
-from memconform.datasets.sources import Source, SourceFile
+from memconform.datasets.sources import DownloadSource, SourceFile
 from memconform.errors import UsageError
 
 State = Literal["ok", "missing", "different"]
@@ -43,7 +43,7 @@ class Pinned:
         return self.path.with_name(f".{self.path.name}.etag")
 
 
-def pinned(source: Source, folder: Path) -> list[Pinned]:
+def pinned(source: DownloadSource, folder: Path) -> list[Pinned]:
     """The files of a source, as they are or will be in a folder."""
 
     def one(file: SourceFile) -> Pinned:

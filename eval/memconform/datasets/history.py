@@ -40,7 +40,7 @@ class EvidenceSession:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class HistoryQuestion:
     """A question, and the sessions that answer it."""
 
     id: str
@@ -113,7 +113,7 @@ class FillerPool:
         self._file.write(packed)
         self._end += len(packed)
 
-    def draw(self, case: Case, count: int, random: Random) -> list[_Filler]:
+    def draw(self, case: HistoryQuestion, count: int, random: Random) -> list[_Filler]:
         """Different sessions, none of which is about what the case is about.
 
         Raises:
@@ -141,7 +141,7 @@ class FillerPool:
         return read
 
 
-def compiled(case: Case, pool: FillerPool, shape: Shape) -> History:
+def compiled(case: HistoryQuestion, pool: FillerPool, shape: Shape) -> History:
     """The history of a question: its evidence and fillers, in the order of their dates.
 
     Evidence keeps its dates. Fillers lie between 30 days before all else and the question.
@@ -180,7 +180,7 @@ def compiled(case: Case, pool: FillerPool, shape: Shape) -> History:
 
 
 def _shortened(
-    case: Case, fillers: list[_Filler], max_chars: int | None, random: Random
+    case: HistoryQuestion, fillers: list[_Filler], max_chars: int | None, random: Random
 ) -> list[_Filler]:
     if max_chars is None:
         return fillers
@@ -197,7 +197,7 @@ def _shortened(
     return kept
 
 
-def _moments(case: Case, random: Random) -> list[datetime]:
+def _moments(case: HistoryQuestion, random: Random) -> list[datetime]:
     """When each session of the evidence was; those of one day stay in their order."""
     moments = [_moment(session.date, random) for session in case.sessions]
     alike: defaultdict[date | None, list[int]] = defaultdict(list)
@@ -218,7 +218,7 @@ def _moment(given: date | None, random: Random) -> datetime:
     return _midnight(day) + _below(_DAY // _MINUTE, random) * _MINUTE
 
 
-def _asked(case: Case, last: datetime, random: Random) -> datetime:
+def _asked(case: HistoryQuestion, last: datetime, random: Random) -> datetime:
     """When the question is asked: on the day that is given, and that day after its evidence."""
     if isinstance(case.date, datetime):
         return case.date

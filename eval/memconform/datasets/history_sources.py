@@ -16,7 +16,7 @@ from typing import Any
 from memconform.contract.wire import JsonValue
 from memconform.datasets.files import PieceReader, unfit
 from memconform.datasets.haystacks import Dropped
-from memconform.datasets.history import Case, EvidenceSession, FillerPool, Turns
+from memconform.datasets.history import EvidenceSession, FillerPool, HistoryQuestion, Turns
 from memconform.datasets.json_array import elements
 from memconform.datasets.rows import answer, text, texts, told
 from memconform.errors import UsageError
@@ -66,7 +66,7 @@ class _Subjects:
     questions: dict[str, str] = field(default_factory=dict)
 
 
-def cases(sources: Sources, pool: FillerPool) -> Iterator[Case | Dropped]:
+def cases(sources: Sources, pool: FillerPool) -> Iterator[HistoryQuestion | Dropped]:
     """Fill the pool, then give the questions; one without evidence that people checked is dropped.
 
     Raises:
@@ -132,7 +132,7 @@ def _first_keys(path: Path) -> set[str]:
 # --- files of LongMemEval
 
 
-def _longmemeval_case(row: dict[str, Any]) -> Case:
+def _longmemeval_case(row: dict[str, Any]) -> HistoryQuestion:
     sessions = _sessions(row)
     evidence = tuple(
         EvidenceSession(name, _turns(sessions[name][1]), _moment(sessions[name][0]))
@@ -140,7 +140,7 @@ def _longmemeval_case(row: dict[str, Any]) -> Case:
     )
     if not evidence:
         raise ValueError("no session answers it")
-    return Case(
+    return HistoryQuestion(
         id=text(row, "question_id"),
         type=text(row, "question_type"),
         question=text(row, "question"),
@@ -214,7 +214,7 @@ def _parts(row: dict[str, Any]) -> list[tuple[str, Turns]]:
 
 def _case(
     row: dict[str, Any], found: Mapping[str, dict[str, Any]], subjects: _Subjects
-) -> Case | Dropped:
+) -> HistoryQuestion | Dropped:
     name, task, content = (
         text(row, "question_id"),
         text(row, "question_type"),
@@ -238,7 +238,7 @@ def _case(
         EvidenceSession(f"answer_{part}", turns, day)
         for (part, turns), day in zip(parts, _days(task, content, len(parts)), strict=True)
     )
-    return Case(
+    return HistoryQuestion(
         id=name,
         type=_TYPES[task],
         question=text(content, "question"),

@@ -21,7 +21,7 @@ _SHARED_TERMS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class LintFinding:
     question: str
     message: str
 
@@ -37,16 +37,16 @@ class LintReport:
     fewest_distractors: int | None
     """Of the question that has the fewest."""
     tags: dict[str, int]
-    faults: tuple[Fault, ...]
+    faults: tuple[LintFinding, ...]
 
 
-def lint(questions: Iterable[Question], documents: Mapping[str, str]) -> LintReport:
+def lint_questions(questions: Iterable[Question], documents: Mapping[str, str]) -> LintReport:
     """Examine questions against the documents (path → text) that they are about.
 
     A distractor is a document that is no evidence, holds no expected string, and shares two or
     more uncommon terms with the question: a retrieval that only skims would take it.
     """
-    faults: list[Fault] = []
+    faults: list[LintFinding] = []
     chances: list[float] = []
     distractors: list[int] = []
     tags: Counter[str] = Counter()
@@ -56,13 +56,13 @@ def lint(questions: Iterable[Question], documents: Mapping[str, str]) -> LintRep
         count += 1
         tags.update(question.tags)
         holders = _holders(question, documents)
-        faults += [Fault(question.id, why) for why in _faults(question, documents, holders)]
+        faults += [LintFinding(question.id, why) for why in _faults(question, documents, holders)]
         if documents:
             chances.append(chance(question, holders, len(documents)))
             near = _distractors(question, holders, uncommon)
             distractors.append(near)
             if not near:
-                faults.append(Fault(question.id, "no distractor: nothing else is even close"))
+                faults.append(LintFinding(question.id, "no distractor: nothing else is even close"))
     return LintReport(
         questions=count,
         documents=len(documents),

@@ -51,7 +51,7 @@ class Pruning:
     """By query."""
     slack: timedelta = SLACK
 
-    def refuse_unknown(self, ids: Collection[str]) -> None:
+    def require_known_ids(self, ids: Collection[str]) -> None:
         """Raise UsageError for a range of a query that the benchmark does not have."""
         expect_known(
             self.ranges,

@@ -39,7 +39,7 @@ class _Row:
     category: str
 
 
-def choose(haystacks: Iterable[Haystack], selection: QuerySelection) -> frozenset[str]:
+def sample_queries(haystacks: Iterable[Haystack], selection: QuerySelection) -> frozenset[str]:
     """The ids of the chosen queries; reads all haystacks, and holds none.
 
     Raises:
@@ -47,7 +47,7 @@ def choose(haystacks: Iterable[Haystack], selection: QuerySelection) -> frozense
             it is drawn from, and for a limit together with a sample.
         NothingSelectedError: where no query is left.
     """
-    _refuse_contradictions(selection)
+    _require_consistent(selection)
     every: list[_Row] = []
     for haystack in haystacks:
         for query in haystack.queries:
@@ -80,7 +80,7 @@ def choose(haystacks: Iterable[Haystack], selection: QuerySelection) -> frozense
     return frozenset(row.id for row in rows)
 
 
-def _refuse_contradictions(selection: QuerySelection) -> None:
+def _require_consistent(selection: QuerySelection) -> None:
     if selection.limit is not None and selection.sample is not None:
         raise UsageError(
             "a limit and a sample contradict each other",

@@ -54,7 +54,7 @@ class SourceFile(_Table):
     sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
-class Source(_Table):
+class DownloadSource(_Table):
     about: _Text
     home: _Text
     """Where people read about it."""
@@ -73,7 +73,7 @@ class Source(_Table):
     def size(self) -> int:
         return sum(file.size for file in self.files)
 
-    def at(self, address: str) -> "Source":
+    def at(self, address: str) -> "DownloadSource":
         """The source, at another address; raises UsageError for what is none."""
         try:
             return self.model_copy(update={"url": _ADDRESS.validate_python(address)})
@@ -119,17 +119,17 @@ def pinned_as(sha256: str) -> str | None:
     return None
 
 
-def known_sources() -> dict[str, Source]:
+def known_sources() -> dict[str, DownloadSource]:
     """Of the file that `SOURCES_VARIABLE` names, or of the one that comes with the project."""
     named = os.environ.get(SOURCES_VARIABLE)
     return load_sources(Path(named) if named else None)
 
 
 _ADDRESS = TypeAdapter[str](Address)
-_SOURCES = TypeAdapter(dict[_Name, Source])
+_SOURCES = TypeAdapter(dict[_Name, DownloadSource])
 
 
-def load_sources(path: Path | None) -> dict[str, Source]:
+def load_sources(path: Path | None) -> dict[str, DownloadSource]:
     """The sources of a file by name; of the one that comes with the project where none is given.
 
     Raises:
@@ -158,7 +158,9 @@ def _content(path: Path) -> bytes:
         raise UsageError(error.message, code="sources_missing", hint="check --sources") from error
 
 
-def choose(sources: dict[str, Source], names: tuple[str, ...]) -> dict[str, Source]:
+def select_source(
+    sources: dict[str, DownloadSource], names: tuple[str, ...]
+) -> dict[str, DownloadSource]:
     """The sources of these names, each once; raises UsageError for a name that none has."""
     for name in names:
         if name not in sources:
@@ -170,7 +172,7 @@ def choose(sources: dict[str, Source], names: tuple[str, ...]) -> dict[str, Sour
     return {name: sources[name] for name in names}
 
 
-def _unfit(sources: dict[str, Source]) -> list[str]:
+def _unfit(sources: dict[str, DownloadSource]) -> list[str]:
     """What no key shows by itself."""
     faults = []
     places: dict[str, str] = {}
@@ -195,7 +197,7 @@ def _faults(error: ValidationError) -> list[str]:
         return f"[{table}] {'.'.join(keys)}".rstrip()
 
     def known(path: Sequence[str]) -> list[str]:
-        model = SourceFile if len(path) > 2 else Source
+        model = SourceFile if len(path) > 2 else DownloadSource
         return [each.alias or name for name, each in model.model_fields.items()]
 
     return validation_faults(error, place=place, known=known)

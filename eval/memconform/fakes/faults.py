@@ -8,7 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from memconform.fakes.wire import Exchange
+from memconform.fakes.wire import RawExchange
 
 Chunk = dict[str, Any]
 Event = tuple[str, Any]
@@ -19,24 +19,24 @@ def encode(name: str, payload: Any) -> bytes:  # noqa: ANN401 - a fake may send 
     return f"event: {name}\ndata: {data}\n\n".encode()
 
 
-async def _die(_: Exchange) -> None:
+async def _die(_: RawExchange) -> None:
     sys.stderr.write("scripted: this is the end\n")
     sys.stderr.flush()
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-async def _hang(_: Exchange) -> None:
+async def _hang(_: RawExchange) -> None:
     await asyncio.sleep(3600)
 
 
-async def _endless(exchange: Exchange) -> None:
+async def _endless(exchange: RawExchange) -> None:
     await exchange.raw(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
     await exchange.raw(b"Transfer-Encoding: chunked\r\n\r\n")
     while True:
         await exchange.piece(b" " * (1 << 20))
 
 
-async def _drip(exchange: Exchange, data: bytes) -> None:
+async def _drip(exchange: RawExchange, data: bytes) -> None:
     head, _, _ = data.partition(b"event: done")
     await exchange.piece(head)
     while True:
@@ -44,7 +44,7 @@ async def _drip(exchange: Exchange, data: bytes) -> None:
         await asyncio.sleep(0.05)
 
 
-async def _drip_events(exchange: Exchange, data: bytes) -> None:
+async def _drip_events(exchange: RawExchange, data: bytes) -> None:
     head, _, _ = data.partition(b"event: citation")
     await exchange.piece(head)
     while True:
@@ -52,28 +52,28 @@ async def _drip_events(exchange: Exchange, data: bytes) -> None:
         await asyncio.sleep(0.05)
 
 
-async def _cut(exchange: Exchange, data: bytes) -> None:
+async def _cut(exchange: RawExchange, data: bytes) -> None:
     await exchange.piece(data[: len(data) // 2])
     exchange.abort()
 
 
-async def _silent(exchange: Exchange, data: bytes) -> None:
+async def _silent(exchange: RawExchange, data: bytes) -> None:
     await exchange.piece(data[: data.index(b"event: answer_delta")])
     await asyncio.sleep(3600)
 
 
-async def _stay_open(exchange: Exchange, data: bytes) -> None:
+async def _stay_open(exchange: RawExchange, data: bytes) -> None:
     await exchange.piece(data)
     await asyncio.sleep(3600)
 
 
-async def _byte_by_byte(exchange: Exchange, data: bytes) -> None:
+async def _byte_by_byte(exchange: RawExchange, data: bytes) -> None:
     for index in range(len(data)):
         await exchange.piece(data[index : index + 1])
     await exchange.end_stream()
 
 
-async def _with_bom(exchange: Exchange, data: bytes) -> None:
+async def _with_bom(exchange: RawExchange, data: bytes) -> None:
     await exchange.piece(b"\xef\xbb\xbf" + data)
     await exchange.end_stream()
 
@@ -106,7 +106,7 @@ HOSTILE = (
 _DELTA = ("answer_delta", {"text": "more "})
 _ERROR = ("error", {"code": "bad_gateway", "message": "the upstream is away"})
 
-EXCHANGE_FAULTS: dict[str, Callable[[Exchange], Awaitable[None]]] = {
+EXCHANGE_FAULTS: dict[str, Callable[[RawExchange], Awaitable[None]]] = {
     "dies": _die,
     "hangs": _hang,
     "hangs_stubborn": _hang,
@@ -119,7 +119,7 @@ EXCHANGE_FAULTS: dict[str, Callable[[Exchange], Awaitable[None]]] = {
     "accepted_202": lambda e: e.json({}, 202),
     "endless_body": _endless,
 }
-STREAM_FAULTS: dict[str, Callable[[Exchange, bytes], Awaitable[None]]] = {
+STREAM_FAULTS: dict[str, Callable[[RawExchange, bytes], Awaitable[None]]] = {
     "cuts_stream": _cut,
     "silent_after_retrieve": _silent,
     "drips_comments": _drip,

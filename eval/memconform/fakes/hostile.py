@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from memconform.fakes.faults import Chunk
-from memconform.fakes.scripted import Brain, ScriptedDaemon
-from memconform.fakes.wire import Exchange, Request, serve
+from memconform.fakes.scripted import ScriptedBrain, ScriptedDaemon
+from memconform.fakes.wire import RawExchange, RawRequest, serve
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Fault:
         return began and (self.lasts == 0 or number < self.at + self.lasts)
 
 
-def _others(chunks: list[Chunk], brain: Brain) -> list[Chunk]:
+def _others(chunks: list[Chunk], brain: ScriptedBrain) -> list[Chunk]:
     """The same ids with the texts of other documents."""
     texts = list(brain.documents.values())
     next_ = dict(zip(brain.documents, [*texts[1:], *texts[:1]], strict=True))
@@ -54,7 +54,7 @@ def _others(chunks: list[Chunk], brain: Brain) -> list[Chunk]:
     return [{**c, "text": next_.get(c["path"], texts[0])} for c in chunks]
 
 
-_RANKINGS: dict[str, Callable[[list[Chunk], Brain], list[Chunk]]] = {
+_RANKINGS: dict[str, Callable[[list[Chunk], ScriptedBrain], list[Chunk]]] = {
     "index_lost": lambda _, __: [],
     "texts_swapped": _others,
     "texts_cut": lambda chunks, _: [{**c, "text": c["text"][:4]} for c in chunks],
@@ -72,10 +72,10 @@ _AWAY = {"third_pending": 7, "third_away": 0}
 """A third of the documents is not found; what the brain says is pending meanwhile."""
 
 
-class _Copying(Exchange):
+class _Copying(RawExchange):
     """Keeps what is sent, for those who send it once more."""
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: RawExchange) -> None:
         super().__init__(exchange._writer)  # noqa: SLF001 - one fake in two files
         self.sent = b""
 
@@ -84,46 +84,46 @@ class _Copying(Exchange):
         await super().raw(data)
 
 
-Answer = Callable[[Exchange], Awaitable[None]]
+Answer = Callable[[RawExchange], Awaitable[None]]
 
 
-async def _twice(exchange: Exchange, answer: Answer) -> None:
+async def _twice(exchange: RawExchange, answer: Answer) -> None:
     copy = _Copying(exchange)
     await answer(copy)
     await exchange.raw(copy.sent)
 
 
-async def _twice_later(exchange: Exchange, answer: Answer) -> None:
+async def _twice_later(exchange: RawExchange, answer: Answer) -> None:
     copy = _Copying(exchange)
     await answer(copy)
     await asyncio.sleep(0.003)
     await exchange.raw(copy.sent)
 
 
-async def _reset(exchange: Exchange, _: Answer) -> None:
+async def _reset(exchange: RawExchange, _: Answer) -> None:
     exchange.abort()
 
 
-async def _cut(exchange: Exchange, _: Answer) -> None:
+async def _cut(exchange: RawExchange, _: Answer) -> None:
     await exchange.raw(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
     await exchange.raw(b"Content-Length: 999\r\n\r\n{")
     exchange.abort()
 
 
-async def _late(exchange: Exchange, answer: Answer) -> None:
+async def _late(exchange: RawExchange, answer: Answer) -> None:
     await asyncio.sleep(0.02)
     await answer(exchange)
 
 
-async def _refuse(exchange: Exchange, _: Answer) -> None:
+async def _refuse(exchange: RawExchange, _: Answer) -> None:
     await exchange.problem(500, "internal_error", "boom")
 
 
-async def _twice_keyed(exchange: Exchange, _: Answer) -> None:
+async def _twice_keyed(exchange: RawExchange, _: Answer) -> None:
     await exchange.reply(200, b'{"chunks": [1], "chunks": [], "tookMs": 1, "trace": {}}')
 
 
-_TRANSPORT: dict[str, Callable[[Exchange, Answer], Awaitable[None]]] = {
+_TRANSPORT: dict[str, Callable[[RawExchange, Answer], Awaitable[None]]] = {
     "twice": _twice,
     "twice_later": _twice_later,
     "reset": _reset,
@@ -149,7 +149,7 @@ class HostileDaemon(ScriptedDaemon):
         self._previous: list[Chunk] = []
         self._ghosts: set[int] = set()
 
-    async def answer(self, request: Request, exchange: Exchange) -> None:
+    async def answer(self, request: RawRequest, exchange: RawExchange) -> None:
         """As the scripted daemon, unless a fault strikes."""
         if not request.path.endswith(("/search", "/ask")):
             await super().answer(request, exchange)
@@ -163,7 +163,9 @@ class HostileDaemon(ScriptedDaemon):
                 return
         await self._answered(request, exchange, struck)
 
-    async def _answered(self, request: Request, exchange: Exchange, struck: list[str]) -> None:
+    async def _answered(
+        self, request: RawRequest, exchange: RawExchange, struck: list[str]
+    ) -> None:
         if "restarted" in struck:
             # Once: the worker is gone, and its successor has counts and no index.
             fault = next(f for f in self._faults if f.kind == "restarted")
@@ -180,7 +182,7 @@ class HostileDaemon(ScriptedDaemon):
             for name, brain in self._brains.items():
                 if brain.documents:
                     self._ghosts.add(len(brain.documents) if "recreated" in struck else 0)
-                    self._brains[name] = Brain()
+                    self._brains[name] = ScriptedBrain()
         yield
         self._now = []
 
@@ -197,14 +199,14 @@ class HostileDaemon(ScriptedDaemon):
             counts |= dict.fromkeys(("documents", "chunks"), max(self._ghosts))
         return counts | {"pending": pending}
 
-    def _retrieve(self, brain: Brain, query: str, body: dict[str, Any]) -> dict[str, Any]:
+    def _retrieve(self, brain: ScriptedBrain, query: str, body: dict[str, Any]) -> dict[str, Any]:
         away: set[str] = set()
         paths = sorted(brain.documents)
         if any(kind in _AWAY for kind in self._now):
             away = set(paths[::3])
         if self._never_indexed:
             away |= set(paths[-self._never_indexed :])
-        visible = Brain()
+        visible = ScriptedBrain()
         visible.documents = {p: t for p, t in brain.documents.items() if p not in away}
         found = super()._retrieve(visible, query, body)
         chunks, previous = found["chunks"], self._previous

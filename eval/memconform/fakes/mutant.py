@@ -91,7 +91,7 @@ def _patched(env: Env, source: Sequence[SourceEdit]) -> Env:
 class MutantUrlRunner(SdkRunner):
     """A daemon that somebody else has started, behind a proxy of ours."""
 
-    owned = False
+    managed = False
 
     def __init__(self, runner: UrlRunner, mutation: Mutation) -> None:
         self._runner = runner

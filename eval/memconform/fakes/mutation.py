@@ -70,7 +70,7 @@ class SourceEdit(_Strict):
     put: str
 
 
-class Answer(_Strict):
+class CannedAnswer(_Strict):
     """What is answered without asking the daemon."""
 
     status: int
@@ -87,7 +87,7 @@ class Mutation(_Strict):
 
     when: When = When()
     # What the daemon is sent.
-    swallow: Answer | None = None
+    swallow: CannedAnswer | None = None
     target: tuple[str, str] | None = None
     """A pattern in the target, and what replaces it."""
     method: str | None = None

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from memconform.fakes.wire import Exchange, Request, serve
+from memconform.fakes.wire import RawExchange, RawRequest, serve
 
 _CHUNKS = [
     {
@@ -48,7 +48,7 @@ _ASK = "".join(f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in 
 _BRAIN = {"documents": 5, "chunks": 5, "vectors": 0, "pending": 0}
 
 
-async def answer(request: Request, exchange: Exchange) -> None:
+async def answer(request: RawRequest, exchange: RawExchange) -> None:
     if request.path.endswith("/search"):
         await exchange.reply(200, _SEARCH)
     elif request.path.endswith("/ask"):

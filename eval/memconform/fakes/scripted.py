@@ -30,12 +30,12 @@ from memconform.fakes.faults import (
     Event,
     encode,
 )
-from memconform.fakes.wire import Exchange, Request, serve
+from memconform.fakes.wire import RawExchange, RawRequest, serve
 
 _TERM = re.compile(r"[a-z0-9]+")
 
 
-class Brain:
+class ScriptedBrain:
     """Ranks documents by the terms that they share with a query; good enough for a fake."""
 
     def __init__(self) -> None:
@@ -69,9 +69,9 @@ class ScriptedDaemon:
         self._fault = fault
         self._on = on
         self._note = note
-        self._brains: dict[str, Brain] = {}
+        self._brains: dict[str, ScriptedBrain] = {}
 
-    async def answer(self, request: Request, exchange: Exchange) -> None:
+    async def answer(self, request: RawRequest, exchange: RawExchange) -> None:
         if self._fault == "tells_headers" and self._on.encode() in request.body:
             sys.stderr.write(f"scripted: {request.headers}\n")
             await exchange.problem(500, "internal_error", f"headers were {request.headers}")
@@ -105,9 +105,9 @@ class ScriptedDaemon:
             sys.stderr.write(f"scripted: {os.environ['CANARY_TOKEN']}\n")
         return {"name": "scripted", "version": version, "contract": contract, "runId": run_id}
 
-    async def _create(self, request: Request, exchange: Exchange) -> None:
+    async def _create(self, request: RawRequest, exchange: RawExchange) -> None:
         brain_id = request.json()["brainId"]
-        self._brains[brain_id] = Brain()
+        self._brains[brain_id] = ScriptedBrain()
         self._brains[brain_id].description = request.json().get("description")
         await exchange.json(self._counts(brain_id), 201)
 
@@ -122,7 +122,7 @@ class ScriptedDaemon:
         return {"brainId": brain_id, "description": description, **counts}
 
     async def _in_brain(
-        self, brain_id: str, rest: list[str], request: Request, exchange: Exchange
+        self, brain_id: str, rest: list[str], request: RawRequest, exchange: RawExchange
     ) -> None:
         brain = self._brains[brain_id]
         match (request.method, rest):
@@ -150,7 +150,7 @@ class ScriptedDaemon:
             case _:
                 await exchange.problem(404, "not_found", request.path)
 
-    def _ingest(self, brain: Brain, body: dict[str, Any]) -> dict[str, Any]:
+    def _ingest(self, brain: ScriptedBrain, body: dict[str, Any]) -> dict[str, Any]:
         content = base64.b64decode(body["contentBase64"])
         path = body["path"]
         brain.documents[path] = "" if self._fault == "not_searchable" else content.decode()
@@ -163,7 +163,7 @@ class ScriptedDaemon:
             "tookMs": 0.1,
         }
 
-    def _retrieve(self, brain: Brain, query: str, body: dict[str, Any]) -> dict[str, Any]:
+    def _retrieve(self, brain: ScriptedBrain, query: str, body: dict[str, Any]) -> dict[str, Any]:
         strikes = self._strikes(query, body)
         filters = body.get("filters") or {}
         prefix = "" if self._fault == "ignores_prefix" else filters.get("pathPrefix", "")
@@ -205,7 +205,9 @@ class ScriptedDaemon:
                 told.touch()
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    async def _search(self, brain: Brain, body: dict[str, Any], exchange: Exchange) -> None:
+    async def _search(
+        self, brain: ScriptedBrain, body: dict[str, Any], exchange: RawExchange
+    ) -> None:
         query = body["query"]
         self._take_note(query, body)
         if self._strikes(query, body) and self._fault in EXCHANGE_FAULTS:
@@ -213,7 +215,7 @@ class ScriptedDaemon:
             return
         await exchange.json(self._retrieve(brain, query, body))
 
-    async def _ask(self, brain: Brain, body: dict[str, Any], exchange: Exchange) -> None:
+    async def _ask(self, brain: ScriptedBrain, body: dict[str, Any], exchange: RawExchange) -> None:
         question = body["question"]
         strikes = self._strikes(question, body)
         if strikes and self._fault in EXCHANGE_FAULTS:
@@ -233,7 +235,7 @@ class ScriptedDaemon:
         await exchange.end_stream()
 
 
-async def _echo_header(value: str, exchange: Exchange) -> None:
+async def _echo_header(value: str, exchange: RawExchange) -> None:
     """A header's value in every form in which a daemon might tell it, packed."""
     forms = [
         value,

@@ -11,7 +11,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RawRequest:
     method: str
     path: str
     headers: Mapping[str, str]
@@ -22,7 +22,7 @@ class Request:
         return loaded if isinstance(loaded, dict) else {}
 
 
-class Exchange:
+class RawExchange:
     """One request's answer, down to its bytes."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
@@ -61,7 +61,7 @@ class Exchange:
         self._writer.transport.abort()
 
 
-Handler = Callable[[Request, Exchange], Awaitable[None]]
+Handler = Callable[[RawRequest, RawExchange], Awaitable[None]]
 
 
 async def serve(handler: Handler, host: str, port: int, *, stubborn: bool = False) -> None:
@@ -88,7 +88,7 @@ async def serving(handler: Handler, host: str, port: int) -> AsyncIterator[int]:
         # asyncio would complain of a task that it started and somebody else cancelled.
         with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             while (request := await _read_request(reader)) is not None:
-                await handler(request, Exchange(writer))
+                await handler(request, RawExchange(writer))
         writer.close()
 
     server = await asyncio.start_server(connected, host, port)
@@ -103,7 +103,7 @@ async def serving(handler: Handler, host: str, port: int) -> AsyncIterator[int]:
         await asyncio.sleep(0)
 
 
-async def _read_request(reader: asyncio.StreamReader) -> Request | None:
+async def _read_request(reader: asyncio.StreamReader) -> RawRequest | None:
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:
@@ -114,4 +114,4 @@ async def _read_request(reader: asyncio.StreamReader) -> Request | None:
         name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
     }
     body = await reader.readexactly(int(headers.get("content-length", 0)))
-    return Request(method, path, headers, body)
+    return RawRequest(method, path, headers, body)

@@ -24,7 +24,7 @@ _PROBLEM = "application/problem+json"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProgramAnswer:
     status: int | None
     """None: none came."""
     media: str = ""
@@ -45,7 +45,7 @@ class Answer:
         }
 
 
-def normalized(response: httpx.Response, content: bytes, brain: str) -> Answer:
+def normalized(response: httpx.Response, content: bytes, brain: str) -> ProgramAnswer:
     """What is left without moments, durations, words for people and the brain's id."""
     media = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     headers = tuple(
@@ -54,7 +54,7 @@ def normalized(response: httpx.Response, content: bytes, brain: str) -> Answer:
     body = _body(media, content, brain)
     # A HEAD may tell the media type that GET would give, or not: no rule says.
     told = "" if response.request.method == "HEAD" else media
-    return Answer(response.status_code, told, headers, body)
+    return ProgramAnswer(response.status_code, told, headers, body)
 
 
 def _words(value: str) -> tuple[str, ...]:

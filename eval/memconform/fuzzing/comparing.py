@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from memconform.conformance.pointer import MISSING, resolve, token
 from memconform.contract.wire import JsonValue
-from memconform.fuzzing.answers import Answer
+from memconform.fuzzing.answers import ProgramAnswer
 
 SCORE_TOLERANCE = 2e-9
 """Two steps of the rounding of scores (core.search.order); other numbers are equal or not."""
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class AnswerDifference:
     """The first place at which answers part."""
 
     call: int
@@ -24,7 +24,7 @@ class Difference:
     """What each daemon has there, by SDK; a missing one is not in it."""
 
 
-def difference(answers: Mapping[str, Sequence[Answer]]) -> Difference | None:
+def answer_difference(answers: Mapping[str, Sequence[ProgramAnswer]]) -> AnswerDifference | None:
     """The first difference between the answers of several daemons; None where they agree."""
     names = list(answers)
     for call, row in enumerate(zip(*answers.values(), strict=True)):
@@ -34,7 +34,7 @@ def difference(answers: Mapping[str, Sequence[Answer]]) -> Difference | None:
             if pointer is not None:
                 found = {n: resolve(v, pointer) for n, v in zip(names, values, strict=True)}
                 present = {n: v for n, v in found.items() if v is not MISSING}
-                return Difference(call, pointer, present)
+                return AnswerDifference(call, pointer, present)
     return None
 
 
@@ -63,7 +63,7 @@ def _same(one: JsonValue, two: JsonValue) -> bool:
     return type(one) is type(two) and one == two
 
 
-def agreeing(answers: Mapping[str, Sequence[Answer]], call: int) -> list[list[str]]:
+def agreeing(answers: Mapping[str, Sequence[ProgramAnswer]], call: int) -> list[list[str]]:
     """The SDKs whose answers to a call are the same, the largest group first."""
     groups: list[list[str]] = []
     for name, row in answers.items():

@@ -14,9 +14,9 @@ from hypothesis.errors import Flaky
 
 from memconform.contract.wire import Profile
 from memconform.daemons.runner import Launch, SdkRunner
-from memconform.fuzzing.answers import Answer
-from memconform.fuzzing.asking import Asker, BrainLostError
-from memconform.fuzzing.comparing import Difference, difference
+from memconform.fuzzing.answers import ProgramAnswer
+from memconform.fuzzing.comparing import AnswerDifference, answer_difference
+from memconform.fuzzing.program_runner import BrainLostError, ProgramRunner
 from memconform.fuzzing.programs import Program
 from memconform.fuzzing.strategies import programs
 
@@ -27,8 +27,8 @@ _REPEATS = 3
 @dataclass(frozen=True, slots=True)
 class Disagreement:
     program: Program
-    answers: dict[str, list[Answer]]
-    difference: Difference
+    answers: dict[str, list[ProgramAnswer]]
+    difference: AnswerDifference
     steady: bool
     """Whether it comes each time that the program is put."""
 
@@ -107,7 +107,7 @@ class _Seeker:
     def __init__(
         self, addresses: Mapping[str, str], tried: Callable[[], None], stop: threading.Event
     ) -> None:
-        self._askers = {name: Asker(address) for name, address in addresses.items()}
+        self._askers = {name: ProgramRunner(address) for name, address in addresses.items()}
         self._threads = ThreadPoolExecutor(len(self._askers))
         self._tried = tried
         self._stop = stop
@@ -124,7 +124,7 @@ class _Seeker:
             # Hypothesis would put it again, find that it is well, and call that flaky.
             self._lost = error
             raise _StoppedError from error
-        found = difference(answers)
+        found = answer_difference(answers)
         self._examples += 1
         self._requests += len(program.calls)
         self._tried()
@@ -133,7 +133,7 @@ class _Seeker:
             self._smallest = Disagreement(program, answers, found, steady=True)
             raise _PartedError
 
-    def _answers(self, program: Program) -> dict[str, list[Answer]]:
+    def _answers(self, program: Program) -> dict[str, list[ProgramAnswer]]:
         asked = {
             name: self._threads.submit(asker.ask, program) for name, asker in self._askers.items()
         }
@@ -155,7 +155,9 @@ class _Seeker:
         if self._smallest is None or self._stop.is_set():
             return
         try:
-            again = [difference(self._answers(self._smallest.program)) for _ in range(_REPEATS)]
+            again = [
+                answer_difference(self._answers(self._smallest.program)) for _ in range(_REPEATS)
+            ]
             steady = all(each is not None for each in again)
         except BrainLostError:
             steady = False

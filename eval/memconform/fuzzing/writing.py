@@ -11,9 +11,9 @@ from memconform.conformance.pointer import MISSING, resolve, token
 from memconform.contract.problem import STATUS
 from memconform.contract.schemas import Route
 from memconform.contract.wire import JsonValue
-from memconform.fuzzing.answers import Answer
-from memconform.fuzzing.asking import filled
+from memconform.fuzzing.answers import ProgramAnswer
 from memconform.fuzzing.comparing import SCORE_TOLERANCE, agreeing
+from memconform.fuzzing.program_runner import fill_brain
 from memconform.fuzzing.programs import BRAIN, Call, route
 from memconform.fuzzing.session import Disagreement
 
@@ -71,7 +71,9 @@ def _others(groups: list[list[str]]) -> str:
     return " and ".join(name for group in groups[1:] for name in group)
 
 
-def _steps(found: Disagreement, expected: list[Answer], *, events: bool) -> list[dict[str, Any]]:
+def _steps(
+    found: Disagreement, expected: list[ProgramAnswer], *, events: bool
+) -> list[dict[str, Any]]:
     program, call = found.program, found.difference.call
     steps: list[dict[str, Any]] = []
     if events:
@@ -88,7 +90,7 @@ def _steps(found: Disagreement, expected: list[Answer], *, events: bool) -> list
 
 
 def _step(
-    call: Call, name: str, expected: Answer | None, found: Disagreement
+    call: Call, name: str, expected: ProgramAnswer | None, found: Disagreement
 ) -> list[dict[str, Any]]:
     wanted: Route = route(call.route)
     line = f"{call.method} {call.target.replace('/v1/brains/' + BRAIN, '${brain_url}')}"
@@ -98,7 +100,7 @@ def _step(
     if isinstance(call.body, bytes):
         sent["base64"] = base64.b64encode(call.body).decode()
     elif call.body is not None:
-        sent["json"] = filled(call.body, "${brain}")
+        sent["json"] = fill_brain(call.body, "${brain}")
     if expected is None:
         return [{"http": line} | sent]
     checks = {"agreed": _check(found, expected)}
@@ -108,7 +110,7 @@ def _step(
     return [{"stream": line, "name": name} | sent, {"await": name, "expect": checks}]
 
 
-def _check(found: Disagreement, expected: Answer) -> JsonValue:
+def _check(found: Disagreement, expected: ProgramAnswer) -> JsonValue:
     """What holds of `expected` and of none of the answers that part from it."""
     pointer = found.difference.pointer
     part, _, rest = pointer.removeprefix("/").partition("/")
@@ -127,7 +129,7 @@ def _check(found: Disagreement, expected: Answer) -> JsonValue:
     return expected.status
 
 
-def _header_check(name: str, expected: Answer) -> JsonValue:
+def _header_check(name: str, expected: ProgramAnswer) -> JsonValue:
     """All words that most have, and no other; HEAD may be one of them."""
     words = dict(expected.headers).get(name)
     if words is None:
@@ -137,7 +139,7 @@ def _header_check(name: str, expected: Answer) -> JsonValue:
     return {"header": name, "is": {"$regex": rf"(?i)^{present}(?:(?:{only})\s*(?:,\s*|$))+$"}}
 
 
-def _body_check(found: Disagreement, expected: Answer, rest: str) -> JsonValue:
+def _body_check(found: Disagreement, expected: ProgramAnswer, rest: str) -> JsonValue:
     body = expected.body
     if isinstance(body, list):
         return _event_check(body, rest)

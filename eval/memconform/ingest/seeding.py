@@ -40,9 +40,9 @@ class Seeded:
     prover: IndexProver
 
 
-def refuse_foreign_brain(runner: SdkRunner, brain: str, *, allowed: bool) -> None:
+def require_own_brain(runner: SdkRunner, brain: str, *, allowed: bool) -> None:
     """Raises UsageError where recreating `brain` could destroy what is not ours."""
-    if not (runner.owned or allowed or brain.startswith("mc-")):
+    if not (runner.managed or allowed or brain.startswith("mc-")):
         raise UsageError(
             f"seeding empties the brain {brain!r} of a daemon that the harness did not start",
             code="foreign_brain",
@@ -159,11 +159,11 @@ async def _ingest(
     if len(answers) != len(batch):
         raise _incomplete(f"{len(batch)} documents were sent, {len(answers)} acknowledged")
     for document, answer in zip(batch, answers, strict=True):
-        _refuse_other_document(document, answer)
+        _require_same_document(document, answer)
     return answers
 
 
-def _refuse_other_document(document: Document, answer: Ingested) -> None:
+def _require_same_document(document: Document, answer: Ingested) -> None:
     if (answer.path, answer.bytes) != (document.path, len(document.content)):
         raise _incomplete(
             f"{document.path} ({len(document.content)} bytes) was acknowledged as"

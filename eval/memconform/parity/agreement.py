@@ -18,7 +18,7 @@ from memconform.runs.results import QuestionResult
 _SHOWN = 5
 
 
-class Difference(Record):
+class RankingDifference(Record):
     """One question on which an SDK differs from the first one."""
 
     question: str
@@ -41,7 +41,7 @@ class Agreement(Record):
     """None for searches, which have no answers."""
     largest_score_difference: float
     """Over the rankings whose documents are the same in the same order."""
-    differences: list[Difference]
+    differences: list[RankingDifference]
     """The first few."""
 
     @property
@@ -65,14 +65,14 @@ class _Tally:
     rankings_equal: int = 0
     answers_equal: int = 0
     largest: float = 0.0
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[RankingDifference] = field(default_factory=list)
 
     def note(self, question: str, sdk: str, detail: str) -> None:
         if len(self.differences) < _SHOWN:
-            self.differences.append(Difference(question=question, sdk=sdk, detail=detail))
+            self.differences.append(RankingDifference(question=question, sdk=sdk, detail=detail))
 
 
-def compare(
+def compare_rankings(
     runs: Sequence[tuple[str, Path]],
     *,
     answers: bool,

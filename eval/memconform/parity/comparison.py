@@ -8,7 +8,6 @@ from math import isnan
 from statistics import fmean
 
 from memconform.errors import ExitCode, UsageError, gravest
-from memconform.parity.contrast import ALPHA, MARGIN, Counts, contrasts
 from memconform.parity.ladder import (
     Stage,
     first_difference,
@@ -16,18 +15,19 @@ from memconform.parity.ladder import (
     largest_gap,
     ranking_difference,
 )
+from memconform.parity.loaded_runs import LoadedRun, aligned, incident_lines, require_comparable
+from memconform.parity.paired_comparison import ALPHA, MARGIN, Counts, compare_pairs
 from memconform.parity.records import (
     Compared,
-    Contrast,
+    Estimate,
     Pair,
+    PairedComparison,
     ParityReport,
+    ParityVerdict,
     Parted,
-    Range,
     Rankings,
     Shapes,
-    Verdict,
 )
-from memconform.parity.sides import Side, aligned, incident_lines, refuse_unlike
 from memconform.runs.results import QuestionResult
 from memconform.stats.rankings import jaccard, kendall_tau_b, overlap_at, rbo
 from memconform.stats.resampling import mean_intervals
@@ -154,7 +154,7 @@ class _PairTally:
                 )
         return (one.score or 0.0) - (other.score or 0.0)
 
-    def record(self, contrast: Contrast, scores: Range, *, answers: bool) -> Pair:
+    def record(self, contrast: PairedComparison, scores: Estimate, *, answers: bool) -> Pair:
         order = sorted(self.parted, key=lambda key: (not key[1], list(Stage).index(key[0])))
         parts: Counter[str] = Counter()
         for stage, count in self.flips.items():
@@ -176,7 +176,7 @@ class _PairTally:
         )
 
 
-def compare(sides: Sequence[Side], method: Method | None = None) -> ParityReport:
+def compare_runs(sides: Sequence[LoadedRun], method: Method | None = None) -> ParityReport:
     """Hold each run to each other.
 
     Raises:
@@ -186,7 +186,7 @@ def compare(sides: Sequence[Side], method: Method | None = None) -> ParityReport
         raise UsageError(
             "one run has nothing to agree with", code="one_run", hint="give two results or more"
         )
-    refuse_unlike(sides)
+    require_comparable(sides)
     method = method or Method()
     couples = list(combinations(range(len(sides)), 2))
     tallies = [_PairTally(sides[a].name, sides[b].name) for a, b in couples]
@@ -198,7 +198,7 @@ def compare(sides: Sequence[Side], method: Method | None = None) -> ParityReport
         questions += 1
         for (a, b), tally, scores in zip(couples, tallies, differences, strict=True):
             scores.append(tally.add(row[a], row[b]))
-    judged = contrasts([t.counts for t in tallies], margin=method.margin, alpha=method.alpha)
+    judged = compare_pairs([t.counts for t in tallies], margin=method.margin, alpha=method.alpha)
     means = _means(differences, method)
     first = sides[0].summary
     answers = first.scenario != "search-retrieve-only"
@@ -206,7 +206,7 @@ def compare(sides: Sequence[Side], method: Method | None = None) -> ParityReport
         tally.record(contrast, mean, answers=answers)
         for tally, contrast, mean in zip(tallies, judged, means, strict=True)
     ]
-    verdict = max((c.verdict for c in judged), key=list(Verdict).index)
+    verdict = max((c.verdict for c in judged), key=list(ParityVerdict).index)
     return ParityReport(
         verdict=verdict,
         exit_code=_exit_code(pairs, sides),
@@ -224,7 +224,7 @@ def compare(sides: Sequence[Side], method: Method | None = None) -> ParityReport
     )
 
 
-def _compared(side: Side) -> Compared:
+def _compared(side: LoadedRun) -> Compared:
     summary = side.summary
     return Compared(
         name=side.name,
@@ -237,25 +237,25 @@ def _compared(side: Side) -> Compared:
     )
 
 
-def _means(differences: Sequence[list[float]], method: Method) -> list[Range]:
+def _means(differences: Sequence[list[float]], method: Method) -> list[Estimate]:
     """The mean difference of scores of each pair, over the questions that both were measured on."""
     if not differences[0]:
-        return [Range(value=0.0, low=-1.0, high=1.0) for _ in differences]
+        return [Estimate(value=0.0, low=-1.0, high=1.0) for _ in differences]
     intervals = mean_intervals(differences, seed=method.seed, resamples=method.resamples)
     found = []
     for column, interval in zip(differences, intervals, strict=True):
         known = [value for value in column if not isnan(value)]
         mean = fmean(known) if known else 0.0
         low, high = interval if known else (-1.0, 1.0)
-        found.append(Range(value=mean, low=low, high=high))
+        found.append(Estimate(value=mean, low=low, high=high))
     return found
 
 
-def _exit_code(pairs: Sequence[Pair], sides: Sequence[Side]) -> ExitCode:
+def _exit_code(pairs: Sequence[Pair], sides: Sequence[LoadedRun]) -> ExitCode:
     """Of the verdicts alone; whether inconclusive is enough is for the caller to say."""
     codes = [ExitCode.DAEMON for side in sides if side.summary.incident is not None]
     codes += [ExitCode.NOTHING_SELECTED for pair in pairs if pair.contrast.compared == 0]
-    codes += [ExitCode.FAILED for p in pairs if p.contrast.verdict is Verdict.DRIFT]
+    codes += [ExitCode.FAILED for p in pairs if p.contrast.verdict is ParityVerdict.DRIFT]
     return gravest(codes)
 
 

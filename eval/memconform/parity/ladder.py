@@ -41,12 +41,12 @@ _PARTS = {
 }
 
 
-class Parting(NamedTuple):
+class Divergence(NamedTuple):
     stage: Stage
     detail: str
 
 
-def first_difference(one: QuestionResult, other: QuestionResult) -> Parting | None:
+def first_difference(one: QuestionResult, other: QuestionResult) -> Divergence | None:
     """The first stage at which two measured answers differ; None where they do not.
 
     A stage that was not recorded on both sides is passed over. What a search returned is its
@@ -70,54 +70,54 @@ def keys(one: QuestionResult, other: QuestionResult) -> tuple[list[str], list[st
     return ours, theirs
 
 
-def ranking_difference(one: QuestionResult, other: QuestionResult) -> Parting | None:
+def ranking_difference(one: QuestionResult, other: QuestionResult) -> Divergence | None:
     """Where two rankings part, by their chunks, their order or their scores."""
     return _candidates(one, other) or _order(one, other)
 
 
-def answer_difference(one: QuestionResult, other: QuestionResult) -> Parting | None:
+def answer_difference(one: QuestionResult, other: QuestionResult) -> Divergence | None:
     """Where two answers part, by their text or their citations."""
     return _deltas(one, other) or _done(one, other)
 
 
-def _request(one: QuestionResult, other: QuestionResult) -> Parting | None:
+def _request(one: QuestionResult, other: QuestionResult) -> Divergence | None:
     if one.seen is None or other.seen is None or one.seen.request == other.seen.request:
         return None
-    return Parting(Stage.REQUEST, "the harness did not send the same")
+    return Divergence(Stage.REQUEST, "the harness did not send the same")
 
 
-def _candidates(one: QuestionResult, other: QuestionResult) -> Parting | None:
+def _candidates(one: QuestionResult, other: QuestionResult) -> Divergence | None:
     modes = [(r.trace or {}).get("effectiveMode") for r in (one, other)]
     if modes[0] != modes[1]:
-        return Parting(Stage.CANDIDATES, f"served as {modes[1]}, not {modes[0]}")
+        return Divergence(Stage.CANDIDATES, f"served as {modes[1]}, not {modes[0]}")
     ours, theirs = keys(one, other)
     missing = Counter(theirs) - Counter(ours)
     if not missing and len(ours) == len(theirs):
         return None
     if len(ours) != len(theirs):
-        return Parting(Stage.CANDIDATES, f"{len(theirs)} chunks, not {len(ours)}")
+        return Divergence(Stage.CANDIDATES, f"{len(theirs)} chunks, not {len(ours)}")
     rank, chunk = next(
         (rank, chunk)
         for rank, (chunk, key) in enumerate(zip(other.ranking, theirs, strict=True), 1)
         if key in missing
     )
     if any(chunk.chunk_id == c.chunk_id for c in one.ranking):
-        return Parting(Stage.CANDIDATES, f"another text in {chunk.chunk_id} at rank {rank}")
+        return Divergence(Stage.CANDIDATES, f"another text in {chunk.chunk_id} at rank {rank}")
     if any(chunk.path == c.path for c in one.ranking):
-        return Parting(Stage.CANDIDATES, f"another chunk of {chunk.path} at rank {rank}")
-    return Parting(Stage.CANDIDATES, f"{chunk.path} at rank {rank} is not in the other ranking")
+        return Divergence(Stage.CANDIDATES, f"another chunk of {chunk.path} at rank {rank}")
+    return Divergence(Stage.CANDIDATES, f"{chunk.path} at rank {rank} is not in the other ranking")
 
 
-def _order(one: QuestionResult, other: QuestionResult) -> Parting | None:
+def _order(one: QuestionResult, other: QuestionResult) -> Divergence | None:
     pairs = list(zip(one.ranking, other.ranking, strict=True))
     for rank, (a, b, ours, theirs) in enumerate(
         zip(one.ranking, other.ranking, *keys(one, other), strict=True), 1
     ):
         if ours != theirs:
-            return Parting(Stage.ORDER, f"{b.path} at rank {rank}, not {a.path}")
+            return Divergence(Stage.ORDER, f"{b.path} at rank {rank}, not {a.path}")
     gap, rank = largest_gap(pairs)
     if gap > SCORE_TOLERANCE:
-        return Parting(Stage.ORDER, f"score {gap:.3g} apart at rank {rank}")
+        return Divergence(Stage.ORDER, f"score {gap:.3g} apart at rank {rank}")
     return None
 
 
@@ -127,26 +127,28 @@ def largest_gap(pairs: Sequence[tuple[RankedChunk, RankedChunk]]) -> tuple[float
     return max(gaps, default=(0.0, 0))
 
 
-def _prompt(one: QuestionResult, other: QuestionResult) -> Parting | None:
+def _prompt(one: QuestionResult, other: QuestionResult) -> Divergence | None:
     ours, theirs = ((r.seen.prompts if r.seen else None) for r in (one, other))
     if ours is None or theirs is None or ours == theirs:
         return None
     if len(ours) != len(theirs):
-        return Parting(Stage.PROMPT, f"{len(theirs)} requests to the chat model, not {len(ours)}")
+        return Divergence(
+            Stage.PROMPT, f"{len(theirs)} requests to the chat model, not {len(ours)}"
+        )
     a, b = next((a, b) for a, b in zip(ours, theirs, strict=True) if a != b)
     keys = sorted(key for key in a.keys() | b.keys() if a.get(key) != b.get(key))
-    return Parting(Stage.PROMPT, f"the chat model was sent other {', '.join(keys)}")
+    return Divergence(Stage.PROMPT, f"the chat model was sent other {', '.join(keys)}")
 
 
-def _deltas(one: QuestionResult, other: QuestionResult) -> Parting | None:
+def _deltas(one: QuestionResult, other: QuestionResult) -> Divergence | None:
     if one.answer == other.answer:
         return None
-    return Parting(Stage.DELTAS, f"answers {_cut(other.answer)}, not {_cut(one.answer)}")
+    return Divergence(Stage.DELTAS, f"answers {_cut(other.answer)}, not {_cut(one.answer)}")
 
 
-def _done(one: QuestionResult, other: QuestionResult) -> Parting | None:
+def _done(one: QuestionResult, other: QuestionResult) -> Divergence | None:
     ours, theirs = ([_cited(r, c) for c in r.citations] for r in (one, other))
-    return None if ours == theirs else Parting(Stage.DONE, f"cites {theirs}, not {ours}")
+    return None if ours == theirs else Divergence(Stage.DONE, f"cites {theirs}, not {ours}")
 
 
 def _cited(result: QuestionResult, cited: CitedChunk) -> int | str:
@@ -155,18 +157,18 @@ def _cited(result: QuestionResult, cited: CitedChunk) -> int | str:
     return next(ranks, cited.path)
 
 
-def _attempts(one: QuestionResult, other: QuestionResult) -> Parting | None:
+def _attempts(one: QuestionResult, other: QuestionResult) -> Divergence | None:
     ours, theirs = ([attempt.score for attempt in r.attempts] for r in (one, other))
     if ours == theirs:
         return None
-    return Parting(Stage.ATTEMPTS, f"attempts score {theirs}, not {ours}")
+    return Divergence(Stage.ATTEMPTS, f"attempts score {theirs}, not {ours}")
 
 
-def _score(one: QuestionResult, other: QuestionResult) -> Parting | None:
+def _score(one: QuestionResult, other: QuestionResult) -> Divergence | None:
     ours, theirs = ((r.score, r.passed, r.verdict.value) for r in (one, other))
     if ours == theirs:
         return None
-    return Parting(Stage.SCORE, f"{theirs[2]}, score {theirs[0]}, not {ours[2]}, {ours[0]}")
+    return Divergence(Stage.SCORE, f"{theirs[2]}, score {theirs[0]}, not {ours[2]}, {ours[0]}")
 
 
 def _cut(text: str | None) -> str:

@@ -10,7 +10,7 @@ from memconform.records import Record
 PARITY_SCHEMA: Literal["memconform/parity-report@1"] = "memconform/parity-report@1"
 
 
-class Verdict(StrEnum):
+class ParityVerdict(StrEnum):
     """Of two runs, the best first."""
 
     IDENTICAL = "identical"
@@ -22,25 +22,25 @@ class Verdict(StrEnum):
     """Their pass rates differ, whatever the margin."""
 
 
-class Range(Record):
+class Estimate(Record):
     value: float
     low: float
     high: float
 
 
-class Contrast(Record):
+class PairedComparison(Record):
     """Two pass rates of the same questions; differences are the first less the second."""
 
-    verdict: Verdict
+    verdict: ParityVerdict
     compared: int
     """Questions that both were measured on."""
     both: int
     first_only: int
     second_only: int
     neither: int
-    difference: Range
+    difference: Estimate
     """Of pass rates; Tango's score interval, 95 %."""
-    equivalence: Range
+    equivalence: Estimate
     """The same, of confidence 1 - 2 alpha: parity is where it lies within the margin."""
     mid_p: float
     """McNemar's, which decides."""
@@ -91,11 +91,11 @@ class Shapes(Record):
 class Pair(Record):
     first: str
     second: str
-    contrast: Contrast
+    contrast: PairedComparison
     not_measured_first: int
     """Questions that the first was not measured on, alone or with the second."""
     not_measured_second: int
-    score_difference: Range
+    score_difference: Estimate
     """The mean, with the paired bootstrap's interval, 95 %; questions are drawn one by one."""
     answers_equal: int | None
     rankings: Rankings
@@ -125,7 +125,7 @@ class ParityReport(Record):
     """What `parity --json` writes."""
 
     schema_version: Literal["memconform/parity-report@1"] = PARITY_SCHEMA
-    verdict: Verdict
+    verdict: ParityVerdict
     exit_code: int
     reasons: list[str]
     dataset: str

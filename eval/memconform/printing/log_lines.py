@@ -10,7 +10,7 @@ from structlog.typing import EventDict, FilteringBoundLogger
 from memconform.printing.escaping import printable
 
 
-def write(stream: TextIO | None, level: str, event: str, values: dict[str, object]) -> None:
+def write_line(stream: TextIO | None, level: str, event: str, values: dict[str, object]) -> None:
     """Show a line on a stream, or as structlog does by itself where there is none."""
     logger = structlog.get_logger() if stream is None else _logger(stream)
     getattr(logger, level)(event, **values)

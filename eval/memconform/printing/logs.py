@@ -42,4 +42,4 @@ def _write(level: str, event: str, values: dict[str, object]) -> None:
         return
     from memconform.printing import log_lines  # noqa: PLC0415 - structlog, which few runs need
 
-    log_lines.write(stream, level, event, values)
+    log_lines.write_line(stream, level, event, values)

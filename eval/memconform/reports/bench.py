@@ -15,9 +15,9 @@ from memconform.bench.events import (
 from memconform.bench.plan import BenchPlan
 from memconform.bench.records import BenchReport, Estimate, FilledSystem, Row, Scores
 from memconform.bench.tasks import ALL
-from memconform.daemons.availability import Absence
+from memconform.daemons.availability import SkippedSdk
 from memconform.datasets.haystacks import Dropped
-from memconform.parity.records import Verdict
+from memconform.parity.records import ParityVerdict
 from memconform.printing.escaping import Lines, escape_markdown
 from memconform.reports.console import ProgressReport, standard_error
 from memconform.reports.parity import contrast_line
@@ -56,7 +56,7 @@ class BenchConsole(ProgressReport):
 
 def show_bench(
     report: BenchReport,
-    absences: Sequence[Absence],
+    absences: Sequence[SkippedSdk],
     *,
     dropped: Sequence[Dropped],
     verbose: bool,
@@ -248,7 +248,7 @@ def _alike(report: BenchReport) -> list[tuple[str, bool]]:
         lines += [(f"    {line}", False) for line in each.differs]
     for pair in report.parity:
         told = contrast_line(pair.first, pair.second, pair.contrast)
-        good = pair.contrast.verdict in (Verdict.IDENTICAL, Verdict.PARITY)
+        good = pair.contrast.verdict in (ParityVerdict.IDENTICAL, ParityVerdict.PARITY)
         lines.append((f"{pair.strategy}, {pair.metric}: {told}", good))
     return lines
 

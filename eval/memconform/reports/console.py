@@ -22,10 +22,14 @@ from memconform.runs.events import (
 )
 from memconform.runs.highlights import Highlights
 from memconform.runs.results import RunSummary, VerificationRecord
-from memconform.scoring.verdicts import Verdict
+from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.quantiles import QuantileSummary
 
-_VERDICT_STYLE = {Verdict.CORRECT: "green", Verdict.INCORRECT: "red", Verdict.ABSTAINED: "yellow"}
+_VERDICT_STYLE = {
+    QuestionStatus.CORRECT: "green",
+    QuestionStatus.INCORRECT: "red",
+    QuestionStatus.ABSTAINED: "yellow",
+}
 
 
 def standard_error() -> SafeConsole:

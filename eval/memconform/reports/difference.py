@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.box import SIMPLE
 from rich.table import Table
 
-from memconform.parity.difference import DiffReport
+from memconform.parity.run_diff import DiffReport
 from memconform.printing.console import SafeConsole
 from memconform.reports.console import standard_error
 from memconform.reports.parity import contrast_line

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from memconform.daemons.availability import Absence
+from memconform.daemons.availability import SkippedSdk
 from memconform.errors import ExitCode
 from memconform.parity.agreement import Agreement
 from memconform.parity.records import ParityReport
@@ -17,7 +17,7 @@ from memconform.storage.writing import Masked, Sink, json_bytes
 REPORT_SCHEMA: Literal["memconform/run-report@1"] = "memconform/run-report@1"
 
 
-class Skipped(Record):
+class SkipRecord(Record):
     """An SDK of `--sdk all` that cannot run here, or does not claim what is asked."""
 
     sdk: str
@@ -29,7 +29,7 @@ class RunReport(Record):
 
     schema_version: Literal["memconform/run-report@1"] = REPORT_SCHEMA
     exit_code: int
-    skipped: list[Skipped] = Field(default_factory=list)
+    skipped: list[SkipRecord] = Field(default_factory=list)
     agreement: Agreement | None = None
     """Between the runs, where there are several that ended."""
     parity: ParityReport | None = None
@@ -77,12 +77,12 @@ def write_report(
     results: Sequence[Path],
     exit_code: ExitCode,
     *,
-    absences: Sequence[Absence] = (),
+    absences: Sequence[SkippedSdk] = (),
     agreement: Agreement | None = None,
     parity: ParityReport | None = None,
 ) -> None:
     """The report of a command: its exit code, and the result of each of its runs as it is."""
-    skipped = [Skipped(sdk=a.sdk, reason=f"{a.error.code}: {a.error.message}") for a in absences]
+    skipped = [SkipRecord(sdk=a.sdk, reason=f"{a.error.code}: {a.error.message}") for a in absences]
     report = RunReport(
         exit_code=exit_code, skipped=skipped, agreement=agreement, parity=parity, runs=[]
     )

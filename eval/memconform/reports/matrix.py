@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.box import SIMPLE
 from rich.table import Table
 
-from memconform.daemons.availability import Absence
+from memconform.daemons.availability import SkippedSdk
 from memconform.parity.agreement import Agreement
 from memconform.printing.escaping import Lines
 from memconform.reports.console import standard_error, verdict_counts
@@ -14,7 +14,7 @@ from memconform.stats.quantiles import QuantileSummary
 
 
 def show_matrix(
-    summaries: Sequence[RunSummary], absences: Sequence[Absence], agreement: Agreement | None
+    summaries: Sequence[RunSummary], absences: Sequence[SkippedSdk], agreement: Agreement | None
 ) -> None:
     """One column an SDK, to standard error; below it what they agree on, and who is missing."""
     console = standard_error()

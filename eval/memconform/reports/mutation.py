@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from memconform.conformance.mutation.results import Fate, MutationReport, Score
+from memconform.conformance.mutation.results import Fate, KillCount, MutationReport
 from memconform.conformance.mutation.score import Begun, CaseTried, Event, MutantFinished
 from memconform.conformance.rules import rules
 from memconform.reports.console import ProgressReport, standard_error
@@ -26,7 +26,7 @@ class MutationConsole(ProgressReport):
                 self._progress.advance(self._mutants)
 
 
-def mutation_table(scores: Mapping[str, Score]) -> str:
+def mutation_table(scores: Mapping[str, KillCount]) -> str:
     """Markdown: killed of total, by profile."""
     lines = ["| profile | mutants killed |", "| --- | --- |"]
     lines += [f"| {name} | {s.killed} of {s.total} |" for name, s in scores.items()]

@@ -10,24 +10,24 @@ from rich.table import Table
 from rich.text import Text
 
 from memconform.parity.ladder import first_difference
-from memconform.parity.records import Contrast, Pair, ParityReport, Verdict
-from memconform.parity.sides import Side
+from memconform.parity.loaded_runs import LoadedRun
+from memconform.parity.records import Pair, PairedComparison, ParityReport, ParityVerdict
 from memconform.printing.console import SafeConsole, styled
 from memconform.printing.escaping import escape_markdown
 from memconform.reports.console import standard_error
 from memconform.runs.results import QuestionResult
 
 _STYLES = {
-    Verdict.IDENTICAL: "bold green",
-    Verdict.PARITY: "green",
-    Verdict.INCONCLUSIVE: "yellow",
-    Verdict.DRIFT: "bold red",
+    ParityVerdict.IDENTICAL: "bold green",
+    ParityVerdict.PARITY: "green",
+    ParityVerdict.INCONCLUSIVE: "yellow",
+    ParityVerdict.DRIFT: "bold red",
 }
 _MARKS = {
-    Verdict.IDENTICAL: "✅",
-    Verdict.PARITY: "✅",
-    Verdict.INCONCLUSIVE: "❔",
-    Verdict.DRIFT: "❌",
+    ParityVerdict.IDENTICAL: "✅",
+    ParityVerdict.PARITY: "✅",
+    ParityVerdict.INCONCLUSIVE: "❔",
+    ParityVerdict.DRIFT: "❌",
 }
 _HEADER = (
     *("pair", "verdict", "first only", "second only", "difference (95 %)", "p (Holm)"),
@@ -147,29 +147,29 @@ def _told(report: ParityReport, pair: Pair, *, brief: bool) -> list[tuple[str, s
     return lines
 
 
-def contrast_line(first: str, second: str, contrast: Contrast) -> str:
+def contrast_line(first: str, second: str, contrast: PairedComparison) -> str:
     """`<first>, <second>: <verdict>`, with what it rests on."""
     return f"{first}, {second}: {_verdict(first, second, contrast)}"
 
 
-def _verdict(first: str, second: str, contrast: Contrast) -> str:
+def _verdict(first: str, second: str, contrast: PairedComparison) -> str:
     low, high = 100 * contrast.equivalence.low, 100 * contrast.equivalence.high
     match contrast.verdict:
-        case Verdict.IDENTICAL:
+        case ParityVerdict.IDENTICAL:
             return f"identical on all {contrast.compared} questions"
-        case Verdict.PARITY:
+        case ParityVerdict.PARITY:
             return (
                 f"parity: pass rates differ by {low:+.1f} to {high:+.1f} points, which is within"
                 " the margin"
             )
-        case Verdict.DRIFT:
+        case ParityVerdict.DRIFT:
             return (
                 f"drift: {first} alone passes {contrast.first_only} questions, {second} alone"
                 f" {contrast.second_only} (p {contrast.holm_p:.2g})"
             )
-        case Verdict.INCONCLUSIVE if contrast.compared == 0:
+        case ParityVerdict.INCONCLUSIVE if contrast.compared == 0:
             return "inconclusive: no question was measured on both"
-        case Verdict.INCONCLUSIVE:
+        case ParityVerdict.INCONCLUSIVE:
             enough = (
                 f"some {contrast.settled_by:,} questions would settle it"
                 if contrast.settled_by
@@ -181,7 +181,9 @@ def _verdict(first: str, second: str, contrast: Contrast) -> str:
             )
 
 
-def show_question(one: Side, other: Side, pair: tuple[QuestionResult, QuestionResult]) -> None:
+def show_question(
+    one: LoadedRun, other: LoadedRun, pair: tuple[QuestionResult, QuestionResult]
+) -> None:
     """What two runs made of a question, side by side, to standard output."""
     console = SafeConsole()
     ours, theirs = pair

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from memconform.bench.records import BenchReport, Row
 from memconform.bench.tasks import ALL
-from memconform.conformance.mutation.results import Score
+from memconform.conformance.mutation.results import KillCount
 from memconform.errors import UsageError
 from memconform.reports.mutation import mutation_table
 from memconform.upstream.embedders import MINILM
@@ -56,7 +56,7 @@ def tables(checkout: Path) -> list[Table]:
     published = checkout / PUBLISHED
     lme = [_read(published / f"lme-{mode}.json") for mode in LME_MODES]
     scores = _read(published / "mutation.json")["by_profile"]
-    mutation = mutation_table({name: Score(**score) for name, score in scores.items()})
+    mutation = mutation_table({name: KillCount(**score) for name, score in scores.items()})
     benches = [_bench(path) for path in sorted((published / "bench").glob("*.json"))]
     return [
         Table(checkout / "datasets" / "README.md", "lme", _lme_table(lme)),

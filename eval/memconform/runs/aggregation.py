@@ -6,7 +6,7 @@ from statistics import fmean
 from memconform.datasets.model import Question
 from memconform.runs.results import Attempt, QuestionResult
 from memconform.runs.stages import AttemptRecords, JudgementRecord
-from memconform.scoring.verdicts import PASS_THRESHOLD, Verdict
+from memconform.scoring.statuses import PASS_THRESHOLD, QuestionStatus
 
 
 def aggregate_attempts(
@@ -19,7 +19,7 @@ def aggregate_attempts(
     """
     judged = [(each, each.judgement) for each in attempts if each.judgement is not None]
     if len(judged) < repeat:
-        return QuestionResult.unmeasured(question, Verdict.NOT_RUN)
+        return QuestionResult.unmeasured(question, QuestionStatus.NOT_RUN)
     failed = next((each for each in judged if not each[0].measured), None)
     shown, judgement = failed or judged[0]
     score = None if failed else fmean(judgement.score or 0.0 for _, judgement in judged)
@@ -51,8 +51,14 @@ def aggregate_attempts(
     )
 
 
-def _verdict(judged: list[tuple[AttemptRecords, JudgementRecord]], *, passed: bool) -> Verdict:
+def _verdict(
+    judged: list[tuple[AttemptRecords, JudgementRecord]], *, passed: bool
+) -> QuestionStatus:
     if passed:
-        return Verdict.CORRECT
+        return QuestionStatus.CORRECT
     verdicts = {judgement.verdict for _, judgement in judged}
-    return Verdict.ABSTAINED if verdicts == {Verdict.ABSTAINED} else Verdict.INCORRECT
+    return (
+        QuestionStatus.ABSTAINED
+        if verdicts == {QuestionStatus.ABSTAINED}
+        else QuestionStatus.INCORRECT
+    )

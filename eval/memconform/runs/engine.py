@@ -16,8 +16,6 @@ from memconform.errors import DaemonError, MemconformError, UsageError
 from memconform.ingest.records import SeedRecord
 from memconform.ingest.verification import IndexVerifier
 from memconform.records import Incident
-from memconform.runs.asking import Asker, is_applicable
-from memconform.runs.assembly import Assembly
 from memconform.runs.events import (
     BrainSeeded,
     DaemonReady,
@@ -32,6 +30,8 @@ from memconform.runs.journal import Journal
 from memconform.runs.loop import interruption, is_cancelled
 from memconform.runs.plan import Plan, own_brain
 from memconform.runs.preflight import filled_brain, prove_claims, read_version
+from memconform.runs.question_runner import QuestionRunner, is_applicable
+from memconform.runs.result_builder import ResultBuilder
 from memconform.runs.results import DaemonRecord, VerificationRecord
 from memconform.scenarios import SCENARIOS
 from memconform.storage.folders import RunFolder, new_run_id
@@ -72,7 +72,7 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
     started = datetime.now(UTC)
     run_id = new_run_id(started, runner.name, plan.settings.scenario)
     folder = RunFolder(plan.output, run_id)
-    assembly = Assembly(plan, runner.name, run_id, started)
+    assembly = ResultBuilder(plan, runner.name, run_id, started)
     assembly.write_manifest(folder)
     journal = Journal(folder.journal, assembly.journal_header())
     if plan.resumed is not None:
@@ -153,7 +153,7 @@ async def _stages(
             client, daemon, counts, seeded, facts.version.run_id, proving=plan.reproof
         )
         await verifier.begin()
-        asker = Asker(
+        asker = QuestionRunner(
             settings=plan.settings,
             scenario=SCENARIOS[plan.settings.scenario],
             scorer=plan.scorer,
@@ -187,7 +187,7 @@ async def _build(runner: SdkRunner) -> AsyncGenerator[str, None]:
         await asyncio.gather(building, return_exceptions=True)
 
 
-async def _ask(plan: Plan, asker: Asker) -> AsyncGenerator[Event, None]:
+async def _ask(plan: Plan, asker: QuestionRunner) -> AsyncGenerator[Event, None]:
     scenario = SCENARIOS[plan.settings.scenario]
     asked: Iterator[tuple[int, Question]] = (
         (row, question)

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from memconform.datasets.model import Question
 from memconform.runs.journal import Journal
 from memconform.runs.stages import AnswerRecord, JudgementRecord
-from memconform.scoring.scorer import Response, Scorer, TextKind
-from memconform.scoring.verdicts import Verdict
+from memconform.scoring.scorer import DaemonResponse, Scorer, TextKind
+from memconform.scoring.statuses import QuestionStatus
 
 _MOST_WAITING = 64
 """Answers that wait for their judgement; no question is put while there are more."""
 
 
-def stored_response(answer: AnswerRecord, kind: TextKind) -> Response:
+def stored_response(answer: AnswerRecord, kind: TextKind) -> DaemonResponse:
     """An answer as it was journalled; its chunks are not kept."""
-    return Response(text=answer.text, kind=kind)
+    return DaemonResponse(text=answer.text, kind=kind)
 
 
 class Judging:
@@ -32,7 +32,7 @@ class Judging:
         row: int,
         attempt: int,
         question: Question,
-        response: Response,
+        response: DaemonResponse,
         passed: Callable[[], None] = lambda: None,
     ) -> None:
         """Have an answer scored: at once in this process, else beside whatever comes next.
@@ -73,12 +73,12 @@ class Judging:
         row: int,
         attempt: int,
         question: Question,
-        response: Response,
+        response: DaemonResponse,
         passed: Callable[[], None],
     ) -> None:
         score = await self._scorer.score(question, response)
         self._journal.write(JudgementRecord.of(score, row=row, attempt=attempt, id=question.id))
-        if score.status is Verdict.CORRECT:
+        if score.status is QuestionStatus.CORRECT:
             passed()
 
     def _raise_failure(self) -> None:

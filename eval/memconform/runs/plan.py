@@ -13,7 +13,7 @@ from memconform.daemons.kinds import UpstreamKind
 from memconform.datasets.selection import Selected
 from memconform.errors import UsageError
 from memconform.ingest.documents import Corpus
-from memconform.scenarios.scenario import Retrieval
+from memconform.scenarios.scenario import RetrievalSettings
 from memconform.scoring.scorer import Scorer
 
 
@@ -77,9 +77,9 @@ class Settings(BaseModel):
     build_hash: str | None = None
     contract: str = CONTRACT_VERSION
 
-    def retrieval(self, brain: str) -> Retrieval:
+    def retrieval(self, brain: str) -> RetrievalSettings:
         """The part of the settings that a scenario passes on, for the brain that is asked."""
-        return Retrieval(
+        return RetrievalSettings(
             brain=brain,
             mode=self.mode,
             top_k=self.top_k,

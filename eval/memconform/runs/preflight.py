@@ -13,7 +13,7 @@ from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError, UsageError
 from memconform.ingest.seeding import Seeded, seeded_brain, settled
 from memconform.runs.plan import Plan
-from memconform.scenarios.scenario import Retrieval, refuse_fallback
+from memconform.scenarios.scenario import RetrievalSettings, require_requested_mode
 
 _DELETE_SECONDS = 10.0
 
@@ -55,7 +55,7 @@ async def filled_brain(
         try:
             yield seeded.counts, seeded
         finally:
-            if plan.settings.brain is None and not runner.owned:
+            if plan.settings.brain is None and not runner.managed:
                 # The state of a daemon of ours goes with it; elsewhere a brain would stay.
                 with suppress(CallError, TimeoutError):
                     async with asyncio.timeout(_DELETE_SECONDS):
@@ -95,15 +95,15 @@ async def prove_claims(
     if claimed is None:
         return
     for mode in dict.fromkeys((*claimed, plan.settings.mode)):
-        settings = Retrieval(brain=brain, mode=mode, top_k=1)
+        settings = RetrievalSettings(brain=brain, mode=mode, top_k=1)
         try:
             answer, _ = await client.search(
                 settings.brain, SearchRequest(query=query, top_k=1, mode=mode)
             )
-            refuse_fallback(settings, answer.trace)
+            require_requested_mode(settings, answer.trace)
             if mode is Mode.AUTO and Mode.HYBRID in claimed:
                 # The contract: auto is hybrid wherever there is an embedder.
-                refuse_fallback(replace(settings, mode=Mode.HYBRID), answer.trace)
+                require_requested_mode(replace(settings, mode=Mode.HYBRID), answer.trace)
         except CallError as error:
             raise DaemonError(
                 f"{runner.name} is to serve mode {mode.value}: {error.message}",

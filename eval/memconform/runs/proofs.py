@@ -7,7 +7,7 @@ from typing import Literal
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.records import Failure, Record
 from memconform.runs.stages import AttemptRecords, JudgementRecord
-from memconform.scoring.verdicts import Verdict
+from memconform.scoring.statuses import QuestionStatus
 
 _OF_THE_DAEMON = frozenset(
     {
@@ -95,7 +95,9 @@ class Proofs:
             attempt=attempt.attempt,
             id=attempt.question_id,
             verdict=(
-                Verdict.DAEMON_ERROR if failure.code in _OF_THE_DAEMON else Verdict.PROTOCOL_ERROR
+                QuestionStatus.DAEMON_ERROR
+                if failure.code in _OF_THE_DAEMON
+                else QuestionStatus.PROTOCOL_ERROR
             ),
             score=None,
             error=failure,

@@ -11,13 +11,13 @@ from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import Selected
 from memconform.errors import ResultsError, UsageError
 from memconform.ingest.records import IndexVerified
-from memconform.runs.asking import is_applicable
-from memconform.runs.assembly import Assembly
 from memconform.runs.events import RunFinished
 from memconform.runs.journal import Header, Journal, read_attempts, read_header
 from memconform.runs.judging import stored_response
 from memconform.runs.plan import DEFAULT_FLOOR, Floor, Plan
+from memconform.runs.question_runner import is_applicable
 from memconform.runs.reading import read_summary
+from memconform.runs.result_builder import ResultBuilder
 from memconform.runs.results import DaemonRecord, RunSummary
 from memconform.runs.stages import AttemptRecords, JudgementRecord
 from memconform.scenarios import SCENARIOS
@@ -69,7 +69,7 @@ async def rescore(
     earlier = _Earlier(journal, header, _read_result(journal.with_name("result.json")))
     selected = _selected(earlier, dataset)
     scorer = scorer_of(header.settings.scorer)
-    scorer.refuse_unscorable(selected)
+    scorer.require_scorable(selected)
     settings = header.settings.model_copy(update={"dataset_sha256": selected.dataset.sha256})
     plan = Plan(
         settings=settings,
@@ -83,7 +83,7 @@ async def rescore(
     started = datetime.now(UTC)
     run_id = new_run_id(started, header.sdk, f"{settings.scenario}-rescored")
     folder = RunFolder(output, run_id)
-    assembly = Assembly(plan, header.sdk, run_id, started)
+    assembly = ResultBuilder(plan, header.sdk, run_id, started)
     assembly.write_manifest(folder)
     fresh = Journal(folder.journal, assembly.journal_header())
     questions = dict(enumerate(selected))

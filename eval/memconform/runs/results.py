@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from memconform.datasets.model import Question
 from memconform.ingest.records import SeedRecord
 from memconform.records import Failure, Incident, Record
-from memconform.scoring.verdicts import PASS_THRESHOLD, Verdict
+from memconform.scoring.statuses import PASS_THRESHOLD, QuestionStatus
 from memconform.stats.quantiles import QuantileSummary
 from memconform.storage.provenance import HostOrigin
 
@@ -42,7 +42,7 @@ class CitedChunk(Record):
     score: float
 
 
-class Seen(Record):
+class WireFingerprint(Record):
     """What went over the wires, for comparing it with another SDK's; of the first attempt."""
 
     request: str
@@ -53,18 +53,18 @@ class Seen(Record):
     """What the daemon asked of a chat model; null where nobody saw it."""
 
 
-def require_consistent(verdict: Verdict, score: float | None) -> None:
+def require_consistent(verdict: QuestionStatus, score: float | None) -> None:
     """Raise ValueError unless a verdict and a score can stand beside each other."""
     if verdict.measured != (score is not None):
         raise ValueError(f"{verdict.value} beside score {score}")
-    if score is not None and (score >= PASS_THRESHOLD) != (verdict is Verdict.CORRECT):
+    if score is not None and (score >= PASS_THRESHOLD) != (verdict is QuestionStatus.CORRECT):
         raise ValueError(f"{verdict.value} beside score {score}")
 
 
 class Attempt(Record):
     """One of several times that a question was put."""
 
-    verdict: Verdict
+    verdict: QuestionStatus
     score: float | None
     latency_ms: float | None
 
@@ -82,7 +82,7 @@ class QuestionResult(Record):
     id: str
     question: str
     tags: list[str]
-    verdict: Verdict
+    verdict: QuestionStatus
     passed: bool
     score: float | None = Field(ge=0, le=1)
     """The mean over attempts; null where the question was not measured."""
@@ -98,7 +98,7 @@ class QuestionResult(Record):
     error: Failure | None
     first_hit: int | None = None
     """The rank, from 1, of the first chunk whose text alone would pass."""
-    seen: Seen | None = None
+    seen: WireFingerprint | None = None
     attempts: list[Attempt] = Field(default_factory=list)
     """Each attempt where there were several; the fields above are then the first one's, but for
     verdict, passed and score, which speak of all."""
@@ -106,7 +106,7 @@ class QuestionResult(Record):
     @model_validator(mode="after")
     def _must_agree(self) -> Self:
         require_consistent(self.verdict, self.score)
-        if self.passed != (self.verdict is Verdict.CORRECT):
+        if self.passed != (self.verdict is QuestionStatus.CORRECT):
             raise ValueError(f"passed {self.passed} beside {self.verdict.value}")
         if self.first_hit is not None and not 1 <= self.first_hit <= len(self.ranking):
             raise ValueError(f"first_hit {self.first_hit} of {len(self.ranking)} chunks")
@@ -125,7 +125,10 @@ class QuestionResult(Record):
 
     @classmethod
     def unmeasured(
-        cls, question: "Question | QuestionResult", verdict: Verdict, error: Failure | None = None
+        cls,
+        question: "Question | QuestionResult",
+        verdict: QuestionStatus,
+        error: Failure | None = None,
     ) -> "QuestionResult":
         """A question without a measurement."""
         return cls(
@@ -149,7 +152,7 @@ class QuestionResult(Record):
         if not self.verdict.measured:
             return self
         error = Failure(code=incident.code, message=incident.message)
-        return self.unmeasured(self, Verdict.NOT_RUN, error)
+        return self.unmeasured(self, QuestionStatus.NOT_RUN, error)
 
 
 class LatencySummary(Record):
@@ -232,7 +235,7 @@ class RunSummary(Record):
     """passed / measured."""
     mean_score: float | None
     """Over the measured questions."""
-    counts: dict[Verdict, int]
+    counts: dict[QuestionStatus, int]
     unstable: int
     """Questions whose attempts did not all end alike."""
     served_modes: dict[str, int]

@@ -10,11 +10,11 @@ from memconform.runs.results import (
     CallTimings,
     CitedChunk,
     RankedChunk,
-    Seen,
+    WireFingerprint,
     require_consistent,
 )
 from memconform.scoring.scorer import Score
-from memconform.scoring.verdicts import Verdict
+from memconform.scoring.statuses import QuestionStatus
 
 
 class RetrievalRecord(Record):
@@ -28,7 +28,7 @@ class RetrievalRecord(Record):
     trace: dict[str, Any]
     timings: CallTimings
     first_hit: int | None = None
-    seen: Seen | None = None
+    seen: WireFingerprint | None = None
 
 
 class AnswerRecord(Record):
@@ -51,7 +51,7 @@ class JudgementRecord(Record):
     attempt: int
     id: str
     """The question's, so that another version of the dataset is not taken for this one."""
-    verdict: Verdict
+    verdict: QuestionStatus
     score: float | None = Field(ge=0, le=1)
     error: Failure | None
     reason: str = ""
@@ -126,7 +126,7 @@ class AttemptRecords:
     def lacks_judgement(self) -> bool:
         """Whether the daemon has done its part, and only the scorer has not."""
         verdict = self.judgement.verdict if self.judgement is not None else None
-        return self.answer is not None and verdict in (None, Verdict.JUDGE_ERROR)
+        return self.answer is not None and verdict in (None, QuestionStatus.JUDGE_ERROR)
 
     @property
     def latency_ms(self) -> float | None:

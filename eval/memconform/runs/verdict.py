@@ -8,7 +8,7 @@ from memconform.errors import ExitCode, gravest
 from memconform.records import Incident
 from memconform.runs.plan import Floor
 from memconform.runs.results import FloorResult, QuestionResult
-from memconform.scoring.verdicts import Verdict
+from memconform.scoring.statuses import QuestionStatus
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class Tally:
 
     tags: frozenset[str] = frozenset()
     """Tags that have a floor of their own."""
-    counts: Counter[Verdict] = field(default_factory=Counter)
+    counts: Counter[QuestionStatus] = field(default_factory=Counter)
     score_sum: float = 0.0
     unstable: int = 0
     _groups: dict[str | None, _Group] = field(default_factory=dict)
@@ -124,9 +124,9 @@ def _hold(tally: Tally, floor: Floor) -> FloorResult:
     )
 
 
-def _named(counts: Counter[Verdict]) -> Iterable[str]:
+def _named(counts: Counter[QuestionStatus]) -> Iterable[str]:
     return (
         f"{counts[verdict]} {verdict.value}"
-        for verdict in Verdict
+        for verdict in QuestionStatus
         if counts[verdict] and verdict.expected and not verdict.measured
     )

@@ -5,7 +5,11 @@ from typing import Literal
 from memconform.client.client import ContractClient
 from memconform.contract.ask import AskRequest
 from memconform.datasets.model import Question
-from memconform.scenarios.scenario import Outcome, Retrieval, refuse_fallback
+from memconform.scenarios.scenario import (
+    RetrievalSettings,
+    ScenarioResponse,
+    require_requested_mode,
+)
 from memconform.scoring.scorer import TextKind
 
 
@@ -17,7 +21,9 @@ class AskBasic:
     dated = False
     _reader_mode: Literal["augmented"] | None = None
 
-    async def put(self, client: ContractClient, question: Question, settings: Retrieval) -> Outcome:
+    async def put(
+        self, client: ContractClient, question: Question, settings: RetrievalSettings
+    ) -> ScenarioResponse:
         request = AskRequest(
             question=question.question,
             top_k=settings.top_k,
@@ -30,8 +36,8 @@ class AskBasic:
         )
         answered, timings = await client.ask(settings.brain, request)
         retrieve = answered.retrieve
-        refuse_fallback(settings, retrieve.trace)
-        return Outcome(
+        require_requested_mode(settings, retrieve.trace)
+        return ScenarioResponse(
             text=answered.text,
             kind=self.text_kind,
             chunks=tuple(retrieve.chunks),

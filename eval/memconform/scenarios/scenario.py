@@ -10,11 +10,11 @@ from memconform.contract.ask import Citation
 from memconform.contract.core import Filters, Trace
 from memconform.contract.wire import Mode
 from memconform.datasets.model import Question
-from memconform.scoring.scorer import Response, TextKind
+from memconform.scoring.scorer import DaemonResponse, TextKind
 
 
 @dataclass(frozen=True, slots=True)
-class Retrieval:
+class RetrievalSettings:
     """Settings that every scenario passes on; 0 leaves a number to the daemon."""
 
     brain: str
@@ -28,7 +28,7 @@ class Retrieval:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome(Response):
+class ScenarioResponse(DaemonResponse):
     """A question that the daemon answered; failures are raised as CallErrors instead."""
 
     trace: Trace
@@ -42,12 +42,14 @@ class Scenario(Protocol):
     dated: bool
     """Whether the question's date goes to the daemon."""
 
-    async def put(self, client: ContractClient, question: Question, settings: Retrieval) -> Outcome:
+    async def put(
+        self, client: ContractClient, question: Question, settings: RetrievalSettings
+    ) -> ScenarioResponse:
         """Put one question; raises CallError where no usable answer came."""
         ...
 
 
-def refuse_fallback(settings: Retrieval, trace: Trace) -> None:
+def require_requested_mode(settings: RetrievalSettings, trace: Trace) -> None:
     """Raises DaemonFailedError where another mode was served than the one asked for.
 
     The score of such an answer would be filed under a mode that never ran.

@@ -6,7 +6,11 @@ from memconform.client.client import ContractClient
 from memconform.client.timing import Timings
 from memconform.contract.core import Chunk, SearchRequest, SearchResponse
 from memconform.datasets.model import Question
-from memconform.scenarios.scenario import Outcome, Retrieval, refuse_fallback
+from memconform.scenarios.scenario import (
+    RetrievalSettings,
+    ScenarioResponse,
+    require_requested_mode,
+)
 from memconform.scoring.scorer import TextKind
 
 
@@ -15,9 +19,11 @@ class SearchRetrieveOnly:
     text_kind: TextKind = "retrieval"
     dated = True
 
-    async def put(self, client: ContractClient, question: Question, settings: Retrieval) -> Outcome:
+    async def put(
+        self, client: ContractClient, question: Question, settings: RetrievalSettings
+    ) -> ScenarioResponse:
         answer, timings = await retrieve(client, question, settings, dated=self.dated)
-        return Outcome(
+        return ScenarioResponse(
             text=retrieved_text(answer.chunks),
             kind=self.text_kind,
             chunks=tuple(answer.chunks),
@@ -27,7 +33,7 @@ class SearchRetrieveOnly:
 
 
 async def retrieve(
-    client: ContractClient, question: Question, settings: Retrieval, *, dated: bool
+    client: ContractClient, question: Question, settings: RetrievalSettings, *, dated: bool
 ) -> tuple[SearchResponse, Timings]:
     """Search as a scenario does, with the question's date where `dated`; raises CallError."""
     request = SearchRequest(
@@ -40,7 +46,7 @@ async def retrieve(
         filters=settings.filters,
     )
     answer, timings = await client.search(settings.brain, request)
-    refuse_fallback(settings, answer.trace)
+    require_requested_mode(settings, answer.trace)
     return answer, timings
 
 

@@ -6,15 +6,15 @@ from memconform.datasets.matching import holds
 from memconform.datasets.model import Question
 from memconform.errors import UsageError
 from memconform.scoring.abstention import abstains
-from memconform.scoring.scorer import Response, Score
-from memconform.scoring.verdicts import Verdict
+from memconform.scoring.scorer import DaemonResponse, Score
+from memconform.scoring.statuses import QuestionStatus
 
 
 class ExactScorer:
     name = "exact"
     in_process = True
 
-    def refuse_unscorable(self, questions: Iterable[Question]) -> None:
+    def require_scorable(self, questions: Iterable[Question]) -> None:
         """Raises UsageError naming a question that this scorer could never pass."""
         for question in questions:
             if not question.expected_substrings and not question.abstain:
@@ -25,7 +25,7 @@ class ExactScorer:
                     hint="add expected_substrings or abstain, or leave it out with --ids/--tag",
                 )
 
-    async def score(self, question: Question, response: Response) -> Score:
+    async def score(self, question: Question, response: DaemonResponse) -> Score:
         """1.0 for what is expected, else 0.0.
 
         Raises:
@@ -34,14 +34,18 @@ class ExactScorer:
         if response.kind == "answer":
             abstained = abstains(response.text, question.abstain_marker)
             if question.abstain:
-                return Score(1.0, Verdict.CORRECT) if abstained else Score(0.0, Verdict.INCORRECT)
+                return (
+                    Score(1.0, QuestionStatus.CORRECT)
+                    if abstained
+                    else Score(0.0, QuestionStatus.INCORRECT)
+                )
             if abstained:
-                return Score(0.0, Verdict.ABSTAINED)
+                return Score(0.0, QuestionStatus.ABSTAINED)
         if not question.expected_substrings:
             raise ValueError(f"question {question.id!r} has no expected_substrings")
         if holds_expected(question, response.text):
-            return Score(1.0, Verdict.CORRECT)
-        return Score(0.0, Verdict.INCORRECT)
+            return Score(1.0, QuestionStatus.CORRECT)
+        return Score(0.0, QuestionStatus.INCORRECT)
 
 
 def holds_expected(question: Question, text: str) -> bool:

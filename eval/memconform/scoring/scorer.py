@@ -7,13 +7,13 @@ from typing import Literal, Protocol
 from memconform.contract.core import Chunk
 from memconform.contract.wire import JsonValue
 from memconform.datasets.model import Question
-from memconform.scoring.verdicts import Verdict
+from memconform.scoring.statuses import QuestionStatus
 
 TextKind = Literal["answer", "retrieval"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+class DaemonResponse:
     """What a daemon answered, as far as it is scored."""
 
     text: str
@@ -27,7 +27,7 @@ class Response:
 class Score:
     value: float | None
     """In [0, 1]; None where the scorer failed, which no score may hide."""
-    status: Verdict
+    status: QuestionStatus
     reason: str = ""
     """Why, where a scorer says so."""
     detail: Mapping[str, JsonValue] = field(default_factory=dict)
@@ -47,10 +47,10 @@ class Scorer(Protocol):
         """Whether a score is there at once; others are waited for beside the next questions."""
         ...
 
-    def refuse_unscorable(self, questions: Iterable[Question]) -> None:
+    def require_scorable(self, questions: Iterable[Question]) -> None:
         """Raise UsageError naming a question that this scorer could never pass."""
         ...
 
-    async def score(self, question: Question, response: Response) -> Score:
+    async def score(self, question: Question, response: DaemonResponse) -> Score:
         """The score of one response to `question`."""
         ...

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from memconform.upstream.script import Usage
+from memconform.upstream.script import TokenUsage
 
 Body = dict[str, Any]
 
@@ -18,12 +18,12 @@ class Dialect(Protocol):
         """The system and the last user message; raises BadRequestError where there is none."""
         ...
 
-    def opening(self, model: str, usage: Usage) -> bytes: ...
+    def opening(self, model: str, usage: TokenUsage) -> bytes: ...
     def delta(self, model: str, text: str) -> bytes: ...
-    def closing(self, model: str, usage: Usage, request: Body) -> bytes: ...
+    def closing(self, model: str, usage: TokenUsage, request: Body) -> bytes: ...
     def error(self, message: str) -> bytes: ...
     def bad_json(self) -> bytes: ...
-    def whole(self, model: str, text: str, usage: Usage) -> Body: ...
+    def whole(self, model: str, text: str, usage: TokenUsage) -> Body: ...
     def problem(self, status: int, message: str) -> Body: ...
 
 
@@ -82,14 +82,14 @@ class OpenAI:
     def _choice(self, delta: Body, finish: str | None = None) -> list[Body]:
         return [{"index": 0, "delta": delta, "finish_reason": finish}]
 
-    def opening(self, model: str, usage: Usage) -> bytes:
+    def opening(self, model: str, usage: TokenUsage) -> bytes:
         del usage
         return self._chunk(model, self._choice({"role": "assistant", "content": ""}))
 
     def delta(self, model: str, text: str) -> bytes:
         return self._chunk(model, self._choice({"content": text}))
 
-    def closing(self, model: str, usage: Usage, request: Body) -> bytes:
+    def closing(self, model: str, usage: TokenUsage, request: Body) -> bytes:
         end = self._chunk(model, self._choice({}, "stop"))
         if (request.get("stream_options") or {}).get("include_usage"):
             end += self._chunk(model, [], usage=_openai_usage(usage))
@@ -101,7 +101,7 @@ class OpenAI:
     def bad_json(self) -> bytes:
         return b'data: {"choices": [{"delta": {"content"\n\n'
 
-    def whole(self, model: str, text: str, usage: Usage) -> Body:
+    def whole(self, model: str, text: str, usage: TokenUsage) -> Body:
         message = {"role": "assistant", "content": text}
         return {
             "id": "chatcmpl-scripted",
@@ -125,7 +125,7 @@ class OpenAI:
         return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
-def _openai_usage(usage: Usage) -> Body:
+def _openai_usage(usage: TokenUsage) -> Body:
     return {
         "prompt_tokens": usage.input,
         "completion_tokens": usage.output,
@@ -153,7 +153,7 @@ class Anthropic:
             "usage": usage,
         }
 
-    def opening(self, model: str, usage: Usage) -> bytes:
+    def opening(self, model: str, usage: TokenUsage) -> bytes:
         tokens = {"input_tokens": usage.input, "output_tokens": 0}
         start = {"type": "message_start", "message": self._message(model, [], None, tokens)}
         block = {"type": "text", "text": ""}
@@ -173,7 +173,7 @@ class Anthropic:
             {"type": "content_block_delta", "index": 0, "delta": delta}, "content_block_delta"
         )
 
-    def closing(self, model: str, usage: Usage, request: Body) -> bytes:
+    def closing(self, model: str, usage: TokenUsage, request: Body) -> bytes:
         del model, request
         delta = {
             "type": "message_delta",
@@ -192,7 +192,7 @@ class Anthropic:
     def bad_json(self) -> bytes:
         return b'event: content_block_delta\ndata: {"type": "content_block_delta", "ind\n\n'
 
-    def whole(self, model: str, text: str, usage: Usage) -> Body:
+    def whole(self, model: str, text: str, usage: TokenUsage) -> Body:
         tokens = {"input_tokens": usage.input, "output_tokens": usage.output}
         return self._message(model, [{"type": "text", "text": text}], "end_turn", tokens)
 

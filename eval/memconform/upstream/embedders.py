@@ -60,7 +60,7 @@ class MiniLM:
         self._running = threading.Lock()
 
     def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        _refuse_surrogates(texts)
+        _require_no_surrogates(texts)
         found = self._kept.read(texts)
         if len(found) < len(set(texts)):
             # Two runs at once would take each other's cores.
@@ -95,7 +95,7 @@ class MiniLM:
         return model
 
 
-def _refuse_surrogates(texts: Sequence[str]) -> None:
+def _require_no_surrogates(texts: Sequence[str]) -> None:
     for text in texts:
         try:
             text.encode()

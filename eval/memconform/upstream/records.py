@@ -10,7 +10,7 @@ from typing import Literal
 
 from memconform.upstream.script import Kind
 
-Outcome = Literal["open", "answered", "broken", "client_gone", "refused"]
+ExchangeOutcome = Literal["open", "answered", "broken", "client_gone", "refused"]
 """`broken` is what a script's fault has made of an answer."""
 
 _KEPT = 10_000
@@ -30,7 +30,7 @@ class Recorded:
     """Its JSON: as values it would take some ten times the memory."""
     at_ms: float
     """Since the upstream began."""
-    outcome: Outcome = "open"
+    outcome: ExchangeOutcome = "open"
     pieces: int = 0
     """Deltas of a stream that were sent."""
 

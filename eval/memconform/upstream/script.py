@@ -24,7 +24,7 @@ _MAX_TOKENS = 2**53 - 1
 _MAX_RETRY_SECONDS = 86_400
 
 
-class Usage(_Strict):
+class TokenUsage(_Strict):
     input: int = Field(ge=0, le=_MAX_TOKENS)
     output: int = Field(ge=0, le=_MAX_TOKENS)
 
@@ -36,7 +36,7 @@ class Reply(_Strict):
     """The chat's whole answer, sent a word at a time."""
     deltas: list[str] | None = None
     """The chat's answer in just these pieces."""
-    usage: Usage | None = None
+    usage: TokenUsage | None = None
     body: Any = None
     """The JSON body of an answer that is not streamed, whatever the request."""
     status: int = Field(default=200, ge=200, le=599)
@@ -58,7 +58,7 @@ class Reply(_Strict):
         return self
 
 
-class Rule(_Strict):
+class ScriptRule(_Strict):
     kind: Kind | None = None
     """None: any."""
     contains: str = ""
@@ -71,12 +71,12 @@ class Rule(_Strict):
 class Script(_Strict):
     """The first rule that fits a request and has times left is used."""
 
-    rules: list[Rule] = Field(default_factory=list)
+    rules: list[ScriptRule] = Field(default_factory=list)
 
 
 @dataclass(slots=True)
 class _Left:
-    rule: Rule
+    rule: ScriptRule
     times: int | None
 
 

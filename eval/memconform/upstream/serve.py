@@ -7,7 +7,7 @@ from collections.abc import Callable
 import uvicorn
 
 from memconform.upstream.script import Script
-from memconform.upstream.server import Upstream
+from memconform.upstream.server import ScriptedUpstream
 
 _GRACE_SECONDS = 1
 """Answers that hang on purpose get no more at the end."""
@@ -41,7 +41,7 @@ def listen(host: str, port: int) -> tuple[socket.socket, str]:
 def serve(listener: socket.socket, script: Script, started: Callable[[], None]) -> None:
     """Serve until SIGTERM or SIGINT; `started` is called once requests are served."""
     config = uvicorn.Config(
-        Upstream(script, os.environ.get("MEMCONFORM_RUN_ID")).app(),
+        ScriptedUpstream(script, os.environ.get("MEMCONFORM_RUN_ID")).app(),
         # A connection that is cut on purpose is reported as a crash of the application.
         log_level="critical",
         access_log=False,

@@ -33,7 +33,7 @@ from memconform.upstream.dialects import Anthropic, BadRequestError, Dialect, Op
 from memconform.upstream.embedders import embedder_of, served_models
 from memconform.upstream.extractive import complete, lexical_scores
 from memconform.upstream.records import Recorded, Records
-from memconform.upstream.script import Kind, Playing, Reply, Script, Usage
+from memconform.upstream.script import Kind, Playing, Reply, Script, TokenUsage
 from memconform.validation import first_fault
 
 _WORD = re.compile(r"\S+\s*|\s+")
@@ -57,7 +57,7 @@ class _CutError(Exception):
     """Raised inside an answer, it makes the server close the connection without an end."""
 
 
-class Upstream:
+class ScriptedUpstream:
     def __init__(self, script: Script, run_id: str | None = None) -> None:
         self._playing = Playing(script)
         self._records = Records()
@@ -169,7 +169,7 @@ class _Chat:
         self._deltas = _WORD.findall(text) if reply.deltas is None else reply.deltas
         # Words stand for tokens: a count that is the same for every daemon.
         sent = len(json.dumps(body.get("messages"), ensure_ascii=False).split())
-        self._usage = reply.usage or Usage(input=sent, output=len(self._deltas))
+        self._usage = reply.usage or TokenUsage(input=sent, output=len(self._deltas))
 
     def whole(self) -> dict[str, Any]:
         return self._dialect.whole(self._model, "".join(self._deltas), self._usage)

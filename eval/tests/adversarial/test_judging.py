@@ -12,8 +12,8 @@ from memconform.datasets.model import Question
 from memconform.runs.journal import read_attempts
 from memconform.runs.plan import Plan
 from memconform.scoring.exact import ExactScorer
-from memconform.scoring.scorer import Response, Score
-from memconform.scoring.verdicts import Verdict
+from memconform.scoring.scorer import DaemonResponse, Score
+from memconform.scoring.statuses import QuestionStatus
 from tests.adversarial.inprocess import (
     QUESTIONS,
     TRUTH,
@@ -37,10 +37,10 @@ class _Service:
         self.all_asked = asyncio.Event()
         self.released = asyncio.Event()
 
-    def refuse_unscorable(self, questions: Iterable[Question]) -> None:
-        self._exact.refuse_unscorable(questions)
+    def require_scorable(self, questions: Iterable[Question]) -> None:
+        self._exact.require_scorable(questions)
 
-    async def score(self, question: Question, response: Response) -> Score:
+    async def score(self, question: Question, response: DaemonResponse) -> Score:
         self.asked.append(question.id)
         if len(self.asked) >= self._waits_for:
             self.all_asked.set()
@@ -49,17 +49,17 @@ class _Service:
 
 
 class _Failing(_Service):
-    async def score(self, question: Question, response: Response) -> Score:
+    async def score(self, question: Question, response: DaemonResponse) -> Score:
         if question.id == "q3":
-            return Score(None, Verdict.JUDGE_ERROR, "the service said nothing twice")
+            return Score(None, QuestionStatus.JUDGE_ERROR, "the service said nothing twice")
         return await self._exact.score(question, response)
 
 
 class _Contradicting(_Service):
-    async def score(self, question: Question, response: Response) -> Score:
+    async def score(self, question: Question, response: DaemonResponse) -> Score:
         del question, response
         await asyncio.sleep(0)
-        return Score(0.0, Verdict.CORRECT)
+        return Score(0.0, QuestionStatus.CORRECT)
 
 
 @pytest.fixture(params=["search-retrieve-only", "ask-basic"])
@@ -101,7 +101,7 @@ async def test_what_was_answered_is_judged_after_an_interruption_and_not_asked_a
         running.cancel()
         with suppress(asyncio.CancelledError):
             ended = await running
-            assert {question.verdict for question in ended.questions} == {Verdict.NOT_RUN}
+            assert {question.verdict for question in ended.questions} == {QuestionStatus.NOT_RUN}
     interrupted = _journal(plan)
     answers = {attempt.row: attempt.retrieval for attempt in read_attempts(interrupted)}
     assert len(answers) == QUESTIONS
@@ -122,7 +122,7 @@ async def test_a_judge_that_failed_is_no_low_score_and_is_asked_again(
     plan = make_plan(_Failing())
     result = await run_plan(plan)
     [failed] = [question for question in result.questions if not question.verdict.measured]
-    assert (failed.id, failed.verdict, failed.score) == ("q3", Verdict.JUDGE_ERROR, None)
+    assert (failed.id, failed.verdict, failed.score) == ("q3", QuestionStatus.JUDGE_ERROR, None)
     assert failed.error is not None
     assert failed.error.message == "the service said nothing twice"
     assert failed.answer

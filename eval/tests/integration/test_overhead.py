@@ -35,9 +35,9 @@ def test_a_question_that_costs_three_times_as_much_is_noticed() -> None:
 import asyncio, sys
 sys.path.insert(0, ".")
 import bench
-from memconform.runs import asking
-shape = asking.shape
-asking.shape = lambda exchange: [shape(exchange) for _ in range(100)][0]
+from memconform.runs import question_runner
+shape = question_runner.shape
+question_runner.shape = lambda exchange: [shape(exchange) for _ in range(100)][0]
 sys.exit(asyncio.run(bench.main()))
 """
     ended = _ratio("-c", slow)

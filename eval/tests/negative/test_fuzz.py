@@ -10,7 +10,7 @@ import pytest
 
 from memconform.conformance import strict_yaml
 from memconform.conformance.case import Serving
-from memconform.conformance.catalog import Entry, catalog
+from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.fixture import Fixture
 from memconform.conformance.results import CaseResult, Result
 from memconform.conformance.running import run_case
@@ -38,7 +38,7 @@ class Plant:
 
 
 def _plants() -> list[Plant]:
-    raw = strict_yaml.load(Path(__file__).with_name("plants.yaml"))
+    raw = strict_yaml.load_yaml(Path(__file__).with_name("plants.yaml"))
     return [
         Plant(row["id"], row["breaks"], Mutation.model_validate({"source": row["source"]}))
         for row in raw
@@ -78,7 +78,7 @@ async def _found(runners: list[ManifestRunner], folder: Path) -> Disagreement | 
     return sought.disagreement
 
 
-async def _result(entry: Entry, runner: SdkRunner, folder: Path) -> CaseResult:
+async def _result(entry: CaseVariant, runner: SdkRunner, folder: Path) -> CaseResult:
     async with Fixture(runner, Serving(), folder, f"fuzz-{secrets.token_hex(4)}") as fixture:
         await fixture.prepare()
         return (await run_case(entry, fixture, brain_id(entry))).result

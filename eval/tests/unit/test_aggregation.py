@@ -8,14 +8,14 @@ from memconform.runs.stages import (
     JudgementRecord,
     RetrievalRecord,
 )
-from memconform.scoring.verdicts import Verdict
+from memconform.scoring.statuses import QuestionStatus
 
 _QUESTION = QuestionRow.model_validate({"id": "q", "question": "?", "tags": ["t"]}).to_question()
 
 
-def _measured(attempt: int, verdict: Verdict, latency: float = 5.0) -> AttemptRecords:
+def _measured(attempt: int, verdict: QuestionStatus, latency: float = 5.0) -> AttemptRecords:
     timings = CallTimings(first_byte=1, first_event=None, first_delta=None, done=latency)
-    score = float(verdict is Verdict.CORRECT)
+    score = float(verdict is QuestionStatus.CORRECT)
     return AttemptRecords(
         0,
         attempt,
@@ -29,7 +29,7 @@ def _measured(attempt: int, verdict: Verdict, latency: float = 5.0) -> AttemptRe
 def _failed(attempt: int) -> AttemptRecords:
     error = Failure(code="c", message="m")
     judgement = JudgementRecord(
-        row=0, attempt=attempt, id="q", verdict=Verdict.TIMEOUT, score=None, error=error
+        row=0, attempt=attempt, id="q", verdict=QuestionStatus.TIMEOUT, score=None, error=error
     )
     return AttemptRecords(0, attempt, attempt, judgement=judgement)
 
@@ -39,44 +39,44 @@ def _aggregate(*attempts: AttemptRecords) -> QuestionResult:
 
 
 def test_one_attempt() -> None:
-    result = _aggregate(_measured(0, Verdict.CORRECT))
-    assert (result.verdict, result.passed, result.score) == (Verdict.CORRECT, True, 1.0)
+    result = _aggregate(_measured(0, QuestionStatus.CORRECT))
+    assert (result.verdict, result.passed, result.score) == (QuestionStatus.CORRECT, True, 1.0)
     assert (result.answer, result.latency_ms, result.attempts) == ("text 0", 5.0, [])
 
 
 def test_a_failure_has_no_score() -> None:
     result = _aggregate(_failed(0))
-    assert (result.verdict, result.passed, result.score) == (Verdict.TIMEOUT, False, None)
+    assert (result.verdict, result.passed, result.score) == (QuestionStatus.TIMEOUT, False, None)
     assert result.error == Failure(code="c", message="m")
 
 
 def test_the_score_of_several_attempts_is_their_mean() -> None:
-    two_of_three = (Verdict.CORRECT, Verdict.INCORRECT, Verdict.CORRECT)
+    two_of_three = (QuestionStatus.CORRECT, QuestionStatus.INCORRECT, QuestionStatus.CORRECT)
     result = _aggregate(*(_measured(n, verdict) for n, verdict in enumerate(two_of_three)))
-    assert (result.verdict, result.passed) == (Verdict.CORRECT, True)
+    assert (result.verdict, result.passed) == (QuestionStatus.CORRECT, True)
     assert result.score == 2 / 3
     assert [attempt.verdict for attempt in result.attempts] == list(two_of_three)
 
 
 def test_one_attempt_that_was_not_measured_leaves_the_question_unmeasured() -> None:
-    result = _aggregate(_measured(0, Verdict.CORRECT), _failed(1))
-    assert (result.verdict, result.passed, result.score) == (Verdict.TIMEOUT, False, None)
+    result = _aggregate(_measured(0, QuestionStatus.CORRECT), _failed(1))
+    assert (result.verdict, result.passed, result.score) == (QuestionStatus.TIMEOUT, False, None)
 
 
 def test_attempts_that_are_not_complete_are_not_run() -> None:
-    result = aggregate_attempts(_QUESTION, [_measured(0, Verdict.CORRECT)], 2)
-    assert (result.verdict, result.score) == (Verdict.NOT_RUN, None)
+    result = aggregate_attempts(_QUESTION, [_measured(0, QuestionStatus.CORRECT)], 2)
+    assert (result.verdict, result.score) == (QuestionStatus.NOT_RUN, None)
 
 
 def test_abstaining_is_one_kind_of_not_passing() -> None:
-    abstained = Verdict.ABSTAINED
+    abstained = QuestionStatus.ABSTAINED
     assert _aggregate(*(_measured(n, abstained) for n in range(2))).verdict is abstained
-    mixed = _aggregate(_measured(0, abstained), _measured(1, Verdict.INCORRECT))
-    assert mixed.verdict is Verdict.INCORRECT
+    mixed = _aggregate(_measured(0, abstained), _measured(1, QuestionStatus.INCORRECT))
+    assert mixed.verdict is QuestionStatus.INCORRECT
 
 
 def test_an_answer_that_was_never_judged_is_not_run() -> None:
-    unjudged = _measured(0, Verdict.CORRECT)
+    unjudged = _measured(0, QuestionStatus.CORRECT)
     unjudged.judgement = None
     result = _aggregate(unjudged)
-    assert (result.verdict, result.score, result.answer) == (Verdict.NOT_RUN, None, None)
+    assert (result.verdict, result.score, result.answer) == (QuestionStatus.NOT_RUN, None, None)

@@ -1,8 +1,8 @@
 """The verdict that a bench ends with."""
 
-from memconform.bench.agreeing import parity
 from memconform.bench.records import BenchPair, QueryRecord, Relevance
-from memconform.parity.records import Verdict
+from memconform.bench.system_agreement import compare_systems
+from memconform.parity.records import ParityVerdict
 from memconform.records import Failure
 
 
@@ -24,26 +24,26 @@ def _record(
 
 
 def _judged(records: list[QueryRecord], expected: int) -> BenchPair:
-    [pair] = parity("bm25", ["one", "other"], records, k=2, expected=expected)
+    [pair] = compare_systems("bm25", ["one", "other"], records, k=2, expected=expected)
     return pair
 
 
 def test_equal_rankings_of_every_query_are_identical() -> None:
     records = [_record(s, q, ["a", "b"]) for s in ("one", "other") for q in range(3)]
-    assert _judged(records, 3).contrast.verdict is Verdict.IDENTICAL
+    assert _judged(records, 3).contrast.verdict is ParityVerdict.IDENTICAL
 
 
 def test_a_query_that_nobody_got_to_is_not_the_same() -> None:
     records = [_record(s, q, ["a", "b"]) for s in ("one", "other") for q in range(3)]
     found = _judged(records, 4).contrast
-    assert (found.verdict, found.compared) == (Verdict.INCONCLUSIVE, 3)
+    assert (found.verdict, found.compared) == (ParityVerdict.INCONCLUSIVE, 3)
 
 
 def test_a_query_that_failed_is_neither_found_nor_missed() -> None:
     failure = Failure(code="x", message="y")
     records = [_record("one", 0, ["a"]), _record("other", 0, [], failure)]
     found = _judged(records, 1).contrast
-    assert (found.verdict, found.compared) == (Verdict.INCONCLUSIVE, 0)
+    assert (found.verdict, found.compared) == (ParityVerdict.INCONCLUSIVE, 0)
 
 
 def test_gold_below_the_cut_is_missed() -> None:
@@ -51,4 +51,4 @@ def test_gold_below_the_cut_is_missed() -> None:
     records += [_record("other", q, ["b", "c", "a"]) for q in range(30)]
     found = _judged(records, 30)
     assert (found.metric, found.contrast.first_only) == ("recall_any@2", 30)
-    assert found.contrast.verdict is Verdict.DRIFT
+    assert found.contrast.verdict is ParityVerdict.DRIFT

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from memconform.errors import ExitCode
-from memconform.parity.agreement import Agreement, compare
+from memconform.parity.agreement import Agreement, compare_rankings
 from memconform.parity.ladder import ranking_difference
 from memconform.records import Record
 from memconform.reports.machine import agreement_banner
 from memconform.runs.reading import read_questions
 from memconform.runs.results import CitedChunk, QuestionResult, RankedChunk
-from memconform.scoring.verdicts import Verdict
+from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.result_file import write_result
 from memconform.storage.writing import json_bytes, replacing
 
@@ -24,7 +24,7 @@ def _question(
     id_: str,
     *hits: tuple[str, float],
     answer: str = "yes",
-    verdict: Verdict = Verdict.CORRECT,
+    verdict: QuestionStatus = QuestionStatus.CORRECT,
     ordinal: int = 0,
     cites: str = "a#0",
 ) -> QuestionResult:
@@ -37,8 +37,8 @@ def _question(
         question="?",
         tags=[],
         verdict=verdict,
-        passed=verdict is Verdict.CORRECT,
-        score=1.0 if verdict is Verdict.CORRECT else None,
+        passed=verdict is QuestionStatus.CORRECT,
+        score=1.0 if verdict is QuestionStatus.CORRECT else None,
         answer=answer,
         latency_ms=1.0,
         timings=None,
@@ -58,7 +58,7 @@ def _compare(folder: Path, *runs: list[QuestionResult], answers: bool = False) -
             write_result(file, _Head(), map(json_bytes, questions))
         assert [q.id for q in read_questions(path)] == [q.id for q in questions]
         named.append((f"sdk{number}", path))
-    return compare(named, answers=answers)
+    return compare_rankings(named, answers=answers)
 
 
 _AB = (("a", 2.0), ("b", 1.0))
@@ -132,7 +132,7 @@ def test_other_citations_are_no_agreement(tmp_path: Path) -> None:
 
 
 def test_what_one_side_has_not_measured_is_no_agreement(tmp_path: Path) -> None:
-    failed = _question("q", verdict=Verdict.TIMEOUT)
+    failed = _question("q", verdict=QuestionStatus.TIMEOUT)
     found = _compare(tmp_path, [_question("q", *_AB)], [failed])
     assert (found.questions, found.compared, found.rankings_equal) == (1, 0, 0)
     assert found.exit_code is ExitCode.INCONCLUSIVE
@@ -141,7 +141,7 @@ def test_what_one_side_has_not_measured_is_no_agreement(tmp_path: Path) -> None:
 
 
 def test_what_was_not_measured_is_not_told_as_a_difference(tmp_path: Path) -> None:
-    failed, good = _question("q", verdict=Verdict.TIMEOUT), _question("r", *_AB)
+    failed, good = _question("q", verdict=QuestionStatus.TIMEOUT), _question("r", *_AB)
     one = _compare(tmp_path, [_question("q", *_AB), good], [failed, good])
     assert agreement_banner(one) == "sdk0, sdk1: rankings equal 1/1, 1 of 2 not measured"
     none = _compare(tmp_path, [failed], [failed])
@@ -149,7 +149,7 @@ def test_what_was_not_measured_is_not_told_as_a_difference(tmp_path: Path) -> No
 
 
 def test_questions_that_do_not_apply_are_left_out(tmp_path: Path) -> None:
-    skipped = _question("s", verdict=Verdict.NOT_APPLICABLE)
+    skipped = _question("s", verdict=QuestionStatus.NOT_APPLICABLE)
     found = _compare(tmp_path, *[[_question("q", *_AB), skipped]] * 2)
     assert (found.questions, found.complete) == (1, True)
 

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from rank_bm25 import BM25Okapi
 
-from memconform.bench.daemon_system import refuse_short
-from memconform.bench.flat import flat_system
-from memconform.bench.journal import Kept, read_kept
+from memconform.bench.baselines import flat_system
+from memconform.bench.daemon_system import require_complete
+from memconform.bench.document_map import DocumentMap
+from memconform.bench.journal import ResumeState, load_resume_state
 from memconform.bench.plan import ContentDigest
 from memconform.bench.records import (
     BenchSettings,
@@ -24,10 +25,9 @@ from memconform.bench.records import (
     QueryRecord,
     Relevance,
 )
-from memconform.bench.rows import alike, row, with_added_latency
-from memconform.bench.shelf import Shelf
+from memconform.bench.rows import ranking_agreement, row, with_added_latency
 from memconform.bench.strategy import Strategy, strategies
-from memconform.bench.tasks import OFFICIAL, OFFICIAL_SESSIONS, Task, Tasking
+from memconform.bench.tasks import OFFICIAL, OFFICIAL_SESSIONS, QueryPlanner, Task
 from memconform.client.failures import ContractViolatedError
 from memconform.contract.core import Chunk, Ingested, SearchResponse
 from memconform.contract.wire import Mode
@@ -45,7 +45,12 @@ _HAYSTACK = Haystack("h", _ITEMS, (_QUERY,))
 
 
 def _task(**more: Any) -> Task:
-    given: dict[str, Any] = {"haystack": "h", "query": _QUERY, "golds": {}, "sessions": {}}
+    given: dict[str, Any] = {
+        "haystack": "h",
+        "query": _QUERY,
+        "relevant_by_view": {},
+        "sessions": {},
+    }
     return Task(**(given | {"depth": 3} | more))
 
 
@@ -109,33 +114,39 @@ def _ingested(documents: Iterable[Document], counts: dict[str, int]) -> Ingested
 
 
 class TestShelf:
-    def _filled(self, counts: dict[str, int] | None = None) -> Shelf:
-        shelf = Shelf([_HAYSTACK, Haystack("other", _ITEMS[:1], ())])
-        documents = list(shelf.documents())
+    def _filled(self, counts: dict[str, int] | None = None) -> DocumentMap:
+        document_map = DocumentMap([_HAYSTACK, Haystack("other", _ITEMS[:1], ())])
+        documents = list(document_map.documents())
         assert [each.path for each in documents[:2]] == ["000000/000000.md", "000000/000001.md"]
-        shelf.take(_ingested(documents, counts or {}))
-        return shelf
+        document_map.take(_ingested(documents, counts or {}))
+        return document_map
 
     def test_chunks_of_a_document_count_once_at_the_rank_of_the_first(self) -> None:
-        shelf = self._filled({"000000/000002.md": 3})
+        document_map = self._filled({"000000/000002.md": 3})
         chunks = [
             _chunk(f"000000/00000{n}.md", part) for n, part in ((2, "t"), (0, "text 0"), (2, "2"))
         ]
-        assert shelf.fold(_task(), chunks) == ("s1_2", "s0_0")
+        assert document_map.to_item_ranking(_task(), chunks) == ("s1_2", "s0_0")
         # Two chunks more than items: so many more are asked for.
-        assert (shelf.reach("h", None), shelf.reach("other", None)) == ((8, 6), (1, 1))
-        assert shelf.reach("h", {"s1_2", "s0_0"}) == (4, 2)
+        assert (
+            document_map.searchable_counts("h", None),
+            document_map.searchable_counts("other", None),
+        ) == (
+            (8, 6),
+            (1, 1),
+        )
+        assert document_map.searchable_counts("h", {"s1_2", "s0_0"}) == (4, 2)
 
     def test_another_key_of_an_item_counts_as_the_item(self) -> None:
         items = (_ITEMS[0], Item("s0_0#1", "a summary", "s0", source="s0_0"), _ITEMS[1])
-        shelf = Shelf([Haystack("h", items, ())])
-        documents = list(shelf.documents())
-        shelf.take(_ingested(documents, {}))
+        document_map = DocumentMap([Haystack("h", items, ())])
+        documents = list(document_map.documents())
+        document_map.take(_ingested(documents, {}))
         paths = [each.path for each in documents]
-        assert shelf.fold(_task(), [_chunk(paths[1], "a summary"), _chunk(paths[0], "text 0")]) == (
-            "s0_0",
-        )
-        assert shelf.reach("h", None) == (3, 2)
+        assert document_map.to_item_ranking(
+            _task(), [_chunk(paths[1], "a summary"), _chunk(paths[0], "text 0")]
+        ) == ("s0_0",)
+        assert document_map.searchable_counts("h", None) == (3, 2)
 
     @pytest.mark.parametrize(
         ("chunk", "code"),
@@ -148,15 +159,17 @@ class TestShelf:
     )
     def test_what_is_no_item_of_the_haystack_is_no_finding(self, chunk: Chunk, code: str) -> None:
         with pytest.raises(ContractViolatedError) as caught:
-            self._filled().fold(_task(), [chunk])
+            self._filled().to_item_ranking(_task(), [chunk])
         assert caught.value.code == code
 
     def test_an_item_that_was_pruned_is_no_finding(self) -> None:
-        shelf, task = self._filled(), _task(allowed=frozenset({"s0_0"}))
-        assert shelf.paths("h", {"s0_0"}) == ["000000/000000.md"]
-        assert shelf.fold(task, [_chunk("000000/000000.md", "text 0")]) == ("s0_0",)
+        document_map, task = self._filled(), _task(candidates=frozenset({"s0_0"}))
+        assert document_map.paths("h", {"s0_0"}) == ["000000/000000.md"]
+        assert document_map.to_item_ranking(task, [_chunk("000000/000000.md", "text 0")]) == (
+            "s0_0",
+        )
         with pytest.raises(ContractViolatedError):
-            shelf.fold(task, [_chunk("000000/000001.md", "text 1")])
+            document_map.to_item_ranking(task, [_chunk("000000/000001.md", "text 1")])
 
     def test_a_text_without_a_chunk_is_an_index_that_is_not_whole(self) -> None:
         with pytest.raises(DaemonError, match="no chunk"):
@@ -165,7 +178,7 @@ class TestShelf:
     def test_an_item_that_is_too_large_is_named(self) -> None:
         large = Haystack("h", (Item("big", "x" * (8 * 2**20 + 1)),), ())
         with pytest.raises(UsageError, match="item big has 8388609 bytes"):
-            list(Shelf([large]).documents())
+            list(DocumentMap([large]).documents())
 
 
 def _answer(chunks: int, mode: str) -> SearchResponse:
@@ -184,7 +197,7 @@ def _answer(chunks: int, mode: str) -> SearchResponse:
 
 
 @pytest.mark.parametrize(
-    ("reach", "chunks", "mode", "ranked", "short"),
+    ("searchable_counts", "chunks", "mode", "ranked", "short"),
     [
         # Vectors rank every chunk: eleven of twelve items are missing.
         ((12, 12), 1, "semantic", 1, True),
@@ -200,14 +213,14 @@ def _answer(chunks: int, mode: str) -> SearchResponse:
     ],
 )
 def test_items_that_a_mode_ranks_and_do_not_come_are_no_misses(
-    reach: tuple[int, int], chunks: int, mode: str, ranked: int, *, short: bool
+    searchable_counts: tuple[int, int], chunks: int, mode: str, ranked: int, *, short: bool
 ) -> None:
     with pytest.raises(ContractViolatedError, match="are wanted") if short else nullcontext():
-        refuse_short(reach, 10, 100, _answer(chunks, mode), ranked=ranked)
+        require_complete(searchable_counts, 10, 100, _answer(chunks, mode), ranked=ranked)
 
 
 def test_turns_are_judged_by_their_sessions_too() -> None:
-    tasking = Tasking(
+    tasking = QueryPlanner(
         chosen=frozenset({"q"}), depth=2, official_gold=lambda _: ("s1_3", "s2_4"), turns=True
     )
     [task] = tasking.of(_HAYSTACK)
@@ -218,7 +231,7 @@ def test_turns_are_judged_by_their_sessions_too() -> None:
     by_session = views[OFFICIAL_SESSIONS]
     assert (by_session.gold, by_session.ranking) == (["s1", "s2"], ["s0", "s1", "s2"])
     # A question that the official metrics skip is in none of their views.
-    [skipped] = Tasking(
+    [skipped] = QueryPlanner(
         chosen=frozenset({"q"}), depth=2, official_gold=lambda _: (), turns=True
     ).of(_HAYSTACK)
     assert set(skipped.views(())) == {"all"}
@@ -271,12 +284,12 @@ def test_a_reranker_is_told_by_what_each_query_takes_longer() -> None:
 def test_where_systems_part_is_said_with_the_rank() -> None:
     records = [_record("q1"), _record("q1", system="py"), _record("q2")]
     records += [_record("q2", system="py", ranking=["a", "c"]), _record("q3")]
-    found = alike("bm25", ["go", "py"], records)
+    found = ranking_agreement("bm25", ["go", "py"], records)
     assert found is not None
     # Of q3 the second has no ranking: it is not compared.
     assert (found.compared, found.equal) == (2, 1)
     assert found.differs == ["q2: py parts from go at rank 2"]
-    assert alike("bm25", ["go"], records) is None
+    assert ranking_agreement("bm25", ["go"], records) is None
 
 
 _SETTINGS = BenchSettings(
@@ -306,7 +319,7 @@ def test_what_was_measured_is_kept_and_what_was_not_is_put_again(tmp_path: Path)
     journal = _journal(tmp_path / "j", _FILLED, _record("q1"), failed, _PROVED, _record("q3"))
     with journal.open("a") as file:
         file.write('{"stage": "query", "system')
-    kept = read_kept(journal, _SETTINGS, {"go": "built"})
+    kept = load_resume_state(journal, _SETTINGS, {"go": "built"})
     assert kept.filled == {("go", "h"): _FILLED}
     assert list(kept.queries) == [("go", "bm25", "q1")]
 
@@ -318,12 +331,12 @@ def test_what_was_found_in_a_spoilt_index_is_not_kept(tmp_path: Path) -> None:
     other = _record("q2", haystack="other")
     whole = _PROVED.model_copy(update={"haystack": "other"})
     journal = _journal(tmp_path / "j", other, whole, _FILLED, _record("q1"), _PROVED, spoilt)
-    kept = read_kept(journal, _SETTINGS, {"go": "built"})
+    kept = load_resume_state(journal, _SETTINGS, {"go": "built"})
     assert (kept.filled, list(kept.queries)) == ({}, [("go", "bm25", "q2")])
     # One index of all haystacks spoils them all.
     everything = spoilt.model_copy(update={"haystack": ""})
     journal = _journal(tmp_path / "k", _record("q1"), other, _PROVED, whole, everything)
-    assert read_kept(journal, _SETTINGS, {"go": "built"}) == Kept()
+    assert load_resume_state(journal, _SETTINGS, {"go": "built"}) == ResumeState()
 
 
 def test_what_is_kept_of_others_does_not_pass_through_a_bench_without_them(
@@ -331,9 +344,9 @@ def test_what_is_kept_of_others_does_not_pass_through_a_bench_without_them(
 ) -> None:
     journal = _journal(tmp_path / "j", _FILLED, _record("q1"), _PROVED)
     # Nobody compared what decides go's rankings here.
-    assert read_kept(journal, _SETTINGS, {"py": "built"}) == Kept()
-    kept = read_kept(journal, _SETTINGS, {"go": "built"})
-    again = Kept()
+    assert load_resume_state(journal, _SETTINGS, {"py": "built"}) == ResumeState()
+    kept = load_resume_state(journal, _SETTINGS, {"go": "built"})
+    again = ResumeState()
     for record in kept.records():
         again.add(record)
     assert again == kept
@@ -352,14 +365,14 @@ def test_another_bench_is_not_gone_on_with(
 ) -> None:
     journal = _journal(tmp_path / "j", _record("q1"))
     with pytest.raises(UsageError, match=f"was measured otherwise: {named}"):
-        read_kept(journal, _SETTINGS.model_copy(update=settings), systems)
+        load_resume_state(journal, _SETTINGS.model_copy(update=settings), systems)
 
 
 @pytest.mark.parametrize("content", ["", "{}\n", "[]\n", '{"stage": "query"}\n'])
 def test_what_is_no_journal_is_said(tmp_path: Path, content: str) -> None:
     (tmp_path / "j").write_text(content)
     with pytest.raises(UsageError, match="is no journal of a bench"):
-        read_kept(tmp_path / "j", _SETTINGS, {})
+        load_resume_state(tmp_path / "j", _SETTINGS, {})
 
 
 def test_flat_bm25_is_rank_bm25_with_ties_by_the_reversed_argsort() -> None:

@@ -10,9 +10,9 @@ from memconform.client.recorder import Exchange
 from memconform.conformance import strict_yaml
 from memconform.conformance.case import AwaitStep, HttpStep, StoreStep, StreamStep
 from memconform.conformance.catalog import catalog, walk_steps
-from memconform.conformance.expecting import judge
-from memconform.conformance.outcome import Outcome
-from memconform.conformance.variables import UnknownVariableError, filled, references
+from memconform.conformance.expecting import evaluate
+from memconform.conformance.step_result import StepResult
+from memconform.conformance.variables import UnknownVariableError, references, substitute
 from memconform.errors import UsageError
 
 GOOD = """
@@ -114,7 +114,7 @@ def test_a_matrix_makes_a_case_for_every_combination(tmp_path: Path) -> None:
 def test_yaml_has_no_surprises(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text("a: yes\nb: 2024-01-01\nc: on\nd: true\ne: 012\nf: null\n")
-    loaded = strict_yaml.load(path)
+    loaded = strict_yaml.load_yaml(path)
     assert loaded == {"a": "yes", "b": "2024-01-01", "c": "on", "d": True, "e": 10, "f": None}
 
 
@@ -127,20 +127,20 @@ def test_bad_yaml_names_the_line(tmp_path: Path, text: str, line: int) -> None:
     path.write_text(text)
     if line == 0:
         # A number is no text, but what stands there can be read as one.
-        assert strict_yaml.load(path) == {1: "x"}
+        assert strict_yaml.load_yaml(path) == {1: "x"}
         return
     with pytest.raises(UsageError, match=rf"x\.yaml:{line}: "):
-        strict_yaml.load(path)
+        strict_yaml.load_yaml(path)
 
 
 def test_a_variable_that_is_the_whole_text_keeps_its_type() -> None:
     values = {"n": 5, "deep": {"list": [1, {"x": None}]}}
-    assert filled({"a": "${n}", "b": "n=${n}"}, values) == {"a": 5, "b": "n=5"}
-    assert filled("${deep.list.1.x}", values) is None
-    assert filled("${m}", values, partly=True) == "${m}"
+    assert substitute({"a": "${n}", "b": "n=${n}"}, values) == {"a": 5, "b": "n=5"}
+    assert substitute("${deep.list.1.x}", values) is None
+    assert substitute("${m}", values, partly=True) == "${m}"
     assert references({"${n}": ["${deep.list.0}"]}) == ["n", "deep.list.0"]
     with pytest.raises(UnknownVariableError, match="m"):
-        filled("${m}", values)
+        substitute("${m}", values)
 
 
 class _Anything(dict[str, Any]):
@@ -153,19 +153,21 @@ class _Anything(dict[str, Any]):
         return _Anything()
 
 
-NO_ANSWER = Outcome("GET /x", failure="ConnectError", exchange=Exchange(httpx.Request("GET", "/")))
-EMPTY_500 = Outcome("GET /x", status=500, ended="end")
+NO_ANSWER = StepResult(
+    "GET /x", failure="ConnectError", exchange=Exchange(httpx.Request("GET", "/"))
+)
+EMPTY_500 = StepResult("GET /x", status=500, ended="end")
 _OF_ANSWERS = HttpStep | StreamStep | StoreStep | AwaitStep
 
 
 @pytest.mark.parametrize("outcome", [NO_ANSWER, EMPTY_500], ids=["no answer", "empty 500"])
-def test_no_step_is_content_with_no_answer(outcome: Outcome) -> None:
+def test_no_step_is_content_with_no_answer(outcome: StepResult) -> None:
     """What is asked not to be there is not there in nothing: another check must want an answer."""
     content = []
     for entry in catalog():
         for step in walk_steps(entry.case):
             if isinstance(step, _OF_ANSWERS) and step.expect:
-                judged = [judge(each, outcome, _Anything()) for each in step.expect.values()]
+                judged = [evaluate(each, outcome, _Anything()) for each in step.expect.values()]
                 if all(each.holds for each in judged):
                     content.append(f"{entry.id}: {list(step.expect)}")
     assert content == []

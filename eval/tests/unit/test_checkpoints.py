@@ -13,7 +13,7 @@ from memconform.ingest.verification import IndexChangedError, IndexDoubtError, I
 from memconform.records import Failure
 from memconform.runs.checkpoints import Checkpoints, Retrieved, not_repeatable
 from memconform.runs.journal import Journal
-from memconform.scoring.verdicts import Verdict
+from memconform.scoring.statuses import QuestionStatus
 from tests.unit.test_journal import HEADER, records
 
 _QUESTION = Question(id="q", question="What?", expected_substrings=("x",))
@@ -82,7 +82,7 @@ async def test_only_what_lacked_the_answer_is_made_again(case: _Case) -> None:
     case.attempt(1, held=False)
     await case.checkpoints.verify()
     assert case.confirmed == [1]
-    assert case.verdicts(0, 1) == [Verdict.CORRECT.value] * 2
+    assert case.verdicts(0, 1) == [QuestionStatus.CORRECT.value] * 2
     assert case.checkpoints.record().repeated == 1
 
 

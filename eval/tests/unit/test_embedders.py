@@ -21,7 +21,7 @@ from memconform.upstream import embedders
 from memconform.upstream.embedders import FEATURE_HASH, MINILM, MiniLM, embedder_of, served_models
 from memconform.upstream.featurehash import feature_hash
 from memconform.upstream.script import Script
-from memconform.upstream.server import Upstream
+from memconform.upstream.server import ScriptedUpstream
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +61,7 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> _Counting:
 
 
 async def _post(body: dict[str, Any]) -> httpx.Response:
-    transport = httpx.ASGITransport(Upstream(Script()).app())
+    transport = httpx.ASGITransport(ScriptedUpstream(Script()).app())
     async with httpx.AsyncClient(transport=transport, base_url="http://upstream") as http:
         return await http.post("/v1/embeddings", json=body)
 
@@ -156,7 +156,7 @@ async def test_half_a_character_is_refused() -> None:
     with pytest.raises(UsageError, match="half a character"):
         embedder_of(MINILM).embed(["a \ud800 b"])
     content = b'{"model": "all-MiniLM-L6-v2", "input": "a \\ud800 b"}'
-    transport = httpx.ASGITransport(Upstream(Script()).app())
+    transport = httpx.ASGITransport(ScriptedUpstream(Script()).app())
     async with httpx.AsyncClient(transport=transport, base_url="http://upstream") as http:
         assert (await http.post("/embeddings", content=content)).status_code == 400
 
@@ -185,7 +185,7 @@ async def test_others_are_answered_while_a_text_is_embedded(
             return [[1.0] for _ in texts]
 
     monkeypatch.setattr("memconform.upstream.server.embedder_of", lambda _: Slow())
-    transport = httpx.ASGITransport(Upstream(Script()).app())
+    transport = httpx.ASGITransport(ScriptedUpstream(Script()).app())
     async with httpx.AsyncClient(transport=transport, base_url="http://upstream") as http:
         body = {"model": "slow", "input": "x"}
         embedding = asyncio.ensure_future(http.post("/v1/embeddings", json=body))

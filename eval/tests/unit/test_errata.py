@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memconform.datasets.errata import read_errata, refuse_unknown
+from memconform.datasets.errata import read_errata, require_known_ids
 from memconform.errors import UsageError
 
 
@@ -44,7 +44,7 @@ def test_errata_that_are_not_there_are_named(tmp_path: Path) -> None:
 
 
 def test_errata_of_a_question_that_is_not_there_are_refused() -> None:
-    refuse_unknown({"conv-1#0": "x"}, {"conv-1#0", "conv-1#1"})
+    require_known_ids({"conv-1#0": "x"}, {"conv-1#0", "conv-1#1"})
     with pytest.raises(UsageError, match="'conv-1#11'") as error:
-        refuse_unknown({"conv-1#0": "x", "conv-1#11": "y"}, {"conv-1#0", "conv-1#1"})
+        require_known_ids({"conv-1#0": "x", "conv-1#11": "y"}, {"conv-1#0", "conv-1#1"})
     assert "did you mean 'conv-1#1'?" in error.value.hint

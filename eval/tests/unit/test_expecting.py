@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from memconform.conformance.case import Expectation
-from memconform.conformance.expecting import judge
-from memconform.conformance.outcome import Event, Outcome
+from memconform.conformance.expecting import evaluate
+from memconform.conformance.step_result import Event, StepResult
 
 PROBLEM = {"status": 404, "title": "Not found", "detail": "no brain x", "code": "not_found"}
 
 
-def _answer(status: int, body: Any = None, media: str = "application/json") -> Outcome:
-    return Outcome(
+def _answer(status: int, body: Any = None, media: str = "application/json") -> StepResult:
+    return StepResult(
         "GET /x",
         status=status,
         headers=[("Content-Type", media), ("Allow", "GET"), ("Allow", "POST")],
@@ -23,12 +23,12 @@ def _answer(status: int, body: Any = None, media: str = "application/json") -> O
     )
 
 
-def _stream(*events: tuple[str, Any], ended: Any = "end") -> Outcome:
+def _stream(*events: tuple[str, Any], ended: Any = "end") -> StepResult:
     read = [
         Event(name, data if isinstance(data, str) else json.dumps(data), str(n), n)
         for n, (name, data) in enumerate(events)
     ]
-    return Outcome("GET /events", status=200, events=read, ended=ended)
+    return StepResult("GET /events", status=200, events=read, ended=ended)
 
 
 ANSWER = _stream(
@@ -39,7 +39,7 @@ ANSWER = _stream(
 )
 CHANGES = _stream(("ready", "ok"), ("change", {"path": "a"}), ("change", {"path": "b"}))
 
-CASES: list[tuple[Any, Outcome, bool]] = [
+CASES: list[tuple[Any, StepResult, bool]] = [
     (200, _answer(200), True),
     (200, _answer(201), False),
     ({"status": [200, 204]}, _answer(204), True),
@@ -65,12 +65,12 @@ CASES: list[tuple[Any, Outcome, bool]] = [
     ({"is": {"a": 1}}, _answer(200, {"a": 1}), True),
     ({"at": "/a/*/b", "is": [1, 2]}, _answer(200, {"a": [{"b": 1}, {"b": 2}]}), True),
     ({"is": None}, _answer(200, None), True),
-    ({"is": {"a": 1}}, Outcome("x", status=200, body=b"{"), False),
-    ({"text": {"$contains": "x"}}, Outcome("x", body=b"axe"), True),
-    ({"body": "axe"}, Outcome("x", body=b"axe"), True),
-    ({"body": {"base64": "AP8="}}, Outcome("x", body=b"\x00\xff"), True),
-    ({"body": {"size": {"bytes": 9}}}, Outcome("x", body=b"x" * 9), False),
-    ({"body": "axe"}, Outcome("x", body=b"axes"), False),
+    ({"is": {"a": 1}}, StepResult("x", status=200, body=b"{"), False),
+    ({"text": {"$contains": "x"}}, StepResult("x", body=b"axe"), True),
+    ({"body": "axe"}, StepResult("x", body=b"axe"), True),
+    ({"body": {"base64": "AP8="}}, StepResult("x", body=b"\x00\xff"), True),
+    ({"body": {"size": {"bytes": 9}}}, StepResult("x", body=b"x" * 9), False),
+    ({"body": "axe"}, StepResult("x", body=b"axes"), False),
     ({"took_ms": {"$range": [0, 10]}}, _answer(200), True),
     ({"took_ms": {"$range": [0, 4]}}, _answer(200), False),
     ({"events": "retrieve answer_delta+ citation* done"}, ANSWER, True),
@@ -88,15 +88,15 @@ CASES: list[tuple[Any, Outcome, bool]] = [
     ({"ids": "rising"}, ANSWER, False),
     ({"ended": "end"}, ANSWER, True),
     ({"ended": "end"}, _stream(ended="cut"), False),
-    ({"statuses": [401, None]}, Outcome("raw", statuses=[401, None]), True),
-    ({"statuses": [401, 200]}, Outcome("raw", statuses=[401, None]), False),
-    (200, Outcome("x", failure="ConnectError"), False),
+    ({"statuses": [401, None]}, StepResult("raw", statuses=[401, None]), True),
+    ({"statuses": [401, 200]}, StepResult("raw", statuses=[401, None]), False),
+    (200, StepResult("x", failure="ConnectError"), False),
 ]
 
 
 @pytest.mark.parametrize(("expectation", "outcome", "holds"), CASES)
-def test_an_expectation_holds_or_not(expectation: Any, outcome: Outcome, holds: bool) -> None:  # noqa: FBT001 - a table's column
-    judged = judge(Expectation.model_validate(expectation), outcome, {})
+def test_an_expectation_holds_or_not(expectation: Any, outcome: StepResult, holds: bool) -> None:  # noqa: FBT001 - a table's column
+    judged = evaluate(Expectation.model_validate(expectation), outcome, {})
     assert judged.holds is holds
     assert bool(judged.faults) is not holds
 
@@ -104,23 +104,25 @@ def test_an_expectation_holds_or_not(expectation: Any, outcome: Outcome, holds: 
 def test_ids_must_be_decimal_and_rise() -> None:
     for ids in (["2", "1"], ["1", "1"], ["a", "b"], ["", ""]):
         events = [Event("change", "{}", each, 0) for each in ids]
-        outcome = Outcome("x", events=events)
-        assert not judge(Expectation.model_validate({"ids": "rising"}), outcome, {}).holds
+        outcome = StepResult("x", events=events)
+        assert not evaluate(Expectation.model_validate({"ids": "rising"}), outcome, {}).holds
 
 
 def test_the_second_of_any_of_is_a_warning() -> None:
     either = Expectation.model_validate({"any_of": [400, 404]})
-    assert judge(either, _answer(400), {}).second_best == ""
-    assert "better status 400" in judge(either, _answer(404), {}).second_best
-    assert not judge(either, _answer(500), {}).holds
+    assert evaluate(either, _answer(400), {}).non_preferred == ""
+    assert "better status 400" in evaluate(either, _answer(404), {}).non_preferred
+    assert not evaluate(either, _answer(500), {}).holds
 
 
 def test_variables_are_filled_in() -> None:
     expected = Expectation.model_validate({"at": "/id", "is": "${id}"})
-    assert judge(expected, _answer(200, {"id": 7}), {"id": 7}).holds
-    assert not judge(expected, _answer(200, {"id": 7}), {"id": 8}).holds
+    assert evaluate(expected, _answer(200, {"id": 7}), {"id": 7}).holds
+    assert not evaluate(expected, _answer(200, {"id": 7}), {"id": 8}).holds
 
 
 def test_bodies_part_where_they_part() -> None:
-    judged = judge(Expectation.model_validate({"body": "abcd"}), Outcome("x", body=b"abxd"), {})
+    judged = evaluate(
+        Expectation.model_validate({"body": "abcd"}), StepResult("x", body=b"abxd"), {}
+    )
     assert "they part at byte 2" in judged.faults[0]

@@ -15,16 +15,16 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from memconform.conformance.case import Expectation
-from memconform.conformance.expecting import judge
-from memconform.conformance.outcome import Event, Outcome
-from memconform.conformance.variables import filled
+from memconform.conformance.expecting import evaluate
+from memconform.conformance.step_result import Event, StepResult
+from memconform.conformance.variables import substitute
 from memconform.contract.schemas import ROUTES
 from memconform.contract.wire import Profile
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.fuzzing import session
-from memconform.fuzzing.answers import Answer, normalized
-from memconform.fuzzing.asking import BrainLostError
-from memconform.fuzzing.comparing import Difference, agreeing, difference
+from memconform.fuzzing.answers import ProgramAnswer, normalized
+from memconform.fuzzing.comparing import AnswerDifference, agreeing, answer_difference
+from memconform.fuzzing.program_runner import BrainLostError
 from memconform.fuzzing.programs import BRAIN, Call, Program
 from memconform.fuzzing.session import Disagreement, seek, serving
 from memconform.fuzzing.strategies import TEXTS, programs
@@ -33,8 +33,8 @@ from memconform.fuzzing.writing import case_file
 _PROFILES = {Profile.CORE, Profile.ASK, Profile.DOCUMENTS, Profile.EVENTS}
 
 
-def _json(body: Any, status: int = 200) -> Answer:
-    return Answer(status, "application/json", body=body)
+def _json(body: Any, status: int = 200) -> ProgramAnswer:
+    return ProgramAnswer(status, "application/json", body=body)
 
 
 @pytest.mark.parametrize(
@@ -53,26 +53,30 @@ def _json(body: Any, status: int = 200) -> Answer:
         (_json({"a": {}}), _json({"a": []}), "/body/a"),
         (_json({"a/b": {"~": 1}}), _json({"a/b": {"~": 2}}), "/body/a~1b/~0"),
         (_json({}), _json({}, 201), "/status"),
-        (_json({}), Answer(200, "text/plain", body={}), "/media"),
-        (_json({}), Answer(None, failure="ReadTimeout"), "/status"),
-        (Answer(None, failure="silent"), Answer(None, failure="silent"), None),
-        (Answer(None, failure="silent"), Answer(None, failure="broken"), "/failure"),
+        (_json({}), ProgramAnswer(200, "text/plain", body={}), "/media"),
+        (_json({}), ProgramAnswer(None, failure="ReadTimeout"), "/status"),
+        (ProgramAnswer(None, failure="silent"), ProgramAnswer(None, failure="silent"), None),
+        (ProgramAnswer(None, failure="silent"), ProgramAnswer(None, failure="broken"), "/failure"),
     ],
 )
-def test_a_difference_is_where_answers_part(one: Answer, two: Answer, pointer: str | None) -> None:
-    found = difference({"a": [_json({}), one], "b": [_json({}), two]})
+def test_a_difference_is_where_answers_part(
+    one: ProgramAnswer, two: ProgramAnswer, pointer: str | None
+) -> None:
+    found = answer_difference({"a": [_json({}), one], "b": [_json({}), two]})
     assert (found and found.pointer) == pointer
     assert found is None or found.call == 1
 
 
 def test_a_difference_has_the_values_of_all_and_no_value_where_nothing_is() -> None:
     answers = {"a": [_json({"k": 1})], "b": [_json({"k": 1})], "c": [_json({})]}
-    found = difference(answers)
-    assert found == Difference(0, "/body/k", {"a": 1, "b": 1})
+    found = answer_difference(answers)
+    assert found == AnswerDifference(0, "/body/k", {"a": 1, "b": 1})
     assert agreeing(answers, 0) == [["a", "b"], ["c"]]
 
 
-def _normalized(media: str, content: str | bytes, *, method: str = "GET", **headers: str) -> Answer:
+def _normalized(
+    media: str, content: str | bytes, *, method: str = "GET", **headers: str
+) -> ProgramAnswer:
     content = content.encode() if isinstance(content, str) else content
     request = httpx.Request(method, "http://127.0.0.1/")
     response = httpx.Response(200, headers={"content-type": media, **headers}, request=request)
@@ -112,7 +116,7 @@ def test_of_a_stream_the_events_are_compared_without_pings_and_moments() -> None
     found = _normalized("text/event-stream", content.replace("\n", "\r\n")).value()["body"]
     other = _normalized("text/event-stream", content.replace('"x"', '"y"')).value()["body"]
     assert [name for name, *_ in found] == ["ready", "change"]
-    assert difference({"a": [_json(found)], "b": [_json(other)]}) is None
+    assert answer_difference({"a": [_json(found)], "b": [_json(other)]}) is None
 
 
 def test_a_head_may_tell_the_media_type_or_not() -> None:
@@ -153,42 +157,43 @@ _STAT = Call("statDocument", "GET", f"/v1/brains/{BRAIN}/documents/stat?path=a")
 _ASK = Call("ask", "POST", f"/v1/brains/{BRAIN}/ask", {"question": "heron"})
 
 
-def _stream(*events: list[Any]) -> Answer:
-    return Answer(200, "text/event-stream", body=[*events])
+def _stream(*events: list[Any]) -> ProgramAnswer:
+    return ProgramAnswer(200, "text/event-stream", body=[*events])
 
 
 _NO_STORE = (("cache-control", ("no-store",)),)
 _NOT_FOUND = {"status": 404, "code": "not_found", "keys": []}
 
-_PARTINGS: list[tuple[Call, Answer, Answer]] = [
+_PARTINGS: list[tuple[Call, ProgramAnswer, ProgramAnswer]] = [
     (_SEARCH, _json({"chunks": [{"score": 0.5}]}), _json({"chunks": []})),
-    (_SEARCH, _json({}), Answer(400, "application/problem+json", body={"code": "x"})),
-    (_STAT, Answer(404, "application/problem+json", body=_NOT_FOUND), _json({"path": "a"})),
-    (_SEARCH, Answer(None, failure="ReadError"), _json({})),
-    (_READ, Answer(200, "application/octet-stream", body={"bytes": "61"}),
-     Answer(200, "application/octet-stream", body={"bytes": "62"})),
-    (_READ, Answer(200, "application/octet-stream", _NO_STORE, {"bytes": "61"}),
-     Answer(200, "application/octet-stream", (), {"bytes": "61"})),
-    (_READ, Answer(200, "application/octet-stream", (), {"bytes": "61"}),
-     Answer(200, "application/octet-stream", _NO_STORE, {"bytes": "61"})),
+    (_SEARCH, _json({}), ProgramAnswer(400, "application/problem+json", body={"code": "x"})),
+    (_STAT, ProgramAnswer(404, "application/problem+json", body=_NOT_FOUND), _json({"path": "a"})),
+    (_SEARCH, ProgramAnswer(None, failure="ReadError"), _json({})),
+    (_READ, ProgramAnswer(200, "application/octet-stream", body={"bytes": "61"}),
+     ProgramAnswer(200, "application/octet-stream", body={"bytes": "62"})),
+    (_READ, ProgramAnswer(200, "application/octet-stream", _NO_STORE, {"bytes": "61"}),
+     ProgramAnswer(200, "application/octet-stream", (), {"bytes": "61"})),
+    (_READ, ProgramAnswer(200, "application/octet-stream", (), {"bytes": "61"}),
+     ProgramAnswer(200, "application/octet-stream", _NO_STORE, {"bytes": "61"})),
     (_ASK, _stream(["done", {"ok": True}]), _stream(["done", {"ok": False}])),
     (_ASK, _stream(["retrieve", {}], ["done", {"ok": True}]), _stream(["done", {"ok": True}])),
     (_SEARCH, _json({"bytes": 3, "path": "a"}), _json({"bytes": 4, "path": "a"})),
-    (_SEARCH, _json({"a": 1}), Answer(200, "text/plain", body={"a": 1})),
+    (_SEARCH, _json({"a": 1}), ProgramAnswer(200, "text/plain", body={"a": 1})),
     (_SEARCH, _json({"chunks": [1, 2]}), _json({"chunks": [1]})),
     (_SEARCH, _json({"a/b": 1}), _json({"a/b": 2})),
     (_SEARCH, _json({"*": 1}), _json({"*": 2})),
     (_SEARCH, _json({"brainId": BRAIN}), _json({"brainId": "another"})),
     (_SEARCH, _json({"score": 0.5}), _json({"score": 0.51})),
-    (_READ, Answer(405, "application/problem+json", (("allow", ("get", "put")),), _NOT_FOUND),
-     Answer(405, "application/problem+json", (("allow", ("get",)),), _NOT_FOUND)),
+    (_READ,
+     ProgramAnswer(405, "application/problem+json", (("allow", ("get", "put")),), _NOT_FOUND),
+     ProgramAnswer(405, "application/problem+json", (("allow", ("get",)),), _NOT_FOUND)),
 ]  # fmt: skip
 
 
-def _expected(call: Call, one: Answer, two: Answer) -> dict[str, Any]:
+def _expected(call: Call, one: ProgramAnswer, two: ProgramAnswer) -> dict[str, Any]:
     """The checks of the case that is written where `one` is what most answer."""
     answers = {"a": [one], "b": [one], "c": [two]}
-    found = difference(answers)
+    found = answer_difference(answers)
     assert found is not None
     _, text = case_file(Disagreement(Program((call,)), answers, found, steady=True))
     [case] = yaml.safe_load(text)
@@ -196,7 +201,7 @@ def _expected(call: Call, one: Answer, two: Answer) -> dict[str, Any]:
     return expected
 
 
-def _outcome(answer: Answer) -> Outcome:
+def _outcome(answer: ProgramAnswer) -> StepResult:
     """What a step of a case would bring, were this the answer."""
     headers = [(name, ", ".join(words)) for name, words in answer.headers]
     headers += [("content-type", answer.media)] if answer.media else []
@@ -205,7 +210,7 @@ def _outcome(answer: Answer) -> Outcome:
             Event(name, json.dumps(data), str(number), 0.0)
             for number, (name, data, *_) in enumerate(answer.body)
         ]
-        return Outcome("x", answer.status, headers, events=events, ended="end")
+        return StepResult("x", answer.status, headers, events=events, ended="end")
     told = {"title": "x", "detail": "x"} if (answer.status or 0) >= 400 else {}
     is_bytes = isinstance(answer.body, dict) and answer.body.keys() == {"bytes"}
     body = (
@@ -214,19 +219,19 @@ def _outcome(answer: Answer) -> Outcome:
         else json.dumps((answer.body or {}) | told).replace(BRAIN, "mc-x").encode()
     )
     if answer.status is None:
-        return Outcome("x", ended="cut", failure="ReadError")
-    return Outcome("x", answer.status, headers, body=body, ended="end")
+        return StepResult("x", ended="cut", failure="ReadError")
+    return StepResult("x", answer.status, headers, body=body, ended="end")
 
 
 @pytest.mark.parametrize(("call", "one", "two"), _PARTINGS)
 def test_a_case_holds_of_what_most_answer_and_of_nothing_else(
-    call: Call, one: Answer, two: Answer
+    call: Call, one: ProgramAnswer, two: ProgramAnswer
 ) -> None:
     for most, other in ((one, two), (two, one)):
         for raw in _expected(call, most, other).values():
-            expectation = Expectation.model_validate(filled(raw, {"brain": "mc-x"}))
-            assert judge(expectation, _outcome(most), {}).holds, raw
-            assert not judge(expectation, _outcome(other), {}).holds, raw
+            expectation = Expectation.model_validate(substitute(raw, {"brain": "mc-x"}))
+            assert evaluate(expectation, _outcome(most), {}).holds, raw
+            assert not evaluate(expectation, _outcome(other), {}).holds, raw
 
 
 _ASKED = sorted(
@@ -286,7 +291,7 @@ class _LosesOneBrain:
     def __init__(self, address: str) -> None:
         self._left = 3 if address == "http://bad" else -1
 
-    def ask(self, program: Program) -> list[Answer]:
+    def ask(self, program: Program) -> list[ProgramAnswer]:
         self._left -= 1
         if self._left == 0:
             raise BrainLostError("POST /v1/brains: ReadTimeout")
@@ -297,7 +302,7 @@ class _LosesOneBrain:
 
 
 def test_a_daemon_that_is_lost_once_is_no_agreement(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "Asker", _LosesOneBrain)
+    monkeypatch.setattr(session, "ProgramRunner", _LosesOneBrain)
     with pytest.raises(BrainLostError):
         seek(
             {"good": "http://good", "bad": "http://bad"},

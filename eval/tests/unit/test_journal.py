@@ -26,7 +26,7 @@ from memconform.runs.stages import (
     RetrievalRecord,
     StageRecord,
 )
-from memconform.scoring.verdicts import Verdict
+from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.writing import replacing
 
 HEADER = Header(
@@ -57,7 +57,7 @@ def records(row: int, attempt: int = 0) -> list[StageRecord]:
     return [
         AnswerRecord(row=row, attempt=attempt, text=f"{row}/{attempt} \u2028 é", citations=[]),
         JudgementRecord(
-            row=row, attempt=attempt, id="q", verdict=Verdict.CORRECT, score=1.0, error=None
+            row=row, attempt=attempt, id="q", verdict=QuestionStatus.CORRECT, score=1.0, error=None
         ),
     ]
 
@@ -233,9 +233,9 @@ def _retrieval(row: int, attempt: int = 0) -> RetrievalRecord:
     )
 
 
-def _judgement(row: int, verdict: Verdict = Verdict.CORRECT) -> JudgementRecord:
+def _judgement(row: int, verdict: QuestionStatus = QuestionStatus.CORRECT) -> JudgementRecord:
     failed = None if verdict.measured else Failure(code=verdict.value, message="m")
-    score = {Verdict.CORRECT: 1.0, Verdict.INCORRECT: 0.0}.get(verdict)
+    score = {QuestionStatus.CORRECT: 1.0, QuestionStatus.INCORRECT: 0.0}.get(verdict)
     return JudgementRecord(row=row, attempt=0, id="q", verdict=verdict, score=score, error=failed)
 
 
@@ -247,7 +247,7 @@ def test_stages_of_several_attempts_may_lie_between_each_other(tmp_path: Path) -
     journal.state(IndexVerified(attempts=2))
     assert not journal.is_settled(0)
     assert journal.write(_judgement(1)) == 1
-    assert journal.write(_judgement(0, Verdict.INCORRECT)) == 0
+    assert journal.write(_judgement(0, QuestionStatus.INCORRECT)) == 0
     assert [journal.is_settled(row) for row in (0, 1)] == [True, True]
     assert _verdicts(journal.read(0)) == ["incorrect"]
     assert _stages(journal, 1) == [_retrieval(1), records(1)[0], _judgement(1)]
@@ -256,9 +256,9 @@ def test_stages_of_several_attempts_may_lie_between_each_other(tmp_path: Path) -
     assert ended == {(0, 0), (1, 1)}
 
 
-@pytest.mark.parametrize("judgement", [None, Verdict.JUDGE_ERROR])
+@pytest.mark.parametrize("judgement", [None, QuestionStatus.JUDGE_ERROR])
 def test_an_answer_without_a_judgement_is_adopted_and_judged(
-    tmp_path: Path, judgement: Verdict | None
+    tmp_path: Path, judgement: QuestionStatus | None
 ) -> None:
     """Each stage is resumed alone: what the daemon has answered is not asked for again."""
     journal = Journal(tmp_path / "j", HEADER)
@@ -297,7 +297,9 @@ def test_an_attempt_that_is_adopted_alone_is_counted_from_zero(tmp_path: Path) -
     journal = Journal(tmp_path / "j", HEADER)
     lost = Failure(code="timeout", message="m")
     journal.write(
-        JudgementRecord(row=0, attempt=0, id="q", verdict=Verdict.TIMEOUT, score=None, error=lost)
+        JudgementRecord(
+            row=0, attempt=0, id="q", verdict=QuestionStatus.TIMEOUT, score=None, error=lost
+        )
     )
     journal.write(*records(0, attempt=1))
     journal.state(IndexVerified(attempts=2))

@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from memconform.conformance.known import Known, excused, load_known, outlived, refuse_stale
+from memconform.conformance.known import (
+    KnownFailure,
+    load_known,
+    mark_expected,
+    mark_stale,
+    require_unexpired,
+)
 from memconform.conformance.results import CaseResult, Check, Result, SdkResult
 from memconform.errors import ExitCode, UsageError
 
@@ -17,18 +23,18 @@ ENTRY = {
 }
 
 
-def _known(**more: str) -> Known:
-    return Known.model_validate({**ENTRY, **more})
+def _known(**more: str) -> KnownFailure:
+    return KnownFailure.model_validate({**ENTRY, **more})
 
 
-def _after(*results: tuple[str, Result], known: Known, sdk: str = "go") -> list[Result]:
+def _after(*results: tuple[str, Result], known: KnownFailure, sdk: str = "go") -> list[Result]:
     """What becomes of the checks of one case."""
     checks = [
         Check(id=f"ask-flush#{slot}", result=result, level="must", rules=["ask.flush"])
         for slot, result in results
     ]
-    case = excused(CaseResult(case="ask-flush", title="t", checks=checks), sdk, [known])
-    return [check.result for check in outlived([case], sdk, [known])[0].checks]
+    case = mark_expected(CaseResult(case="ask-flush", title="t", checks=checks), sdk, [known])
+    return [check.result for check in mark_stale([case], sdk, [known])[0].checks]
 
 
 @pytest.mark.parametrize(
@@ -92,10 +98,10 @@ def test_what_results_come_to() -> None:
         (_known(check="nothing#*"), "fits no check"),
     ],
 )
-def test_a_stale_entry_is_refused(entry: Known, told: str) -> None:
+def test_a_stale_entry_is_refused(entry: KnownFailure, told: str) -> None:
     with pytest.raises(UsageError, match=told):
-        refuse_stale([entry], ["ask-flush#early"], date(2026, 11, 21))
-    refuse_stale([_known()], ["ask-flush#early"], date(2030, 1, 31))
+        require_unexpired([entry], ["ask-flush#early"], date(2026, 11, 21))
+    require_unexpired([_known()], ["ask-flush#early"], date(2030, 1, 31))
 
 
 @pytest.mark.parametrize(

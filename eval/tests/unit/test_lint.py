@@ -2,7 +2,7 @@ from itertools import combinations
 
 import pytest
 
-from memconform.datasets.lint import chance, lint
+from memconform.datasets.lint import chance, lint_questions
 from memconform.datasets.model import Question
 from memconform.datasets.question_row import QuestionRow
 from memconform.datasets.registry import corpus_of, open_dataset
@@ -29,7 +29,7 @@ def _question(**row: object) -> Question:
 
 
 def test_a_good_question_has_no_faults() -> None:
-    report = lint([_question(tags=["a", "b"])], _DOCUMENTS)
+    report = lint_questions([_question(tags=["a", "b"])], _DOCUMENTS)
     assert report.faults == ()
     assert (report.questions, report.documents, report.tags) == (1, 12, {"a": 1, "b": 1})
     assert report.fewest_distractors == 1
@@ -54,7 +54,7 @@ def test_a_good_question_has_no_faults() -> None:
     ],
 )
 def test_each_fault_is_named(row: dict[str, object], says: str) -> None:
-    report = lint([_question(**row)], _DOCUMENTS)
+    report = lint_questions([_question(**row)], _DOCUMENTS)
     assert any(says in fault.message for fault in report.faults), report.faults
 
 
@@ -79,7 +79,7 @@ def test_chance_equals_counting_every_draw(row: dict[str, object], needed: list[
 
 def test_a_question_that_abstains_is_not_passed_by_documents() -> None:
     row = {"abstain": True, "expected_substrings": [], "evidence": []}
-    assert lint([_question(**row)], _DOCUMENTS).chance == 0.0
+    assert lint_questions([_question(**row)], _DOCUMENTS).chance == 0.0
 
 
 def test_lme_is_what_its_readme_says() -> None:
@@ -87,7 +87,7 @@ def test_lme_is_what_its_readme_says() -> None:
     folder = corpus_of(dataset)
     assert folder is not None
     documents = {each.path: each.content.decode() for each in CorpusFolder(folder).documents()}
-    report = lint(dataset, documents)
+    report = lint_questions(dataset, documents)
     assert report.faults == ()
     assert (report.questions, report.documents) == (100, 212)
     assert report.chance is not None

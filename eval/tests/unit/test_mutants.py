@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from memconform.conformance.catalog import Entry, catalog
+from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.mutation.derived import derived
 from memconform.conformance.mutation.mutant import Mutant
 from memconform.conformance.mutation.mutants import mutants, mutants_of_checks, table_of
@@ -16,10 +16,10 @@ from memconform.conformance.mutation.results import (
     Fate,
     MutantResult,
     by_profile,
-    verdict,
+    mutation_exit_code,
 )
 from memconform.conformance.mutation.score import (
-    Seen,
+    MutantProgress,
     finding,
     possible,
     quick_groups,
@@ -155,26 +155,29 @@ def _result(fate: Fate, level: Literal["must", "should"] = "must") -> MutantResu
 
 
 def test_a_survivor_of_a_should_is_told_and_decides_nothing() -> None:
-    assert verdict([_result(Fate.SURVIVED, "should"), _result(Fate.KILLED)], []) is ExitCode.OK
-    assert verdict([_result(Fate.SURVIVED)], []) is ExitCode.FAILED
+    assert (
+        mutation_exit_code([_result(Fate.SURVIVED, "should"), _result(Fate.KILLED)], [])
+        is ExitCode.OK
+    )
+    assert mutation_exit_code([_result(Fate.SURVIVED)], []) is ExitCode.FAILED
 
 
 def test_a_mutant_that_could_not_be_tested_is_not_a_killed_one() -> None:
     results = [_result(Fate.UNTESTABLE), _result(Fate.KILLED)]
-    assert verdict(results, []) is ExitCode.DAEMON
-    assert verdict([_result(Fate.UNTESTABLE, "should")], []) is ExitCode.DAEMON
+    assert mutation_exit_code(results, []) is ExitCode.DAEMON
+    assert mutation_exit_code([_result(Fate.UNTESTABLE, "should")], []) is ExitCode.DAEMON
     assert by_profile(results)["core"].killed == 1
 
 
 def test_a_false_alarm_fails_the_score() -> None:
     alarm = FalseAlarm(check="x#y", result="fail", got=[])
-    assert verdict([_result(Fate.KILLED)], [alarm]) is ExitCode.FAILED
+    assert mutation_exit_code([_result(Fate.KILLED)], [alarm]) is ExitCode.FAILED
 
 
 def test_a_good_daemon_that_is_lost_is_no_low_score() -> None:
     lost = FalseAlarm(check="x#y", result="untestable", got=["it did not start"])
-    assert verdict([_result(Fate.SURVIVED)], [lost]) is ExitCode.DAEMON
-    assert Seen(_mutant()).result().fate is Fate.UNTESTABLE
+    assert mutation_exit_code([_result(Fate.SURVIVED)], [lost]) is ExitCode.DAEMON
+    assert MutantProgress(_mutant()).result().fate is Fate.UNTESTABLE
 
 
 def test_quick_cases_come_first_and_one_variant_of_each_before_the_others() -> None:
@@ -187,7 +190,7 @@ def test_quick_cases_come_first_and_one_variant_of_each_before_the_others() -> N
 
 def test_quick_groups_lose_no_quick_case() -> None:
     quick = [e for e in catalog() if not (e.is_disruptive or e.case.concurrent)]
-    grouped: list[Entry] = [entry for group in quick_groups(catalog()) for entry in group]
+    grouped: list[CaseVariant] = [entry for group in quick_groups(catalog()) for entry in group]
     assert sorted(e.id for e in grouped) == sorted(e.id for e in quick)
 
 

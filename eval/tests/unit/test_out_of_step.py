@@ -10,7 +10,7 @@ import pytest
 from memconform.client.client import RESPONSE_LIMIT, ContractClient
 from memconform.client.failures import CallError, ContractViolatedError
 from memconform.client.timing import Timeouts
-from memconform.fakes.wire import Exchange, Request, serving
+from memconform.fakes.wire import RawExchange, RawRequest, serving
 
 _HEALTH = b'{"ok": true}'
 
@@ -22,12 +22,12 @@ def _response(body: bytes = _HEALTH, headers: bytes = b"") -> bytes:
 
 @asynccontextmanager
 async def _client(
-    answer: Callable[[Exchange, int], object], timeouts: Timeouts | None = None
+    answer: Callable[[RawExchange, int], object], timeouts: Timeouts | None = None
 ) -> AsyncIterator[ContractClient]:
     """A client of a server that sends what `answer` writes to the n-th request, from 0."""
     count = 0
 
-    async def handle(_: Request, exchange: Exchange) -> None:
+    async def handle(_: RawRequest, exchange: RawExchange) -> None:
         nonlocal count
         count += 1
         written = answer(exchange, count - 1)
@@ -71,7 +71,7 @@ async def test_bytes_behind_a_response_end_the_call(more: bytes, expected: list[
 
 
 async def test_a_response_before_its_request_ends_the_next_call() -> None:
-    async def twice(exchange: Exchange, number: int) -> None:
+    async def twice(exchange: RawExchange, number: int) -> None:
         await exchange.raw(_response())
         if number == 0:
             await asyncio.sleep(0.005)
@@ -83,7 +83,7 @@ async def test_a_response_before_its_request_ends_the_next_call() -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 64])
 async def test_a_response_in_pieces_is_a_response(size: int) -> None:
-    async def pieces(exchange: Exchange, _: int) -> None:
+    async def pieces(exchange: RawExchange, _: int) -> None:
         data = _response()
         for start in range(0, len(data), size):
             await exchange.raw(data[start : start + size])
@@ -94,7 +94,7 @@ async def test_a_response_in_pieces_is_a_response(size: int) -> None:
 
 
 async def test_a_connection_that_the_server_closes_is_made_anew() -> None:
-    async def close(exchange: Exchange, _: int) -> None:
+    async def close(exchange: RawExchange, _: int) -> None:
         await exchange.raw(_response())
         exchange.abort()
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.stats import binom, binomtest
 
-from memconform.parity.contrast import Counts, contrasts
-from memconform.parity.records import Verdict
+from memconform.parity.paired_comparison import Counts, compare_pairs
+from memconform.parity.records import ParityVerdict
 from memconform.stats.paired import equivalent, holm, mcnemar, questions_to_settle, tango
 
 _COUNT = st.integers(0, 60)
@@ -111,29 +111,31 @@ def test_nothing_settles_nothing() -> None:
 @pytest.mark.parametrize(
     ("counts", "verdict"),
     [
-        (Counts(both=10), Verdict.IDENTICAL),
-        (Counts(both=10, same=False), Verdict.INCONCLUSIVE),
-        (Counts(both=900, first_only=1, second_only=2, same=False), Verdict.PARITY),
-        (Counts(both=80, first_only=16, second_only=2, same=False), Verdict.DRIFT),
+        (Counts(both=10), ParityVerdict.IDENTICAL),
+        (Counts(both=10, same=False), ParityVerdict.INCONCLUSIVE),
+        (Counts(both=900, first_only=1, second_only=2, same=False), ParityVerdict.PARITY),
+        (Counts(both=80, first_only=16, second_only=2, same=False), ParityVerdict.DRIFT),
         # Little, and yet no accident: that is drift, whatever the margin.
-        (Counts(both=9970, first_only=30, same=False), Verdict.DRIFT),
-        (Counts(both=90, first_only=6, second_only=2, same=False), Verdict.INCONCLUSIVE),
-        (Counts(), Verdict.INCONCLUSIVE),
+        (Counts(both=9970, first_only=30, same=False), ParityVerdict.DRIFT),
+        (Counts(both=90, first_only=6, second_only=2, same=False), ParityVerdict.INCONCLUSIVE),
+        (Counts(), ParityVerdict.INCONCLUSIVE),
     ],
 )
-def test_verdicts(counts: Counts, verdict: Verdict) -> None:
-    [found] = contrasts([counts])
+def test_verdicts(counts: Counts, verdict: ParityVerdict) -> None:
+    [found] = compare_pairs([counts])
     assert found.verdict is verdict
     assert (found.settled_by is None) == (
-        verdict is not Verdict.INCONCLUSIVE or not counts.compared
+        verdict is not ParityVerdict.INCONCLUSIVE or not counts.compared
     )
 
 
 def test_more_pairs_ask_for_more_evidence() -> None:
     close = Counts(both=80, first_only=9, second_only=2, same=False)
-    alone, *together = contrasts([close]) + contrasts([close, Counts(both=91), Counts(both=91)])
-    assert alone.verdict is Verdict.DRIFT
-    assert together[0].verdict is Verdict.INCONCLUSIVE
+    alone, *together = compare_pairs([close]) + compare_pairs(
+        [close, Counts(both=91), Counts(both=91)]
+    )
+    assert alone.verdict is ParityVerdict.DRIFT
+    assert together[0].verdict is ParityVerdict.INCONCLUSIVE
     assert together[0].holm_p == pytest.approx(3 * together[0].mid_p)
 
 
@@ -143,15 +145,15 @@ def test_no_small_set_is_too_small_for_a_verdict(tests: int) -> None:
         for b in range(n + 1):
             for c in range(n + 1 - b):
                 counts = Counts(both=n - b - c, first_only=b, second_only=c, same=False)
-                for found in contrasts([counts] * tests):
-                    assert found.verdict is not Verdict.IDENTICAL
+                for found in compare_pairs([counts] * tests):
+                    assert found.verdict is not ParityVerdict.IDENTICAL
                     assert found.settled_by is None or found.settled_by > n
 
 
 def test_what_settles_one_pair_of_three_is_equivalence_at_the_same_alpha() -> None:
     counts = Counts(both=96, first_only=2, second_only=2, same=False)
-    enough = contrasts([counts] * 3)[0].settled_by
+    enough = compare_pairs([counts] * 3)[0].settled_by
     assert enough is not None
     share = round(2 / 100 * enough)
     more = Counts(both=enough - 2 * share, first_only=share, second_only=share, same=False)
-    assert contrasts([more] * 3)[0].verdict is Verdict.PARITY
+    assert compare_pairs([more] * 3)[0].verdict is ParityVerdict.PARITY

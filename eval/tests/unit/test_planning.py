@@ -14,8 +14,8 @@ from memconform.datasets.selection import Selected, Selection, select
 from memconform.errors import UsageError
 from memconform.ingest.documents import CorpusFolder, ReferenceAnswers
 
-OURS = mock.Mock(spec=SdkRunner, owned=True)
-FOREIGN = mock.Mock(spec=SdkRunner, owned=False)
+OURS = mock.Mock(spec=SdkRunner, managed=True)
+FOREIGN = mock.Mock(spec=SdkRunner, managed=False)
 
 
 def selected(name: str | Path) -> Selected:

@@ -12,8 +12,8 @@ from memconform.contract.core import Ingested
 from memconform.contract.wire import Mode
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError, UsageError
-from memconform.fakes.scripted import Brain, ScriptedDaemon
-from memconform.fakes.wire import Exchange, serving
+from memconform.fakes.scripted import ScriptedBrain, ScriptedDaemon
+from memconform.fakes.wire import RawExchange, serving
 from memconform.ingest import proof
 from memconform.ingest.documents import Document, GivenDocuments
 from memconform.ingest.ingested import IngestedDocuments
@@ -30,7 +30,9 @@ class _Daemon(ScriptedDaemon):
         self._filters = filters
         self._lost = lost
 
-    async def _search(self, brain: Brain, body: dict[str, Any], exchange: Exchange) -> None:
+    async def _search(
+        self, brain: ScriptedBrain, body: dict[str, Any], exchange: RawExchange
+    ) -> None:
         if "filters" in body and self._filters == "refused":
             await exchange.problem(400, "validation_error", "no filters here")
             return
@@ -38,8 +40,8 @@ class _Daemon(ScriptedDaemon):
             body = {key: value for key, value in body.items() if key != "filters"}
         await super()._search(brain, body, exchange)
 
-    def _retrieve(self, brain: Brain, query: str, body: dict[str, Any]) -> dict[str, Any]:
-        visible = Brain()
+    def _retrieve(self, brain: ScriptedBrain, query: str, body: dict[str, Any]) -> dict[str, Any]:
+        visible = ScriptedBrain()
         visible.documents = {p: t for p, t in brain.documents.items() if p not in self._lost}
         return super()._retrieve(visible, query, body)
 

@@ -110,9 +110,9 @@ def test_events_of_another_haystack_do_not_prune_everything(tmp_path: Path) -> N
 
 def test_a_range_of_a_question_that_is_not_there_is_refused(tmp_path: Path) -> None:
     pruning = _pruning(tmp_path, {}, _MAY)
-    pruning.refuse_unknown({"q", "r"})
+    pruning.require_known_ids({"q", "r"})
     with pytest.raises(UsageError, match="does not have: 'q'"):
-        pruning.refuse_unknown({"qq"})
+        pruning.require_known_ids({"qq"})
 
 
 @pytest.mark.parametrize(

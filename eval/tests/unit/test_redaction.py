@@ -13,8 +13,8 @@ from memconform.conformance.mutation.results import Fate
 from memconform.conformance.results import Result
 from memconform.contract.wire import Mode, Profile
 from memconform.parity.ladder import Stage
-from memconform.parity.records import Verdict as ParityVerdict
-from memconform.scoring.verdicts import Verdict
+from memconform.parity.records import ParityVerdict
+from memconform.scoring.statuses import QuestionStatus
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,7 @@ def test_the_longer_of_two_secrets_goes_first() -> None:
 
 def test_words_that_results_are_read_back_by_are_no_secrets() -> None:
     """`--header 'X-Mode: semantic'` once made a result that no command could read."""
-    enums = (Verdict, Mode, Profile, Result, Fate, ParityVerdict, Stage)
+    enums = (QuestionStatus, Mode, Profile, Result, Fate, ParityVerdict, Stage)
     words = [member.value for enum in enums for member in enum]
     for word in [*words, "true", "null"]:
         redaction.hide(word)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from memconform.errors import UsageError
-from memconform.parity.sides import Side
+from memconform.parity.loaded_runs import LoadedRun
 from memconform.records import Failure
 from memconform.runs.reading import read_questions
 from memconform.runs.results import (
@@ -21,17 +21,17 @@ from memconform.runs.results import (
     RankedChunk,
     RunSummary,
 )
-from memconform.scoring.verdicts import PASS_THRESHOLD, Verdict
+from memconform.scoring.statuses import PASS_THRESHOLD, QuestionStatus
 
 _TIMINGS = CallTimings(first_byte=1.0, first_event=None, first_delta=None, done=2.0)
 
 
-def _question(verdict: Verdict, *scores: float) -> QuestionResult:
+def _question(verdict: QuestionStatus, *scores: float) -> QuestionResult:
     """As `fold` makes it; several scores are of several attempts."""
     mean = sum(scores) / len(scores) if scores else None
     attempts = [
         Attempt(
-            verdict=Verdict.CORRECT if score >= PASS_THRESHOLD else Verdict.INCORRECT,
+            verdict=QuestionStatus.CORRECT if score >= PASS_THRESHOLD else QuestionStatus.INCORRECT,
             score=score,
             latency_ms=2.0,
         )
@@ -42,7 +42,7 @@ def _question(verdict: Verdict, *scores: float) -> QuestionResult:
         question="?",
         tags=["a"],
         verdict=verdict,
-        passed=verdict is Verdict.CORRECT,
+        passed=verdict is QuestionStatus.CORRECT,
         score=mean,
         answer="text" if scores else None,
         latency_ms=2.0 if scores else None,
@@ -57,17 +57,17 @@ def _question(verdict: Verdict, *scores: float) -> QuestionResult:
 
 
 _QUESTIONS = [
-    _question(Verdict.CORRECT, 1.0),
-    _question(Verdict.INCORRECT, 0.0),
-    _question(Verdict.ABSTAINED, 0.0),
-    _question(Verdict.CORRECT, 1.0, 1.0, 0.0),
-    _question(Verdict.TIMEOUT),
-    _question(Verdict.NOT_APPLICABLE),
+    _question(QuestionStatus.CORRECT, 1.0),
+    _question(QuestionStatus.INCORRECT, 0.0),
+    _question(QuestionStatus.ABSTAINED, 0.0),
+    _question(QuestionStatus.CORRECT, 1.0, 1.0, 0.0),
+    _question(QuestionStatus.TIMEOUT),
+    _question(QuestionStatus.NOT_APPLICABLE),
 ]
 _VALUES = st.one_of(
     st.none(),
     st.booleans(),
-    st.sampled_from([verdict.value for verdict in Verdict]),
+    st.sampled_from([verdict.value for verdict in QuestionStatus]),
     st.sampled_from([-1.0, 0.0, 0.3, 0.5, 0.9, 1.0, 7.0, 1e308, -1, 0, 1, 2, 7]),
     st.text(max_size=3),
     st.lists(st.integers(), max_size=2),
@@ -76,7 +76,7 @@ _VALUES = st.one_of(
 _SCORED = ("verdict", "passed", "score")
 
 
-def _side(folder: Path, question: QuestionResult, text: str) -> Side:
+def _side(folder: Path, question: QuestionResult, text: str) -> LoadedRun:
     """A run of one question, whose line is `text`."""
     path = folder / "result.json"
     path.write_text(f'{{\n "questions": [\n{text}\n]\n}}\n')
@@ -87,7 +87,7 @@ def _side(folder: Path, question: QuestionResult, text: str) -> Side:
         "mean_score": question.score,
         "incident": None,
     }
-    return Side("sdk", path, RunSummary.model_construct(**head))
+    return LoadedRun("sdk", path, RunSummary.model_construct(**head))
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +145,7 @@ def test_a_question_that_contradicts_itself_is_refused(
 
 
 def test_scores_whose_mean_is_another_than_the_summary_tells_are_refused(folder: Path) -> None:
-    question = _question(Verdict.CORRECT, 1.0)
+    question = _question(QuestionStatus.CORRECT, 1.0)
     line = json.loads(question.model_dump_json()) | {"score": 0.9}
     side = _side(folder, question, json.dumps(line))
     [read] = read_questions(side.path)

@@ -6,7 +6,7 @@ import pytest
 
 from memconform.datasets.haystacks import Haystack, Item
 from memconform.datasets.model import Question
-from memconform.datasets.sampling import Holdout, QuerySelection, choose
+from memconform.datasets.sampling import Holdout, QuerySelection, sample_queries
 from memconform.errors import NothingSelectedError, UsageError
 
 
@@ -29,18 +29,18 @@ def _numbers(chosen: frozenset[str]) -> list[int]:
 
 
 def test_everything_is_chosen_unless_narrowed() -> None:
-    assert _numbers(choose(_haystacks(2, 3), QuerySelection())) == [0, 1, 2, 3, 4]
+    assert _numbers(sample_queries(_haystacks(2, 3), QuerySelection())) == [0, 1, 2, 3, 4]
 
 
 def test_a_limit_is_spread_over_all_haystacks_and_not_the_head() -> None:
-    assert _numbers(choose(_haystacks(4, 6), QuerySelection(limit=4))) == [0, 2, 5, 7]
-    assert len(choose(_haystacks(3), QuerySelection(limit=5))) == 3
+    assert _numbers(sample_queries(_haystacks(4, 6), QuerySelection(limit=4))) == [0, 2, 5, 7]
+    assert len(sample_queries(_haystacks(3), QuerySelection(limit=5))) == 3
 
 
 def test_ids_and_categories_narrow_together() -> None:
     haystacks = _haystacks(6, categories="ab")
     selection = QuerySelection(ids=("q1", "q2", "q3"), categories=("b",))
-    assert _numbers(choose(haystacks, selection)) == [1, 3]
+    assert _numbers(sample_queries(haystacks, selection)) == [1, 3]
 
 
 @pytest.mark.parametrize(
@@ -48,15 +48,15 @@ def test_ids_and_categories_narrow_together() -> None:
     [("held", [9, 19]), ("tune", [n for n in range(25) if n not in {9, 19}])],
 )
 def test_the_holdout_is_every_tenth_of_the_load(holdout: Holdout, numbers: list[int]) -> None:
-    assert _numbers(choose(_haystacks(5, 20), QuerySelection(holdout=holdout))) == numbers
+    assert _numbers(sample_queries(_haystacks(5, 20), QuerySelection(holdout=holdout))) == numbers
 
 
 def test_the_holdout_does_not_move_when_something_else_narrows_too() -> None:
     haystacks = _haystacks(40, categories="ab")
     selection = QuerySelection(holdout="held", categories=("b",), limit=2)
-    assert _numbers(choose(haystacks, selection)) == [9, 29]
+    assert _numbers(sample_queries(haystacks, selection)) == [9, 29]
     selection = QuerySelection(holdout="tune", ids=("q8", "q9"))
-    assert _numbers(choose(haystacks, selection)) == [8]
+    assert _numbers(sample_queries(haystacks, selection)) == [8]
 
 
 def test_a_sample_has_of_each_category_its_share_and_the_largest_remainder_rounds_up() -> None:
@@ -64,32 +64,36 @@ def test_a_sample_has_of_each_category_its_share_and_the_largest_remainder_round
     haystacks = _haystacks(10, categories="aaaaabbbcc")
     queries = {query.id: query.category for query in haystacks[0].queries}
     for seed in range(20):
-        chosen = choose(haystacks, QuerySelection(sample=4, seed=seed))
+        chosen = sample_queries(haystacks, QuerySelection(sample=4, seed=seed))
         assert Counter(queries[each] for each in chosen) == {"a": 2, "b": 1, "c": 1}
 
 
 @pytest.mark.parametrize("size", range(1, 24))
 def test_a_sample_is_as_large_as_it_should_be(size: int) -> None:
     haystacks = _haystacks(23, categories="aaabbcd")
-    assert len(choose(haystacks, QuerySelection(sample=size))) == size
+    assert len(sample_queries(haystacks, QuerySelection(sample=size))) == size
 
 
 def test_a_sample_depends_on_the_seed_and_not_on_the_order_of_the_file() -> None:
     [haystack] = _haystacks(50, categories="abc")
     turned = Haystack(haystack.id, haystack.items, haystack.queries[::-1])
-    samples = [choose([haystack], QuerySelection(sample=10, seed=seed)) for seed in range(5)]
+    samples = [
+        sample_queries([haystack], QuerySelection(sample=10, seed=seed)) for seed in range(5)
+    ]
     assert len(set(samples)) == 5
-    assert samples == [choose([turned], QuerySelection(sample=10, seed=s)) for s in range(5)]
+    assert samples == [
+        sample_queries([turned], QuerySelection(sample=10, seed=s)) for s in range(5)
+    ]
 
 
 def test_a_sample_is_drawn_the_same_in_every_release() -> None:
-    chosen = choose(_haystacks(30, categories="ab"), QuerySelection(sample=5, seed=7))
+    chosen = sample_queries(_haystacks(30, categories="ab"), QuerySelection(sample=5, seed=7))
     assert _numbers(chosen) == [1, 2, 3, 6, 26]
 
 
 def test_a_sample_is_of_what_the_rest_leaves() -> None:
     haystacks = _haystacks(100, categories="ab")
-    chosen = choose(haystacks, QuerySelection(sample=3, holdout="held", categories=("b",)))
+    chosen = sample_queries(haystacks, QuerySelection(sample=3, holdout="held", categories=("b",)))
     assert len(chosen) == 3
     assert {number % 10 for number in _numbers(chosen)} == {9}
 
@@ -110,7 +114,7 @@ def test_a_selection_that_cannot_be_is_refused(
     selection: QuerySelection, says: str, hint: str
 ) -> None:
     with pytest.raises(UsageError) as error:
-        choose(_haystacks(4, 6, categories="ab"), selection)
+        sample_queries(_haystacks(4, 6, categories="ab"), selection)
     assert says in error.value.message
     assert hint in error.value.hint
 
@@ -121,4 +125,4 @@ def test_a_selection_that_cannot_be_is_refused(
 )
 def test_nothing_left_is_an_error(selection: QuerySelection) -> None:
     with pytest.raises(NothingSelectedError, match="of 9 questions"):
-        choose(_haystacks(9, categories="ab"), selection)
+        sample_queries(_haystacks(9, categories="ab"), selection)

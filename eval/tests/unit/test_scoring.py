@@ -5,8 +5,8 @@ from memconform.datasets.question_row import QuestionRow
 from memconform.errors import UsageError
 from memconform.scoring.abstention import abstains
 from memconform.scoring.exact import ExactScorer, holds_expected
-from memconform.scoring.scorer import Response, TextKind
-from memconform.scoring.verdicts import Verdict
+from memconform.scoring.scorer import DaemonResponse, TextKind
+from memconform.scoring.statuses import QuestionStatus
 
 
 def _question(**row: object) -> Question:
@@ -34,16 +34,16 @@ def _question(**row: object) -> Question:
     ],
 )
 async def test_exact_score(row: dict[str, object], text: str, score: float) -> None:
-    response = Response(text=text, kind="answer")
+    response = DaemonResponse(text=text, kind="answer")
     assert (await ExactScorer().score(_question(**row), response)).value == score
 
 
 async def test_a_question_without_expectations_cannot_be_scored() -> None:
     assert not holds_expected(_question(), "anything")
     with pytest.raises(ValueError, match="expected_substrings"):
-        await ExactScorer().score(_question(), Response(text="anything", kind="retrieval"))
+        await ExactScorer().score(_question(), DaemonResponse(text="anything", kind="retrieval"))
     with pytest.raises(UsageError, match="'q'"):
-        ExactScorer().refuse_unscorable([_question()])
+        ExactScorer().require_scorable([_question()])
 
 
 @pytest.mark.parametrize(
@@ -64,26 +64,33 @@ def test_abstention(answer: str, marker: str | None, expected: bool) -> None:  #
 @pytest.mark.parametrize(
     ("row", "text", "kind", "verdict"),
     [
-        ({"expected_substrings": ["x"]}, "x", "answer", Verdict.CORRECT),
-        ({"expected_substrings": ["x"]}, "y", "answer", Verdict.INCORRECT),
-        ({"expected_substrings": ["x"]}, "No information available.", "answer", Verdict.ABSTAINED),
-        ({"abstain": True}, "No information available.", "answer", Verdict.CORRECT),
-        ({"abstain": True}, "It is x.", "answer", Verdict.INCORRECT),
+        ({"expected_substrings": ["x"]}, "x", "answer", QuestionStatus.CORRECT),
+        ({"expected_substrings": ["x"]}, "y", "answer", QuestionStatus.INCORRECT),
+        (
+            {"expected_substrings": ["x"]},
+            "No information available.",
+            "answer",
+            QuestionStatus.ABSTAINED,
+        ),
+        ({"abstain": True}, "No information available.", "answer", QuestionStatus.CORRECT),
+        ({"abstain": True}, "It is x.", "answer", QuestionStatus.INCORRECT),
         # Retrieved text that happens to hold the phrase is no abstention.
-        ({"expected_substrings": ["x"]}, "not mentioned, x", "retrieval", Verdict.CORRECT),
+        ({"expected_substrings": ["x"]}, "not mentioned, x", "retrieval", QuestionStatus.CORRECT),
     ],
 )
 async def test_verdicts(
-    row: dict[str, object], text: str, kind: TextKind, verdict: Verdict
+    row: dict[str, object], text: str, kind: TextKind, verdict: QuestionStatus
 ) -> None:
-    response = Response(text=text, kind=kind)
+    response = DaemonResponse(text=text, kind=kind)
     assert (await ExactScorer().score(_question(**row), response)).status is verdict
 
 
 def test_every_verdict_is_measured_or_not() -> None:
-    assert {verdict for verdict in Verdict if verdict.measured} == {
-        Verdict.CORRECT,
-        Verdict.INCORRECT,
-        Verdict.ABSTAINED,
+    assert {verdict for verdict in QuestionStatus if verdict.measured} == {
+        QuestionStatus.CORRECT,
+        QuestionStatus.INCORRECT,
+        QuestionStatus.ABSTAINED,
     }
-    assert {verdict for verdict in Verdict if not verdict.expected} == {Verdict.NOT_APPLICABLE}
+    assert {verdict for verdict in QuestionStatus if not verdict.expected} == {
+        QuestionStatus.NOT_APPLICABLE
+    }

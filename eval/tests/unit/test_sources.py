@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from memconform.datasets.sources import choose, load_sources
+from memconform.datasets.sources import load_sources, select_source
 from memconform.errors import UsageError
 
 _GOOD = """
@@ -106,7 +106,7 @@ def test_a_file_that_is_missing_or_no_text_is_named(tmp_path: Path) -> None:
 
 def test_sources_are_chosen_once_and_in_the_order_given() -> None:
     sources = load_sources(None)
-    assert list(choose(sources, ("wmb100k", "locomo", "wmb100k"))) == ["wmb100k", "locomo"]
+    assert list(select_source(sources, ("wmb100k", "locomo", "wmb100k"))) == ["wmb100k", "locomo"]
     with pytest.raises(UsageError, match="no source 'locmo'") as caught:
-        choose(sources, ("locmo",))
+        select_source(sources, ("locmo",))
     assert caught.value.hint == "did you mean 'locomo'?"

@@ -8,25 +8,25 @@ from memconform.records import Incident
 from memconform.runs.plan import Floor
 from memconform.runs.results import Attempt, QuestionResult
 from memconform.runs.verdict import Tally, conclude
-from memconform.scoring.verdicts import Verdict
+from memconform.scoring.statuses import QuestionStatus
 
 _FLOOR = (Floor(0.9),)
 _DIED = Incident(code="daemon_died", message="m", hint="", excerpt="", exit_code=3)
 
 
-def _result(verdict: Verdict, tag: str = "t") -> QuestionResult:
+def _result(verdict: QuestionStatus, tag: str = "t") -> QuestionResult:
     question = QuestionRow.model_validate({"id": "q", "question": "?", "tags": [tag]}).to_question()
-    passed = verdict is Verdict.CORRECT
+    passed = verdict is QuestionStatus.CORRECT
     score = float(passed) if verdict.measured else None
     update = {"verdict": verdict, "passed": passed, "score": score}
-    return QuestionResult.unmeasured(question, Verdict.NOT_RUN).model_copy(update=update)
+    return QuestionResult.unmeasured(question, QuestionStatus.NOT_RUN).model_copy(update=update)
 
 
 def _tally(*tags: str, **counts: int) -> Tally:
     tally = Tally(tags=frozenset(tags))
     for name, count in counts.items():
         for _ in range(count):
-            tally.add(_result(Verdict(name)))
+            tally.add(_result(QuestionStatus(name)))
     return tally
 
 
@@ -74,8 +74,8 @@ def test_unmeasured_questions_are_always_named() -> None:
 def test_a_tags_floor_is_held_apart() -> None:
     tally = Tally(tags=frozenset({"hard"}))
     for _ in range(18):
-        tally.add(_result(Verdict.CORRECT))
-    for verdict in (Verdict.CORRECT, Verdict.INCORRECT):
+        tally.add(_result(QuestionStatus.CORRECT))
+    for verdict in (QuestionStatus.CORRECT, QuestionStatus.INCORRECT):
         tally.add(_result(verdict, "hard"))
     conclusion = conclude(tally, (Floor(0.9), Floor(0.8, "hard")), None)
     assert conclusion.exit_code is ExitCode.FAILED
@@ -92,10 +92,10 @@ def test_a_floor_for_a_tag_that_nothing_has_is_an_error() -> None:
 def test_attempts_that_end_differently_are_unstable() -> None:
     attempts = [
         Attempt(verdict=verdict, score=score, latency_ms=1.0)
-        for verdict, score in ((Verdict.CORRECT, 1.0), (Verdict.INCORRECT, 0.0))
+        for verdict, score in ((QuestionStatus.CORRECT, 1.0), (QuestionStatus.INCORRECT, 0.0))
     ]
     tally = Tally()
-    tally.add(_result(Verdict.CORRECT).model_copy(update={"attempts": attempts}))
+    tally.add(_result(QuestionStatus.CORRECT).model_copy(update={"attempts": attempts}))
     assert tally.unstable == 1
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memconform.conformance.outcome import Event, Outcome
+from memconform.conformance.step_result import Event, StepResult
 from memconform.conformance.wire import route_of, wire_faults
 
 JSON = "application/json"
@@ -21,7 +21,7 @@ CHUNK = {"chunkId": "a#0", "documentId": "a", "path": "a.md", "score": 1.0, "tex
 def _faults(
     line: str, status: int, body: Any, media: str, sent: Any = None, *, wanted: bool = True
 ) -> list[str]:
-    outcome = Outcome(line, status=status, headers=[("content-type", media)], ended="end")
+    outcome = StepResult(line, status=status, headers=[("content-type", media)], ended="end")
     outcome.body = body if isinstance(body, bytes) else json.dumps(body).encode()
     sent_bytes = b"" if sent is None else json.dumps(sent).encode()
     return [f"{f.blame}: {f.what}" for f in wire_faults(outcome, sent_bytes, wanted=wanted)]
@@ -96,7 +96,7 @@ def test_who_is_to_blame_for_a_request_that_the_schemas_refuse() -> None:
 def test_changes_are_held_to_their_rules(name: str, data: Any, told: str) -> None:
     text = data if isinstance(data, str) else json.dumps(data)
     headers = [("content-type", "text/event-stream")]
-    outcome = Outcome("GET /v1/brains/b/events", status=200, headers=headers)
+    outcome = StepResult("GET /v1/brains/b/events", status=200, headers=headers)
     outcome.events = [Event(name, text, "1", 0)]
     found = wire_faults(outcome, b"", wanted=True)
     assert [told in fault.what for fault in found] == ([True] if told else [])
@@ -104,7 +104,7 @@ def test_changes_are_held_to_their_rules(name: str, data: Any, told: str) -> Non
 
 def test_ask_streams_are_held_to_their_order() -> None:
     headers = [("content-type", "text/event-stream")]
-    outcome = Outcome("POST /v1/brains/b/ask", status=200, headers=headers, ended="end")
+    outcome = StepResult("POST /v1/brains/b/ask", status=200, headers=headers, ended="end")
     outcome.events = [Event("answer_delta", '{"text": "x"}', "", 0)]
     [fault] = wire_faults(outcome, b'{"question": "x"}', wanted=True)
     assert "answer_delta came before retrieve" in fault.what

@@ -23,7 +23,7 @@ from memoryd.models import Ask, Retrieval
 from memoryd.providers import ConfigError, Providers, providers
 from memoryd.reader import Closing, ModelReader
 from memoryd.search import Found, Retriever
-from memoryd.upstream import Patience, UpstreamError
+from memoryd.upstream import SilenceTimeout, UpstreamError
 
 
 @pytest.mark.parametrize(
@@ -107,16 +107,16 @@ async def test_a_reply_without_text_is_a_failure_and_no_answer(pieces: list[str 
 
 
 async def test_a_silence_is_a_timeout_and_a_key_is_no_part_of_a_message() -> None:
-    patience = Patience("openai", 0.01, "sk-canary")
+    silence_timeout = SilenceTimeout("openai", 0.01, "sk-canary")
     with pytest.raises(UpstreamError) as silent:
-        await patience.wait(asyncio.sleep(5))
+        await silence_timeout.wait(asyncio.sleep(5))
     assert silent.value.code == "timeout"
 
     async def refuse() -> None:
         raise ValueError("bad key sk-canary")
 
     with pytest.raises(UpstreamError) as refused:
-        await patience.wait(refuse())
+        await silence_timeout.wait(refuse())
     assert (refused.value.code, "sk-canary" in refused.value.detail) == ("bad_gateway", False)
 
 
@@ -219,7 +219,7 @@ def test_brains_whose_vectors_a_service_makes_are_opened_by_their_first_request(
     without.create("b", None).ingest([NewDocument("a.md", b"zebra", {})])
     without.close()
     client = _Client()
-    embedder = RemoteEmbedder("openai/m@1", client, "m", Patience("openai", 1))
+    embedder = RemoteEmbedder("openai/m@1", client, "m", SilenceTimeout("openai", 1))
     with TestClient(create_app(Config(tmp_path, Providers(embedder=embedder)))) as http:
         assert http.get("/healthz").is_success
         assert client.calls == 0

@@ -19,7 +19,7 @@ import pytest
 _SOURCES = Path(__file__).parents[1] / "src"
 
 _HANG_SECONDS = 90
-"""How long an upstream and a client have patience."""
+"""How long an upstream and a client have silence_timeout."""
 _STOP_SECONDS = 45
 """A stop takes a moment, or on a machine that is busy with other tests some more of them."""
 _GRACE_EXCEEDED = "timeout graceful shutdown exceeded"

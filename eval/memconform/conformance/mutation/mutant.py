@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from memconform.conformance.catalog import Entry
+from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.names import ROBUSTNESS
 from memconform.conformance.rules import rules
 from memconform.contract.wire import Profile
@@ -19,7 +19,7 @@ class Mutant:
     breaks: str
     """What the daemon does, in words."""
     mutation: Mutation
-    finder: Entry | None = None
+    finder: CaseVariant | None = None
     """The case that must find it; None: any that cites the rule, and else any at all."""
     slot: str = ""
     """Of that case's check."""
@@ -28,7 +28,7 @@ class Mutant:
     def level(self) -> str:
         return rules()[self.rule].level if self.finder is None else self.finder.case.level
 
-    def concerns(self, entry: Entry) -> bool:
+    def concerns(self, entry: CaseVariant) -> bool:
         """Whether a case is likely to find it: the one that must, or one that is about its rule."""
         if self.finder is not None:
             return entry.id == self.finder.id

@@ -13,7 +13,7 @@ from memconform.conformance.matrix import BadMatrixError, combinations
 from memconform.conformance.mutation.derived import derived
 from memconform.conformance.mutation.mutant import Mutant
 from memconform.conformance.rules import rules
-from memconform.conformance.variables import UnknownVariableError, filled
+from memconform.conformance.variables import UnknownVariableError, substitute
 from memconform.errors import UsageError, nearest
 from memconform.fakes.mutation import Mutation
 
@@ -63,7 +63,7 @@ def table_of(folder: Path) -> tuple[Mutant, ...]:
         UsageError: naming file and mutant, for what is wrong in one.
     """
     files = sorted(folder.glob("*.yaml"))
-    rows = [(path.name, raw) for path in files for raw in strict_yaml.load(path)]
+    rows = [(path.name, raw) for path in files for raw in strict_yaml.load_yaml(path)]
     thought_of = [mutant for file, raw in rows if "check" not in raw for mutant in _read(file, raw)]
     known = {mutant.id: mutant.mutation for mutant in (*thought_of, *derived())}
     of_checks = [_of_check(file, raw, known) for file, raw in rows if "check" in raw]
@@ -76,7 +76,7 @@ def _read(file: str, raw: dict[str, Any]) -> Iterator[Mutant]:
         for label, values in combinations(raw.get("matrix") or {}):
             kept = {key: value for key, value in raw.items() if key != "matrix"}
             full = f"{name}[{label}]" if label else name
-            yield _mutant(file, full, filled(kept, values))
+            yield _mutant(file, full, substitute(kept, values))
     except (BadMatrixError, UnknownVariableError, ValidationError, KeyError) as error:
         raise _fault(file, name, str(error)) from error
 

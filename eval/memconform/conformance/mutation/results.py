@@ -45,7 +45,7 @@ class FalseAlarm(Record):
     got: list[str]
 
 
-class Score(Record):
+class KillCount(Record):
     killed: int
     total: int
 
@@ -71,20 +71,22 @@ class MutationReport(Origin, ReportHeader):
     survivors: list[str]
     """Ids of those that were not killed, the untestable ones among them."""
     false_alarms: list[FalseAlarm]
-    by_profile: dict[str, Score]
+    by_profile: dict[str, KillCount]
     mutants: list[MutantResult]
 
 
-def by_profile(results: Iterable[MutantResult]) -> dict[str, Score]:
+def by_profile(results: Iterable[MutantResult]) -> dict[str, KillCount]:
     """Scores by the names of profiles, in the order of the results."""
     total, killed = Counter[str](), Counter[str]()
     for result in results:
         total[result.profile] += 1
         killed[result.profile] += result.fate is Fate.KILLED
-    return {name: Score(killed=killed[name], total=total[name]) for name in total}
+    return {name: KillCount(killed=killed[name], total=total[name]) for name in total}
 
 
-def verdict(results: Iterable[MutantResult], false_alarms: Iterable[FalseAlarm]) -> ExitCode:
+def mutation_exit_code(
+    results: Iterable[MutantResult], false_alarms: Iterable[FalseAlarm]
+) -> ExitCode:
     """FAILED where a mutant of a MUST lives or the good daemon fails, DAEMON where one was lost."""
     fates = {(result.level, result.fate) for result in results}
     alarms = {alarm.result for alarm in false_alarms}

@@ -9,13 +9,13 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
-from memconform.conformance.catalog import Entry
+from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.fixture import UntestableError
-from memconform.conformance.mutation.kept import KeptDaemons
+from memconform.conformance.mutation.daemon_pool import DaemonPool
 from memconform.conformance.mutation.mutant import Mutant
 from memconform.conformance.mutation.results import FalseAlarm, Fate, MutantResult, result_of
 from memconform.conformance.results import CaseResult, Check, Result
-from memconform.conformance.running import left_out, run_case, unrun
+from memconform.conformance.running import run_case, skip_reason, skipped_case
 from memconform.conformance.suite import CaseFinished, MakeRunner, SdkFinished, brain_id, conform
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError
@@ -58,7 +58,7 @@ class Scored:
 Event = Begun | CaseTried | MutantFinished | Scored
 
 
-def possible(mutant: Mutant, runner: SdkRunner, entries: Sequence[Entry]) -> bool:
+def possible(mutant: Mutant, runner: SdkRunner, entries: Sequence[CaseVariant]) -> bool:
     """Whether this SDK can be made into that mutant, and claims what it breaks.
 
     `entries` are the cases that are for it: one of them at least is about the mutant's rule.
@@ -68,14 +68,14 @@ def possible(mutant: Mutant, runner: SdkRunner, entries: Sequence[Entry]) -> boo
     if not any(mutant.concerns(entry) for entry in entries):
         return False
     if mutant.mutation.source:
-        return runner.configurable and runner.name == SOURCE_SDK
-    return runner.configurable or mutant.mutation.is_of_exchanges
+        return runner.restartable and runner.name == SOURCE_SDK
+    return runner.restartable or mutant.mutation.is_of_exchanges
 
 
 async def score(
     make_runner: MakeRunner,
     mutants: Sequence[Mutant],
-    entries: Sequence[Entry],
+    entries: Sequence[CaseVariant],
     *,
     folder: Path,
     daemons: int,
@@ -84,18 +84,18 @@ async def score(
 
     At most `daemons` daemons run at once. `folder` holds their state while they do.
     """
-    if not make_runner().configurable:
+    if not make_runner().restartable:
         # There is one, and two mutants at once would have the same brains.
         daemons = 1
-    kept = KeptDaemons(make_runner, folder, daemons)
-    crew = _Crew(make_runner, folder, asyncio.Semaphore(daemons), kept)
+    kept = DaemonPool(make_runner, folder, daemons)
+    crew = _MutantScorer(make_runner, folder, asyncio.Semaphore(daemons), kept)
     citing = [entry for entry in entries if any(mutant.concerns(entry) for mutant in mutants)]
     yield Begun(len(citing))
     async with aclosing(crew.good(citing)) as cases:
         async for _ in cases:
             yield CaseTried()
 
-    all_seen = [Seen(mutant) for mutant in mutants]
+    all_seen = [MutantProgress(mutant) for mutant in mutants]
     try:
         async with aclosing(_side_by_side(daemons, crew.by_its_rule, all_seen, entries)) as ended:
             async for seen in ended:
@@ -114,14 +114,14 @@ async def score(
 
 async def _side_by_side(
     many: int,
-    put: Callable[["Seen", Sequence[Entry]], Awaitable[None]],
-    all_seen: Sequence["Seen"],
-    entries: Sequence[Entry],
-) -> AsyncGenerator["Seen", None]:
+    put: Callable[["MutantProgress", Sequence[CaseVariant]], Awaitable[None]],
+    all_seen: Sequence["MutantProgress"],
+    entries: Sequence[CaseVariant],
+) -> AsyncGenerator["MutantProgress", None]:
     """Each as it ends, so many at once."""
     waiting = asyncio.Semaphore(many)
 
-    async def one(seen: "Seen") -> "Seen":
+    async def one(seen: "MutantProgress") -> "MutantProgress":
         async with waiting:
             await put(seen, entries)
         return seen
@@ -136,7 +136,7 @@ async def _side_by_side(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class Seen:
+class MutantProgress:
     """What the cases have come to that were put to a mutant."""
 
     def __init__(self, mutant: Mutant) -> None:
@@ -174,23 +174,23 @@ class Seen:
         return result_of(self.mutant, fate, by=by, got=got, cases=self._cases, took_s=self.took_s)
 
 
-class _Crew:
+class _MutantScorer:
     def __init__(
-        self, make_runner: MakeRunner, folder: Path, slots: asyncio.Semaphore, kept: KeptDaemons
+        self, make_runner: MakeRunner, folder: Path, slots: asyncio.Semaphore, kept: DaemonPool
     ) -> None:
         self._make_runner = make_runner
         self._folder = folder
         self._slots = slots
         self._session = kept.session
         self._kept = kept
-        self._ours = make_runner().configurable
+        self._ours = make_runner().restartable
         """Of a daemon that somebody else has started some things cannot be tested."""
         self._trying = asyncio.Lock()
         self.alarms: list[FalseAlarm] = []
         self.tried: dict[str, str] = {}
         """Of each case that was tried where nothing is broken, why it fails there, or ""."""
 
-    async def good(self, entries: Sequence[Entry]) -> AsyncGenerator[CaseResult, None]:
+    async def good(self, entries: Sequence[CaseVariant]) -> AsyncGenerator[CaseResult, None]:
         """Try cases where nothing is broken, those that were not yet."""
         async with self._trying:
             new = [entry for entry in entries if entry.id not in self.tried]
@@ -215,7 +215,11 @@ class _Crew:
                 self.tried.setdefault(entry.id, lost)
 
     async def run(
-        self, label: str, mutation: Mutation, entries: Sequence[Entry], mutant: Mutant | None = None
+        self,
+        label: str,
+        mutation: Mutation,
+        entries: Sequence[CaseVariant],
+        mutant: Mutant | None = None,
     ) -> AsyncGenerator[CaseResult, None]:
         """What cases come to; nothing new begins once one of them has found `mutant`."""
         folder = self._folder / re.sub(r"[^A-Za-z0-9.-]+", "_", label)
@@ -242,13 +246,13 @@ class _Crew:
                             ]
                         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
-    async def by_its_rule(self, seen: "Seen", entries: Sequence[Entry]) -> None:
+    async def by_its_rule(self, seen: "MutantProgress", entries: Sequence[CaseVariant]) -> None:
         """Put the cases to a mutant that are likely to find it, until one does."""
         citing = [e for e in entries if seen.mutant.concerns(e)]
         await self._put(seen, citing)
         seen.unfit = [self.tried[entry.id] for entry in citing if self.tried[entry.id]]
 
-    async def by_all_others(self, seen: "Seen", entries: Sequence[Entry]) -> None:
+    async def by_all_others(self, seen: "MutantProgress", entries: Sequence[CaseVariant]) -> None:
         """Put all other cases to it. What one of so many finds must be found again.
 
         Of 700 cases on a machine that is busy with other mutants one may fail by chance; observed
@@ -268,7 +272,7 @@ class _Crew:
             if seen.found is not None:
                 return
 
-    async def _put(self, seen: "Seen", entries: Sequence[Entry]) -> None:
+    async def _put(self, seen: "MutantProgress", entries: Sequence[CaseVariant]) -> None:
         started = time.perf_counter()
         groups, slow = quick_groups(entries), [e for e in entries if not _is_quick(e)]
         if not seen.mutant.mutation.is_of_exchanges:
@@ -284,27 +288,29 @@ class _Crew:
                 break
         seen.took_s += time.perf_counter() - started
 
-    async def _fit(self, entries: Sequence[Entry]) -> list[Entry]:
+    async def _fit(self, entries: Sequence[CaseVariant]) -> list[CaseVariant]:
         # Only the others of a partial selection are not tried yet.
         async with aclosing(self.good(entries)) as tried:
             async for _ in tried:
                 pass
         return [entry for entry in entries if not self.tried[entry.id]]
 
-    async def _on_kept(self, entries: Sequence[Entry], seen: "Seen") -> None:
+    async def _on_kept(self, entries: Sequence[CaseVariant], seen: "MutantProgress") -> None:
         if not entries:
             return
         serving = entries[0].case.daemon
         try:
-            async with self._slots, self._kept.mutated(serving, seen.mutant.mutation) as fixture:
+            async with self._slots, self._kept.lease(serving, seen.mutant.mutation) as fixture:
                 for entry in entries:
                     ran = await run_case(entry, fixture, brain_id(entry))
                     if seen.take(ran.result) or ran.hung:
                         return
         except (DaemonError, UntestableError) as error:
-            seen.take(unrun(entries[0], Result.UNTESTABLE, str(error)))
+            seen.take(skipped_case(entries[0], Result.UNTESTABLE, str(error)))
 
-    async def _on_its_own(self, label: str, entries: Sequence[Entry], seen: "Seen") -> None:
+    async def _on_its_own(
+        self, label: str, entries: Sequence[CaseVariant], seen: "MutantProgress"
+    ) -> None:
         mutant = seen.mutant
         async with aclosing(self.run(label, mutant.mutation, entries, mutant)) as cases:
             async for case in cases:
@@ -320,37 +326,37 @@ def finding(mutant: Mutant, case: CaseResult) -> Check | None:
     return next((check for check in checks if check.result in red), None)
 
 
-def _is_quick(entry: Entry) -> bool:
+def _is_quick(entry: CaseVariant) -> bool:
     return not (entry.is_disruptive or entry.case.concurrent)
 
 
-def quick_groups(citing: Sequence[Entry]) -> list[list[Entry]]:
+def quick_groups(citing: Sequence[CaseVariant]) -> list[list[CaseVariant]]:
     """The quick ones of these cases, a list for each kind of daemon, the longest list first.
 
     One variant of each case comes before the others, for it is likely to find what they would.
     """
-    by_serving: dict[str, list[Entry]] = {}
+    by_serving: dict[str, list[CaseVariant]] = {}
     for entry in citing:
         if _is_quick(entry):
             by_serving.setdefault(entry.case.daemon.model_dump_json(), []).append(entry)
     return [_variants_last(group) for group in sorted(by_serving.values(), key=len, reverse=True)]
 
 
-def _variants_last(entries: Sequence[Entry]) -> list[Entry]:
-    first: dict[str, Entry] = {}
+def _variants_last(entries: Sequence[CaseVariant]) -> list[CaseVariant]:
+    first: dict[str, CaseVariant] = {}
     for entry in entries:
         first.setdefault(entry.base, entry)
     return [*first.values(), *(entry for entry in entries if first[entry.base] is not entry)]
 
 
-def _can_be_put(entry: Entry, runner: SdkRunner) -> bool:
+def _can_be_put(entry: CaseVariant, runner: SdkRunner) -> bool:
     """A daemon that somebody else has started gets no other settings, and is not ended."""
     serving = entry.case.daemon
-    return runner.configurable or not (
+    return runner.restartable or not (
         serving.env or serving.upstream == "scripted" or entry.is_disruptive
     )
 
 
-def selectable(entries: Sequence[Entry], runner: SdkRunner) -> list[Entry]:
+def selectable(entries: Sequence[CaseVariant], runner: SdkRunner) -> list[CaseVariant]:
     """The cases that are for this SDK, and can be put to it."""
-    return [e for e in entries if left_out(e, runner) is None and _can_be_put(e, runner)]
+    return [e for e in entries if skip_reason(e, runner) is None and _can_be_put(e, runner)]

@@ -42,7 +42,7 @@ func (ix *Index) Apply(ctx context.Context, documents []Document, removed ...str
 			}
 		}
 	}
-	ctx = steady(ctx)
+	ctx = withoutCancel(ctx)
 	tx, err := ix.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err

@@ -60,7 +60,7 @@ type Counts struct {
 // of this name.
 func Open(ctx context.Context, file, embedder string) (*Index, error) {
 	// A caller that goes away must not look like damage.
-	ctx = steady(ctx)
+	ctx = withoutCancel(ctx)
 	ix, err := open(ctx, file, embedder)
 	if file != "" && (errors.Is(err, errUnusable) || isDamage(err)) {
 		if err := Remove(file); err != nil {
@@ -160,9 +160,9 @@ func isDamage(err error) bool {
 	return false
 }
 
-// steady lets a statement end by itself. The driver closes a connection whose statement was
+// withoutCancel lets a statement end by itself. The driver closes a connection whose statement was
 // interrupted, and an index in memory would be gone with it.
-func steady(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
+func withoutCancel(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
 
 // Close ends all use of the index.
 func (ix *Index) Close() error { return ix.db.Close() }
@@ -178,7 +178,7 @@ func (ix *Index) Counts() Counts {
 
 // Stamps returns the stamp under which each document was indexed, by path.
 func (ix *Index) Stamps(ctx context.Context) (map[string]string, error) {
-	rows, err := ix.db.QueryContext(steady(ctx), "SELECT path, stamp FROM documents")
+	rows, err := ix.db.QueryContext(withoutCancel(ctx), "SELECT path, stamp FROM documents")
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from memoryd.upstream import Patience
+from memoryd.upstream import SilenceTimeout
 
 _MAX_TOKENS = 1024
 
@@ -39,10 +39,10 @@ class Chat(Protocol):
 class OpenAIChat:
     """Chat completions: OpenAI's, Ollama's, and all that speak like them."""
 
-    def __init__(self, client: Any, model: str, patience: Patience) -> None:  # noqa: ANN401 - its module is imported only where it is used
+    def __init__(self, client: Any, model: str, silence_timeout: SilenceTimeout) -> None:  # noqa: ANN401 - its module is imported only where it is used
         self._create = client.chat.completions.create
         self._model = model
-        self._patience = patience
+        self._silence_timeout = silence_timeout
 
     def _request(self, prompt: Prompt) -> dict[str, Any]:
         return {
@@ -54,7 +54,7 @@ class OpenAIChat:
         }
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[str | Usage]:
-        async for piece in self._patience.each(self._pieces(prompt)):
+        async for piece in self._silence_timeout.each(self._pieces(prompt)):
             if piece:
                 yield piece
 
@@ -72,24 +72,24 @@ class OpenAIChat:
                     whole = whole or choice.finish_reason is not None
                     yield choice.delta.content or ""
         if not whole:
-            raise self._patience.failed("the stream ended before its end")
+            raise self._silence_timeout.failed("the stream ended before its end")
         yield usage
 
     async def complete(self, prompt: Prompt) -> str:
-        return await self._patience.wait(self._whole(prompt))
+        return await self._silence_timeout.wait(self._whole(prompt))
 
     async def _whole(self, prompt: Prompt) -> str:
         reply = await self._create(**self._request(prompt))
-        return self._patience.some(reply.choices[0].message.content)
+        return self._silence_timeout.some(reply.choices[0].message.content)
 
 
 class AnthropicChat:
     """Anthropic's messages."""
 
-    def __init__(self, client: Any, model: str, patience: Patience) -> None:  # noqa: ANN401 - its module is imported only where it is used
+    def __init__(self, client: Any, model: str, silence_timeout: SilenceTimeout) -> None:  # noqa: ANN401 - its module is imported only where it is used
         self._create = client.messages.create
         self._model = model
-        self._patience = patience
+        self._silence_timeout = silence_timeout
 
     def _request(self, prompt: Prompt) -> dict[str, Any]:
         return {
@@ -100,7 +100,7 @@ class AnthropicChat:
         }
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[str | Usage]:
-        async for piece in self._patience.each(self._pieces(prompt)):
+        async for piece in self._silence_timeout.each(self._pieces(prompt)):
             if piece:
                 yield piece
 
@@ -122,12 +122,14 @@ class AnthropicChat:
                         whole = True
                 yield text
         if not whole:
-            raise self._patience.failed("the stream ended before its end")
+            raise self._silence_timeout.failed("the stream ended before its end")
         yield Usage(input_tokens, output_tokens)
 
     async def complete(self, prompt: Prompt) -> str:
-        return await self._patience.wait(self._whole(prompt))
+        return await self._silence_timeout.wait(self._whole(prompt))
 
     async def _whole(self, prompt: Prompt) -> str:
         reply = await self._create(**self._request(prompt))
-        return self._patience.some("".join(b.text for b in reply.content if b.type == "text"))
+        return self._silence_timeout.some(
+            "".join(b.text for b in reply.content if b.type == "text")
+        )

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from anyio import from_thread
 
 from memoryd.text import terms
-from memoryd.upstream import Patience
+from memoryd.upstream import SilenceTimeout
 
 Vector = npt.NDArray[np.float32]
 
@@ -91,17 +91,17 @@ class RemoteEmbedder:
     Called from worker threads; the requests themselves are made on the event loop.
     """
 
-    def __init__(self, name: str, client: Any, model: str, patience: Patience) -> None:  # noqa: ANN401 - its module is imported only where it is used
+    def __init__(self, name: str, client: Any, model: str, silence_timeout: SilenceTimeout) -> None:  # noqa: ANN401 - its module is imported only where it is used
         self.name = name
         self._client = client
         self._model = model
-        self._patience = patience
+        self._silence_timeout = silence_timeout
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
         vectors: list[Vector] = []
         for start in range(0, len(texts), CALL_LIMIT):
             call = self._call(list(texts[start : start + CALL_LIMIT]))
-            vectors += from_thread.run(self._patience.wait, call)
+            vectors += from_thread.run(self._silence_timeout.wait, call)
         return vectors
 
     async def _call(self, texts: list[str]) -> list[Vector]:
@@ -113,8 +113,10 @@ class RemoteEmbedder:
         )
         rows = [item.embedding for item in sorted(answer.data, key=lambda item: item.index)]
         if len(rows) != len(texts) or len({len(row) for row in rows}) != 1 or not rows[0]:
-            raise self._patience.failed(f"{len(rows)} embeddings came for {len(texts)} texts")
+            raise self._silence_timeout.failed(
+                f"{len(rows)} embeddings came for {len(texts)} texts"
+            )
         vectors = [unit(row) for row in rows]
         if not all(np.isfinite(vector).all() for vector in vectors):
-            raise self._patience.failed("an embedding holds numbers that are not finite")
+            raise self._silence_timeout.failed("an embedding holds numbers that are not finite")
         return vectors

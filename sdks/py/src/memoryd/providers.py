@@ -14,7 +14,7 @@ from memoryd.chat import AnthropicChat, Chat, OpenAIChat
 from memoryd.embedding import Embedder, FeatureHash, RemoteEmbedder
 from memoryd.reader import FakeReader, ModelReader, Reader
 from memoryd.reranking import HttpReranker, ModelReranker, Reranker
-from memoryd.upstream import RETRIES, Patience
+from memoryd.upstream import RETRIES, SilenceTimeout
 
 _DEFAULT_TIMEOUT_S = 30.0
 _OLLAMA = "127.0.0.1:11434"
@@ -44,7 +44,7 @@ class _Factory:
         self._closing: list[Callable[[], Awaitable[None]]] = []
 
     def make(self) -> Providers:
-        self._patience("every upstream")
+        self._silence_timeout("every upstream")
         llm = self._choice("JB_LLM_PROVIDER", "fake", "openai", "anthropic", "ollama")
         embed = self._choice("JB_EMBED_PROVIDER", "fake", "openai", "ollama")
         rerank = self._choice("JB_RERANK_PROVIDER", "http", "llm")
@@ -78,7 +78,7 @@ class _Factory:
             # Not repeated: it may hold a password.
             raise ConfigError(f"{name} is no http address")
 
-    def _patience(self, name: str, secret: str | None = None) -> Patience:
+    def _silence_timeout(self, name: str, secret: str | None = None) -> SilenceTimeout:
         given = self._env.get("JB_UPSTREAM_TIMEOUT") or str(_DEFAULT_TIMEOUT_S)
         try:
             seconds = float(given)
@@ -86,7 +86,7 @@ class _Factory:
             seconds = math.nan
         if not 0 < seconds < math.inf:
             raise ConfigError(f"JB_UPSTREAM_TIMEOUT={given}: a number of seconds is wanted")
-        return Patience(name, seconds, secret)
+        return SilenceTimeout(name, seconds, secret)
 
     def _reader(self, provider: str) -> Reader | None:
         match provider:
@@ -103,22 +103,24 @@ class _Factory:
             case "fake":
                 return FeatureHash()
         model = self._required("JB_EMBED_MODEL", f"JB_EMBED_PROVIDER={provider}")
-        client, patience = self._openai(provider)
+        client, silence_timeout = self._openai(provider)
         where = self._env.get("OLLAMA_HOST" if provider == "ollama" else "OPENAI_BASE_URL") or ""
         # A digest, for an address may hold a password, and the name is stored.
         address = hashlib.sha256(where.encode()).hexdigest()[:12]
-        return RemoteEmbedder(f"{provider}/{model}@{address}", client, model, patience)
+        return RemoteEmbedder(f"{provider}/{model}@{address}", client, model, silence_timeout)
 
     def _reranker(self, provider: str, llm: str) -> Reranker | None:
         if provider == "http":
             url = self._required("JB_RERANK_URL", "JB_RERANK_PROVIDER=http")
             self._refuse_no_address("JB_RERANK_URL", url)
             key = self._env.get("JB_RERANK_API_KEY") or None
-            patience = self._patience("the reranker", key)
+            silence_timeout = self._silence_timeout("the reranker", key)
             # Left out, the client would send the key that it finds in the environment.
             client = self._openai_client(url, key or "none")
             model = self._env.get("JB_RERANK_MODEL") or None
-            return HttpReranker(client, url, model, patience, _headers(with_key=key is not None))
+            return HttpReranker(
+                client, url, model, silence_timeout, _headers(with_key=key is not None)
+            )
         if provider == "llm":
             if llm in ("none", "fake"):
                 raise ConfigError(f"JB_RERANK_PROVIDER=llm: JB_LLM_PROVIDER={llm} is no model")
@@ -128,8 +130,8 @@ class _Factory:
 
     def _chat(self, provider: str, model: str) -> Chat:
         if provider != "anthropic":
-            client, patience = self._openai(provider)
-            return OpenAIChat(client, model, patience)
+            client, silence_timeout = self._openai(provider)
+            return OpenAIChat(client, model, silence_timeout)
         from anthropic import AsyncAnthropic  # noqa: PLC0415 - see the module's docstring
 
         key = self._required("ANTHROPIC_API_KEY", provider)
@@ -139,21 +141,21 @@ class _Factory:
             max_retries=RETRIES,
         )
         self._closing.append(anthropic.close)
-        return AnthropicChat(anthropic, model, self._patience(provider, key))
+        return AnthropicChat(anthropic, model, self._silence_timeout(provider, key))
 
-    def _openai(self, provider: str) -> tuple[Any, Patience]:
+    def _openai(self, provider: str) -> tuple[Any, SilenceTimeout]:
         """The client of `openai`, or of Ollama's address that speaks the same."""
         if provider == "ollama":
             host = self._env.get("OLLAMA_HOST") or _OLLAMA
             address = host if "://" in host else f"http://{host}"
             self._refuse_no_address("OLLAMA_HOST", address)
             client = self._openai_client(f"{address.rstrip('/')}/v1", "ollama")
-            return client, self._patience(provider)
+            return client, self._silence_timeout(provider)
         key = self._required("OPENAI_API_KEY", provider)
         if base := self._env.get("OPENAI_BASE_URL"):
             self._refuse_no_address("OPENAI_BASE_URL", base)
         client = self._openai_client(self._env.get("OPENAI_BASE_URL") or None, key)
-        return client, self._patience(provider, key)
+        return client, self._silence_timeout(provider, key)
 
     def _openai_client(self, base_url: str | None, key: str) -> Any:  # noqa: ANN401 - imported below
         from openai import AsyncOpenAI  # noqa: PLC0415 - see the module's docstring

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from memoryd.chat import Chat, Prompt
 from memoryd.prompts import RERANK_SYSTEM, finite, read_scores, user_message
-from memoryd.upstream import Patience, UpstreamError
+from memoryd.upstream import SilenceTimeout, UpstreamError
 
 
 class Reranker(Protocol):
@@ -26,13 +26,13 @@ class HttpReranker:
         client: Any,  # noqa: ANN401 - its module is imported only where it is used
         url: str,
         model: str | None,
-        patience: Patience,
+        silence_timeout: SilenceTimeout,
         headers: dict[str, Any],
     ) -> None:
         self._client = client
         self._url = url
         self._model = model
-        self._patience = patience
+        self._silence_timeout = silence_timeout
         self._options = {"headers": headers}
 
     async def scores(self, query: str, chunks: Sequence[dict[str, Any]]) -> list[float]:
@@ -43,7 +43,7 @@ class HttpReranker:
         }
         if self._model is not None:
             body["model"] = self._model
-        return await self._patience.wait(self._answer(body, len(chunks)))
+        return await self._silence_timeout.wait(self._answer(body, len(chunks)))
 
     async def _answer(self, body: dict[str, Any], documents: int) -> list[float]:
         # The documented way to an address that the vendor's API does not have.
@@ -53,7 +53,7 @@ class HttpReranker:
         found = [(r["index"], finite(r["relevance_score"])) for r in answer["results"]]
         scores = dict(found)
         if len(found) != documents or scores.keys() != set(range(documents)):
-            raise self._patience.failed("the answer has not one score for each document")
+            raise self._silence_timeout.failed("the answer has not one score for each document")
         return [scores[index] for index in range(documents)]
 
 

@@ -18,7 +18,7 @@ class UpstreamError(Problem):
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class SilenceTimeout:
     """How an upstream is waited for."""
 
     name: str

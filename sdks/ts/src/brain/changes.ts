@@ -1,4 +1,4 @@
-/** Who wants to know what changes in a brain, and is told. */
+/** Who wants to know what changes in a brain, and is announced. */
 
 /** As it stands in the stream of events. */
 export interface Change {
@@ -7,14 +7,14 @@ export interface Change {
   old_path?: string;
 }
 
-export interface Told extends Change {
+export interface AnnouncedChange extends Change {
   reason?: string | undefined;
   when: string;
 }
 
 export interface Listener {
   /** The changes of one commit; it must not throw. */
-  changed(changes: readonly [id: number, change: Told][]): void;
+  changed(changes: readonly [id: number, change: AnnouncedChange][]): void;
   /** Nothing will change any more: the brain has gone. */
   gone(): void;
 }
@@ -35,11 +35,11 @@ export class Changes {
   /** Called at the commit, so that the order of ids is the order of commits. */
   publish(changes: readonly Change[], reason: string | undefined): void {
     const when = new Date().toISOString();
-    const told = changes.map((change): [number, Told] => [
+    const announced = changes.map((change): [number, AnnouncedChange] => [
       ++this.#lastId,
       { ...change, reason, when },
     ]);
-    for (const listener of this.#listeners) listener.changed(told);
+    for (const listener of this.#listeners) listener.changed(announced);
   }
 
   end(): void {

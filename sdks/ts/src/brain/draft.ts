@@ -7,7 +7,7 @@ import type { FileChange } from "./placing.js";
 import type { Tree } from "./tree.js";
 
 /** A document as its files have it. */
-export interface Held {
+export interface StoredDocument {
   content: Buffer;
   sidecar: Buffer | undefined;
 }
@@ -65,7 +65,7 @@ export class Draft {
     this.changes.push({ kind: "renamed", path: to, old_path: from });
   }
 
-  get written(): [path: string, held: Held][] {
+  get written(): [path: string, held: StoredDocument][] {
     return [...this.#changed].flatMap(([path, held]) => (held ? [[path, joined(held)]] : []));
   }
 
@@ -136,7 +136,7 @@ export class Draft {
 }
 
 /** Once: later the one piece is the content. */
-function joined(drafted: Drafted): Held {
+function joined(drafted: Drafted): StoredDocument {
   const [first, ...more] = drafted.pieces;
   const content = first !== undefined && more.length === 0 ? first : Buffer.concat(drafted.pieces);
   drafted.pieces = [content];

@@ -7,7 +7,7 @@ import { DatabaseSync } from "@photostructure/sqlite";
 
 import { isBusy, isDamage } from "../index/sqlite.js";
 
-/** Held until it is closed, or until the process ends, however it ends. */
+/** StoredDocument until it is closed, or until the process ends, however it ends. */
 export interface Lock {
   release(): void;
 }

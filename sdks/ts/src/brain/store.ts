@@ -8,7 +8,7 @@ import type { Logger } from "pino";
 import type { Embedder } from "../embedding/embedder.js";
 import { invalid, Problem } from "../problem.js";
 import { Brain } from "./brain.js";
-import { bury } from "./burial.js";
+import { moveAway } from "./deletion.js";
 import { Home, type Places } from "./home.js";
 import { statusOf } from "./tree.js";
 
@@ -103,7 +103,7 @@ export class BrainStore {
     }
     // Another may have deleted it meanwhile.
     this.refuseUnknown(id);
-    await rm(bury(places), { recursive: true, force: true });
+    await rm(moveAway(places), { recursive: true, force: true });
   }
 
   async close(): Promise<void> {

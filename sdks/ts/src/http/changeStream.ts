@@ -2,7 +2,7 @@
 
 import { Readable } from "node:stream";
 
-import type { Changes, Listener, Told } from "../brain/changes.js";
+import type { Changes, Listener, AnnouncedChange } from "../brain/changes.js";
 
 /** Changes that wait for a client which does not read; behind them its stream is cut. */
 const QUEUE_LIMIT = 1024;
@@ -10,7 +10,7 @@ const QUEUE_LIMIT = 1024;
 /** Of silence, until a ping: proxies and clients take a long one for an end. */
 const PING_MS = 15_000;
 
-type Event = "ready" | "ping" | [id: number, change: Told];
+type Event = "ready" | "ping" | [id: number, change: AnnouncedChange];
 
 export class ChangeStream extends Readable implements Listener {
   /** Put into words as they are read: a thousand changes may share a reason of megabytes. */
@@ -28,7 +28,7 @@ export class ChangeStream extends Readable implements Listener {
     this.#unlisten = changes.listen(this);
   }
 
-  changed(changes: readonly [id: number, change: Told][]): void {
+  changed(changes: readonly [id: number, change: AnnouncedChange][]): void {
     this.#add(changes);
   }
 

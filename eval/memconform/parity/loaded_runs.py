@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from memconform.errors import UsageError, nearest
 from memconform.runs.reading import read_questions, read_summary
 from memconform.runs.results import QuestionResult, RunSummary
-from memconform.scoring.verdicts import Verdict
+from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.folders import find_result
 from memconform.validation import first_fault
 
@@ -27,7 +27,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class LoadedRun:
     """One run."""
 
     name: str
@@ -42,7 +42,7 @@ class Side:
             UsageError: where the file is torn, or was edited.
         """
         seen: set[str] = set()
-        counts: Counter[Verdict] = Counter()
+        counts: Counter[QuestionStatus] = Counter()
         total = 0.0
         incident = self.summary.incident
         try:
@@ -59,11 +59,11 @@ class Side:
             ) from error
         except (ValueError, OSError) as error:
             raise _unreadable(self.path) from error
-        asked = len(seen) - counts[Verdict.NOT_APPLICABLE]
+        asked = len(seen) - counts[QuestionStatus.NOT_APPLICABLE]
         for what, told, held in (
-            *((end.value, self.summary.counts.get(end, 0), counts[end]) for end in Verdict),
+            *((end.value, self.summary.counts.get(end, 0), counts[end]) for end in QuestionStatus),
             ("questions", self.summary.total, asked),
-            ("passed", self.summary.passed, counts[Verdict.CORRECT]),
+            ("passed", self.summary.passed, counts[QuestionStatus.CORRECT]),
         ):
             if told != held:
                 raise _unlike(f"{self.path} tells {told} {what}, and holds {held}")
@@ -73,7 +73,7 @@ class Side:
             raise _unlike(f"{self.path} tells mean_score {self.summary.mean_score}, not {mean}")
 
 
-def load(references: Sequence[str], output: Path) -> list[Side]:
+def load_runs(references: Sequence[str], output: Path) -> list[LoadedRun]:
     """Results by path, by a run's folder, or by a run's id below `output`.
 
     Raises:
@@ -99,10 +99,10 @@ def load(references: Sequence[str], output: Path) -> list[Side]:
                 code="one_run_twice",
                 hint="name each run once",
             )
-    return [Side(s.sdk if names.count(s.sdk) == 1 else s.run_id, path, s) for path, s in found]
+    return [LoadedRun(s.sdk if names.count(s.sdk) == 1 else s.run_id, path, s) for path, s in found]
 
 
-def incident_lines(sides: Sequence[Side]) -> list[str]:
+def incident_lines(sides: Sequence[LoadedRun]) -> list[str]:
     """Which runs have no score that anything is compared with, and why."""
     return [
         f"{side.name}: not measured: {incident.code}: {incident.message}"
@@ -128,7 +128,7 @@ def _unreadable(path: Path, excerpt: str = "") -> UsageError:
     )
 
 
-def refuse_unlike(sides: Sequence[Side], *, selections: bool = True) -> None:
+def require_comparable(sides: Sequence[LoadedRun], *, selections: bool = True) -> None:
     """Raise UsageError where runs asked different things; it names the first difference.
 
     With `selections` also where they put different questions.
@@ -158,7 +158,7 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
-def aligned(sides: Sequence[Side]) -> Iterator[tuple[QuestionResult, ...]]:
+def aligned(sides: Sequence[LoadedRun]) -> Iterator[tuple[QuestionResult, ...]]:
     """The same question of every run, in the order of the dataset.
 
     Raises:
@@ -185,7 +185,7 @@ def _unlike(excerpt: str) -> UsageError:
     )
 
 
-def question_of(side: Side, question: str) -> QuestionResult:
+def question_of(side: LoadedRun, question: str) -> QuestionResult:
     """One question of a run; raises UsageError where it has none of that id."""
     ids = []
     for result in side.questions():

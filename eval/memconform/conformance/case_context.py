@@ -9,46 +9,48 @@ from urllib.parse import urlsplit
 import httpx
 
 from memconform.conformance.case import Expectation, Server
-from memconform.conformance.catalog import Entry
-from memconform.conformance.expecting import Judged, judge
+from memconform.conformance.catalog import CaseVariant
+from memconform.conformance.expecting import ExpectationResult, evaluate
 from memconform.conformance.fixture import Fixture, UntestableError
-from memconform.conformance.outcome import Outcome
+from memconform.conformance.step_result import StepResult
 from memconform.conformance.transport import Sender, Stream
 from memconform.conformance.wire import WireFault, wire_faults
 from memconform.contract.wire import JsonValue
 
 
 @dataclass(slots=True)
-class Seen:
+class CheckState:
     """One check so far, and the first time that it did not hold."""
 
     expectation: Expectation
     faults: tuple[str, ...] = ()
-    second_best: str = ""
-    outcome: Outcome | None = None
+    non_preferred: str = ""
+    outcome: StepResult | None = None
 
 
 @dataclass(slots=True)
-class Findings:
+class CheckResults:
     """What the steps of a case have found out."""
 
-    seen: dict[str, Seen] = field(default_factory=dict)
-    wire: list[tuple[WireFault, Outcome]] = field(default_factory=list)
+    seen: dict[str, CheckState] = field(default_factory=dict)
+    wire: list[tuple[WireFault, StepResult]] = field(default_factory=list)
 
-    def add(self, slot: str, expectation: Expectation, judged: Judged, outcome: Outcome) -> None:
-        seen = self.seen.setdefault(slot, Seen(expectation))
+    def add(
+        self, slot: str, expectation: Expectation, judged: ExpectationResult, outcome: StepResult
+    ) -> None:
+        seen = self.seen.setdefault(slot, CheckState(expectation))
         if judged.faults and not seen.faults:
             seen.faults, seen.outcome = judged.faults, outcome
-        if judged.second_best and not seen.second_best:
-            seen.second_best, seen.outcome = judged.second_best, seen.outcome or outcome
+        if judged.non_preferred and not seen.non_preferred:
+            seen.non_preferred, seen.outcome = judged.non_preferred, seen.outcome or outcome
 
-    def take(self, other: "Findings") -> None:
+    def take(self, other: "CheckResults") -> None:
         """Add what another has found, as steps that are tried several times do in the end."""
         for slot, seen in other.seen.items():
-            mine = self.seen.setdefault(slot, Seen(seen.expectation))
+            mine = self.seen.setdefault(slot, CheckState(seen.expectation))
             if seen.faults and not mine.faults:
                 mine.faults, mine.outcome = seen.faults, seen.outcome
-            mine.second_best = mine.second_best or seen.second_best
+            mine.non_preferred = mine.non_preferred or seen.non_preferred
         self.wire += other.wire
 
     @property
@@ -56,17 +58,17 @@ class Findings:
         return not any(seen.faults for seen in self.seen.values())
 
 
-class Scene:
+class CaseContext:
     """One run of one case. Close it, whatever happens."""
 
-    def __init__(self, entry: Entry, fixture: Fixture, brain: str) -> None:
+    def __init__(self, entry: CaseVariant, fixture: Fixture, brain: str) -> None:
         self.entry = entry
         self.fixture = fixture
         self.streams: dict[str, tuple[Stream, bytes]] = {}
         self.start_failure = ""
         """How a start went wrong of which the case expected nothing."""
         self.hung = False
-        self.exchanges: list[Outcome] = []
+        self.exchanges: list[StepResult] = []
         """Every request and its answer, in order, for a trace."""
         self._senders: dict[str, Sender] = {}
         self._variables: dict[str, Any] = {
@@ -80,7 +82,7 @@ class Scene:
     def variables(self, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """All that there are now; the address is where the daemon is now."""
         known = {**self._variables, **(more or {})}
-        if self.fixture.runner.configurable:
+        if self.fixture.runner.restartable:
             known["state"] = str(self.fixture.state)
             known["run_id"] = f"{self.fixture.run_id}-daemon"
         with suppress(UntestableError):
@@ -100,19 +102,19 @@ class Scene:
 
     def expect(
         self,
-        findings: Findings,
+        findings: CheckResults,
         expected: Mapping[str, Expectation],
-        outcome: Outcome,
+        outcome: StepResult,
         variables: Mapping[str, Any],
     ) -> None:
         for slot, expectation in expected.items():
-            judged = judge(expectation, outcome, variables)
+            judged = evaluate(expectation, outcome, variables)
             findings.add(slot, expectation, judged, outcome)
 
     def examine(
         self,
-        findings: Findings,
-        outcome: Outcome,
+        findings: CheckResults,
+        outcome: StepResult,
         sent: bytes,
         expected: Mapping[str, Expectation],
     ) -> None:

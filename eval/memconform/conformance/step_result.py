@@ -29,7 +29,7 @@ class Event:
 
 
 @dataclass(slots=True)
-class Outcome:
+class StepResult:
     what: str
     """`POST /v1/brains`, for a report."""
     status: int | None = None

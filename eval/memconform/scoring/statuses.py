@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 
-class Verdict(StrEnum):
+class QuestionStatus(StrEnum):
     """Measured, not measured, or not asked of this scenario: the three never mix."""
 
     CORRECT = "correct"
@@ -18,12 +18,12 @@ class Verdict(StrEnum):
 
     @property
     def measured(self) -> bool:
-        return self in (Verdict.CORRECT, Verdict.INCORRECT, Verdict.ABSTAINED)
+        return self in (QuestionStatus.CORRECT, QuestionStatus.INCORRECT, QuestionStatus.ABSTAINED)
 
     @property
     def expected(self) -> bool:
         """Whether the question belongs to the total."""
-        return self is not Verdict.NOT_APPLICABLE
+        return self is not QuestionStatus.NOT_APPLICABLE
 
 
 PASS_THRESHOLD = 0.5

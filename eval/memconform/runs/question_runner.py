@@ -30,13 +30,13 @@ from memconform.runs.judging import Judging, stored_response
 from memconform.runs.loop import work_through
 from memconform.runs.plan import Settings
 from memconform.runs.relevance import RelevantDocuments
-from memconform.runs.results import CallTimings, CitedChunk, RankedChunk, Seen
+from memconform.runs.results import CallTimings, CitedChunk, RankedChunk, WireFingerprint
 from memconform.runs.stages import AnswerRecord, JudgementRecord, RetrievalRecord
-from memconform.scenarios.scenario import Outcome, Scenario
+from memconform.scenarios.scenario import Scenario, ScenarioResponse
 from memconform.scenarios.search import retrieve, retrieved_text
 from memconform.scoring.exact import holds_expected
 from memconform.scoring.scorer import Scorer
-from memconform.scoring.verdicts import Verdict
+from memconform.scoring.statuses import QuestionStatus
 from memconform.upstream.watching import UpstreamWatch
 
 _log = Logger()
@@ -44,10 +44,10 @@ _log = Logger()
 _LAST_SECONDS = 2.0
 """How long an interrupted run may take to see whether what it measured counts."""
 
-_VERDICTS: dict[type[CallError], Verdict] = {
-    DaemonFailedError: Verdict.DAEMON_ERROR,
-    ContractViolatedError: Verdict.PROTOCOL_ERROR,
-    CallTimeoutError: Verdict.TIMEOUT,
+_VERDICTS: dict[type[CallError], QuestionStatus] = {
+    DaemonFailedError: QuestionStatus.DAEMON_ERROR,
+    ContractViolatedError: QuestionStatus.PROTOCOL_ERROR,
+    CallTimeoutError: QuestionStatus.TIMEOUT,
 }
 
 
@@ -56,7 +56,7 @@ def is_applicable(question: Question, scenario: Scenario) -> bool:
     return not (question.abstain and scenario.text_kind == "retrieval")
 
 
-class Asker:
+class QuestionRunner:
     """Asks with as many questions in flight as the plan allows; journals what comes of each."""
 
     def __init__(
@@ -221,16 +221,16 @@ class Asker:
             )
         )
 
-    async def _put(self, question: Question) -> Outcome:
+    async def _put(self, question: Question) -> ScenarioResponse:
         put = self._scenario.put(self._client, question, self._retrieval)
         return await self._monitor.call(put)
 
-    async def _observe(self, exchange: Exchange) -> Seen:
+    async def _observe(self, exchange: Exchange) -> WireFingerprint:
         request = exchange.request
         # Behind the brain: where the daemon is, and which brain was taken, is not what was asked.
         path = request.url.path.rpartition(f"/{self._retrieval.brain}/")[2]
         sent = f"{request.method} {path}\n".encode() + request.content
-        return Seen(
+        return WireFingerprint(
             request=hashlib.sha256(sent).hexdigest(),
             shape=shape(exchange),
             prompts=await self._watch.prompts() if self._watch is not None else None,
@@ -244,7 +244,7 @@ class Asker:
         self._journal.keep_beside(name, b"".join(e.transcript() for e in exchanges))
         return {"curl": exchanges[-1].curl(), "wire": name}
 
-    def _first_hit(self, question: Question, outcome: Outcome) -> int | None:
+    def _first_hit(self, question: Question, outcome: ScenarioResponse) -> int | None:
         if question.abstain:
             return None
         holding = (holds_expected(question, chunk.text) for chunk in outcome.chunks)
@@ -272,7 +272,12 @@ class Asker:
         return None if now.repeats(before) else not_repeatable(before, now)
 
     def _retrieval_record(
-        self, row: int, attempt: int, question: Question, outcome: Outcome, seen: Seen | None
+        self,
+        row: int,
+        attempt: int,
+        question: Question,
+        outcome: ScenarioResponse,
+        seen: WireFingerprint | None,
     ) -> RetrievalRecord:
         return RetrievalRecord(
             row=row,
@@ -301,7 +306,7 @@ class Asker:
         )
 
 
-def _answer_record(row: int, attempt: int, outcome: Outcome) -> AnswerRecord:
+def _answer_record(row: int, attempt: int, outcome: ScenarioResponse) -> AnswerRecord:
     return AnswerRecord(
         row=row,
         attempt=attempt,

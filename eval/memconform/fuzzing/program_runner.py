@@ -11,7 +11,7 @@ import httpx
 
 from memconform.conformance.suite import BRAIN_PREFIX
 from memconform.contract.wire import JsonValue
-from memconform.fuzzing.answers import Answer, normalized
+from memconform.fuzzing.answers import ProgramAnswer, normalized
 from memconform.fuzzing.programs import BRAIN, Call, Program
 
 _SECONDS = 20.0
@@ -22,7 +22,7 @@ class BrainLostError(Exception):
     """A daemon would not make, or not delete, a brain: nothing that it answers can be compared."""
 
 
-class Asker:
+class ProgramRunner:
     """One daemon, over connections that are kept. Not for several threads at once."""
 
     def __init__(self, base_url: str) -> None:
@@ -39,7 +39,7 @@ class Asker:
     def close(self) -> None:
         self._http.close()
 
-    def ask(self, program: Program) -> list[Answer]:
+    def ask(self, program: Program) -> list[ProgramAnswer]:
         """An answer to each call, and behind them the events that were told, if they were heard.
 
         Raises:
@@ -48,7 +48,7 @@ class Asker:
         self._count += 1
         brain = f"{self._prefix}-{self._count}"
         self._make(brain)
-        answers: list[Answer] = []
+        answers: list[ProgramAnswer] = []
         try:
             with self._heard(brain, wanted=program.listens) as heard:
                 answers += [self._answer(call, brain) for call in program.calls]
@@ -60,7 +60,7 @@ class Asker:
                 raise
             # It does not answer any more: that is how it parts from the others.
             unheard = len(program.calls) + program.listens - len(answers)
-            answers += [Answer(None, failure="broken")] * unheard
+            answers += [ProgramAnswer(None, failure="broken")] * unheard
         return answers
 
     def _make(self, brain: str) -> None:
@@ -100,19 +100,19 @@ class Asker:
             response.close()
 
     @staticmethod
-    def _rest(events: "_Reading", brain: str) -> Answer:
+    def _rest(events: "_Reading", brain: str) -> ProgramAnswer:
         """Its brain is deleted, which ends it."""
         events.read()
         return events.answer(brain)
 
-    def _answer(self, call: Call, brain: str) -> Answer:
+    def _answer(self, call: Call, brain: str) -> ProgramAnswer:
         try:
             response = self._http.send(self._request(call, brain), stream=True)
         except (httpx.LocalProtocolError, httpx.UnsupportedProtocol):
             # Never sent: a fault of ours, and no answer of anybody's.
             raise
         except httpx.HTTPError as error:
-            return Answer(None, failure=_kind(error))
+            return ProgramAnswer(None, failure=_kind(error))
         reading = _Reading(response)
         try:
             reading.read()
@@ -153,7 +153,7 @@ class _Reading:
         except httpx.HTTPError as error:
             self._failure = _kind(error)
 
-    def answer(self, brain: str) -> Answer:
+    def answer(self, brain: str) -> ProgramAnswer:
         found = normalized(self._response, bytes(self._content), brain)
         return replace(found, failure=self._failure)
 
@@ -168,14 +168,14 @@ def encoded(call: Call, brain: str) -> tuple[bytes | None, dict[str, str]]:
         return None, call.headers
     if isinstance(call.body, bytes):
         return call.body, call.headers | {"Content-Type": "application/octet-stream"}
-    text = json.dumps(filled(call.body, brain), ensure_ascii=False)
+    text = json.dumps(fill_brain(call.body, brain), ensure_ascii=False)
     return text.encode(), call.headers | {"Content-Type": "application/json"}
 
 
-def filled(value: JsonValue, brain: str) -> JsonValue:
+def fill_brain(value: JsonValue, brain: str) -> JsonValue:
     """`value` with the brain's id where it stands for it."""
     if isinstance(value, dict):
-        return {key: filled(each, brain) for key, each in value.items()}
+        return {key: fill_brain(each, brain) for key, each in value.items()}
     if isinstance(value, list):
-        return [filled(each, brain) for each in value]
+        return [fill_brain(each, brain) for each in value]
     return brain if value == BRAIN else value

@@ -20,7 +20,7 @@ from memconform.ingest.documents import Document, GivenDocuments
 from memconform.ingest.seeding import seeded_brain
 from memconform.runs.preflight import read_version
 from memconform.scenarios import SCENARIOS
-from memconform.scenarios.scenario import Retrieval, refuse_fallback
+from memconform.scenarios.scenario import RetrievalSettings, require_requested_mode
 
 _WORDS = (
     ("lamp", "The harbour lamp is lit by Ilse at dusk."),
@@ -68,14 +68,14 @@ async def examine(
             client = await stack.enter_async_context(
                 ContractClient(daemon.base_url, headers=headers)
             )
-            async for step in _talk(runner, client):
+            async for step in _run_checks(runner, client):
                 yield step
-        yield Step("stop", "gone, and its port closed" if runner.owned else "left running")
+        yield Step("stop", "gone, and its port closed" if runner.managed else "left running")
     except MemconformError as error:
         yield Step("serve", error=error)
 
 
-async def _talk(runner: SdkRunner, client: ContractClient) -> AsyncGenerator[Step, None]:
+async def _run_checks(runner: SdkRunner, client: ContractClient) -> AsyncGenerator[Step, None]:
     brain = f"mc-doctor-{secrets.token_hex(4)}"
     examination = _Examination(runner, client, brain)
     steps: list[tuple[str, Callable[[], Awaitable[str]]]] = [
@@ -148,13 +148,13 @@ class _Examination:
         async def attempt() -> str:
             request = SearchRequest(query=_QUESTION, top_k=3, mode=mode)
             answer, timings = await self._client.search(self._brain, request)
-            refuse_fallback(self._settings(mode), answer.trace)
+            require_requested_mode(self._settings(mode), answer.trace)
             for chunk in answer.chunks:
                 if chunk.path not in _PATHS:
                     raise ContractViolatedError(
                         "foreign_chunk", f"{chunk.path} was retrieved, and never ingested"
                     )
-            _refuse_without(_EXPECTED, answer.chunks[0].text if answer.chunks else "", "the top")
+            _require_text(_EXPECTED, answer.chunks[0].text if answer.chunks else "", "the top")
             return f"served as {answer.trace.effective_mode.value}, {timings.done_ms:.1f} ms"
 
         return attempt
@@ -175,11 +175,11 @@ class _Examination:
             )
         return "deleted"
 
-    def _settings(self, mode: Mode) -> Retrieval:
-        return Retrieval(brain=self._brain, mode=mode, top_k=3)
+    def _settings(self, mode: Mode) -> RetrievalSettings:
+        return RetrievalSettings(brain=self._brain, mode=mode, top_k=3)
 
 
-def _refuse_without(expected: str, text: str, where: str) -> None:
+def _require_text(expected: str, text: str, where: str) -> None:
     if expected not in text:
         raise RefutedClaimError(
             f"{_QUESTION!r} of three documents, one of which says so, and {where} is {text!r}",

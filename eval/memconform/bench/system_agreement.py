@@ -5,11 +5,11 @@ from itertools import combinations
 
 from memconform.bench.records import BenchPair, QueryRecord
 from memconform.bench.tasks import ALL
-from memconform.parity.contrast import Counts, contrasts
+from memconform.parity.paired_comparison import Counts, compare_pairs
 from memconform.scoring.retrieval import recall_any
 
 
-def parity(
+def compare_systems(
     strategy: str,
     systems: Sequence[str],
     records: Iterable[QueryRecord],
@@ -38,7 +38,7 @@ def parity(
         BenchPair(
             strategy=strategy, first=first, second=second, metric=f"recall_any@{k}", contrast=found
         )
-        for (first, second), found in zip(couples, contrasts(counts), strict=True)
+        for (first, second), found in zip(couples, compare_pairs(counts), strict=True)
     ]
 
 

@@ -10,10 +10,10 @@ from functools import cached_property
 from memconform.ingest.records import SeedRecord
 from memconform.records import Incident
 from memconform.runs.aggregation import aggregate_attempts
-from memconform.runs.asking import is_applicable
 from memconform.runs.highlights import Highlights
 from memconform.runs.journal import Header, Journal
 from memconform.runs.plan import Plan, own_brain
+from memconform.runs.question_runner import is_applicable
 from memconform.runs.results import (
     DaemonRecord,
     LatencySummary,
@@ -24,7 +24,7 @@ from memconform.runs.results import (
 )
 from memconform.runs.verdict import Tally, conclude
 from memconform.scenarios import SCENARIOS
-from memconform.scoring.verdicts import Verdict
+from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.intervals import wilson
 from memconform.stats.quantiles import QuantileSummary
 from memconform.storage.folders import RunFolder
@@ -35,7 +35,7 @@ from memconform.storage.writing import Masked, replacing
 MANIFEST_SCHEMA = "memconform/run-manifest@1"
 
 
-class Assembly:
+class ResultBuilder:
     """Holds one question at a time, so that a result may be larger than memory likes."""
 
     def __init__(self, plan: Plan, sdk: str, run_id: str, started: datetime) -> None:
@@ -103,11 +103,11 @@ class Assembly:
             if is_applicable(question, scenario):
                 yield aggregate_attempts(question, journal.read(row), settings.repeat)
             else:
-                yield QuestionResult.unmeasured(question, Verdict.NOT_APPLICABLE)
+                yield QuestionResult.unmeasured(question, QuestionStatus.NOT_APPLICABLE)
 
     def _count(self, result: QuestionResult) -> None:
         self._tally.add(result)
-        if result.verdict not in (Verdict.NOT_RUN, Verdict.NOT_APPLICABLE):
+        if result.verdict not in (QuestionStatus.NOT_RUN, QuestionStatus.NOT_APPLICABLE):
             self.highlights.add(result)
         if result.trace is not None:
             self._modes[result.trace["effectiveMode"]] += 1
@@ -148,7 +148,7 @@ class Assembly:
             pass_rate_interval=wilson(tally.passed, tally.total),
             pass_rate_answered=tally.passed / measured if measured else None,
             mean_score=tally.score_sum / measured if measured else None,
-            counts={verdict: tally.counts[verdict] for verdict in Verdict},
+            counts={verdict: tally.counts[verdict] for verdict in QuestionStatus},
             unstable=tally.unstable,
             served_modes=dict(self._modes),
             latency=LatencySummary(

@@ -147,7 +147,7 @@ class _FlatIndex:
         ranking: dict[str, None] = {}
         for place in self.ranker.order(task.haystack, task.query):
             owner, item = self.entries[place]
-            if owner == task.haystack and (task.allowed is None or item.id in task.allowed):
+            if owner == task.haystack and (task.candidates is None or item.id in task.candidates):
                 ranking[item.source or item.id] = None
             if len(ranking) == task.depth:
                 break

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memconform.parity.records import Contrast, Range, Verdict
+from memconform.parity.records import Estimate, PairedComparison, ParityVerdict
 from memconform.stats.paired import holm, mcnemar, questions_to_settle, tango
 
 MARGIN = 0.02
@@ -37,9 +37,9 @@ class Counts:
         return self.both + self.first_only + self.second_only + self.neither
 
 
-def contrasts(
+def compare_pairs(
     pairs: Sequence[Counts], *, margin: float = MARGIN, alpha: float = ALPHA
-) -> list[Contrast]:
+) -> list[PairedComparison]:
     """The verdict on each pair, significance adjusted for their number.
 
     Drift is a mid-p below `alpha` after Holm; parity an interval of confidence 1 - 2 alpha inside
@@ -51,17 +51,17 @@ def contrasts(
     for counts, test, p in zip(pairs, tests, adjusted, strict=True):
         b, c, n = counts.first_only, counts.second_only, counts.compared
         seen = (b - c) / n if n else 0.0
-        equivalence = Range(value=seen, **tango(b, c, n, 1 - 2 * alpha)._asdict())
+        equivalence = Estimate(value=seen, **tango(b, c, n, 1 - 2 * alpha)._asdict())
         verdict = _verdict(counts, p, equivalence, margin=margin, alpha=alpha)
         found.append(
-            Contrast(
+            PairedComparison(
                 verdict=verdict,
                 compared=n,
                 both=counts.both,
                 first_only=b,
                 second_only=c,
                 neither=counts.neither,
-                difference=Range(value=seen, **tango(b, c, n)._asdict()),
+                difference=Estimate(value=seen, **tango(b, c, n)._asdict()),
                 equivalence=equivalence,
                 mid_p=test.mid_p,
                 exact_p=test.exact,
@@ -69,7 +69,7 @@ def contrasts(
                 settled_by=questions_to_settle(
                     b, c, n, margin=margin, alpha=alpha, tests=len(pairs)
                 )
-                if verdict is Verdict.INCONCLUSIVE
+                if verdict is ParityVerdict.INCONCLUSIVE
                 else None,
             )
         )
@@ -77,13 +77,13 @@ def contrasts(
 
 
 def _verdict(
-    counts: Counts, p: float, equivalence: Range, *, margin: float, alpha: float
-) -> Verdict:
+    counts: Counts, p: float, equivalence: Estimate, *, margin: float, alpha: float
+) -> ParityVerdict:
     if counts.compared == 0:
-        return Verdict.INCONCLUSIVE
+        return ParityVerdict.INCONCLUSIVE
     if counts.same:
-        return Verdict.IDENTICAL
+        return ParityVerdict.IDENTICAL
     if p < alpha:
-        return Verdict.DRIFT
+        return ParityVerdict.DRIFT
     within = -margin < equivalence.low and equivalence.high < margin
-    return Verdict.PARITY if within else Verdict.INCONCLUSIVE
+    return ParityVerdict.PARITY if within else ParityVerdict.INCONCLUSIVE

@@ -21,7 +21,7 @@ class _Place:
     item: Item
 
 
-class Shelf:
+class DocumentMap:
     """The corpus of haystacks: gives every item a path of its own, and knows what lies where.
 
     Paths are numbers, in the order of the items: whatever an id holds makes a path that is
@@ -77,11 +77,13 @@ class Shelf:
         self._chunks = {path: ingested.chunk_count(path) for path in self._places}
         self._reach = {haystack: self._counted(paths) for haystack, paths in self._paths.items()}
 
-    def reach(self, haystack: str, allowed: Collection[str] | None) -> tuple[int, int]:
+    def searchable_counts(
+        self, haystack: str, candidates: Collection[str] | None
+    ) -> tuple[int, int]:
         """How many chunks, and how many items, there are to be found."""
-        if allowed is None:
+        if candidates is None:
             return self._reach[haystack]
-        return self._counted(self.paths(haystack, allowed))
+        return self._counted(self.paths(haystack, candidates))
 
     def _counted(self, paths: Sequence[str]) -> tuple[int, int]:
         items = {_id(self._places[path].item) for path in paths if self._chunks[path]}
@@ -95,7 +97,7 @@ class Shelf:
         """Where these items of a haystack lie."""
         return [path for path in self._paths[haystack] if self._places[path].item.id in items]
 
-    def fold(self, task: Task, chunks: Sequence[Chunk]) -> tuple[str, ...]:
+    def to_item_ranking(self, task: Task, chunks: Sequence[Chunk]) -> tuple[str, ...]:
         """The items of these chunks, each at the rank of its first.
 
         Raises:
@@ -106,7 +108,7 @@ class Shelf:
         self._ingested.require_own(chunks)
         for chunk in chunks:
             place = self._places[chunk.path]
-            pruned = task.allowed is not None and place.item.id not in task.allowed
+            pruned = task.candidates is not None and place.item.id not in task.candidates
             if place.haystack != task.haystack or pruned:
                 raise ContractViolatedError(
                     "filter_ignored", f"{chunk.path} was retrieved, which the filters leave out"

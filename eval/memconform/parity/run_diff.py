@@ -8,10 +8,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from memconform.parity.contrast import Counts, contrasts
 from memconform.parity.ladder import first_difference
-from memconform.parity.records import Contrast, Range
-from memconform.parity.sides import Side, incident_lines, refuse_unlike
+from memconform.parity.loaded_runs import LoadedRun, incident_lines, require_comparable
+from memconform.parity.paired_comparison import Counts, compare_pairs
+from memconform.parity.records import Estimate, PairedComparison
 from memconform.records import Record
 from memconform.runs.results import QuestionResult
 from memconform.stats.intervals import LEAST_CLUSTERS
@@ -25,7 +25,7 @@ class LatencyRatio(Record):
     """The second run's latency over the first's, the geometric mean over questions."""
 
     questions: int
-    ratio: Range
+    ratio: Estimate
     """With the paired bootstrap's interval, 95 %."""
 
 
@@ -36,7 +36,7 @@ class DiffReport(Record):
     first: str
     second: str
     exit_code: int
-    contrast: Contrast
+    contrast: PairedComparison
     regressions: list[str]
     """Passed by the first run alone."""
     fixes: list[str]
@@ -54,14 +54,14 @@ class DiffReport(Record):
     bootstrap of fewer knows too little."""
 
 
-def difference(one: Side, other: Side, *, seed: int = 0) -> DiffReport:
+def diff_runs(one: LoadedRun, other: LoadedRun, *, seed: int = 0) -> DiffReport:
     """What became of each question; of another dataset questions may have come and gone.
 
     Raises:
         UsageError: where the runs asked in different ways, or different questions of one dataset.
     """
     datasets = [side.summary.provenance.settings.get("dataset_sha256") for side in (one, other)]
-    refuse_unlike([one, other], selections=datasets[0] == datasets[1])
+    require_comparable([one, other], selections=datasets[0] == datasets[1])
     counts = Counts()
     found: dict[str, list[str]] = {
         name: [] for name in ("regressions", "fixes", "new", "not_measured", "unstable")
@@ -86,7 +86,7 @@ def difference(one: Side, other: Side, *, seed: int = 0) -> DiffReport:
                 found["regressions" if earlier.passed else "fixes"].append(question.id)
             _add_ratios(ratios, earlier, question)
     counts.same = counts.same and not found["new"] and not removed
-    [contrast] = contrasts([counts])
+    [contrast] = compare_pairs([counts])
     latency = {
         name: _ratio(values, seed)
         for name, values in ratios.items()
@@ -105,7 +105,7 @@ def difference(one: Side, other: Side, *, seed: int = 0) -> DiffReport:
 
 
 def _paired(
-    one: Side, other: Side
+    one: LoadedRun, other: LoadedRun
 ) -> Iterator[tuple[QuestionResult | None, QuestionResult | None]]:
     """Each expected question of both runs, by its id and text; those of one run alone at the end.
 
@@ -134,7 +134,7 @@ def _paired(
         yield None, question
 
 
-def _expected(side: Side) -> Iterator[QuestionResult]:
+def _expected(side: LoadedRun) -> Iterator[QuestionResult]:
     return (question for question in side.questions() if question.verdict.expected)
 
 
@@ -154,5 +154,5 @@ def _add_ratios(ratios: dict[str, list[float]], one: QuestionResult, other: Ques
 def _ratio(logs: Iterable[float], seed: int) -> LatencyRatio:
     values = list(logs)
     [(low, high)] = mean_intervals([values], seed=seed)
-    mean = Range(value=exp(fmean(values)), low=exp(low), high=exp(high))
+    mean = Estimate(value=exp(fmean(values)), low=exp(low), high=exp(high))
     return LatencyRatio(questions=len(values), ratio=mean)

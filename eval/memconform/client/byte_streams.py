@@ -47,7 +47,7 @@ class _WithoutBom(httpx.AsyncByteStream):
         await self._inner.aclose()
 
 
-def tap(response: httpx.Response, listen: Callable[[bytes], None]) -> None:
+def observe_body(response: httpx.Response, listen: Callable[[bytes], None]) -> None:
     """Let `listen` see the body of `response` as it comes over the wire."""
     response.stream = _Tapped(_async_stream(response), listen)
 

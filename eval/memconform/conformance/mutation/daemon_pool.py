@@ -23,7 +23,7 @@ _log = Logger()
 
 
 @dataclass(slots=True)
-class _Kept:
+class _PooledDaemon:
     serving: str
     fixture: Fixture
     runner: MutantSdk
@@ -31,7 +31,7 @@ class _Kept:
     """Those that were there before: of a daemon that somebody else has started, the user's."""
 
 
-class KeptDaemons:
+class DaemonPool:
     """At most `most` idle ones. Close it, whatever happens."""
 
     def __init__(self, make_runner: MakeRunner, folder: Path, most: int) -> None:
@@ -40,7 +40,7 @@ class KeptDaemons:
         self._most = most
         self.session = f"mc-{secrets.token_hex(4)}"
         """Begins the ids of all runs: those of another session are none of ours to end."""
-        self._idle: list[_Kept] = []
+        self._idle: list[_PooledDaemon] = []
         self._count = 0
 
     async def close(self) -> None:
@@ -51,7 +51,7 @@ class KeptDaemons:
                 _log.warning("a kept daemon ended badly", error=str(error))
 
     @asynccontextmanager
-    async def mutated(self, serving: Serving, mutation: Mutation) -> AsyncIterator[Fixture]:
+    async def lease(self, serving: Serving, mutation: Mutation) -> AsyncIterator[Fixture]:
         """A daemon without a brain of ours that breaks this until it is given back.
 
         Raises:
@@ -71,22 +71,22 @@ class KeptDaemons:
             while len(self._idle) > self._most:
                 await self._end(self._idle.pop(0))
 
-    def _taken(self, serving: str) -> _Kept | None:
+    def _taken(self, serving: str) -> _PooledDaemon | None:
         for kept in reversed(self._idle):
             if kept.serving == serving:
                 self._idle.remove(kept)
                 return kept
         return None
 
-    async def _started(self, serving: Serving) -> _Kept:
+    async def _started(self, serving: Serving) -> _PooledDaemon:
         self._count += 1
         runner = mutant_of(self._make_runner(), Mutation())
         folder = self._folder / f"kept-{self._count:03}"
         fixture = Fixture(runner, serving, folder, f"{self.session}-{folder.name}")
-        kept = _Kept(serving.model_dump_json(), fixture, runner)
+        kept = _PooledDaemon(serving.model_dump_json(), fixture, runner)
         try:
             await fixture.prepare()
-            if not runner.configurable:
+            if not runner.restartable:
                 async with _client(fixture) as http:
                     kept.brains = await _brains(http)
         except BaseException:
@@ -94,14 +94,14 @@ class KeptDaemons:
             raise
         return kept
 
-    async def _end(self, kept: _Kept) -> None:
+    async def _end(self, kept: _PooledDaemon) -> None:
         try:
             await kept.fixture.close()
         finally:
             await asyncio.to_thread(shutil.rmtree, kept.fixture.folder, ignore_errors=True)
 
 
-async def _emptied(kept: _Kept) -> bool:
+async def _emptied(kept: _PooledDaemon) -> bool:
     """Whether the daemon is as it was at first: alive, as it was started, without a new brain."""
     try:
         await kept.fixture.restore()

@@ -3,7 +3,6 @@
 import time
 from datetime import UTC, datetime
 
-from memconform.bench.agreeing import parity
 from memconform.bench.journal import in_index
 from memconform.bench.plan import BenchPlan
 from memconform.bench.records import (
@@ -15,7 +14,8 @@ from memconform.bench.records import (
     Row,
     SystemRecord,
 )
-from memconform.bench.rows import alike, row, with_added_latency
+from memconform.bench.rows import ranking_agreement, row, with_added_latency
+from memconform.bench.system_agreement import compare_systems
 from memconform.errors import ExitCode, MemconformError, gravest
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.records import Failure, Incident
@@ -30,7 +30,7 @@ _UNPROVEN = Failure(
 )
 
 
-class BenchOutcome:
+class BenchReportBuilder:
     def __init__(self, plan: BenchPlan, run_id: str) -> None:
         self._plan = plan
         self._run_id = run_id
@@ -89,7 +89,7 @@ class BenchOutcome:
         rows = self._rows()
         labels = dict.fromkeys(s.label for each in plan.systems for s in each.strategies if s.mode)
         comparisons = [
-            alike(
+            ranking_agreement(
                 label,
                 [e.name for e in plan.systems if any(s.label == label for s in e.strategies)],
                 records,
@@ -100,7 +100,7 @@ class BenchOutcome:
             pair
             for each in comparisons
             if each is not None
-            for pair in parity(
+            for pair in compare_systems(
                 each.strategy,
                 each.systems,
                 records,

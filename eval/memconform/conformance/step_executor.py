@@ -24,12 +24,12 @@ from memconform.conformance.case import (
     StreamStep,
     UntilStep,
 )
+from memconform.conformance.case_context import CaseContext, CheckResults
 from memconform.conformance.fixture import ProcessReport, UntestableError
-from memconform.conformance.outcome import Outcome
 from memconform.conformance.pointer import MISSING, resolve
 from memconform.conformance.raw import converse
-from memconform.conformance.scene import Findings, Scene
-from memconform.conformance.variables import filled
+from memconform.conformance.step_result import StepResult
+from memconform.conformance.variables import substitute
 from memconform.contract.wire import JsonValue
 from memconform.errors import DaemonError
 
@@ -45,11 +45,11 @@ class StoppedError(Exception):
     """A step brought nothing that later ones could go on from."""
 
 
-class Stepping:
-    def __init__(self, scene: Scene) -> None:
+class StepExecutor:
+    def __init__(self, scene: CaseContext) -> None:
         self._scene = scene
         self._do: dict[
-            type[BaseStep], Callable[[Any, Findings, Variables], Awaitable[Outcome | None]]
+            type[BaseStep], Callable[[Any, CheckResults, Variables], Awaitable[StepResult | None]]
         ]
         self._do = {
             HttpStep: self._http,
@@ -67,7 +67,7 @@ class Stepping:
         }
 
     async def run(
-        self, steps: Sequence[BaseStep], findings: Findings, more: Variables = _NOTHING
+        self, steps: Sequence[BaseStep], findings: CheckResults, more: Variables = _NOTHING
     ) -> None:
         """One after another; what they expect goes into `findings`, `more` are their variables.
 
@@ -91,17 +91,17 @@ class Stepping:
     def _body(self, step: RequestStep, variables: Variables) -> bytes | None:
         given = step.model_fields_set
         if "json_" in given:
-            return bodies.as_json(bodies.built(step.json_, dict(variables)))
+            return bodies.as_json(bodies.build_body(step.json_, dict(variables)))
         if "text" in given:
-            return bodies.content(bodies.built(step.text, dict(variables)))
+            return bodies.content(bodies.build_body(step.text, dict(variables)))
         if step.base64 is not None:
             return bodies.Content(base64=step.base64).encoded()
         return step.size.content() if step.size is not None else None
 
-    async def _http(self, step: HttpStep, findings: Findings, more: Variables) -> Outcome:
+    async def _http(self, step: HttpStep, findings: CheckResults, more: Variables) -> StepResult:
         variables = self._scene.variables(more)
         sent = self._body(step, variables)
-        line = filled(step.http, variables)
+        line = substitute(step.http, variables)
         headers = _headers(step, variables)
         sender = self._scene.sender(step.server)
         request, exchange = sender.request(line, headers, sent)
@@ -110,12 +110,14 @@ class Stepping:
             self._scene.examine(findings, outcome, sent or b"", step.expect)
         return outcome
 
-    async def _stream(self, step: StreamStep, findings: Findings, more: Variables) -> Outcome:
+    async def _stream(
+        self, step: StreamStep, findings: CheckResults, more: Variables
+    ) -> StepResult:
         variables = self._scene.variables(more)
         sent = self._body(step, variables)
         sender = self._scene.sender(step.server)
         headers = _headers(step, variables)
-        request, exchange = sender.request(filled(step.stream, variables), headers, sent)
+        request, exchange = sender.request(substitute(step.stream, variables), headers, sent)
         stream = await sender.open(request, exchange, step.timeout_ms / 1e3)
         self._scene.streams[_name(step.name, more)] = stream, sent or b""
         if not step.unread:
@@ -123,7 +125,7 @@ class Stepping:
         del findings
         return stream.outcome
 
-    async def _await(self, step: AwaitStep, findings: Findings, more: Variables) -> Outcome:
+    async def _await(self, step: AwaitStep, findings: CheckResults, more: Variables) -> StepResult:
         name = _name(step.await_, more)
         if name not in self._scene.streams:
             raise StoppedError(f"await: there is no stream {step.await_!r}")
@@ -132,7 +134,7 @@ class Stepping:
         self._scene.examine(findings, stream.outcome, sent, step.expect)
         return stream.outcome
 
-    async def _close(self, step: CloseStep, findings: Findings, more: Variables) -> None:
+    async def _close(self, step: CloseStep, findings: CheckResults, more: Variables) -> None:
         name = _name(step.close, more)
         if name not in self._scene.streams:
             raise StoppedError(f"close: there is no stream {step.close!r}")
@@ -140,10 +142,10 @@ class Stepping:
         self._scene.examine(findings, stream.outcome, sent, step.expect)
         await stream.close()
 
-    async def _raw(self, step: RawStep, findings: Findings, more: Variables) -> Outcome:
+    async def _raw(self, step: RawStep, findings: CheckResults, more: Variables) -> StepResult:
         variables = self._scene.variables(more)
         del findings
-        pieces = [bodies.content(bodies.built(piece, dict(variables))) for piece in step.raw]
+        pieces = [bodies.content(bodies.build_body(piece, dict(variables))) for piece in step.raw]
         return await converse(
             self._scene.fixture.address("daemon"),
             pieces,
@@ -153,11 +155,11 @@ class Stepping:
             seconds=step.timeout_ms / 1e3,
         )
 
-    async def _store(self, step: StoreStep, findings: Findings, more: Variables) -> Outcome:
+    async def _store(self, step: StoreStep, findings: CheckResults, more: Variables) -> StepResult:
         variables = self._scene.variables(more)
         documents = [
-            _document(path, bodies.built(given, dict(variables)))
-            for path, given in filled(step.store, variables).items()
+            _document(path, bodies.build_body(given, dict(variables)))
+            for path, given in substitute(step.store, variables).items()
         ]
         base = f"POST {variables['brain_url']}"
         requests: list[tuple[str, bytes]] = []
@@ -181,7 +183,7 @@ class Stepping:
                     for d in documents
                 ]
         sender = self._scene.sender("daemon")
-        outcome = Outcome("store")
+        outcome = StepResult("store")
         for line, sent in requests:
             headers = {} if step.via in ("put", "append") else JSON_HEADERS
             request, exchange = sender.request(line, headers, sent)
@@ -194,16 +196,16 @@ class Stepping:
             raise StoppedError(f"{outcome.what}: {why}")
         return outcome
 
-    async def _disk(self, step: DiskStep, findings: Findings, more: Variables) -> Outcome:
+    async def _disk(self, step: DiskStep, findings: CheckResults, more: Variables) -> StepResult:
         variables = self._scene.variables(more)
         del findings
         state = self._scene.fixture.state
-        path = filled(step.path, variables)
+        path = substitute(step.path, variables)
         content = b""
         if step.content is not None:
             plain = step.content
             given = plain if isinstance(plain, str) else plain.model_dump(exclude_none=True)
-            content = bodies.content(filled(given, variables))
+            content = bodies.content(substitute(given, variables))
         try:
             match step.disk:
                 case "read":
@@ -211,23 +213,25 @@ class Stepping:
                 case "list":
                     return await asyncio.to_thread(disk.listed, state, path)
                 case "write":
-                    return await asyncio.to_thread(disk.write, state, path, content)
+                    return await asyncio.to_thread(disk.write_file, state, path, content)
                 case "remove":
                     return await asyncio.to_thread(disk.remove, state, path)
                 case "damage":
                     return await asyncio.to_thread(disk.damage, state, path)
                 case "link":
-                    target = filled(step.to or "", variables)
+                    target = substitute(step.to or "", variables)
                     return await asyncio.to_thread(disk.link, state, path, target)
         except disk.NoSuchFileError as error:
             raise StoppedError(str(error)) from error
 
-    async def _process(self, step: ProcessStep, findings: Findings, more: Variables) -> Outcome:
+    async def _process(
+        self, step: ProcessStep, findings: CheckResults, more: Variables
+    ) -> StepResult:
         variables = self._scene.variables(more)
         del findings
         fixture = self._scene.fixture
-        fixture.refuse_foreign()
-        env = filled(step.env, variables)
+        fixture.require_own()
+        env = substitute(step.env, variables)
         seconds = step.within_ms / 1e3
         started = time.perf_counter()
         report = ProcessReport(alive=True)
@@ -240,15 +244,17 @@ class Stepping:
                 case "inspect":
                     report = await fixture.inspect()
                 case "fails_to_start":
-                    report = await fixture.fails_to_start(env, filled(step.arguments, variables))
+                    report = await fixture.fails_to_start(
+                        env, substitute(step.arguments, variables)
+                    )
                 case "second":
-                    await fixture.start("second", env, filled(step.arguments, variables))
+                    await fixture.start("second", env, substitute(step.arguments, variables))
                 case "start" | "restart":
                     await fixture.stop()
                     await fixture.start(
                         "daemon",
                         env,
-                        filled(step.arguments, variables),
+                        substitute(step.arguments, variables),
                         only_stdout=step.only_stdout,
                     )
         except DaemonError as error:
@@ -258,17 +264,17 @@ class Stepping:
                 raise StoppedError(error.render()) from error
             report = ProcessReport(alive=False, ended=error.message, log=error.excerpt)
         took = round((time.perf_counter() - started) * 1e3, 3)
-        return Outcome(f"process: {step.process}", took_ms=took, value=report.value())
+        return StepResult(f"process: {step.process}", took_ms=took, value=report.value())
 
-    async def _pause(self, step: PauseStep, findings: Findings, more: Variables) -> None:
+    async def _pause(self, step: PauseStep, findings: CheckResults, more: Variables) -> None:
         del findings, more
         await asyncio.sleep(step.pause / 1e3)
 
-    async def _until(self, step: UntilStep, findings: Findings, more: Variables) -> None:
+    async def _until(self, step: UntilStep, findings: CheckResults, more: Variables) -> None:
         loop = asyncio.get_running_loop()
         end = loop.time() + step.within_ms / 1e3
         while True:
-            tried = Findings()
+            tried = CheckResults()
             await self.run(step.until, tried, more)
             if tried.holds or loop.time() >= end:
                 findings.take(tried)
@@ -276,11 +282,11 @@ class Stepping:
             findings.wire += tried.wire
             await asyncio.sleep(step.every_ms / 1e3)
 
-    async def _repeat(self, step: RepeatStep, findings: Findings, more: Variables) -> None:
+    async def _repeat(self, step: RepeatStep, findings: CheckResults, more: Variables) -> None:
         for index in range(step.times):
             await self.run(step.repeat, findings, {**more, "index": index})
 
-    async def _parallel(self, step: ParallelStep, findings: Findings, more: Variables) -> None:
+    async def _parallel(self, step: ParallelStep, findings: CheckResults, more: Variables) -> None:
         try:
             async with asyncio.TaskGroup() as group:
                 for copy in range(step.copies):
@@ -294,7 +300,7 @@ class Stepping:
 
 def _headers(step: RequestStep, variables: Variables) -> dict[str, Any]:
     """As the step has them; a JSON body says what it is, unless the step says otherwise."""
-    headers: dict[str, Any] = filled(step.headers, variables)
+    headers: dict[str, Any] = substitute(step.headers, variables)
     named = any(name.lower() == "content-type" for name in headers)
     return headers if named or "json_" not in step.model_fields_set else {**headers, **JSON_HEADERS}
 
@@ -310,5 +316,5 @@ def _document(path: str, given: JsonValue) -> dict[str, JsonValue]:
     if isinstance(given, dict):
         more = {key: given[key] for key in ("title", "tags", "metadata") if key in given}
         given = {key: value for key, value in given.items() if key not in more}
-    encoded = bodies.built({"$base64": given}, {})
+    encoded = bodies.build_body({"$base64": given}, {})
     return {"path": path, "contentType": "text/markdown", "contentBase64": encoded, **more}
