@@ -44,3 +44,10 @@ class Incident(Record):
             excerpt=error.excerpt,
             exit_code=error.exit_code,
         )
+
+
+class SkipRecord(Record):
+    """An SDK of `--sdk all` that cannot run here, or does not claim what is asked."""
+
+    sdk: str
+    reason: str

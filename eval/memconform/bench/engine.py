@@ -40,7 +40,7 @@ _PROOF_EVERY = 100
 """Queries between two looks at whether the index is still whole: so many a resume may put again."""
 
 
-async def execute(
+async def execute_bench(
     plan: BenchPlan, folder: RunFolder, kept: ResumeState
 ) -> AsyncGenerator[BenchEvent, None]:
     """Put every query to every system, and end with the report.

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from memconform.bench.engine import execute
+from memconform.bench.engine import execute_bench
 from memconform.bench.events import BenchFinished
 from memconform.bench.records import BenchReport
 from memconform.cli.bench_options import BenchOptions
@@ -28,7 +28,7 @@ async def _bench(options: BenchOptions) -> ExitCode:
     if options.resume is not None:
         echo(f"  {len(bench.kept.queries):,} measurements are taken over", err=True)
     with BenchConsole(bench.plan, quiet=options.quiet) as console:
-        events = execute(bench.plan, bench.folder, bench.kept)
+        events = execute_bench(bench.plan, bench.folder, bench.kept)
         finished = await dispatch(events, [console.handle])
     if not isinstance(finished, BenchFinished):
         raise asyncio.CancelledError

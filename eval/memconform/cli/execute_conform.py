@@ -14,9 +14,9 @@ from memconform.cli.targets import json_target
 from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.known import KnownFailure, load_known, require_unexpired
 from memconform.conformance.names import ROBUSTNESS
-from memconform.conformance.results import ConformReport, SdkResult, SkipRecord, verdict
+from memconform.conformance.results import ConformReport, SdkResult, verdict
 from memconform.conformance.running import check_ids
-from memconform.conformance.session import Target, run_session, write_report
+from memconform.conformance.session import Target, run_session, write_suite_report
 from memconform.conformance.suite import Event, SdkFinished
 from memconform.contract.wire import CONTRACT_VERSION
 from memconform.daemons.discovery import find_runner, working_folder
@@ -24,6 +24,7 @@ from memconform.errors import ExitCode, NothingSelectedError, UsageError, neares
 from memconform.printing.escaping import Lines
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
+from memconform.records import SkipRecord
 from memconform.reports.conformance import ConformanceConsole, conform_banner, show_findings
 from memconform.reports.junit import write_junit
 from memconform.reports.markdown import conformance_markdown
@@ -32,7 +33,7 @@ from memconform.storage.provenance import Origin
 from memconform.storage.writing import replacing
 
 
-def conform(options: ConformOptions) -> ExitCode:
+def run_conform(options: ConformOptions) -> ExitCode:
     """Hold the SDKs of a command line to the contract."""
     configure_logs(options.log_level)
     return run_to_end(_conform(options))
@@ -41,7 +42,7 @@ def conform(options: ConformOptions) -> ExitCode:
 async def _conform(options: ConformOptions) -> ExitCode:
     cancel_on_signals()
     every = catalog(options.cases)
-    entries = selected(every, options.profile, options.case)
+    entries = select_cases(every, options.profile, options.case)
     present, absences = await build_sdks(options.sdk, no_skip=options.no_skip)
     targets = [_target(runner.name, reference) for runner, reference in present]
     known = [entry for path in options.known for entry in load_known(path)]
@@ -97,7 +98,7 @@ async def _conform(options: ConformOptions) -> ExitCode:
     return code
 
 
-def selected(
+def select_cases(
     every: Sequence[CaseVariant], profiles: tuple[str, ...], globs: tuple[str, ...]
 ) -> list[CaseVariant]:
     """The cases of these profiles whose ids fit; all where nothing is asked.
@@ -149,7 +150,7 @@ def _of_manifest(target: Target) -> list[KnownFailure]:
 
 def _write(options: ConformOptions, run: RunFolder, report: ConformReport) -> None:
     """The run's record first; a report that cannot be written must not lose it."""
-    write_report(run, report)
+    write_suite_report(run, report)
     if options.json_file is not None:
         with json_target(options.json_file) as target:
             target.write_json(report)

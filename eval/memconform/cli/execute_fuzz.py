@@ -54,7 +54,7 @@ async def _fuzz(options: FuzzOptions) -> ExitCode:
         tempfile.TemporaryDirectory(prefix="memconform-", ignore_cleanup_errors=True) as folder,
         FuzzConsole(options.examples) as console,
     ):
-        async with session.serving(runners, Path(folder)) as addresses:
+        async with session.serve_sdks(runners, Path(folder)) as addresses:
             seeking = asyncio.create_task(
                 asyncio.to_thread(
                     session.seek,

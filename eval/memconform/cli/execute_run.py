@@ -17,7 +17,7 @@ from memconform.parity.records import ParityReport, ParityVerdict
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.reports.console import ConsoleReport
-from memconform.reports.machine import agreement_banner, banner, write_report
+from memconform.reports.machine import agreement_banner, banner, write_run_report
 from memconform.reports.matrix import show_matrix
 from memconform.reports.parity import parity_banner, show_parity
 from memconform.runs.engine import execute
@@ -89,7 +89,7 @@ async def _run(options: RunOptions) -> ExitCode:
         code = gravest(codes)
         if options.json_file is not None and finished:
             with json_target(options.json_file) as target:
-                write_report(
+                write_run_report(
                     target,
                     [end.result for end in finished],
                     code,

@@ -121,12 +121,12 @@ async def _mutate(options: MutateOptions) -> ExitCode:
     folder = working_folder()
     runner = find_runner(options.sdk[0], folder)
     mutant_of(runner, Mutation())
-    wanted = selected(mutants_of_checks() if options.checks else mutants(), options)
+    wanted = select_mutants(mutants_of_checks() if options.checks else mutants(), options)
     entries = selectable(catalog(), runner)
     chosen = [mutant for mutant in wanted if possible(mutant, runner, entries)]
     left = len(wanted) - len(chosen)
     if options.sample is not None:
-        chosen = sampled(chosen, options.sample)
+        chosen = sample_mutants(chosen, options.sample)
     if not chosen:
         raise NothingSelectedError(
             f"{runner.name} cannot be made into any of these mutants", code="nothing_selected"
@@ -197,7 +197,7 @@ async def _scored(
     )
 
 
-def selected(every: Sequence[Mutant], options: MutateOptions) -> list[Mutant]:
+def select_mutants(every: Sequence[Mutant], options: MutateOptions) -> list[Mutant]:
     """The mutants of these profiles whose ids fit.
 
     Raises:
@@ -218,7 +218,7 @@ def selected(every: Sequence[Mutant], options: MutateOptions) -> list[Mutant]:
     return found
 
 
-def sampled(found: Sequence[Mutant], size: int) -> list[Mutant]:
+def sample_mutants(found: Sequence[Mutant], size: int) -> list[Mutant]:
     """By their names, so that one mutant more does not choose all others anew."""
     drawn = sorted(found, key=lambda mutant: zlib.crc32(mutant.id.encode()))[:size]
     return [mutant for mutant in found if mutant in drawn]

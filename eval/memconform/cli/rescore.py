@@ -12,7 +12,7 @@ from memconform.cli.values import read_floors
 from memconform.errors import ExitCode
 from memconform.printing.output import echo
 from memconform.reports.console import ConsoleReport
-from memconform.reports.machine import banner, write_report
+from memconform.reports.machine import banner, write_run_report
 from memconform.runs.rescoring import rescore
 from memconform.storage.folders import find_journal
 
@@ -55,5 +55,5 @@ def command(  # noqa: PLR0917 - one parameter a flag
     code = ExitCode(end.summary.exit_code)
     if json_file is not None:
         with json_target(json_file) as target:
-            write_report(target, [end.result], code)
+            write_run_report(target, [end.result], code)
     return code

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from memconform.conformance.case import Level
 from memconform.errors import ExitCode, gravest
-from memconform.records import Record
+from memconform.records import Record, SkipRecord
 from memconform.storage.provenance import Origin, ReportHeader
 
 
@@ -103,11 +103,6 @@ class SdkResult(Record):
             # A daemon of which nothing was asked, or nothing was right, is not conformant.
             found.append(ExitCode.NOTHING_SELECTED)
         return gravest([*found, ExitCode.DAEMON if self.problems else ExitCode.OK])
-
-
-class SkipRecord(Record):
-    sdk: str
-    reason: str
 
 
 CONFORM_SCHEMA: Literal["memconform/conform-report@1"] = "memconform/conform-report@1"

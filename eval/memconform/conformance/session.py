@@ -110,7 +110,7 @@ def _drop_state(folder: Path) -> None:
             shutil.rmtree(state, ignore_errors=True)
 
 
-def write_report(run: RunFolder, report: ConformReport) -> Path:
+def write_suite_report(run: RunFolder, report: ConformReport) -> Path:
     """The run's record; logs of daemons go where nothing is red."""
     path = run.path / REPORT
     with replacing(path) as file:

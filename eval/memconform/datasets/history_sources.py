@@ -18,7 +18,7 @@ from memconform.datasets.files import PieceReader, unfit
 from memconform.datasets.haystacks import Dropped
 from memconform.datasets.history import EvidenceSession, FillerPool, HistoryQuestion, Turns
 from memconform.datasets.json_array import elements
-from memconform.datasets.rows import answer, text, texts, told
+from memconform.datasets.rows import answer_text, text, texts, told
 from memconform.errors import UsageError
 
 _TYPES = {
@@ -272,7 +272,7 @@ def _turns(given: Any) -> Turns:  # noqa: ANN401 - it is JSON
 
 
 def _answer(row: dict[str, Any]) -> str | int | float:
-    answer(row, "answer")
+    answer_text(row, "answer")
     given: str | int | float = row["answer"]
     return given
 

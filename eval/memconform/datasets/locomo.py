@@ -13,7 +13,7 @@ from memconform.datasets.files import PieceReader, unfit
 from memconform.datasets.haystacks import Dropped, Haystack, Item, Level
 from memconform.datasets.json_array import elements
 from memconform.datasets.model import Question
-from memconform.datasets.rows import answer, text, texts, told
+from memconform.datasets.rows import answer_text, text, texts, told
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 """Numbers as the file has them; its paper lists them in another order."""
@@ -100,7 +100,7 @@ def _query(query_id: str, row: dict[str, Any]) -> Question:
     # Of 446 adversarial rows 2 have an answer; the others have what a gullible reader would say.
     adversarial = row["category"] == 5
     # Some answers are numbers.
-    answers = () if adversarial else (answer(row, "answer"),)
+    answers = () if adversarial else (answer_text(row, "answer"),)
     return Question(
         id=query_id,
         question=text(row, "question"),

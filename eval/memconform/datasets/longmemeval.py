@@ -8,7 +8,7 @@ from memconform.datasets.files import PieceReader, unfit
 from memconform.datasets.haystacks import Dropped, Haystack, Item, Level
 from memconform.datasets.json_array import elements
 from memconform.datasets.model import Question
-from memconform.datasets.rows import answer, text, texts, told
+from memconform.datasets.rows import answer_text, text, texts, told
 
 SessionDoc = Literal["full", "user-only", "dated"]
 """A session's text: `role: content` a turn; what the user said; the first, below its date."""
@@ -82,7 +82,7 @@ def _haystack(row: dict[str, Any], level: Level, session_doc: SessionDoc) -> Hay
         category=text(row, "question_type"),
         gold=tuple(gold) if level == "session" else _gold_turns(items),
         # 32 answers are numbers.
-        answers=(answer(row, "answer"),),
+        answers=(answer_text(row, "answer"),),
         question_date=text(row, "question_date"),
         # Whatever its type says.
         abstain=name.endswith("_abs"),

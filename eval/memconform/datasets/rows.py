@@ -25,7 +25,7 @@ def texts(row: Mapping[str, Any], key: str) -> list[str]:
     return value
 
 
-def answer(row: Mapping[str, Any], key: str) -> str:
+def answer_text(row: Mapping[str, Any], key: str) -> str:
     """The answer at a key, a text or a number; raises KeyError or TypeError for anything else."""
     value = row[key]
     if isinstance(value, bool) or not isinstance(value, str | int | float):

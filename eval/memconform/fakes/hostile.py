@@ -20,7 +20,7 @@ from typing import Any
 
 from memconform.fakes.faults import Chunk
 from memconform.fakes.scripted import ScriptedBrain, ScriptedDaemon
-from memconform.fakes.wire import RawExchange, RawRequest, serve
+from memconform.fakes.wire import RawExchange, RawRequest, serve_forever
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +236,7 @@ async def _main() -> int:
     host, _, port = options.addr.rpartition(":")
     daemon = HostileDaemon(options.fault, never_indexed=options.never_indexed)
     try:
-        await serve(daemon.answer, host, int(port))
+        await serve_forever(daemon.answer, host, int(port))
     except OSError as error:
         sys.stderr.write(f"hostile: cannot listen on {options.addr}: {error.strerror}\n")
         return 1

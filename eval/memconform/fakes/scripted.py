@@ -30,7 +30,7 @@ from memconform.fakes.faults import (
     Event,
     encode,
 )
-from memconform.fakes.wire import RawExchange, RawRequest, serve
+from memconform.fakes.wire import RawExchange, RawRequest, serve_forever
 
 _TERM = re.compile(r"[a-z0-9]+")
 
@@ -288,7 +288,7 @@ async def _main() -> int:
     daemon = ScriptedDaemon(options.fault, options.on, options.note)
     try:
         stubborn = options.fault in ("ignores_sigterm", "hangs_stubborn")
-        await serve(daemon.answer, host, int(port), stubborn=stubborn)
+        await serve_forever(daemon.answer, host, int(port), stubborn=stubborn)
     except OSError as error:
         sys.stderr.write(f"scripted: cannot listen on {options.addr}: {error.strerror}\n")
         return 1

@@ -64,7 +64,7 @@ class RawExchange:
 Handler = Callable[[RawRequest, RawExchange], Awaitable[None]]
 
 
-async def serve(handler: Handler, host: str, port: int, *, stubborn: bool = False) -> None:
+async def serve_forever(handler: Handler, host: str, port: int, *, stubborn: bool = False) -> None:
     """Serve until SIGTERM, or for ever if `stubborn`; says `listening on …` first."""
     stop = asyncio.Event()
     on_term = (lambda: None) if stubborn else stop.set

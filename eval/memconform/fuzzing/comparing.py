@@ -24,7 +24,7 @@ class AnswerDifference:
     """What each daemon has there, by SDK; a missing one is not in it."""
 
 
-def answer_difference(answers: Mapping[str, Sequence[ProgramAnswer]]) -> AnswerDifference | None:
+def compare_answers(answers: Mapping[str, Sequence[ProgramAnswer]]) -> AnswerDifference | None:
     """The first difference between the answers of several daemons; None where they agree."""
     names = list(answers)
     for call, row in enumerate(zip(*answers.values(), strict=True)):

@@ -15,7 +15,7 @@ from hypothesis.errors import Flaky
 from memconform.contract.wire import Profile
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.fuzzing.answers import ProgramAnswer
-from memconform.fuzzing.comparing import AnswerDifference, answer_difference
+from memconform.fuzzing.comparing import AnswerDifference, compare_answers
 from memconform.fuzzing.program_runner import BrainLostError, ProgramRunner
 from memconform.fuzzing.programs import Program
 from memconform.fuzzing.strategies import programs
@@ -51,7 +51,7 @@ class _StoppedError(BaseException):
 
 
 @asynccontextmanager
-async def serving(runners: Sequence[SdkRunner], folder: Path) -> AsyncIterator[dict[str, str]]:
+async def serve_sdks(runners: Sequence[SdkRunner], folder: Path) -> AsyncIterator[dict[str, str]]:
     """The addresses of all daemons, by SDK; raises DaemonError where one does not start."""
     async with AsyncExitStack() as stack:
         addresses = {}
@@ -124,7 +124,7 @@ class _Seeker:
             # Hypothesis would put it again, find that it is well, and call that flaky.
             self._lost = error
             raise _StoppedError from error
-        found = answer_difference(answers)
+        found = compare_answers(answers)
         self._examples += 1
         self._requests += len(program.calls)
         self._tried()
@@ -156,7 +156,7 @@ class _Seeker:
             return
         try:
             again = [
-                answer_difference(self._answers(self._smallest.program)) for _ in range(_REPEATS)
+                compare_answers(self._answers(self._smallest.program)) for _ in range(_REPEATS)
             ]
             steady = all(each is not None for each in again)
         except BrainLostError:

@@ -19,13 +19,13 @@ from memconform.parity.loaded_runs import LoadedRun, aligned, incident_lines, re
 from memconform.parity.paired_comparison import ALPHA, MARGIN, Counts, compare_pairs
 from memconform.parity.records import (
     Compared,
-    Estimate,
     Pair,
     PairedComparison,
     ParityReport,
     ParityVerdict,
     Parted,
     Rankings,
+    RateInterval,
     Shapes,
 )
 from memconform.runs.results import QuestionResult
@@ -154,7 +154,7 @@ class _PairTally:
                 )
         return (one.score or 0.0) - (other.score or 0.0)
 
-    def record(self, contrast: PairedComparison, scores: Estimate, *, answers: bool) -> Pair:
+    def record(self, contrast: PairedComparison, scores: RateInterval, *, answers: bool) -> Pair:
         order = sorted(self.parted, key=lambda key: (not key[1], list(Stage).index(key[0])))
         parts: Counter[str] = Counter()
         for stage, count in self.flips.items():
@@ -237,17 +237,17 @@ def _compared(side: LoadedRun) -> Compared:
     )
 
 
-def _means(differences: Sequence[list[float]], method: Method) -> list[Estimate]:
+def _means(differences: Sequence[list[float]], method: Method) -> list[RateInterval]:
     """The mean difference of scores of each pair, over the questions that both were measured on."""
     if not differences[0]:
-        return [Estimate(value=0.0, low=-1.0, high=1.0) for _ in differences]
+        return [RateInterval(value=0.0, low=-1.0, high=1.0) for _ in differences]
     intervals = mean_intervals(differences, seed=method.seed, resamples=method.resamples)
     found = []
     for column, interval in zip(differences, intervals, strict=True):
         known = [value for value in column if not isnan(value)]
         mean = fmean(known) if known else 0.0
         low, high = interval if known else (-1.0, 1.0)
-        found.append(Estimate(value=mean, low=low, high=high))
+        found.append(RateInterval(value=mean, low=low, high=high))
     return found
 
 

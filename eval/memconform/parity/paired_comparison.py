@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memconform.parity.records import Estimate, PairedComparison, ParityVerdict
+from memconform.parity.records import PairedComparison, ParityVerdict, RateInterval
 from memconform.stats.paired import holm, mcnemar, questions_to_settle, tango
 
 MARGIN = 0.02
@@ -51,7 +51,7 @@ def compare_pairs(
     for counts, test, p in zip(pairs, tests, adjusted, strict=True):
         b, c, n = counts.first_only, counts.second_only, counts.compared
         seen = (b - c) / n if n else 0.0
-        equivalence = Estimate(value=seen, **tango(b, c, n, 1 - 2 * alpha)._asdict())
+        equivalence = RateInterval(value=seen, **tango(b, c, n, 1 - 2 * alpha)._asdict())
         verdict = _verdict(counts, p, equivalence, margin=margin, alpha=alpha)
         found.append(
             PairedComparison(
@@ -61,7 +61,7 @@ def compare_pairs(
                 first_only=b,
                 second_only=c,
                 neither=counts.neither,
-                difference=Estimate(value=seen, **tango(b, c, n)._asdict()),
+                difference=RateInterval(value=seen, **tango(b, c, n)._asdict()),
                 equivalence=equivalence,
                 mid_p=test.mid_p,
                 exact_p=test.exact,
@@ -77,7 +77,7 @@ def compare_pairs(
 
 
 def _verdict(
-    counts: Counts, p: float, equivalence: Estimate, *, margin: float, alpha: float
+    counts: Counts, p: float, equivalence: RateInterval, *, margin: float, alpha: float
 ) -> ParityVerdict:
     if counts.compared == 0:
         return ParityVerdict.INCONCLUSIVE

@@ -22,7 +22,7 @@ class ParityVerdict(StrEnum):
     """Their pass rates differ, whatever the margin."""
 
 
-class Estimate(Record):
+class RateInterval(Record):
     value: float
     low: float
     high: float
@@ -38,9 +38,9 @@ class PairedComparison(Record):
     first_only: int
     second_only: int
     neither: int
-    difference: Estimate
+    difference: RateInterval
     """Of pass rates; Tango's score interval, 95 %."""
-    equivalence: Estimate
+    equivalence: RateInterval
     """The same, of confidence 1 - 2 alpha: parity is where it lies within the margin."""
     mid_p: float
     """McNemar's, which decides."""
@@ -95,7 +95,7 @@ class Pair(Record):
     not_measured_first: int
     """Questions that the first was not measured on, alone or with the second."""
     not_measured_second: int
-    score_difference: Estimate
+    score_difference: RateInterval
     """The mean, with the paired bootstrap's interval, 95 %; questions are drawn one by one."""
     answers_equal: int | None
     rankings: Rankings

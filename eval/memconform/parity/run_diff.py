@@ -11,7 +11,7 @@ from pydantic import Field
 from memconform.parity.ladder import first_difference
 from memconform.parity.loaded_runs import LoadedRun, incident_lines, require_comparable
 from memconform.parity.paired_comparison import Counts, compare_pairs
-from memconform.parity.records import Estimate, PairedComparison
+from memconform.parity.records import PairedComparison, RateInterval
 from memconform.records import Record
 from memconform.runs.results import QuestionResult
 from memconform.stats.intervals import LEAST_CLUSTERS
@@ -25,7 +25,7 @@ class LatencyRatio(Record):
     """The second run's latency over the first's, the geometric mean over questions."""
 
     questions: int
-    ratio: Estimate
+    ratio: RateInterval
     """With the paired bootstrap's interval, 95 %."""
 
 
@@ -154,5 +154,5 @@ def _add_ratios(ratios: dict[str, list[float]], one: QuestionResult, other: Ques
 def _ratio(logs: Iterable[float], seed: int) -> LatencyRatio:
     values = list(logs)
     [(low, high)] = mean_intervals([values], seed=seed)
-    mean = Estimate(value=exp(fmean(values)), low=exp(low), high=exp(high))
+    mean = RateInterval(value=exp(fmean(values)), low=exp(low), high=exp(high))
     return LatencyRatio(questions=len(values), ratio=mean)

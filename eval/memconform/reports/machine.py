@@ -10,18 +10,11 @@ from memconform.daemons.availability import SkippedSdk
 from memconform.errors import ExitCode
 from memconform.parity.agreement import Agreement
 from memconform.parity.records import ParityReport
-from memconform.records import Record
+from memconform.records import Record, SkipRecord
 from memconform.runs.results import RunResult, RunSummary
 from memconform.storage.writing import Masked, Sink, json_bytes
 
 REPORT_SCHEMA: Literal["memconform/run-report@1"] = "memconform/run-report@1"
-
-
-class SkipRecord(Record):
-    """An SDK of `--sdk all` that cannot run here, or does not claim what is asked."""
-
-    sdk: str
-    reason: str
 
 
 class RunReport(Record):
@@ -72,7 +65,7 @@ def agreement_banner(agreement: Agreement) -> str:
     return f"{', '.join(agreement.sdks)}: {', '.join(counts)}"
 
 
-def write_report(
+def write_run_report(
     target: Sink,
     results: Sequence[Path],
     exit_code: ExitCode,

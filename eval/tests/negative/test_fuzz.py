@@ -20,7 +20,7 @@ from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.runner import SdkRunner
 from memconform.fakes.mutant import MutantRunner
 from memconform.fakes.mutation import Mutation
-from memconform.fuzzing.session import Disagreement, seek, serving
+from memconform.fuzzing.session import Disagreement, seek, serve_sdks
 from memconform.fuzzing.writing import case_file
 from tests.conftest import CHECKOUT
 
@@ -65,7 +65,7 @@ def _planted(plant: Plant) -> MutantRunner:
 async def _found(runners: list[ManifestRunner], folder: Path) -> Disagreement | None:
     for runner in runners:
         await runner.build(lambda _: None)
-    async with serving(runners, folder) as addresses:
+    async with serve_sdks(runners, folder) as addresses:
         sought = await asyncio.to_thread(
             seek,
             addresses,

@@ -23,10 +23,10 @@ from memconform.contract.wire import Profile
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.fuzzing import session
 from memconform.fuzzing.answers import ProgramAnswer, normalized
-from memconform.fuzzing.comparing import AnswerDifference, agreeing, answer_difference
+from memconform.fuzzing.comparing import AnswerDifference, agreeing, compare_answers
 from memconform.fuzzing.program_runner import BrainLostError
 from memconform.fuzzing.programs import BRAIN, Call, Program
-from memconform.fuzzing.session import Disagreement, seek, serving
+from memconform.fuzzing.session import Disagreement, seek, serve_sdks
 from memconform.fuzzing.strategies import TEXTS, programs
 from memconform.fuzzing.writing import case_file
 
@@ -62,14 +62,14 @@ def _json(body: Any, status: int = 200) -> ProgramAnswer:
 def test_a_difference_is_where_answers_part(
     one: ProgramAnswer, two: ProgramAnswer, pointer: str | None
 ) -> None:
-    found = answer_difference({"a": [_json({}), one], "b": [_json({}), two]})
+    found = compare_answers({"a": [_json({}), one], "b": [_json({}), two]})
     assert (found and found.pointer) == pointer
     assert found is None or found.call == 1
 
 
 def test_a_difference_has_the_values_of_all_and_no_value_where_nothing_is() -> None:
     answers = {"a": [_json({"k": 1})], "b": [_json({"k": 1})], "c": [_json({})]}
-    found = answer_difference(answers)
+    found = compare_answers(answers)
     assert found == AnswerDifference(0, "/body/k", {"a": 1, "b": 1})
     assert agreeing(answers, 0) == [["a", "b"], ["c"]]
 
@@ -116,7 +116,7 @@ def test_of_a_stream_the_events_are_compared_without_pings_and_moments() -> None
     found = _normalized("text/event-stream", content.replace("\n", "\r\n")).value()["body"]
     other = _normalized("text/event-stream", content.replace('"x"', '"y"')).value()["body"]
     assert [name for name, *_ in found] == ["ready", "change"]
-    assert answer_difference({"a": [_json(found)], "b": [_json(other)]}) is None
+    assert compare_answers({"a": [_json(found)], "b": [_json(other)]}) is None
 
 
 def test_a_head_may_tell_the_media_type_or_not() -> None:
@@ -129,7 +129,7 @@ async def test_two_sessions_beside_each_other_do_not_end_each_others_daemons(
 ) -> None:
     runner = _Launched()
     for session_folder in ("one", "two"):
-        async with serving([runner], tmp_path / session_folder) as addresses:
+        async with serve_sdks([runner], tmp_path / session_folder) as addresses:
             assert addresses == {"launched": "http://127.0.0.1:1"}
     assert len(set(runner.run_ids)) == 2
 
@@ -193,7 +193,7 @@ _PARTINGS: list[tuple[Call, ProgramAnswer, ProgramAnswer]] = [
 def _expected(call: Call, one: ProgramAnswer, two: ProgramAnswer) -> dict[str, Any]:
     """The checks of the case that is written where `one` is what most answer."""
     answers = {"a": [one], "b": [one], "c": [two]}
-    found = answer_difference(answers)
+    found = compare_answers(answers)
     assert found is not None
     _, text = case_file(Disagreement(Program((call,)), answers, found, steady=True))
     [case] = yaml.safe_load(text)
