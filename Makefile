@@ -35,7 +35,7 @@ demo: $(CORE)
 	@$(BIN)/memconform run $(DEMO) --scenario ask-basic
 
 test: $(STAMP)
-	@$(MAKE) $(SIDE_BY_SIDE) pytest lint types sdk-go sdk-ts
+	@$(MAKE) $(SIDE_BY_SIDE) lint types pytest sdk-go sdk-ts
 
 check: $(STAMP)
 	@$(MAKE) $(SIDE_BY_SIDE) lint types smoke

@@ -53,16 +53,17 @@ class Retrieved:
     """Whether the retrieval held what is expected."""
     chunks: tuple[str, ...] | None
     """The chunks that came, by id and in order; None of a reranker, which may be a model."""
-    passed: bool = False
-    """Whether the question did; not before it was judged."""
+    passed: bool | None = None
+    """Whether the question did; None before it was judged."""
 
-    def mark_passed(self) -> None:
-        self.passed = True
+    def mark_judged(self, *, passed: bool) -> None:
+        self.passed = passed
 
     @property
     def suspect(self) -> bool:
         """Whether a partial index could have made it so: it has readers abstain, too."""
-        return not self.passed or self.question.abstain
+        doubtful = not self.held if self.passed is None else not self.passed
+        return doubtful or self.question.abstain
 
     def repeats(self, before: "Retrieved") -> bool:
         """Whether it shows what was retrieved before (core.search.repeatable)."""

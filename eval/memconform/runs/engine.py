@@ -108,6 +108,8 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
     except Exception:
         # A fault of ours, or of a scorer: what was measured stays, and --resume goes on from it.
         journal.close({"ended": "error"})
+        folder.redact_log()
+        folder.drop_state()
         raise
     incident = Incident.of(halted) if halted else None
     daemon = facts.record(plan.settings.build_hash)

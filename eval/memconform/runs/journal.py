@@ -16,7 +16,7 @@ from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.records import Record
 from memconform.runs.plan import Settings
 from memconform.runs.proofs import Proofs, Retraction, Statement
-from memconform.runs.stages import AttemptRecords, JudgementRecord, StageRecord
+from memconform.runs.stages import AnswerRecord, AttemptRecords, JudgementRecord, StageRecord
 from memconform.storage.append_only import AppendOnly
 from memconform.storage.writing import write_whole
 
@@ -115,10 +115,16 @@ class Journal:
         """How many attempts at a question are journalled, judged or not."""
         return len(self._places.get(row, ()))
 
-    def unjudged(self, row: int) -> list[AttemptRecords]:
-        """The attempts at a question that have an answer and no judgement."""
+    def is_judged(self, row: int, repeat: int) -> bool:
+        """Whether so many attempts at a question are journalled, and each of them judged."""
+        places = self._places.get(row, ())
+        return len(places) >= repeat and all(place.judged for place in places)
+
+    def unjudged(self, row: int) -> list[tuple[int, AnswerRecord]]:
+        """The attempts at a question that have no judgement, each with its answer."""
         places = enumerate(self._places.get(row, ()))
-        return [self._read(row, n, place) for n, place in places if not place.judged]
+        found = [(n, self._read(row, n, place).answer) for n, place in places if not place.judged]
+        return [(attempt, answer) for attempt, answer in found if answer is not None]
 
     def adopt(self, earlier: Path, *, reproof: bool = True) -> None:
         """Take over what another journal has measured: whole attempts, and answers to be judged.
@@ -203,8 +209,9 @@ def read_attempts(
 ) -> Iterator[AttemptRecords]:
     """Each attempt that the daemon answered or failed, as it counts in the end.
 
-    Those without a judgement come last: the run ended before there was one. A last line without its
-    end was being written when the run was killed, and is dropped.
+    Attempts at a question come in the order in which they were made. Those without a judgement are
+    those of a run that ended before there was one. A last line without its end was being written
+    when the run was killed, and is dropped.
 
     Args:
         path: of the journal.
@@ -229,10 +236,14 @@ def read_attempts(
             attempt = begun[key] = AttemptRecords(*key, number)
             number += 1
         attempt.add(record)
-        if isinstance(record, JudgementRecord):
+        while (attempt := begun.get(key)) is not None and attempt.judgement is not None:
+            if any(row == key[0] and earlier < key[1] for row, earlier in begun):
+                break
             yield proofs.apply(begun.pop(key))
+            key = (key[0], key[1] + 1)
     for attempt in begun.values():
-        if attempt.answer is not None:
+        # Versions 1 and 2 wrote an attempt at once: what lacks its end was being written.
+        if attempt.judgement is not None or (attempt.answer is not None and attempt.question_id):
             yield proofs.apply(attempt)
 
 

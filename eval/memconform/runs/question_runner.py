@@ -95,9 +95,7 @@ class QuestionRunner:
 
     def is_open(self, row: int) -> bool:
         """Whether a question still lacks attempts, or judgements of them."""
-        return self._journal.attempts(row) < self._settings.repeat or bool(
-            self._journal.unjudged(row)
-        )
+        return not self._journal.is_judged(row, self._settings.repeat)
 
     async def warm_up(self, question: Question) -> None:
         """Put a question that is not counted, so that the first counted one is like the others."""
@@ -125,6 +123,8 @@ class QuestionRunner:
                 async for finished in counted:
                     for question in finished:
                         yield question
+            # Before the wait for a judge: what is settled survives whatever comes meanwhile.
+            await self._verify()
             await self._judging.drain()
             await self._verify(last=True)
             for question in self._counted():
@@ -132,6 +132,8 @@ class QuestionRunner:
         except asyncio.CancelledError:
             with suppress(TimeoutError, CallError):
                 async with asyncio.timeout(_LAST_SECONDS):
+                    await self._verify()
+                    # All documents, should there be time left for them.
                     await self._verify(last=True)
             raise
 
@@ -142,10 +144,9 @@ class QuestionRunner:
     async def _ask(self, item: tuple[int, Question]) -> list[Question]:
         """Make the attempts that a row lacks; the questions that count by now, of any row."""
         row, question = item
-        for records in self._journal.unjudged(row):
-            if records.answer is not None:
-                response = stored_response(records.answer, self._scenario.text_kind)
-                await self._judging.judge(row, records.attempt, question, response)
+        for attempt, answer in self._journal.unjudged(row):
+            response = stored_response(answer, self._scenario.text_kind)
+            await self._judging.judge(row, attempt, question, response)
         for attempt in range(self._journal.attempts(row), self._settings.repeat):
             if self.halted is not None:
                 return []
@@ -186,7 +187,8 @@ class QuestionRunner:
                 self._failed(row, attempt, question, error, exchanges)
                 return
         self._monitor.answered()
-        seen = await self._observe(exchanges[-1]) if attempt == 0 else None
+        # For every attempt: what is not fetched now would be taken for the next question's.
+        seen = await self._observe(exchanges[-1])
         # Nothing is awaited between the record and its note: no verification comes between them.
         number = self._journal.write(
             self._retrieval_record(row, attempt, question, outcome, seen),
@@ -194,7 +196,7 @@ class QuestionRunner:
         )
         retrieved = self._retrieved(number, question, outcome.chunks, outcome.trace)
         self.checkpoints.note(retrieved)
-        await self._judging.judge(row, attempt, question, outcome, retrieved.mark_passed)
+        await self._judging.judge(row, attempt, question, outcome, retrieved.mark_judged)
 
     def _failed(
         self,
@@ -277,7 +279,7 @@ class QuestionRunner:
         attempt: int,
         question: Question,
         outcome: ScenarioResponse,
-        seen: WireFingerprint | None,
+        seen: WireFingerprint,
     ) -> RetrievalRecord:
         return RetrievalRecord(
             row=row,

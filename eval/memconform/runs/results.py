@@ -43,7 +43,7 @@ class CitedChunk(Record):
 
 
 class WireFingerprint(Record):
-    """What went over the wires, for comparing it with another SDK's; of the first attempt."""
+    """What went over the wires, for comparing it with another SDK's."""
 
     request: str
     """The SHA-256 of method, path behind the brain, and body that the harness sent."""
@@ -193,7 +193,8 @@ class VerificationRecord(Record):
     invalidations: int
     """Times that what was measured since the last of them was thrown away."""
     repeated: int
-    """Retrievals without what was expected that were made again before they counted."""
+    """Retrievals that were made again before they counted: those without what was expected, those
+    of questions whose answers did not pass, and a sample at the end."""
     retracted: int
     """Those of them that came out otherwise, and so are no measurement."""
 

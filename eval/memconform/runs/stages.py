@@ -44,7 +44,7 @@ class AnswerRecord(Record):
 
 
 class JudgementRecord(Record):
-    """Ends an attempt; one without a score was not measured, and says why."""
+    """What an attempt is worth; one without a score was not measured, and says why."""
 
     stage: Literal["judgement"] = "judgement"
     row: int

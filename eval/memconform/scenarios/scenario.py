@@ -7,7 +7,7 @@ from memconform.client.client import ContractClient
 from memconform.client.failures import DaemonFailedError
 from memconform.client.timing import Timings
 from memconform.contract.ask import Citation
-from memconform.contract.core import Filters, Trace
+from memconform.contract.core import Chunk, Filters, Trace
 from memconform.contract.wire import Mode
 from memconform.datasets.model import Question
 from memconform.scoring.scorer import DaemonResponse, TextKind
@@ -31,6 +31,8 @@ class RetrievalSettings:
 class ScenarioResponse(DaemonResponse):
     """A question that the daemon answered; failures are raised as CallErrors instead."""
 
+    chunks: tuple[Chunk, ...] = ()
+    """Best first."""
     trace: Trace
     timings: Timings
     citations: tuple[Citation, ...] = ()

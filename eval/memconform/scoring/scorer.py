@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from memconform.contract.core import Chunk
 from memconform.contract.wire import JsonValue
 from memconform.datasets.model import Question
 from memconform.scoring.statuses import QuestionStatus
@@ -14,13 +13,12 @@ TextKind = Literal["answer", "retrieval"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonResponse:
-    """What a daemon answered, as far as it is scored."""
+    """What a daemon answered, as far as it is scored: what the journal keeps, so that a judgement
+    can be made again."""
 
     text: str
     """The reader's answer, or the retrieved text."""
     kind: TextKind
-    chunks: tuple[Chunk, ...] = ()
-    """Best first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """A hostile daemon inside the test's own process, and a run against it by the engine's door."""
 
+import asyncio
 import json
 import secrets
 from collections.abc import AsyncIterator, Sequence
@@ -14,7 +15,7 @@ from memconform.daemons.url_runner import UrlRunner
 from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import Selection, select
 from memconform.fakes.hostile import Fault, HostileDaemon
-from memconform.fakes.wire import serving
+from memconform.fakes.wire import RawExchange, RawRequest, serving
 from memconform.ingest.documents import ReferenceAnswers
 from memconform.runs.engine import execute
 from memconform.runs.events import RunFinished
@@ -52,16 +53,23 @@ class InProcessRunner(SdkRunner):
     name = "hostile"
     modes = (Mode.AUTO, Mode.BM25)
 
-    def __init__(self, faults: Sequence[Fault]) -> None:
+    def __init__(self, faults: Sequence[Fault], delay: float = 0.0) -> None:
+        """`delay` is what a search and an ask take, in seconds."""
         self._daemon = HostileDaemon(faults)
+        self._delay = delay
 
     @asynccontextmanager
     async def serve(self, launch: Launch) -> AsyncIterator["object"]:  # type: ignore[override]
         async with (
-            serving(self._daemon.answer, "127.0.0.1", 0) as port,
+            serving(self._answer, "127.0.0.1", 0) as port,
             UrlRunner(f"http://127.0.0.1:{port}").serve(launch) as daemon,
         ):
             yield daemon
+
+    async def _answer(self, request: RawRequest, exchange: RawExchange) -> None:
+        if request.path.endswith(("/search", "/ask")):
+            await asyncio.sleep(self._delay)
+        await self._daemon.answer(request, exchange)
 
 
 @dataclass(frozen=True)
@@ -101,9 +109,9 @@ async def run(drawn: Drawn, dataset: Path, output: Path) -> RunResult:
     return await run_plan(plan_of(drawn, dataset, output), drawn.faults)
 
 
-async def run_plan(plan: Plan, faults: Sequence[Fault] = ()) -> RunResult:
+async def run_plan(plan: Plan, faults: Sequence[Fault] = (), delay: float = 0.0) -> RunResult:
     """The same, of a plan."""
-    async for event in execute(plan, InProcessRunner(faults)):
+    async for event in execute(plan, InProcessRunner(faults, delay)):
         if isinstance(event, RunFinished):
             return RunResult.model_validate_json(event.result.read_bytes())
     raise AssertionError("the run ended without its result")

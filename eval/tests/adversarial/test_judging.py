@@ -91,11 +91,13 @@ async def test_no_question_waits_for_the_judgement_of_another(
     assert {question.id: question.verdict.value for question in result.questions} == TRUTH
 
 
+@pytest.mark.parametrize("delay", [0.0, 0.05])
 async def test_what_was_answered_is_judged_after_an_interruption_and_not_asked_again(
-    make_plan: Callable[[_Service], Plan],
+    make_plan: Callable[[_Service], Plan], delay: float
 ) -> None:
+    """Of a daemon that takes its time nearly all was asked again: nothing was settled."""
     plan = make_plan(service := _Service(waits_for=QUESTIONS))
-    running = asyncio.create_task(run_plan(plan))
+    running = asyncio.create_task(run_plan(plan, delay=delay))
     async with asyncio.timeout(30):
         await service.all_asked.wait()
         running.cancel()
@@ -103,9 +105,9 @@ async def test_what_was_answered_is_judged_after_an_interruption_and_not_asked_a
             ended = await running
             assert {question.verdict for question in ended.questions} == {QuestionStatus.NOT_RUN}
     interrupted = _journal(plan)
-    answers = {attempt.row: attempt.retrieval for attempt in read_attempts(interrupted)}
+    left = list(read_attempts(interrupted))
+    answers = {attempt.row: attempt.retrieval for attempt in left if attempt.judgement is None}
     assert len(answers) == QUESTIONS
-    assert all(attempt.judgement is None for attempt in read_attempts(interrupted))
     again = make_plan(fresh := _Service())
     fresh.released.set()
     result = await run_plan(replace(again, resumed=interrupted))
@@ -138,3 +140,18 @@ async def test_a_score_that_contradicts_itself_ends_the_run(
 ) -> None:
     with pytest.raises(ValueError, match="correct beside score 0"):
         await run_plan(make_plan(_Contradicting()))
+
+
+async def test_a_scorer_that_breaks_loses_no_answer(make_plan: Callable[[_Service], Plan]) -> None:
+    class _Breaks(_Service):
+        async def score(self, question: Question, response: DaemonResponse) -> Score:
+            if question.id == f"q{QUESTIONS - 1}":
+                raise KeyError("no such thing")
+            return await self._exact.score(question, response)
+
+    plan = make_plan(_Breaks())
+    with pytest.raises(KeyError):
+        await run_plan(plan, delay=0.05)
+    left = list(read_attempts(_journal(plan)))
+    assert sum(attempt.measured for attempt in left) == QUESTIONS - 1
+    assert [attempt.lacks_judgement for attempt in left].count(True) == 1

@@ -264,3 +264,17 @@ def test_the_control_takes_another_script_and_refuses_a_bad_one(
     outcomes = [request["outcome"] for request in kept]
     assert outcomes == ["refused", "answered", "refused", "refused"]
     assert kept[0]["headers"]["x-api-key"] == "***"
+
+
+def test_a_question_s_prompts_are_its_own_whatever_is_repeated(
+    memconform: Callable[..., Ended],
+) -> None:
+    """With --repeat a question was recorded with the prompts of the one before it."""
+    ended = memconform("run", *_PY, *_SMOKE, "--upstream", "scripted", "--repeat", "2")
+    assert ended.code == 0, ended.err
+    prompts = {
+        question["id"]: question["seen"]["prompts"] for question in ended.result["questions"]
+    }
+    assert {len(sent) for sent in prompts.values()} == {1}
+    texts = {json.dumps(sent, sort_keys=True) for sent in prompts.values()}
+    assert len(texts) == len(prompts)

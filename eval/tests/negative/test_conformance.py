@@ -99,4 +99,5 @@ def test_a_broken_daemon_fails(mutant: Mutant, outcome: _Outcome) -> None:
 
 
 def test_a_good_daemon_passes_behind_the_same_proxy(outcome: _Outcome) -> None:
+    assert outcome.mutants
     assert outcome.alarms == []

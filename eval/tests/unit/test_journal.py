@@ -272,11 +272,13 @@ def test_an_answer_without_a_judgement_is_adopted_and_judged(
     resumed = Journal(tmp_path / "k", HEADER)
     resumed.adopt(tmp_path / "j")
     assert [resumed.attempts(row) for row in (0, 1)] == [1, 0]
-    [unjudged] = resumed.unjudged(0)
-    assert unjudged.records() == [_retrieval(0), records(0)[0]]
+    assert resumed.unjudged(0) == [(0, records(0)[0])]
+    assert [resumed.is_judged(0, repeat) for repeat in (1, 2)] == [False, False]
     resumed.write(_judgement(0))
     assert _verdicts(resumed.read(0)) == ["correct"]
+    assert _stages(resumed, 0) == [_retrieval(0), records(0)[0], _judgement(0)]
     assert resumed.unjudged(0) == []
+    assert [resumed.is_judged(0, repeat) for repeat in (1, 2)] == [True, False]
     resumed.close({})
 
 
@@ -311,3 +313,40 @@ def test_an_attempt_that_is_adopted_alone_is_counted_from_zero(tmp_path: Path) -
     resumed.state(IndexVerified(attempts=2))
     assert [record.attempt for record in _stages(resumed, 0) if record.stage == "answer"] == [0, 1]
     resumed.close({})
+
+
+def test_attempts_come_in_their_order_whichever_is_judged_first(tmp_path: Path) -> None:
+    """A resumed run showed the second attempt of a question for its first."""
+    journal = Journal(tmp_path / "j", HEADER)
+    for attempt in range(3):
+        journal.write(_retrieval(0, attempt), records(0, attempt)[0])
+    journal.state(IndexVerified(attempts=3))
+    for attempt in (1, 0):
+        journal.write(_judgement(0).model_copy(update={"attempt": attempt}))
+    journal.close({})
+    read = list(read_attempts(tmp_path / "j"))
+    assert [each.attempt for each in read] == [0, 1, 2]
+    assert [each.measured for each in read] == [True, True, False]
+    resumed = Journal(tmp_path / "k", HEADER)
+    resumed.adopt(tmp_path / "j")
+    assert [each.answer and each.answer.text for each in resumed.read(0)][:2] == [
+        "0/0 \u2028 é",
+        "0/1 \u2028 é",
+    ]
+    resumed.close({})
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_attempt_that_an_older_version_was_writing_is_dropped(
+    tmp_path: Path, version: int
+) -> None:
+    """It was taken for an answer without a judgement, of the question ''."""
+    journal = Journal(tmp_path / "j", HEADER)
+    journal.write(*records(0))
+    torn = _retrieval(1).model_copy(update={"id": ""})
+    journal.write(torn, records(1)[0])
+    journal.state(IndexVerified(attempts=2))
+    journal.close({})
+    text = (tmp_path / "j").read_text().replace("journal@3", f"journal@{version}")
+    (tmp_path / "j").write_text(text)
+    assert [each.row for each in read_attempts(tmp_path / "j")] == [0]

@@ -65,7 +65,7 @@ def table_of(folder: Path) -> tuple[Mutant, ...]:
     files = sorted(folder.glob("*.yaml"))
     rows = [(path.name, raw) for path in files for raw in strict_yaml.load_yaml(path)]
     thought_of = [mutant for file, raw in rows if "check" not in raw for mutant in _read(file, raw)]
-    known = {mutant.id: mutant.mutation for mutant in (*thought_of, *derived())}
+    known = {mutant.id: mutant for mutant in (*thought_of, *derived())}
     of_checks = [_of_check(file, raw, known) for file, raw in rows if "check" in raw]
     return (*thought_of, *of_checks)
 
@@ -81,23 +81,26 @@ def _read(file: str, raw: dict[str, Any]) -> Iterator[Mutant]:
         raise _fault(file, name, str(error)) from error
 
 
-def _of_check(file: str, raw: dict[str, Any], known: Mapping[str, Mutation]) -> Mutant:
+def _of_check(file: str, raw: dict[str, Any], known: Mapping[str, Mutant]) -> Mutant:
     check = str(raw["check"])
     case, _, slot = check.partition("#")
     entry = next((each for each in catalog() if case in (each.id, each.base)), None)
     if entry is None or slot not in entry.slots():
         raise _fault(file, check, "no case has such a check")
     given = {key: value for key, value in raw.items() if key not in ("check", "same_as")}
+    other = known.get(raw["same_as"]) if "same_as" in raw else None
+    if "same_as" in raw and (other is None or given):
+        raise _fault(file, check, f"same_as names no mutant, or not alone: {raw['same_as']}")
     try:
-        mutation = known[raw["same_as"]] if "same_as" in raw else Mutation.model_validate(given)
-    except (ValidationError, KeyError) as error:
+        mutation = other.mutation if other is not None else Mutation.model_validate(given)
+    except ValidationError as error:
         raise _fault(file, check, str(error)) from error
     rule = entry.case.rules[0]
     return Mutant(
         id=f"{entry.base}.{slot}",
         rule=rule,
         profile=rules()[rule].profile,
-        breaks=raw.get("same_as", f"what {entry.id}#{slot} is about"),
+        breaks=other.breaks if other is not None else f"what {entry.id}#{slot} is about",
         mutation=mutation,
         finder=entry,
         slot=slot,
