@@ -7,7 +7,7 @@ cloup, click-option-group and rich-click group options too. cloup adds 30 ms to 
 import copy
 import inspect
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -141,3 +141,20 @@ class Group(Command, click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(self.summaries(ctx).items()))
+
+
+def walk(context: click.Context) -> Iterator[tuple[click.Context, Command]]:
+    """A command and all below it, each after its group; imports them.
+
+    Raises:
+        TypeError: if one of them is not a `Command`.
+    """
+    command = context.command
+    if not isinstance(command, Command):
+        raise TypeError(f"{context.command_path} needs cls=Command")
+    yield context, command
+    if isinstance(command, Group):
+        for name in command.list_commands(context):
+            if child := command.get_command(context, name):
+                settings = child.context_settings
+                yield from walk(click.Context(child, context, info_name=name, **settings))

@@ -1,14 +1,13 @@
 """The help of every command: a summary, grouped options, examples that parse, exit codes."""
 
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
-from memconform.cli.grouping import EXIT_CODES_PAGE, HELP, Command, Group, Option, option
+from memconform.cli.grouping import EXIT_CODES_PAGE, HELP, Command, Group, Option, option, walk
 from memconform.cli.main import cli
 from memconform.errors import ExitCode
 
@@ -20,33 +19,26 @@ _READ_BY_EXAMPLES = ("longmemeval_oracle.json", "longmemeval_s.json")
 _FOLDERS_OF_EXAMPLES = ("cases", "results")
 
 
-def _below(context: click.Context) -> Iterator[click.Context]:
-    yield context
-    if isinstance(context.command, click.Group):
-        for name in context.command.list_commands(context):
-            child = context.command.get_command(context, name)
-            assert child is not None
-            yield from _below(
-                click.Context(child, context, info_name=name, **child.context_settings)
-            )
-
-
-_CONTEXTS = {
-    context.command_path: context
-    for context in _below(click.Context(cli, info_name="memconform", **cli.context_settings))
-}
+_ROOT = click.Context(cli, info_name="memconform", **cli.context_settings)
+_CONTEXTS = {context.command_path: context for context, _ in walk(_ROOT)}
 
 every_command = pytest.mark.parametrize("path", _CONTEXTS)
 
 
 def _command(path: str) -> Command:
     command = _CONTEXTS[path].command
-    assert isinstance(command, Command), f"{path} needs cls=Command"
+    assert isinstance(command, Command)
     return command
 
 
 def test_commands_at_each_depth_are_seen() -> None:
     assert {"memconform", "memconform run", "memconform conform replay"} <= set(_CONTEXTS)
+
+
+def test_a_command_without_groups_is_refused() -> None:
+    group = Group("group", commands=[click.Command("bare")])
+    with pytest.raises(TypeError, match="group bare needs cls=Command"):
+        list(walk(click.Context(group, info_name="group")))
 
 
 @every_command
