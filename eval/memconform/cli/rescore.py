@@ -23,7 +23,7 @@ from memconform.storage.folders import find_journal
     cls=Command,
     examples=(
         "memconform rescore results/2026-01-31/go.json",
-        "memconform rescore go.json --dataset mended.jsonl --floor 0.8",
+        "memconform rescore go.json --dataset fixed.jsonl --floor 0.8",
     ),
     exit_codes={
         ExitCode.FAILED: "below a floor",
