@@ -7,160 +7,321 @@ import click
 
 from memconform.bench.system import BASELINES
 from memconform.cli.bench_options import SUITES, BenchOptions
+from memconform.cli.grouping import DAEMONS, OUTPUT, SCORING, Command, option
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import (
     SECONDS,
     env,
+    header,
     json_file,
     log_level,
+    markdown,
     output,
+    quiet,
     schema,
     sdks,
     upstream,
-    writable,
 )
 from memconform.contract.names import Mode
 from memconform.datasets.expansion import Join
 from memconform.datasets.sampling import Holdout
 from memconform.errors import ExitCode
 
+_BENCHMARK = "Which benchmark"
+_QUERIES = "Which queries"
+_SEARCH = "How to search"
+_SWEEPS = "Sweeps"
+_MODELS = "Models"
+_LIMITS = "Limits and timeouts"
 
-@click.command("bench", context_settings={"show_default": True})
-@click.option(
+
+@click.command(
+    "bench",
+    cls=Command,
+    examples=(
+        "memconform bench --sdk all --modes bm25,semantic,hybrid",
+        "memconform bench --suite locomo --data locomo --level turn --sdk go",
+        "memconform bench --suite file --data mine.json --system flat-bm25",
+    ),
+    exit_codes={
+        ExitCode.FAILED: "no agreement with --require-agreement",
+        ExitCode.DAEMON: "a row could not be measured",
+        ExitCode.NOTHING_SELECTED: "no query selected",
+        ExitCode.INCONCLUSIVE: "agreement cannot be decided with --require-agreement",
+    },
+)
+@option(
     "--suite",
+    group=_BENCHMARK,
     type=click.Choice(list(SUITES)),
     default="sample",
-    help="Which benchmark; sample ships with memconform, file is any format that is known.",
+    help="Benchmark to run: `sample` ships with memconform, `file` is any file in a known format.",
 )
-@click.option(
+@option(
     "--data",
+    group=_BENCHMARK,
     metavar="PATH|NAME",
-    help="The benchmark's file or folder, or a source that was fetched.",
+    help="The benchmark's file or folder, or the name of a fetched source.",
+)
+@option(
+    "--level",
+    group=_BENCHMARK,
+    metavar="LEVEL",
+    help="For locomo and longmemeval: whether an item is a `turn` or a `session`.",
+)
+@option(
+    "--session-doc",
+    group=_BENCHMARK,
+    metavar="TEXT",
+    help="For longmemeval: the text of a session, `full`, `user-only` or `dated`.",
+)
+@option(
+    "--part",
+    group=_BENCHMARK,
+    metavar="A|B",
+    help="For wmb: documents (A) or conversations (B).",
+)
+@option(
+    "--errata",
+    group=_BENCHMARK,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="JSON of the queries whose gold is disputed, with reasons; scores are shown with and"
+    " without them.",
 )
 @sdks(required=False)
-@click.option(
+@option(
     "--system",
+    group=DAEMONS,
     multiple=True,
     type=click.Choice(BASELINES),
-    help="A plain algorithm to stand beside the SDKs. May be given several times.",
-)
-@click.option(
-    "--modes",
-    default="bm25",
-    metavar="MODE,…",
-    help=f"How daemons search: {', '.join(mode.value for mode in Mode)}.",
-)
-@click.option("-k", "ks", default="5,10", metavar="K,…", help="Where rankings are cut.")
-@click.option(
-    "--index",
-    type=click.Choice(["isolated", "shared"]),
-    default="isolated",
-    help="A brain a haystack, or one brain of all, filtered by path: word frequencies are then"
-    " those of all.",
-)
-@click.option("--level", metavar="LEVEL", help="Of locomo, longmemeval: turn or session.")
-@click.option("--session-doc", metavar="TEXT", help="Of longmemeval: full, user-only or dated.")
-@click.option("--part", metavar="A|B", help="Of wmb: documents (A) or conversations (B).")
-@click.option(
-    "--errata",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="JSON of query ids whose gold is disputed, each with why: scores without them as well.",
-)
-@click.option(
-    "--keys",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Key expansion: JSON of what was written of each item.",
-)
-@click.option(
-    "--join",
-    type=click.Choice(get_args(Join)),
-    help="Keys beside their item (unless given), before its text, or instead of it.",
-)
-@click.option(
-    "--events",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Temporal pruning: the dated events of each item …",
-)
-@click.option(
-    "--ranges",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="… and the time that each query is about.",
-)
-@click.option("--limit", type=click.IntRange(min=1), help="So many queries, spread evenly.")
-@click.option(
-    "--sample", type=click.IntRange(min=1), help="So many queries, drawn from every category."
-)
-@click.option("--ids", multiple=True, metavar="ID,…", help="Only these queries.")
-@click.option("--category", multiple=True, metavar="NAME", help="Only queries of these.")
-@click.option(
-    "--holdout",
-    type=click.Choice(get_args(Holdout)),
-    default="all",
-    help="held: every tenth query; tune: the others.",
-)
-@click.option("--seed", type=int, default=0, help="Of samples, random rankings and resampling.")
-@click.option("--fusion", metavar="NAME,…", help="Sweep: minmax, rrf.")
-@click.option("--alpha", metavar="N,…", help="Sweep: the weight of vectors, 0 to 1.")
-@click.option("--rrf-k", metavar="N,…", help="Sweep: the constant of rank fusion.")
-@click.option("--pool-factor", metavar="N,…", help="Sweep: candidates of a leg, times topK.")
-@click.option("--pool-floor", metavar="N,…", help="Sweep: candidates of a leg, at least.")
-@click.option("--recency", metavar="JSON", help="Passed on as tuning.recency.")
-@click.option("--temporal", metavar="JSON", help="Passed on as tuning.temporal.")
-@upstream
-@click.option(
-    "--embed-base-url",
-    metavar="URL",
-    help="An OpenAI-compatible server that embeds, …/v1; its key by --env OPENAI_API_KEY=….",
-)
-@click.option(
-    "--embed-model",
-    metavar="NAME",
-    help="Its model; with --upstream scripted one of ours: fh256-1, all-MiniLM-L6-v2.",
-)
-@click.option(
-    "--embed-dims", type=click.IntRange(min=1), help="Refuse a model of other dimensions."
-)
-@click.option("--query-prefix", metavar="TEXT", help="Put before a query when it is embedded.")
-@click.option(
-    "--rerank",
-    metavar="none|URL|llm",
-    help="No reranker, a cross-encoder's server, or the daemon's language model.",
+    help="Baseline algorithm to measure beside the SDKs. May be given several times.",
 )
 @env
-@click.option("--concurrency", type=click.IntRange(1, 256), default=1, help="Queries in flight.")
-@click.option(
-    "--shuffle", type=int, metavar="SEED", help="Another order of queries: no score may change."
+@header
+@option(
+    "--ids",
+    group=_QUERIES,
+    multiple=True,
+    metavar="ID,…",
+    help="Ask only these queries.",
 )
-@click.option("--timeout", type=SECONDS, default=120.0, help="Seconds for a whole request.")
-@click.option(
-    "--require-agreement", is_flag=True, help="Fail where the SDKs do not rank every query alike."
+@option(
+    "--category",
+    group=_QUERIES,
+    multiple=True,
+    metavar="NAME",
+    help="Ask only queries of this category. May be given several times.",
 )
-@click.option("--resume", metavar="RUN", help="Go on from a bench that was cut short.")
-@click.option(
-    "--header", multiple=True, metavar="NAME:VALUE", help="Send it with every request. Kept secret."
+@option(
+    "--holdout",
+    group=_QUERIES,
+    type=click.Choice(get_args(Holdout)),
+    default="all",
+    help="Part of the queries to ask: `held` is every tenth one, `tune` the others.",
+)
+@option(
+    "--limit",
+    group=_QUERIES,
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Ask N queries, evenly spaced through the benchmark.",
+)
+@option(
+    "--sample",
+    group=_QUERIES,
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Ask N randomly drawn queries, from each category in proportion.",
+)
+@option(
+    "--seed",
+    group=_QUERIES,
+    type=int,
+    default=0,
+    metavar="N",
+    help="Seed of --sample, of random rankings and of resampling.",
+)
+@option(
+    "--shuffle",
+    group=_QUERIES,
+    type=int,
+    metavar="SEED",
+    help="Ask in a random order; no score may change.",
+)
+@option(
+    "--modes",
+    group=_SEARCH,
+    default="bm25",
+    metavar="MODE,…",
+    help=f"Retrieval modes to measure: {', '.join(mode.value for mode in Mode)}.",
+)
+@option(
+    "-k",
+    "ks",
+    group=_SEARCH,
+    default="5,10",
+    metavar="K,…",
+    help="Ranks at which rankings are cut off for the metrics.",
+)
+@option(
+    "--index",
+    group=_SEARCH,
+    type=click.Choice(["isolated", "shared"]),
+    default="isolated",
+    help="`isolated`: one brain for each haystack. `shared`: one brain for all, filtered by path,"
+    " so that word frequencies are those of all haystacks.",
+)
+@option(
+    "--keys",
+    group=_SEARCH,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Key expansion: JSON with additional texts by which each item can be found.",
+)
+@option(
+    "--join",
+    group=_SEARCH,
+    type=click.Choice(get_args(Join)),
+    show_default="separate, with --keys",
+    help="How keys are indexed: as items of their own, before the text of their item, or instead of"
+    " it.",
+)
+@option(
+    "--events",
+    group=_SEARCH,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Temporal pruning: JSON with the dated events of each item. Needs --ranges.",
+)
+@option(
+    "--ranges",
+    group=_SEARCH,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Temporal pruning: JSON with the time range of each query. Needs --events.",
+)
+@option(
+    "--fusion",
+    group=_SWEEPS,
+    metavar="NAME,…",
+    help="Fusion methods of hybrid modes: minmax, rrf.",
+)
+@option(
+    "--alpha",
+    group=_SWEEPS,
+    metavar="N,…",
+    help="Weights of the vector scores in minmax fusion, 0 to 1.",
+)
+@option(
+    "--rrf-k",
+    group=_SWEEPS,
+    metavar="N,…",
+    help="Constants of reciprocal rank fusion.",
+)
+@option(
+    "--pool-factor",
+    group=_SWEEPS,
+    metavar="N,…",
+    help="Candidates of each ranking before fusion, as multiples of top-k.",
+)
+@option(
+    "--pool-floor",
+    group=_SWEEPS,
+    metavar="N,…",
+    help="Minimum numbers of candidates of each ranking before fusion.",
+)
+@option(
+    "--recency",
+    group=_SWEEPS,
+    metavar="JSON",
+    help="Value of tuning.recency, passed to the daemon unchanged.",
+)
+@option(
+    "--temporal",
+    group=_SWEEPS,
+    metavar="JSON",
+    help="Value of tuning.temporal, passed to the daemon unchanged.",
+)
+@upstream
+@option(
+    "--embed-base-url",
+    group=_MODELS,
+    metavar="URL",
+    help="OpenAI-compatible embedding server, …/v1; --env OPENAI_API_KEY=… sets its key.",
+)
+@option(
+    "--embed-model",
+    group=_MODELS,
+    metavar="NAME",
+    help="Embedding model of that server, or with --upstream scripted one of memconform's: fh256-1,"
+    " all-MiniLM-L6-v2.",
+)
+@option(
+    "--embed-dims",
+    group=_MODELS,
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Fail unless the embedding model has N dimensions.",
+)
+@option(
+    "--query-prefix",
+    group=_MODELS,
+    metavar="TEXT",
+    help="Text to put before a query when it is embedded.",
+)
+@option(
+    "--rerank",
+    group=_MODELS,
+    metavar="none|URL|llm",
+    help="Reranker: none, the URL of a cross-encoder server, or the daemon's language model. URL"
+    " and llm add the mode hybrid-rerank.",
+)
+@option(
+    "--concurrency",
+    group=_LIMITS,
+    type=click.IntRange(1, 256),
+    default=1,
+    metavar="N",
+    help="Number of queries in flight.",
+)
+@option(
+    "--timeout",
+    group=_LIMITS,
+    type=SECONDS,
+    default=120.0,
+    metavar="SECONDS",
+    help="Time allowed for a whole request.",
+)
+@option(
+    "--require-agreement",
+    group=SCORING,
+    is_flag=True,
+    help="Fail unless the SDKs rank every query alike.",
 )
 @output
-@json_file
-@click.option(
-    "--markdown", metavar="FILE", callback=writable, help="Write the tables to FILE as Markdown."
+@option(
+    "--resume",
+    group=OUTPUT,
+    metavar="RUN",
+    help="Resume an interrupted bench, given by its id or folder, with the same flags again.",
 )
-@click.option("--verbose", is_flag=True, help="Also scores by category, and what was dropped.")
-@click.option("--quiet", is_flag=True, help="No progress and no table.")
+@json_file
 @schema("bench.records:BenchReport")
+@markdown
+@option(
+    "--verbose",
+    group=OUTPUT,
+    is_flag=True,
+    help="Also show scores by category, and dropped items with reasons.",
+)
+@quiet
 @log_level
 def command(**flags: object) -> ExitCode:
-    """Measure how well and how fast daemons retrieve, on benchmarks of the field.
+    """Measure how well and how fast daemons retrieve, on public benchmarks or a file of yours.
 
-    Nothing is asked before a brain is proven to hold every item, and no row has a number unless
-    every query of it was measured.
-
-    \b
-    Exit codes: 0 ok, 1 no agreement where it is required, 2 usage, 3 a row could not be measured,
-    4 nothing selected, 5 nothing to agree with, 70 internal error, 130 interrupted.
+    Every item must be proven searchable before the first query. A row has numbers only if all of
+    its queries were measured. eval/BENCH.md explains metrics and settings.
     """
     options = BenchOptions(**flags)  # type: ignore[arg-type] # click has checked every flag
     return carry_out("execute_bench:bench", options, extra="bench")

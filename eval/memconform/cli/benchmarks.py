@@ -8,7 +8,8 @@ import click
 from pydantic import BaseModel, Field
 
 from memconform.cli.fetching import show_sources, sources
-from memconform.cli.options import json_file, schema, writable
+from memconform.cli.grouping import OUTPUT, Command, option
+from memconform.cli.options import json_file, output_file, schema
 from memconform.cli.targets import json_target
 from memconform.datasets.benchmarks import Benchmark, formats, open_benchmark
 from memconform.datasets.files import PACKED
@@ -16,13 +17,14 @@ from memconform.datasets.haystacks import Dropped
 from memconform.datasets.memini import memini_json
 from memconform.datasets.registry import shipped
 from memconform.datasets.sources import load_sources
+from memconform.errors import ExitCode
 from memconform.printing.output import echo
 
 
-@click.command("list")
+@click.command("list", cls=Command, examples=("memconform datasets list",))
 @sources
 def list_command(data: Path, sources_file: Path | None) -> None:
-    """The question sets that ship with memconform, public benchmarks, and formats that it reads."""
+    """List shipped question sets, public benchmarks and readable formats."""
     found = load_sources(sources_file)
     echo("question sets, for run --dataset:")
     for name, path in shipped().items():
@@ -62,35 +64,65 @@ class BenchmarkInfo(BaseModel):
     """What could not be read or resolved, and why."""
 
 
+_READING = "How to read the benchmark"
+
 _OPTIONS = (
-    click.option("--part", metavar="A|B", help="Of wmb: documents (A) or conversations (B)."),
-    click.option("--session-doc", metavar="TEXT", help="Of longmemeval: full, user-only or dated."),
-    click.option("--level", metavar="LEVEL", help="Whether an item is a turn or a session."),
-    click.option("--format", "name", metavar="NAME", help="Where it could be several."),
+    option(
+        "--part",
+        group=_READING,
+        metavar="A|B",
+        help="For wmb: documents (A) or conversations (B).",
+    ),
+    option(
+        "--session-doc",
+        group=_READING,
+        metavar="TEXT",
+        help="For longmemeval: the text of a session, `full`, `user-only` or `dated`.",
+    ),
+    option(
+        "--level",
+        group=_READING,
+        metavar="LEVEL",
+        help="For locomo and longmemeval: whether an item is a `turn` or a `session`.",
+    ),
+    option(
+        "--format",
+        "name",
+        group=_READING,
+        metavar="NAME",
+        show_default="recognized by content",
+        help="Format of PATH; `datasets list` shows the formats and their options.",
+    ),
     click.argument("path", type=click.Path(path_type=Path)),
 )
+
+_INVALID = {ExitCode.USAGE: "usage, or an invalid or unknown benchmark"}
 
 
 def _benchmark(function: Callable[..., None]) -> Callable[..., None]:
     """A path, and the options of the formats; `datasets list` says which has which."""
-    for option in _OPTIONS:
-        function = option(function)
+    for decorate in _OPTIONS:
+        function = decorate(function)
     return function
 
 
-@click.command("info")
+@click.command(
+    "info",
+    cls=Command,
+    examples=(
+        "memconform datasets info locomo10.json --level session",
+        "memconform datasets info mine.json --verbose",
+    ),
+    exit_codes=_INVALID,
+)
 @_benchmark
-@click.option("--verbose", is_flag=True, help="List what was dropped, and why.")
+@option("--verbose", group=OUTPUT, is_flag=True, help="List dropped items with reasons.")
 @json_file
 @schema("cli.benchmarks:BenchmarkInfo")
 def info_command(
     path: Path, name: str | None, json_file: str | None, *, verbose: bool, **given: str | None
 ) -> None:
-    """Read a benchmark to its end, and count what it holds.
-
-    \b
-    Exit codes: 0 ok, 2 it is no such benchmark, or its content is not as it should be.
-    """
+    """Read a whole benchmark and count what it contains."""
     info = _counted(open_benchmark(path, name, given))
     if json_file != "-":
         _show_benchmark(info, verbose=verbose)
@@ -151,24 +183,19 @@ def _show_benchmark(info: BenchmarkInfo, *, verbose: bool) -> None:
         echo(f"  {each.id}: {each.why}")
 
 
-@click.command("convert")
-@_benchmark
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    metavar="FILE",
-    callback=writable,
-    help="The file to write; - is standard output.",
+@click.command(
+    "convert",
+    cls=Command,
+    examples=("memconform datasets convert locomo10.json --output memini.json",),
+    exit_codes=_INVALID,
 )
+@_benchmark
+@output_file
 def convert_command(path: Path, name: str | None, output: str, **given: str | None) -> None:
-    """Write a benchmark as memini's JSON: one file of items and questions.
+    """Convert a benchmark to memini's JSON: one file of items and questions.
 
-    That has no place for ids, dates and rubrics of questions, and for that one is to be abstained
-    from.
-
-    \b
-    Exit codes: 0 ok, 2 it is no such benchmark, or its content is not as it should be.
+    That format has no place for ids, dates and rubrics of questions, nor for questions without an
+    answer.
     """
     benchmark = open_benchmark(path, name, given)
     target_path = Path(output)

@@ -5,9 +5,18 @@ from typing import ClassVar
 
 import click
 
-from memconform.cli.conform_options import ConformOptions, cases_folder
+from memconform.cli.conform_options import CASES_GROUP, ConformOptions, cases_folder
+from memconform.cli.grouping import OUTPUT, option
 from memconform.cli.lazy import LazyGroup, carry_out
-from memconform.cli.options import json_file, log_level, output, schema, sdks, writable
+from memconform.cli.options import (
+    json_file,
+    log_level,
+    markdown,
+    output,
+    schema,
+    sdks,
+    writable,
+)
 from memconform.conformance.names import ROBUSTNESS
 from memconform.contract.names import Profile
 from memconform.errors import ExitCode
@@ -15,56 +24,112 @@ from memconform.errors import ExitCode
 
 class _Tools(LazyGroup):
     commands_by_name: ClassVar = {
-        "explain": ("conform_tools:explain", "Say what CASE is about: its rules, what it sends."),
-        "lint": ("conform_tools:lint", "Check the cases themselves, and that no rule lacks one."),
-        "list": ("conform_tools:list_cases", "All cases, their rules and their checks."),
-        "replay": ("conform_tools:replay", "Put the case of CHECK to its SDK again."),
+        "explain": (
+            "conform_tools:explain",
+            "Explain a case: its rules, what it sends, what passes and what fails.",
+        ),
+        "lint": (
+            "conform_tools:lint",
+            "Check the case files themselves, and that every rule has a case.",
+        ),
+        "list": ("conform_tools:list_cases", "List all cases with their rules."),
+        "replay": ("conform_tools:replay", "Repeat the case of a check against its SDK."),
     }
+
+
+_LIMITS = "Limits"
 
 
 @click.group(
     "conform",
     cls=_Tools,
     invoke_without_command=True,
-    context_settings={"show_default": True},
+    examples=(
+        "memconform conform --sdk all",
+        "memconform conform --sdk mine --profile documents -x",
+        "memconform conform explain doc-rename",
+    ),
+    exit_codes={
+        ExitCode.OK: "conformant",
+        ExitCode.FAILED: "a check failed",
+        ExitCode.DAEMON: "a daemon did not start, or a case could not be tested",
+        ExitCode.NOTHING_SELECTED: "no case selected, or no check passed",
+    },
 )
 @sdks(required=False)
-@click.option(
+@option(
     "--profile",
+    group=CASES_GROUP,
     multiple=True,
     type=click.Choice([*(p.value for p in Profile), ROBUSTNESS]),
-    help="Only cases of these; robustness is what belongs to no profile.",
+    help=f"Run only cases of this profile; {ROBUSTNESS} covers those that belong to none. May be"
+    " given several times.",
 )
-@click.option(
-    "--case", multiple=True, metavar="GLOB", help="Only cases whose id, or id#slot, fits."
+@option(
+    "--case",
+    group=CASES_GROUP,
+    multiple=True,
+    metavar="GLOB",
+    help="Run only cases whose id matches; the #slot of a check's id is ignored. May be given"
+    " several times.",
 )
 @cases_folder
-@click.option(
+@option(
     "--known",
+    group=CASES_GROUP,
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Checks that are known to fail: sdks/README.md says how. Beside those of each sdk.toml.",
+    help="List of checks that are known to fail, in addition to those of each sdk.toml;"
+    " sdks/README.md has the format. May be given several times.",
 )
-@click.option("--junit", callback=writable, metavar="FILE", help="Write JUnit XML.")
-@json_file
-@click.option("--markdown", callback=writable, metavar="FILE", help="Write Markdown; for CI.")
-@click.option(
-    "-j", "daemons", type=click.IntRange(1, 64), default=8, help="So many daemons at once."
+@option(
+    "-x",
+    "stop_at_first",
+    group=_LIMITS,
+    is_flag=True,
+    help="Start no further case after the first failing check.",
 )
-@click.option("--trace", is_flag=True, help="Keep the wire of all cases, not of red ones only.")
-@click.option("-x", "stop_at_first", is_flag=True, help="Begin nothing after the first red check.")
-@click.option("-v", "--verbose", is_flag=True, help="Tell every check, passed ones too.")
+@option(
+    "-j",
+    "daemons",
+    group=_LIMITS,
+    type=click.IntRange(1, 64),
+    default=8,
+    metavar="N",
+    help="Number of daemons to run at once.",
+)
 @output
+@option(
+    "--trace",
+    group=OUTPUT,
+    is_flag=True,
+    help="Save the exchanges of every case, not only of failing ones.",
+)
+@option(
+    "-v",
+    "--verbose",
+    group=OUTPUT,
+    is_flag=True,
+    help="Show every check, including those that pass.",
+)
+@json_file
 @schema("conformance.results:ConformReport")
+@option(
+    "--junit",
+    group=OUTPUT,
+    callback=writable,
+    metavar="FILE",
+    help="Also write the report to FILE as JUnit XML.",
+)
+@markdown
 @log_level
 @click.pass_context
 def command(ctx: click.Context, /, **flags: object) -> ExitCode | None:
-    """Hold daemons to sdks/CONTRACT.md, case by case.
+    """Check daemons against the contract, case by case.
 
-    \b
-    Exit codes: 0 conformant, 1 not, 2 usage, 3 a daemon did not start, or a case could not be
-    tested, 4 nothing selected, 70 internal error, 130 interrupted.
+    The contract is sdks/CONTRACT.md. Each failure names its rule and a curl command that reproduces
+    it.
     """
     if ctx.invoked_subcommand is not None:
         return None

@@ -5,15 +5,19 @@ from pathlib import Path
 
 import click
 
+from memconform.cli.grouping import option
 from memconform.conformance.names import CASES
 
-cases_folder = click.option(
+CASES_GROUP = "Which cases"
+
+cases_folder = option(
     "--cases",
+    group=CASES_GROUP,
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     default=CASES,
-    show_default="those that ship",
+    show_default="the shipped cases",
     metavar="DIR",
-    help="Files of cases.",
+    help="Folder of case files.",
 )
 
 

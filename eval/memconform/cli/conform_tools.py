@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from memconform.cli.conform_options import cases_folder
+from memconform.cli.grouping import OUTPUT, Command, option
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
-from memconform.cli.options import json_file, output
+from memconform.cli.options import json_file, results
 from memconform.cli.targets import json_target
 from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.coverage import uncovered
@@ -30,10 +31,17 @@ from memconform.redaction import redact, redact_bytes
 from memconform.reports.conformance import show_case
 
 
-@click.command("list")
+@click.command(
+    "list",
+    cls=Command,
+    examples=("memconform conform list", "memconform conform list --json cases.json"),
+)
 @json_file
 def list_cases(json_file: str | None) -> ExitCode:
-    """All cases, their rules and their checks."""
+    """List all cases with their rules.
+
+    With --json also their titles, tags and checks.
+    """
     entries = catalog()
     if json_file is not None:
         with json_target(json_file) as target:
@@ -62,10 +70,13 @@ def _listed(entry: CaseVariant) -> dict[str, object]:
     }
 
 
-@click.command("explain")
+@click.command("explain", cls=Command, examples=("memconform conform explain doc-rename",))
 @click.argument("case")
 def explain(case: str) -> ExitCode:
-    """Say what CASE is about: its rules, what it sends, what passes and what fails."""
+    """Explain a case: its rules, what it sends, what passes and what fails.
+
+    CASE is the id of a case, or of one of its checks.
+    """
     for entry in _named(case):
         echo(Lines(explained(entry)))
     return ExitCode.OK
@@ -85,11 +96,28 @@ def _named(name: str) -> list[CaseVariant]:
     return found
 
 
-@click.command("lint")
+@click.command(
+    "lint",
+    cls=Command,
+    examples=("memconform conform lint", "memconform conform lint --cases cases"),
+    exit_codes={
+        ExitCode.FAILED: "a rule of the contract has no case",
+        ExitCode.USAGE: "usage, or an invalid case file",
+    },
+)
 @cases_folder
-@click.option("--schema", is_flag=True, help="Print the JSON Schema of a file of cases and exit.")
+@option(
+    "--schema",
+    group=OUTPUT,
+    is_flag=True,
+    help="Print the JSON Schema of a case file and exit.",
+)
 def lint(cases: Path, *, schema: bool) -> ExitCode:
-    """Check the cases themselves: YAML, schema, variables, matchers, and that no rule lacks one."""
+    """Check the case files themselves, and that every rule has a case.
+
+    Checks the YAML, the schema, variables and matchers. Rules are counted for the shipped cases
+    only.
+    """
     if schema:
         echo(Lines(json.dumps(case_schema(), indent=2)))
         return ExitCode.OK
@@ -102,14 +130,23 @@ def lint(cases: Path, *, schema: bool) -> ExitCode:
     return ExitCode.FAILED if bare else ExitCode.OK
 
 
-@click.command("replay")
+@click.command(
+    "replay",
+    cls=Command,
+    examples=("memconform conform replay results/runs/RUN doc-rename#moved",),
+    exit_codes={
+        ExitCode.FAILED: "a check failed",
+        ExitCode.DAEMON: "a daemon did not start, or the case could not be tested",
+    },
+)
 @click.argument("run")
 @click.argument("check")
-@output
+@results
 def replay(run: str, check: str, output: Path) -> ExitCode:
-    """Put the case of CHECK (`sdk:case#slot`, or `case#slot`) to its SDK again.
+    """Repeat the case of a check against its SDK.
 
-    RUN is the id of a conform run, or its folder. All requests and answers are shown.
+    RUN is the id of a conform run, or its folder. CHECK is `sdk:case#slot`, or `case#slot` for all
+    SDKs of the run. Every request and response is shown.
     """
     report = read_report(output, run)
     sdk, colon, name = check.partition(":")

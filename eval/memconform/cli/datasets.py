@@ -7,6 +7,7 @@ import click
 
 from memconform.cli.benchmarks import convert_command, info_command, list_command
 from memconform.cli.fetching import fetch_command, verify_command
+from memconform.cli.grouping import SCORING, Group, option
 from memconform.cli.history import compile_command
 from memconform.cli.options import json_file
 from memconform.cli.targets import json_target
@@ -17,34 +18,50 @@ from memconform.ingest.documents import CorpusFolder, ReferenceAnswers
 from memconform.printing.output import echo
 
 
-@click.group("datasets")
+@click.group(
+    "datasets",
+    cls=Group,
+    examples=(
+        "memconform datasets list",
+        "memconform datasets fetch locomo",
+        "memconform datasets lint mine.jsonl",
+    ),
+)
 def command() -> None:
-    """Examine question sets and retrieval benchmarks, and fetch the public ones."""
+    """Lint, inspect, fetch and convert question sets and benchmarks."""
 
 
-@command.command("lint")
+@command.command(
+    "lint",
+    examples=(
+        "memconform datasets lint lme",
+        "memconform datasets lint mine.jsonl --max-chance 0.05",
+    ),
+    exit_codes={ExitCode.USAGE: "usage, faults in the set, or above --max-chance"},
+)
 @click.argument("dataset")
-@click.option(
+@option(
     "--corpus",
+    group="What to lint",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="The documents that it is about; else the folder of its name beside it, else its"
-    " reference answers.",
+    show_default="the set's own corpus, or else its reference answers",
+    help="Folder with the documents that the questions are about.",
 )
-@click.option(
+@option(
     "--max-chance",
+    group=SCORING,
     type=click.FloatRange(0, 1),
     metavar="RATE",
-    help="Refuse a set of which 5 random documents pass more than this share.",
+    help="Fail if 5 randomly drawn documents pass more than this share of the questions.",
 )
 @json_file
 def lint_command(
     dataset: str, corpus: Path | None, max_chance: float | None, json_file: str | None
 ) -> ExitCode:
-    """Find what is wrong with a question set, and how much of it luck would pass.
+    """Report faults of a question set, and how much of it random documents would pass.
 
-    \b
-    Exit codes: 0 ok, 2 there are faults, or luck passes too much.
+    DATASET is a path to a .jsonl file, or a shipped name.
     """
     opened = open_dataset(dataset)
     folder = corpus or corpus_of(opened)

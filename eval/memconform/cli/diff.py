@@ -5,8 +5,9 @@ from pathlib import Path
 
 import click
 
+from memconform.cli.grouping import OUTPUT, SCORING, Command, option
 from memconform.cli.lazy import require_extra
-from memconform.cli.options import json_file, output, schema
+from memconform.cli.options import json_file, results, schema
 from memconform.cli.targets import json_target
 from memconform.errors import ExitCode, UsageError, gravest
 from memconform.parity.loaded_runs import load_runs
@@ -15,21 +16,43 @@ from memconform.printing.output import echo
 from memconform.reports.difference import diff_banner, show_difference
 
 
-@click.command("diff", context_settings={"show_default": True})
+@click.command(
+    "diff",
+    cls=Command,
+    examples=(
+        "memconform diff results/2026-01-30/go.json results/2026-01-31/go.json",
+        "memconform diff old.json new.json --fail-on regression --fail-on latency:1.2",
+    ),
+    exit_codes={
+        ExitCode.FAILED: "what --fail-on names",
+        ExitCode.USAGE: "usage, or runs that cannot be compared",
+        ExitCode.DAEMON: "an incident ended one of the runs",
+        ExitCode.NOTHING_SELECTED: "no question was measured in both",
+        ExitCode.INCONCLUSIVE: "unmeasured questions leave --fail-on undecided",
+    },
+)
 @click.argument("first")
 @click.argument("second")
-@click.option(
+@option(
     "--fail-on",
+    group=SCORING,
     multiple=True,
     metavar="regression|latency:RATIO",
-    help="Exit 1 where a question that passed does not any more, or where the latency's whole"
-    " interval is above RATIO. May be given several times.",
+    help="Exit 1 if a question that passed no longer does, or if the confidence interval of the"
+    " latency ratio lies above RATIO. May be given several times.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of resampling.")
-@output
+@option(
+    "--seed",
+    group=SCORING,
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Seed of the resampling.",
+)
+@results
 @json_file
-@click.option("--quiet", is_flag=True, help="No lists.")
 @schema("parity.run_diff:DiffReport")
+@option("--quiet", group=OUTPUT, is_flag=True, help="Show only the summary.")
 def command(  # noqa: PLR0917 - one parameter a flag
     first: str,
     second: str,
@@ -39,14 +62,9 @@ def command(  # noqa: PLR0917 - one parameter a flag
     json_file: str | None,
     quiet: bool,  # noqa: FBT001 - click's signature
 ) -> ExitCode:
-    """What changed from one run to another: regressions, fixes, questions that came and went.
+    """Show what changed between two runs: regressions, fixes, latency.
 
-    FIRST and SECOND are result files, runs' folders or run ids.
-
-    \b
-    Exit codes: 0 ok, 1 what --fail-on names, 2 usage, or runs that asked in different ways,
-    3 an incident ended one of the runs, 4 no question was measured on both,
-    5 a --fail-on that unmeasured questions leave open.
+    FIRST and SECOND are result files, run folders or run ids.
     """
     require_extra("parity")
     limits = [_limit(given) for given in fail_on]

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import click
 
+from memconform.cli.grouping import DAEMONS, Command, option
 from memconform.cli.lazy import carry_out
-from memconform.cli.options import log_level, upstream
+from memconform.cli.options import header, log_level, upstream
 from memconform.daemons.kinds import UpstreamKind
 from memconform.errors import ExitCode
 
@@ -20,20 +21,29 @@ class DoctorOptions:
     log_level: str
 
 
-@click.command("doctor")
-@click.option(
+@click.command(
+    "doctor",
+    cls=Command,
+    examples=("memconform doctor --sdk go", "memconform doctor --sdk path/to/sdk.toml"),
+    exit_codes={
+        ExitCode.FAILED: "the daemon does not do what it claims",
+        ExitCode.DAEMON: "it did not start, or died",
+    },
+)
+@option(
     "--sdk",
+    group=DAEMONS,
     required=True,
     metavar="SDK",
-    help="A known name, a path to sdk.toml, package.module:Class, or url:http://127.0.0.1:PORT.",
+    help="SDK to test: a known name, a path to an sdk.toml, package.module:Class, or"
+    " url:http://127.0.0.1:PORT for a running daemon.",
 )
 @upstream
-@click.option("--header", multiple=True, metavar="NAME:VALUE", help="Send it with every request.")
+@header
 @log_level
 def command(sdk: str, upstream: UpstreamKind, header: tuple[str, ...], log_level: str) -> ExitCode:
     """Try an SDK step by step: build, start, ingest, search, ask, stop.
 
-    \b
-    Exit codes: 0 ok, 1 it does not do what it claims, 2 usage, 3 it did not start or died.
+    A failing step is shown with its cause; later steps are tried where that makes sense.
     """
     return carry_out("execute_doctor:doctor", DoctorOptions(sdk, upstream, header, log_level))

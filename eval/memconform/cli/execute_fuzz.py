@@ -78,7 +78,7 @@ async def _fuzz(options: FuzzOptions) -> ExitCode:
                 stop.set()
                 await asyncio.gather(seeking, return_exceptions=True)
     found = sought.disagreement
-    written = await asyncio.to_thread(_written, options.into, found) if found is not None else None
+    written = None if found is None else await asyncio.to_thread(_written, options.output, found)
     code = ExitCode.FAILED if found is not None else ExitCode.OK
     code = gravest([code, *(absence.exit_code for absence in absences)])
     report = FuzzReport(
@@ -97,10 +97,10 @@ async def _fuzz(options: FuzzOptions) -> ExitCode:
     return code
 
 
-def _written(into: Path, found: Disagreement) -> FoundDisagreement:
+def _written(folder: Path, found: Disagreement) -> FoundDisagreement:
     case, text = case_file(found)
-    into.mkdir(parents=True, exist_ok=True)
-    file = into / f"{case}.yaml"
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{case}.yaml"
     with replacing(file) as target:
         target.write_text(text)
     return FoundDisagreement(

@@ -15,6 +15,7 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
+from memconform.cli.grouping import Command, option
 from memconform.datasets.fetching import (
     Pinned,
     fetch,
@@ -39,26 +40,30 @@ from memconform.reports.console import standard_error
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-_to = click.option(
+_SOURCES = "Sources"
+
+_to = option(
     "--to",
     "data",
+    group=_SOURCES,
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
     envvar=DATA_VARIABLE,
     show_envvar=True,
     default=data_folder,
-    show_default="the platform's folder for data",
-    help="Where the files are, each source's in a folder of its own.",
+    show_default="the platform's data folder",
+    help="Folder of fetched files, with a subfolder for each source.",
 )
 
-_sources = click.option(
+_sources = option(
     "--sources",
     "sources_file",
+    group=_SOURCES,
     type=click.Path(path_type=Path),
     metavar="FILE",
     envvar=SOURCES_VARIABLE,
     show_envvar=True,
-    help="A sources.toml other than the one that comes with memconform.",
+    help="Another sources.toml than the shipped one.",
 )
 
 
@@ -83,25 +88,34 @@ def show_sources(found: dict[str, DownloadSource], data: Path) -> None:
         echo(f"  {name:<22} {source.about} ({source.size:,} bytes, {source.licence}): {told}")
 
 
-@click.command("fetch")
+@click.command(
+    "fetch",
+    cls=Command,
+    examples=(
+        "memconform datasets fetch locomo",
+        "memconform datasets fetch locomo --from https://example.org/mirror/",
+    ),
+    exit_codes={
+        ExitCode.OK: "all files are present",
+        ExitCode.USAGE: "usage, or a file could not be fetched",
+    },
+)
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option(
+@option(
     "--from",
     "address",
+    group=_SOURCES,
     metavar="URL",
-    help="Of the folder that holds the files of NAME: for one NAME at a time.",
+    help="Mirror: the folder that holds the files of NAME, with a / at its end. Takes one NAME.",
 )
 @sources
 def fetch_command(
     names: tuple[str, ...], address: str | None, data: Path, sources_file: Path | None
 ) -> None:
-    """Download public benchmarks, and hold them to their digests; `datasets list` shows them.
+    """Download public benchmarks and verify their digests.
 
-    A file stands under its name once all of its bytes are right. One that was cut off is gone on
-    with by the same command; one that is there and differs is not replaced.
-
-    \b
-    Exit codes: 0 all of it is there, 2 something could not be had: the error says what to do.
+    `datasets list` shows the names. Run it again to resume a partial download. An existing file
+    with another digest is never replaced.
     """
     chosen = select_source(load_sources(sources_file), names)
     if address is not None:
@@ -138,18 +152,23 @@ def _fetch_one(file: Pinned, http: httpx.Client, progress: Progress) -> None:
     progress.console.print(f"  {file.path.name}: {told}")
 
 
-@click.command("verify")
+@click.command(
+    "verify",
+    cls=Command,
+    examples=("memconform datasets verify", "memconform datasets verify locomo"),
+    exit_codes={
+        ExitCode.FAILED: "a digest differs",
+        ExitCode.USAGE: "usage, or a file of a source is missing",
+        ExitCode.NOTHING_SELECTED: "no source was named and none is present",
+    },
+)
 @click.argument("given", nargs=-1, metavar="[NAME|PATH]...")
 @sources
 def verify_command(given: tuple[str, ...], data: Path, sources_file: Path | None) -> ExitCode:
-    """Hold files to their digests: of the sources that are named, else of all that are here.
+    """Verify the digests of fetched files.
 
-    A PATH is a file, or a folder with files, of a source that lies elsewhere; it is known by its
-    name.
-
-    \b
-    Exit codes: 0 ok, 1 a digest differs, 2 a file of a source is missing, 4 without a name: no
-    source is here.
+    Without arguments all sources in the data folder are verified. PATH is a file of a source, or a
+    folder with such files; they are recognized by their names.
     """
     known = load_sources(sources_file)
     if not given:

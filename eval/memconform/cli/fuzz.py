@@ -5,35 +5,61 @@ from pathlib import Path
 import click
 
 from memconform.cli.fuzz_options import FuzzOptions
+from memconform.cli.grouping import OUTPUT, Command, option
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import json_file, log_level, schema, sdks
 from memconform.errors import ExitCode
 
+_REQUESTS = "What to send"
 
-@click.command("fuzz", context_settings={"show_default": True})
-@sdks(required=True)
-@click.option(
-    "--examples", type=click.IntRange(min=1), default=2_000, help="Programs to put to all daemons."
+
+@click.command(
+    "fuzz",
+    cls=Command,
+    examples=(
+        "memconform fuzz --sdk all",
+        "memconform fuzz --sdk mine --sdk py --examples 500 --seed 1",
+    ),
+    exit_codes={
+        ExitCode.OK: "the SDKs agree",
+        ExitCode.FAILED: "they disagree",
+        ExitCode.DAEMON: "a daemon did not start, or stopped responding",
+    },
 )
-@click.option("--seed", type=click.IntRange(min=0), help="The same programs again; any by default.")
-@click.option(
-    "--into",
+@sdks(required=True)
+@option(
+    "--examples",
+    group=_REQUESTS,
+    type=click.IntRange(min=1),
+    default=2_000,
+    metavar="N",
+    help="Number of request sequences to send to all daemons.",
+)
+@option(
+    "--seed",
+    group=_REQUESTS,
+    type=click.IntRange(min=0),
+    show_default="random",
+    metavar="N",
+    help="Seed of the request sequences: the same seed sends the same ones.",
+)
+@option(
+    "--output",
+    group=OUTPUT,
+    aliases=("--into",),
     type=click.Path(path_type=Path, file_okay=False),
     default="results/fuzz",
     metavar="DIR",
-    help="Where the case of a disagreement is written.",
+    help="Folder to write the case of a disagreement to.",
 )
 @json_file
 @schema("fuzzing.results:FuzzReport")
 @log_level
 def command(**flags: object) -> ExitCode:
-    """Put the same requests, valid and nearly so, to several daemons until they part.
+    """Send the same random requests to several SDKs until their responses differ.
 
-    What they part about is made as small as it will get, and written as a case.
-
-    \b
-    Exit codes: 0 they agree, 1 they part, 2 usage, 3 a daemon did not start or could not be asked
-    any more, 70 internal error, 130 interrupted.
+    Requests are valid or nearly so. The first disagreement is shrunk to a minimal case, which
+    `conform --cases` repeats.
     """
     options = FuzzOptions(**flags)  # type: ignore[arg-type] # click has checked every flag
     return carry_out("execute_fuzz:fuzz", options, extra="fuzz")

@@ -12,6 +12,6 @@ class FuzzOptions:
     no_skip: bool
     examples: int
     seed: int | None
-    into: Path
+    output: Path
     json_file: str | None
     log_level: str

@@ -4,61 +4,102 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.options import writable
+from memconform.cli.grouping import Command, option
+from memconform.cli.options import output_file
 from memconform.cli.targets import json_target
 from memconform.datasets.files import PACKED
 from memconform.datasets.haystacks import Dropped
 from memconform.datasets.history import FillerPool, Shape, compiled
 from memconform.datasets.history_sources import Sources, cases
-from memconform.errors import NothingSelectedError
+from memconform.errors import ExitCode, NothingSelectedError
 from memconform.printing.output import echo
 
 _PATH = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.command("compile-history")
-@click.option(
+_SOURCES = "Sources"
+_SHAPE = "Shape"
+
+
+@click.command(
+    "compile-history",
+    cls=Command,
+    examples=(
+        (
+            "memconform datasets compile-history --evidence longmemeval_oracle.json \\\n"
+            "    --filler longmemeval_s.json --min-filler 100 --max-filler 100 -o long.json"
+        ),
+    ),
+    exit_codes={
+        ExitCode.USAGE: "usage, an invalid file, or too few filler sessions",
+        ExitCode.NOTHING_SELECTED: "no question has evidence",
+    },
+)
+@option(
     "--evidence",
+    group=_SOURCES,
     type=_PATH,
     required=True,
     metavar="FILE",
-    help="A LongMemEval file, of which the sessions that answer are taken, or 2_questions.",
+    help="LongMemEval file whose answering sessions are used, or the released 2_questions.",
 )
-@click.option(
+@option(
     "--filler",
     "fillers",
+    group=_SOURCES,
     type=_PATH,
     multiple=True,
     metavar="FILE",
-    help="A LongMemEval file, of which the other sessions are taken, 5_filler_sess or"
-    " 6_session_cache. May be given several times.",
+    help="LongMemEval file whose other sessions are used as filler, or the released 5_filler_sess"
+    " or 6_session_cache. May be given several times.",
 )
-@click.option(
-    "--sessions", type=_PATH, metavar="FILE", help="With 2_questions: its 6_session_cache."
-)
-@click.option(
-    "--attributes",
+@option(
+    "--sessions",
+    group=_SOURCES,
     type=_PATH,
     metavar="FILE",
-    help="With 2_questions: its 1_attr_bg; sessions about one attribute are no filler of another.",
+    help="With 2_questions: its 6_session_cache.",
 )
-@click.option("--min-filler", type=click.IntRange(0), required=True, help="Least filler sessions.")
-@click.option("--max-filler", type=click.IntRange(0), required=True, help="Most filler sessions.")
-@click.option(
+@option(
+    "--attributes",
+    group=_SOURCES,
+    type=_PATH,
+    metavar="FILE",
+    help="With 2_questions: its 1_attr_bg, so that sessions about the attribute of a question are"
+    " not its filler.",
+)
+@option(
+    "--min-filler",
+    group=_SHAPE,
+    type=click.IntRange(0),
+    required=True,
+    metavar="N",
+    help="Minimum number of filler sessions in a haystack.",
+)
+@option(
+    "--max-filler",
+    group=_SHAPE,
+    type=click.IntRange(0),
+    required=True,
+    metavar="N",
+    help="Maximum number of filler sessions in a haystack.",
+)
+@option(
     "--max-chars",
+    group=_SHAPE,
     type=click.IntRange(1),
     metavar="N",
-    help="Leave fillers out until no more than this is said; before --min-filler.",
+    help="Drop filler sessions until a haystack has at most N characters, even below --min-filler.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="The same gives the same.")
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    metavar="FILE",
-    callback=writable,
-    help="The file to write; - is standard output.",
+@option(
+    "--seed",
+    group=_SHAPE,
+    type=int,
+    default=0,
+    metavar="N",
+    help="Seed of the draw: the same seed gives the same file.",
 )
+@output_file
 def compile_command(
     *,
     evidence: Path,
@@ -71,12 +112,7 @@ def compile_command(
     seed: int,
     output: str,
 ) -> None:
-    """Write a LongMemEval file whose haystacks are as long as you like.
-
-    \b
-    Exit codes: 0 ok, 2 a file is not as it should be, or there are too few fillers, 4 no question
-    has evidence.
-    """
+    """Write a LongMemEval file with haystacks of any length."""
     if min_filler > max_filler:
         raise click.UsageError("--min-filler is more than --max-filler")
     target_path = Path(output)

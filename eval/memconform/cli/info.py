@@ -9,6 +9,7 @@ import click
 from pydantic import BaseModel
 
 from memconform import __version__
+from memconform.cli.grouping import Command
 from memconform.cli.options import json_file, schema
 from memconform.cli.targets import json_target
 from memconform.contract.wire import CONTRACT_VERSION
@@ -43,11 +44,11 @@ class Info(BaseModel):
     datasets: dict[str, str]
 
 
-@click.command("info")
+@click.command("info", cls=Command, examples=("memconform info", "memconform info --json -"))
 @json_file
 @schema("cli.info:Info")
 def command(json_file: str | None) -> None:
-    """Show the SDKs that are found, their toolchains, profiles and modes."""
+    """Show the available SDKs, toolchains and datasets."""
     info = Info(
         memconform=__version__,
         contract=CONTRACT_VERSION,

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import click
 
+from memconform.cli.grouping import Group
 from memconform.errors import ExitCode, missing_extra, nearest
 
 _MODULES = {
@@ -19,11 +20,11 @@ _MODULES = {
 """What each extra of pyproject.toml brings that a verb imports."""
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Group):
     """A group of commands, of which only the one that is called is imported.
 
     `commands_by_name` is where each is, `module:attribute` below `memconform.cli`, and what the
-    group's help says of it.
+    group's help says of it, which is the summary of that command.
     """
 
     commands_by_name: ClassVar[Mapping[str, tuple[str, str]]]
@@ -41,10 +42,9 @@ class LazyGroup(click.Group):
             command: click.Command = resolve_name(f"memconform.cli.{reference}")
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def summaries(self, ctx: click.Context) -> dict[str, str]:
         del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, told) for name, (_, told) in self.commands_by_name.items()])
+        return {name: summary for name, (_, summary) in self.commands_by_name.items()}
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -9,6 +9,7 @@ from typing import ClassVar, NoReturn
 import click
 
 from memconform import __version__
+from memconform.cli.grouping import Option
 from memconform.cli.lazy import LazyGroup
 from memconform.cli.streams import drop_output, prepare_streams, why_output_fails
 from memconform.daemons.guard import adopt_orphans
@@ -17,31 +18,54 @@ from memconform.printing.escaping import Lines
 from memconform.printing.output import echo
 
 _VERBS = {
-    "bench": "Measure retrieval on LoCoMo, LongMemEval, WMB-100K, or a file of yours.",
-    "conform": "Hold daemons to the contract, case by case; list, explain, replay, lint.",
-    "datasets": "Question sets and benchmarks: lint, info, fetch, convert, compile-history.",
-    "diff": "What changed from one run to another: regressions, fixes, latency.",
+    "bench": (
+        "Measure how well and how fast daemons retrieve, on public benchmarks or a file of yours."
+    ),
+    "conform": "Check daemons against the contract, case by case.",
+    "datasets": "Lint, inspect, fetch and convert question sets and benchmarks.",
+    "diff": "Show what changed between two runs: regressions, fixes, latency.",
     "doctor": "Try an SDK step by step: build, start, ingest, search, ask, stop.",
-    "fuzz": "Put the same random requests to several SDKs until they part.",
-    "info": "Show the SDKs that are found, their toolchains, profiles and modes.",
-    "mutate": "Break a good daemon, one thing at a time: does conform find it?",
-    "parity": "Prove or refute that runs agree, and show where they part.",
-    "report": "Make documents of results: tables.",
-    "rescore": "Score the stored answers of a run anew, without a daemon.",
-    "run": "Start daemons, put a dataset to them, score the answers, hold the floor.",
-    "trend": "How runs came out over dates and versions.",
-    "upstream": "Serve chat, embeddings and reranking by script, for daemons to call.",
+    "fuzz": "Send the same random requests to several SDKs until their responses differ.",
+    "info": "Show the available SDKs, toolchains and datasets.",
+    "mutate": (
+        "Break a correct daemon, one thing at a time, and measure which defects the cases detect."
+    ),
+    "parity": "Decide whether runs agree, and show where they first differ.",
+    "report": "Generate parts of documents from published results.",
+    "rescore": "Score the stored answers of a run again, without a daemon.",
+    "run": (
+        "Start daemons, run a dataset against them, score the answers, enforce the pass-rate floor."
+    ),
+    "trend": "Show how results changed over dates and versions.",
+    "upstream": "Serve scripted chat, embedding and reranking APIs for daemons to call.",
 }
+"""Summaries of the commands, so that the help imports none of them."""
 
 
 class _Verbs(LazyGroup):
-    commands_by_name: ClassVar = {name: (f"{name}:command", told) for name, told in _VERBS.items()}
+    commands_by_name: ClassVar = {
+        name: (f"{name}:command", summary) for name, summary in _VERBS.items()
+    }
 
 
-@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="memconform")
+@click.group(
+    cls=_Verbs,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    examples=(
+        "memconform run --sdk go",
+        "memconform conform --sdk all",
+        "memconform doctor --sdk path/to/sdk.toml",
+    ),
+    exit_codes={
+        ExitCode.FAILED: "a verdict: the daemon or the comparison failed",
+        ExitCode.DAEMON: "a daemon failed, so that there is no verdict",
+        ExitCode.NOTHING_SELECTED: "nothing selected",
+        ExitCode.INCONCLUSIVE: "inconclusive",
+    },
+)
+@click.version_option(__version__, prog_name="memconform", cls=Option)
 def cli() -> None:
-    """Hold memory daemons written in different languages to one contract."""
+    """Test memory daemons written in different languages against one contract."""
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 
+from memconform.cli.grouping import DAEMONS, Command, option
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.options import json_file, log_level, schema
 from memconform.cli.targets import json_target
@@ -68,48 +69,86 @@ class MutateOptions:
     log_level: str
 
 
-@click.command("mutate", context_settings={"show_default": True})
-@click.option(
+_MUTANTS = "Which mutants"
+
+
+@click.command(
+    "mutate",
+    cls=Command,
+    examples=(
+        "memconform mutate",
+        "memconform mutate --profile core --sample 20",
+        "memconform mutate --sdk mine --list",
+    ),
+    exit_codes={
+        ExitCode.OK: "every mutant of a MUST is killed, and the unmodified daemon passes",
+        ExitCode.FAILED: "a mutant of a MUST survived, or the unmodified daemon failed a check",
+        ExitCode.DAEMON: "a daemon did not start, or a mutant could not be tested",
+        ExitCode.NOTHING_SELECTED: "no mutant selected",
+    },
+)
+@option(
     "--sdk",
-    "--against",
+    group=DAEMONS,
+    aliases=("--against",),
     multiple=True,
     default=("py",),
     metavar="SDK",
-    help="The good daemon that is broken: a known name, a path to sdk.toml, or url:http://…. Only"
-    " py is also broken in its source.",
+    help="SDK to break, one that passes `conform`: a known name, a path to an sdk.toml, or"
+    " url:http://…. Mutants of the source exist for py only.",
 )
-@click.option(
+@option(
     "--profile",
+    group=_MUTANTS,
     multiple=True,
     type=click.Choice([*(p.value for p in Profile), ROBUSTNESS]),
-    help="Only mutants of these; robustness is what belongs to no profile.",
+    help=f"Test only mutants of this profile; {ROBUSTNESS} covers those that belong to none. May be"
+    " given several times.",
 )
-@click.option("--mutant", multiple=True, metavar="GLOB", help="Only mutants whose id fits.")
-@click.option(
-    "--sample", type=click.IntRange(min=1), metavar="N", help="N of them, always the same ones."
+@option(
+    "--mutant",
+    group=_MUTANTS,
+    multiple=True,
+    metavar="GLOB",
+    help="Test only mutants whose id matches. May be given several times.",
 )
-@click.option(
+@option(
+    "--sample",
+    group=_MUTANTS,
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Test N of the selected mutants, the same ones each time.",
+)
+@option(
     "--checks",
+    group=_MUTANTS,
     is_flag=True,
-    help="Mutants that one check each must find, for every case one at least, and no score.",
+    help="Test the mutants that one particular check must detect; they are not part of the score.",
 )
-@click.option("--list", "list_only", is_flag=True, help="Only tell which mutants there are.")
+@option(
+    "--list",
+    "list_only",
+    group=_MUTANTS,
+    is_flag=True,
+    help="List the selected mutants and exit.",
+)
+@option(
+    "-j",
+    "daemons",
+    group="Limits",
+    type=click.IntRange(1, 64),
+    default=8,
+    metavar="N",
+    help="Number of daemons to run at once.",
+)
 @json_file
-@click.option(
-    "-j", "daemons", type=click.IntRange(1, 64), default=8, help="So many daemons at once."
-)
 @schema("conformance.mutation.results:MutationReport")
 @log_level
 def command(**flags: object) -> ExitCode:
-    """Break a good daemon, one thing at a time, and see whether the cases find it.
-
-    \b
-    Exit codes: 0 every mutant of a MUST is killed and the good daemon passes, 1 not so, 2 usage,
-    3 a daemon did not start, 4 nothing selected, 70 internal error, 130 interrupted.
-    """
+    """Break a correct daemon, one thing at a time, and measure which defects the cases detect."""
     options = MutateOptions(**flags)  # type: ignore[arg-type] # click has checked every flag
     if len(options.sdk) > 1:
-        raise click.UsageError("--sdk and --against name one daemon, not several")
+        raise click.UsageError("--sdk takes one daemon, not several")
     if options.list_only and options.json_file is not None:
         raise click.UsageError("--list writes no JSON")
     configure_logs(options.log_level)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, get_args
 
 import click
 
+from memconform.cli.grouping import DAEMONS, OUTPUT, SCORING, option
 from memconform.daemons.kinds import UpstreamKind
 from memconform.printing.escaping import Lines
 from memconform.printing.logs import LEVELS
@@ -17,8 +18,22 @@ from memconform.printing.output import echo
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-output = click.option(
-    "--output", type=click.Path(path_type=Path), default="results", help="Where results go."
+output = option(
+    "--output",
+    group=OUTPUT,
+    type=click.Path(path_type=Path),
+    default="results",
+    metavar="DIR",
+    help="Folder to write results to.",
+)
+
+results = option(
+    "--output",
+    group=OUTPUT,
+    type=click.Path(path_type=Path),
+    default="results",
+    metavar="DIR",
+    help="Folder in which run ids are looked up.",
 )
 
 
@@ -26,52 +41,76 @@ def sdks(*, required: bool) -> Callable[[_Command], _Command]:
     """The flags that choose SDKs: several, or all that can run here."""
 
     def decorated(command: _Command) -> _Command:
-        no_skip = click.option(
-            "--no-skip", is_flag=True, help="Fail where an SDK of `--sdk all` cannot run here."
+        no_skip = option(
+            "--no-skip",
+            group=DAEMONS,
+            is_flag=True,
+            help="Fail if an SDK of `--sdk all` cannot run here; by default it is skipped with a"
+            " notice.",
         )
-        sdk = click.option(
+        sdk = option(
             "--sdk",
+            group=DAEMONS,
             multiple=True,
             required=required,
             metavar="SDK",
-            help="A known name, a path to sdk.toml, package.module:Class, or"
-            " url:http://127.0.0.1:PORT. May be given several times; `all` is every known one that"
-            " can run here.",
+            help="SDK to test: a known name, a path to an sdk.toml, package.module:Class, or"
+            " url:http://127.0.0.1:PORT for a running daemon; `all` selects every known SDK that"
+            " can run here. May be given several times.",
         )
         return sdk(no_skip(command))
 
     return decorated
 
 
-floors = click.option(
-    "--floor",
-    multiple=True,
-    metavar="RATE",
-    help="Least pass rate, 0.90 unless given; also tag:NAME=RATE. May be given several times.",
-)
+def floors(*, unless_given: str) -> Callable[[_Command], _Command]:
+    """The flag `--floor`; `unless_given` says which floors hold without it."""
+    return option(
+        "--floor",
+        group=SCORING,
+        multiple=True,
+        metavar="RATE",
+        show_default=unless_given,
+        help="Minimum pass rate, 0 to 1; tag:NAME=RATE sets one for the questions with a tag. May"
+        " be given several times.",
+    )
 
-upstream = click.option(
+
+upstream = option(
     "--upstream",
+    group=DAEMONS,
     type=click.Choice(get_args(UpstreamKind)),
     default="own",
-    show_default=True,
-    help="What answers the daemon's calls: its own fakes, an upstream of ours, or the real services"
-    " that your shell's variables name.",
+    help="What answers the daemon's model calls: `own` is its offline fakes, `scripted` a server"
+    " that memconform starts, `real` the services that your shell's variables name.",
 )
 
-env = click.option(
+env = option(
     "--env",
+    group=DAEMONS,
     multiple=True,
     metavar="NAME=VALUE",
-    help="A variable for the daemon, before all others: JB_LLM_PROVIDER=anthropic.",
+    help="Set a daemon variable; takes precedence over all others and is recorded in the result."
+    " May be given several times.",
 )
 
-log_level = click.option(
+header = option(
+    "--header",
+    group=DAEMONS,
+    multiple=True,
+    metavar="NAME:VALUE",
+    help="Send this header with every request; its value is masked in all output."
+    " MEMCONFORM_AUTH_TOKEN sets a bearer token. May be given several times.",
+)
+
+quiet = option("--quiet", group=OUTPUT, is_flag=True, help="Show no progress and no tables.")
+
+log_level = option(
     "--log-level",
+    group=OUTPUT,
     type=click.Choice(LEVELS),
     default="warning",
-    show_default=True,
-    help="Least level of log lines on stderr.",
+    help="Minimum level of log lines on standard error.",
 )
 
 
@@ -84,8 +123,9 @@ def schema(model: str) -> Callable[[_Command], _Command]:
             echo(Lines(json.dumps(found, indent=2)))
             ctx.exit()
 
-    return click.option(
+    return option(
         "--schema",
+        group=OUTPUT,
         is_flag=True,
         expose_value=False,
         is_eager=True,
@@ -104,12 +144,31 @@ def writable(_: click.Context, __: click.Parameter, value: str | None) -> str | 
     return value
 
 
-json_file = click.option(
+json_file = option(
     "--json",
     "json_file",
+    group=OUTPUT,
     metavar="FILE",
     callback=writable,
-    help="Write it to FILE as JSON too; - is stdout.",
+    help="Also write the report to FILE as JSON; - is standard output.",
+)
+
+output_file = option(
+    "-o",
+    "--output",
+    group=OUTPUT,
+    required=True,
+    metavar="FILE",
+    callback=writable,
+    help="File to write; - is standard output.",
+)
+
+markdown = option(
+    "--markdown",
+    group=OUTPUT,
+    metavar="FILE",
+    callback=writable,
+    help="Also write the tables to FILE as Markdown.",
 )
 
 

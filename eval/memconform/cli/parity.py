@@ -4,8 +4,10 @@ from pathlib import Path
 
 import click
 
+from memconform.cli.grouping import OUTPUT, SCORING, Group, option
 from memconform.cli.lazy import require_extra
-from memconform.cli.options import Finite, json_file, output, schema, writable
+from memconform.cli.options import Finite, json_file, markdown, schema
+from memconform.cli.options import results as results_folder
 from memconform.cli.targets import json_target, text_target
 from memconform.errors import ExitCode, gravest
 from memconform.parity.comparison import Method, compare_runs
@@ -15,8 +17,17 @@ from memconform.parity.records import ParityReport, ParityVerdict
 from memconform.printing.output import echo
 from memconform.reports.parity import parity_banner, parity_markdown, show_parity, show_question
 
+_EXIT_CODES = {
+    ExitCode.OK: "identical, at parity, or inconclusive without --strict",
+    ExitCode.FAILED: "drift",
+    ExitCode.USAGE: "usage, or runs that cannot be compared",
+    ExitCode.DAEMON: "an incident ended one of the runs",
+    ExitCode.NOTHING_SELECTED: "a pair has no question that was measured in both",
+    ExitCode.INCONCLUSIVE: "inconclusive with --strict",
+}
 
-class _ComparesUnlessNamed(click.Group):
+
+class _ComparesUnlessNamed(Group):
     """A group whose first argument may be a result in place of a command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -25,42 +36,78 @@ class _ComparesUnlessNamed(click.Group):
         return super().parse_args(ctx, args)
 
 
-@click.group("parity", cls=_ComparesUnlessNamed)
-def command() -> None:
-    """Prove or refute that runs agree: parity RESULT RESULT…, or show one question of two.
+_METHOD = "Method"
 
-    RESULT is a result file, a run's folder, or a run id.
+
+@click.group(
+    "parity",
+    cls=_ComparesUnlessNamed,
+    subcommand_metavar="[compare] RESULT... | show QUESTION FIRST SECOND",
+    examples=(
+        "memconform parity results/2026-01-31/*.json",
+        "memconform parity show lme-009 go.json py.json",
+    ),
+    exit_codes=_EXIT_CODES,
+)
+def command() -> None:
+    """Decide whether runs agree, and show where they first differ.
+
+    RESULT is a result file, a run's folder or a run id. eval/PARITY.md explains the verdicts.
     """
 
 
-@command.command("compare", context_settings={"show_default": True})
+@command.command(
+    "compare",
+    examples=(
+        "memconform parity compare go.json py.json ts.json",
+        "memconform parity compare go.json py.json --margin 0.01 --strict",
+    ),
+    exit_codes=_EXIT_CODES,
+)
 @click.argument("results", nargs=-1, required=True, metavar="RESULT...")
-@click.option(
+@option(
     "--margin",
+    group=_METHOD,
     type=Finite(1e-6, 1, max_open=True),
     default=MARGIN,
-    help="Pass rates that differ by less are called equal.",
+    metavar="RATE",
+    help="Largest difference of pass rates that counts as equal.",
 )
-@click.option(
+@option(
     "--alpha",
+    group=_METHOD,
     type=Finite(1e-6, 0.5, max_open=True),
     default=ALPHA,
-    help="How often runs that do not differ may be told to drift.",
+    metavar="P",
+    help="Significance level: how often runs that do not differ may be reported as drift.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of resampling.")
-@click.option(
-    "--resamples", type=click.IntRange(100, 1_000_000), default=10_000, help="Of the bootstrap."
+@option(
+    "--seed",
+    group=_METHOD,
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Seed of the bootstrap.",
 )
-@click.option(
-    "--strict", is_flag=True, help="Exit 5 where a pair is inconclusive, or not wholly measured."
+@option(
+    "--resamples",
+    group=_METHOD,
+    type=click.IntRange(100, 1_000_000),
+    default=10_000,
+    metavar="N",
+    help="Number of bootstrap resamples.",
 )
-@output
+@option(
+    "--strict",
+    group=SCORING,
+    is_flag=True,
+    help="Exit 5 if a pair is inconclusive or not completely measured.",
+)
+@results_folder
 @json_file
-@click.option(
-    "--markdown", metavar="FILE", callback=writable, help="Write it to FILE as Markdown too."
-)
-@click.option("--quiet", is_flag=True, help="No table.")
 @schema("parity.records:ParityReport")
+@markdown
+@option("--quiet", group=OUTPUT, is_flag=True, help="Show only the summary.")
 def compare_command(  # noqa: PLR0917 - one parameter a flag
     results: tuple[str, ...],
     margin: float,
@@ -75,13 +122,8 @@ def compare_command(  # noqa: PLR0917 - one parameter a flag
 ) -> ExitCode:
     """Compare runs of the same questions, pair by pair.
 
-    A pair is identical, at parity, drifts apart, or is inconclusive; whatever it is, the stage is
-    told at which the runs first part.
-
-    \b
-    Exit codes: 0 ok, 1 drift, 2 usage, or runs that asked different things,
-    3 an incident ended one of the runs, 4 a pair has no question that both were measured on,
-    5 inconclusive (--strict).
+    A pair is identical, at parity, drifting or inconclusive. The stage at which its runs first
+    differ is shown whatever the verdict.
     """
     require_extra("parity")
     report = compare_runs(load_runs(results, output), Method(margin, alpha, seed, resamples))
@@ -106,13 +148,19 @@ def _strictness(report: ParityReport) -> ExitCode:
     return ExitCode.INCONCLUSIVE if unsettled else ExitCode.OK
 
 
-@command.command("show")
+@command.command(
+    "show",
+    examples=("memconform parity show lme-009 go.json py.json",),
+)
 @click.argument("question")
 @click.argument("first")
 @click.argument("second")
-@output
+@results_folder
 def show_command(question: str, first: str, second: str, output: Path) -> ExitCode:
-    """One question as two runs answered it, side by side."""
+    """Show a question as two runs answered it, side by side.
+
+    QUESTION is its id; FIRST and SECOND are result files, run folders or run ids.
+    """
     one, other = load_runs((first, second), output)
     pair = question_of(one, question), question_of(other, question)
     show_question(one, other, pair)

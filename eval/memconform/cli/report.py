@@ -4,27 +4,39 @@ from pathlib import Path
 
 import click
 
+from memconform.cli.grouping import OUTPUT, Group, option
 from memconform.errors import ExitCode
 from memconform.printing.output import echo
 from memconform.reports.tables import tables
 from memconform.storage.writing import replacing
 
 
-@click.group("report")
+@click.group("report", cls=Group, examples=("memconform report tables --check",))
 def command() -> None:
-    """Make documents of results."""
+    """Generate parts of documents from published results."""
 
 
-@command.command("tables")
-@click.option("--check", is_flag=True, help="Change nothing; fail where a README differs.")
+@command.command(
+    "tables",
+    examples=("memconform report tables", "memconform report tables --check"),
+    exit_codes={
+        ExitCode.FAILED: "a README is out of date (--check)",
+        ExitCode.USAGE: "usage, or a published result is missing or invalid",
+    },
+)
+@option(
+    "--check",
+    group=OUTPUT,
+    is_flag=True,
+    help="Change nothing; fail if a README is out of date.",
+)
 @click.argument(
     "checkout", type=click.Path(path_type=Path, exists=True, file_okay=False), default="."
 )
 def tables_command(checkout: Path, *, check: bool) -> ExitCode:
-    """Write the tables of the READMEs in CHECKOUT anew, from its results/published.
+    """Update the tables of the READMEs from results/published.
 
-    \b
-    Exit codes: 0 ok, 1 a README differs (--check), 2 something published is missing or is none.
+    CHECKOUT is a checkout of the project, by default the current folder.
     """
     code = ExitCode.OK
     for table in tables(checkout):

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from memconform.cli.options import floors, json_file, output, schema
+from memconform.cli.grouping import Command, option
+from memconform.cli.options import floors, json_file, output, quiet, schema
 from memconform.cli.targets import json_target
 from memconform.cli.values import read_floors
 from memconform.errors import ExitCode
@@ -17,18 +18,31 @@ from memconform.runs.rescoring import rescore
 from memconform.storage.folders import find_journal
 
 
-@click.command("rescore", context_settings={"show_default": True})
+@click.command(
+    "rescore",
+    cls=Command,
+    examples=(
+        "memconform rescore results/2026-01-31/go.json",
+        "memconform rescore go.json --dataset fixed.jsonl --floor 0.8",
+    ),
+    exit_codes={
+        ExitCode.FAILED: "below a floor",
+        ExitCode.DAEMON: "too little was measured, or an incident ended the run",
+        ExitCode.NOTHING_SELECTED: "no question to score",
+    },
+)
 @click.argument("result")
-@click.option(
+@option(
     "--dataset",
+    group="What to score",
     metavar="SET",
     help="Another version of the dataset, with the same ids in the same order.",
 )
-@floors
+@floors(unless_given="those of the run")
 @output
 @json_file
-@click.option("--quiet", is_flag=True, help="No table.")
 @schema("reports.machine:RunReport")
+@quiet
 def command(  # noqa: PLR0917 - one parameter a flag
     result: str,
     dataset: str | None,
@@ -37,9 +51,9 @@ def command(  # noqa: PLR0917 - one parameter a flag
     json_file: str | None,
     quiet: bool,  # noqa: FBT001 - click's signature
 ) -> ExitCode:
-    """Score the stored answers of a run anew, without a daemon.
+    """Score the stored answers of a run again, without a daemon.
 
-    RESULT is a run id, a run's folder, or a result file. The old result stays as it is.
+    RESULT is a result file, a run's folder or a run id. The old result is not changed.
     """
     end = asyncio.run(
         rescore(

@@ -4,14 +4,17 @@ from pathlib import Path
 
 import click
 
+from memconform.cli.grouping import DAEMONS, OUTPUT, SCORING, Command, option
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import (
     SECONDS,
     env,
     floors,
+    header,
     json_file,
     log_level,
     output,
+    quiet,
     schema,
     sdks,
     upstream,
@@ -20,113 +23,219 @@ from memconform.cli.run_options import EXISTING_BRAIN, SCENARIO_NAMES, RunOption
 from memconform.contract.names import Mode
 from memconform.errors import ExitCode
 
-_OWN = "0: the daemon's own."
+_ASK = "What to ask"
+_BRAIN = "The brain"
+_LIMITS = "Limits and timeouts"
 
 
-@click.command("run", context_settings={"show_default": True})
+@click.command(
+    "run",
+    cls=Command,
+    examples=(
+        "memconform run --sdk go",
+        "memconform run --sdk all --dataset smoke --require-agreement",
+        "memconform run --sdk py --dataset mine.jsonl --corpus docs --floor 0.8",
+    ),
+    exit_codes={
+        ExitCode.FAILED: "below a floor, drift, or no agreement with --require-agreement",
+        ExitCode.DAEMON: "a daemon failed, or too little was measured",
+        ExitCode.NOTHING_SELECTED: "no question selected",
+        ExitCode.INCONCLUSIVE: "agreement cannot be decided with --require-agreement",
+    },
+)
 @sdks(required=True)
-@click.option(
-    "--require-agreement",
-    is_flag=True,
-    help="Fail where several SDKs were measured and do not rank and answer alike; without it that"
-    " is shown, and decides nothing.",
-)
-@click.option("--scenario", type=click.Choice(SCENARIO_NAMES), default="ask-basic")
-@click.option(
-    "--mode",
-    type=click.Choice([mode.value for mode in Mode]),
-    default="auto",
-    help="How to retrieve; passed on as it is.",
-)
-@click.option("--dataset", default="lme", metavar="SET", help="A path, or a shipped name.")
-@click.option(
-    "--scorer",
-    type=click.Choice(["exact", "judge"]),
-    default="exact",
-    help="exact compares expected strings; judge is not implemented yet.",
-)
-@click.option("--limit", type=click.IntRange(min=1), help="So many questions, spread evenly.")
-@click.option("--ids", multiple=True, metavar="ID,…", help="Only these questions.")
-@click.option("--tag", multiple=True, metavar="TAG", help="Only questions with one of these tags.")
-@output
-@click.option(
+@option(
     "--port",
+    group=DAEMONS,
     type=click.IntRange(0, 65535),
     default=0,
-    help="0 picks a free one; with several SDKs N, N+1, …",
-)
-@floors
-@click.option(
-    "--brain",
-    help="The brain to ask: what is in it, unless a flag says to recreate it. Without it a run that"
-    f" seeds makes a brain of its own, and any other asks {EXISTING_BRAIN!r}.",
-)
-@click.option(
-    "--i-own-this-brain",
-    is_flag=True,
-    help="Let seeding empty any brain of a url: daemon, not only mc-….",
-)
-@click.option("--top-k", type=click.IntRange(1, 1000), default=5)
-@click.option(
-    "--candidate-k", type=click.IntRange(0, 10_000), default=0, help="0: the daemon's own."
-)
-@click.option(
-    "--rerank-top-n", type=click.IntRange(0, 1_000), default=0, help="0: the daemon's own."
-)
-@click.option(
-    "--seed-reference-brain",
-    is_flag=True,
-    help="Recreate the brain from the dataset's reference answers, one document a row.",
-)
-@click.option(
-    "--corpus",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Recreate the brain from the files of a folder; the dataset's own name is its corpus. With"
-    " neither flag and no --brain a daemon that the run starts gets the dataset's own corpus, or"
-    " else its reference answers; a url: daemon gets nothing.",
+    metavar="N",
+    help="Port of the daemon, 0 for a free one; several SDKs get N, N+1 and so on.",
 )
 @upstream
 @env
-@click.option("--concurrency", type=click.IntRange(1, 256), default=1, help="Questions in flight.")
-@click.option("--timeout", type=SECONDS, default=120.0, help="Seconds for a whole question.")
-@click.option("--timeout-connect", type=SECONDS, default=5.0, help="Seconds to connect.")
-@click.option("--timeout-first", type=SECONDS, default=30.0, help="Seconds to the first event.")
-@click.option("--timeout-gap", type=SECONDS, default=30.0, help="Seconds between two events.")
-@click.option(
-    "--allow-fallback", is_flag=True, help="Score answers of another mode than the one asked for."
+@header
+@option(
+    "--dataset",
+    group=_ASK,
+    default="lme",
+    metavar="SET",
+    help="Question set: a path to a .jsonl file, or a shipped name.",
 )
-@click.option(
+@option(
+    "--scenario",
+    group=_ASK,
+    type=click.Choice(SCENARIO_NAMES),
+    default="ask-basic",
+    help="How to ask: `ask-augmented` adds the question's date, `search-retrieve-only` searches"
+    " without generating answers.",
+)
+@option(
+    "--mode",
+    group=_ASK,
+    type=click.Choice([mode.value for mode in Mode]),
+    default="auto",
+    help="Retrieval mode, passed to the daemon unchanged.",
+)
+@option(
+    "--top-k",
+    group=_ASK,
+    type=click.IntRange(1, 1000),
+    default=5,
+    metavar="N",
+    help="Number of chunks to retrieve for a question.",
+)
+@option(
+    "--candidate-k",
+    group=_ASK,
+    type=click.IntRange(0, 10_000),
+    default=0,
+    metavar="N",
+    help="Number of candidates of each ranking before fusion; 0 is the daemon's default.",
+)
+@option(
+    "--rerank-top-n",
+    group=_ASK,
+    type=click.IntRange(0, 1_000),
+    default=0,
+    metavar="N",
+    help="Number of chunks to rerank in mode hybrid-rerank; 0 is the daemon's default.",
+)
+@option(
+    "--limit",
+    group=_ASK,
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Ask N questions, evenly spaced through the dataset.",
+)
+@option("--ids", group=_ASK, multiple=True, metavar="ID,…", help="Ask only these questions.")
+@option(
+    "--tag",
+    group=_ASK,
+    multiple=True,
+    metavar="TAG",
+    help="Ask only questions with this tag. May be given several times: any of the tags will do.",
+)
+@option(
+    "--repeat",
+    group=_ASK,
+    type=click.IntRange(1, 100),
+    default=1,
+    metavar="N",
+    help="Ask each question N times.",
+)
+@option(
+    "--seed-reference-brain",
+    group=_BRAIN,
+    is_flag=True,
+    help="Recreate the brain from the dataset's reference answers, one document per question.",
+)
+@option(
+    "--corpus",
+    group=_BRAIN,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Recreate the brain from the files of a folder; the dataset's name selects its own"
+    " corpus.",
+)
+@option(
+    "--brain",
+    group=_BRAIN,
+    metavar="NAME",
+    help="Brain to ask. By default a run that fills a brain creates its own, and any other asks"
+    f" {EXISTING_BRAIN!r}.",
+)
+@option(
+    "--i-own-this-brain",
+    group=_BRAIN,
+    is_flag=True,
+    help="Allow recreating any brain of a url: daemon, not only those named mc-….",
+)
+@option(
     "--reproof/--no-reproof",
+    group=_BRAIN,
     default=True,
-    help="Prove the index again while it is asked and at the end, and repeat retrievals that lack"
-    " what was expected. Without it only counts are compared, which the result states.",
+    help="Verify the index again between questions and at the end, and repeat retrievals that"
+    " missed expected text. With --no-reproof only counts are compared, which the result states.",
 )
-@click.option(
-    "--repeat", type=click.IntRange(1, 100), default=1, help="Put each question so many times."
+@option(
+    "--scorer",
+    group=SCORING,
+    type=click.Choice(["exact", "judge"]),
+    default="exact",
+    help="`exact` looks for the expected strings; `judge` is not implemented yet.",
+)
+@floors(unless_given="0.90 of all questions")
+@option(
+    "--allow-fallback",
+    group=SCORING,
+    is_flag=True,
+    help="Accept answers that were retrieved in another mode than the one requested.",
+)
+@option(
+    "--require-agreement",
+    group=SCORING,
+    is_flag=True,
+    help="Fail unless the SDKs rank and answer every question alike; by default differences are"
+    " only shown.",
+)
+@option(
+    "--concurrency",
+    group=_LIMITS,
+    type=click.IntRange(1, 256),
+    default=1,
+    metavar="N",
+    help="Number of questions in flight.",
+)
+@option(
+    "--timeout",
+    group=_LIMITS,
+    type=SECONDS,
+    default=120.0,
+    metavar="SECONDS",
+    help="Time allowed for a whole question.",
+)
+@option(
+    "--timeout-connect",
+    group=_LIMITS,
+    type=SECONDS,
+    default=5.0,
+    metavar="SECONDS",
+    help="Time allowed to connect.",
+)
+@option(
+    "--timeout-first",
+    group=_LIMITS,
+    type=SECONDS,
+    default=30.0,
+    metavar="SECONDS",
+    help="Time allowed until the first event.",
+)
+@option(
+    "--timeout-gap",
+    group=_LIMITS,
+    type=SECONDS,
+    default=30.0,
+    metavar="SECONDS",
+    help="Time allowed between two events.",
+)
+@output
+@option(
+    "--resume",
+    group=OUTPUT,
+    metavar="RUN",
+    help="Resume an interrupted run, given by its id or folder: keep what was measured, ask the"
+    " rest. Takes one SDK.",
 )
 @json_file
-@click.option(
-    "--resume",
-    metavar="RUN",
-    help="Go on from a run that was cut short, a run id or its folder; what it measured is kept,"
-    " what it did not is asked again.",
-)
-@click.option(
-    "--header",
-    multiple=True,
-    metavar="NAME:VALUE",
-    help="Send it with every request; MEMCONFORM_AUTH_TOKEN sends a bearer token. Kept secret.",
-)
-@click.option("--quiet", is_flag=True, help="No progress and no table.")
 @schema("reports.machine:RunReport")
+@quiet
 @log_level
 def command(**flags: object) -> ExitCode:
-    """Start daemons, put a dataset to them, score the answers, hold the floor.
+    """Start daemons, run a dataset against them, score the answers, enforce the pass-rate floor.
 
-    \b
-    Exit codes: 0 ok, 1 below the floor, drift or no agreement, 2 usage, 3 a daemon failed,
-    4 nothing selected, 5 nothing to agree with, 70 internal error, 130 interrupted.
+    Without --seed-reference-brain, --corpus and --brain, a daemon that memconform starts gets the
+    dataset's own corpus, or else its reference answers. A url: daemon is left as it is.
     """
     options = RunOptions(**flags)  # type: ignore[arg-type] # click has checked every flag
     return carry_out("execute_run:run", options)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from memconform.cli.grouping import Command, option
 from memconform.errors import ExitCode, NothingSelectedError, UsageError
 from memconform.parity.loaded_runs import load_runs
 from memconform.printing.output import echo
@@ -11,20 +12,38 @@ from memconform.reports.difference import show_trend
 from memconform.runs.reading import is_result
 from memconform.runs.results import RunSummary
 
+_RUNS = "Which runs"
 
-@click.command("trend")
+
+@click.command(
+    "trend",
+    cls=Command,
+    examples=("memconform trend", "memconform trend results --sdk go --dataset lme"),
+    exit_codes={ExitCode.NOTHING_SELECTED: "no result found"},
+)
 @click.argument(
     "folder",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     default="results",
 )
-@click.option("--sdk", multiple=True, help="Only of these.")
-@click.option("--dataset", multiple=True, help="Only on these.")
+@option(
+    "--sdk",
+    group=_RUNS,
+    multiple=True,
+    metavar="NAME",
+    help="Show only runs of this SDK. May be given several times.",
+)
+@option(
+    "--dataset",
+    group=_RUNS,
+    multiple=True,
+    metavar="SET",
+    help="Show only runs on this dataset. May be given several times.",
+)
 def command(folder: Path, sdk: tuple[str, ...], dataset: tuple[str, ...]) -> ExitCode:
-    """How runs came out over dates and versions; FOLDER holds results, at any depth.
+    """Show how results changed over dates and versions.
 
-    \b
-    Exit codes: 0 ok, 2 usage, 4 no result is there.
+    FOLDER holds results, at any depth. By default it is `results`.
     """
     known: dict[str, RunSummary] = {}
     # A run's record before the day's copy of it.

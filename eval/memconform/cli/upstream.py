@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 from pydantic import ValidationError
 
+from memconform.cli.grouping import OUTPUT, Command, option
 from memconform.datasets.files import read_whole
 from memconform.errors import ExitCode, UsageError
 from memconform.printing.escaping import Lines
@@ -15,24 +16,38 @@ from memconform.upstream.script import Script
 from memconform.upstream.serve import listen, serve
 from memconform.validation import first_fault
 
+_SERVER = "Server"
 
-@click.command("upstream", context_settings={"show_default": True})
-@click.option(
-    "--addr", default="127.0.0.1:18860", metavar="HOST:PORT", help="Port 0: any free one."
+
+@click.command(
+    "upstream",
+    cls=Command,
+    examples=(
+        "memconform upstream",
+        "memconform upstream --addr 127.0.0.1:0 --script script.json",
+    ),
 )
-@click.option(
+@option(
+    "--addr",
+    group=_SERVER,
+    default="127.0.0.1:18860",
+    metavar="HOST:PORT",
+    help="Address to listen on; port 0 is a free one.",
+)
+@option(
     "--script",
+    group=_SERVER,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="What to answer instead of a sentence of the notes; JSON, see --schema.",
+    help="JSON of scripted responses; by default chats are answered with a sentence of the notes.",
 )
-@click.option("--schema", is_flag=True, help="Print the JSON Schema of a script and exit.")
+@option("--schema", group=OUTPUT, is_flag=True, help="Print the JSON Schema of a script and exit.")
 def command(addr: str, script: Path | None, *, schema: bool) -> ExitCode:
-    """Serve chat, embeddings and reranking by script, for daemons to call.
+    """Serve scripted chat, embedding and reranking APIs for daemons to call.
 
-    Speaks OpenAI's chat completions, embeddings and models, Anthropic's messages, and a /rerank
-    that most services have, below /v1 and below /. GET /_control/requests says what was asked,
-    PUT /_control/script takes another script.
+    Speaks OpenAI's chat completions, embeddings and models, Anthropic's messages, and a common
+    /rerank, below /v1 and below /. GET /_control/requests returns the requests received so far; PUT
+    /_control/script replaces the script.
     """
     if schema:
         echo(Lines(json.dumps(Script.model_json_schema(), indent=2)))

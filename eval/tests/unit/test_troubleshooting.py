@@ -33,12 +33,12 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("ingest/monitor.py", "error.code"): (),
     ("ingest/verification.py", "error.code"): (),
     ("records.py", "error.code"): (),
-    ("runs/asking.py", "**why"): (),  # `why` is the dict with `error.code`, the next entry
-    ("runs/asking.py", "error.code"): (),
-    ("runs/asking.py", "**self._keep(row, attempt, exchanges)"): (),  # `curl` and `wire`, no code
+    ("runs/question_runner.py", "**why"): (),  # `why` is the dict with `error.code`, the next entry
+    ("runs/question_runner.py", "error.code"): (),
+    ("runs/question_runner.py", "**self._keep(row, attempt, exchanges)"): (),  # `curl` and `wire`, no code
     ("runs/checkpoints.py", "error.code"): (),
     ("runs/checkpoints.py", "failure.code"): (),
-    ("runs/examination.py", "error.code"): (),
+    ("runs/doctor.py", "error.code"): (),
     ("runs/results.py", "incident.code"): (),
 }
 """File and expression of codes that are no literals → the codes that come from nowhere else."""

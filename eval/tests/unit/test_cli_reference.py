@@ -1,0 +1,33 @@
+"""docs/CLI.md is what the commands say."""
+
+import importlib.util
+from types import ModuleType
+
+import pytest
+
+from tests.conftest import CHECKOUT
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    path = CHECKOUT / "scripts" / "cli_reference.py"
+    spec = importlib.util.spec_from_file_location("cli_reference", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_is_what_the_commands_give(script: ModuleType) -> None:
+    page = script.PAGE.read_text(encoding="utf-8")
+    assert page == script.rendered(), "renew it: .venv/bin/python scripts/cli_reference.py"
+
+
+def test_the_page_names_no_folder_of_this_machine(script: ModuleType) -> None:
+    assert str(CHECKOUT) not in script.rendered()
+
+
+def test_an_older_name_is_not_on_the_page(script: ModuleType) -> None:
+    assert "--into" not in script.rendered()
+    assert "--against" not in script.rendered()
