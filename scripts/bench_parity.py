@@ -4,7 +4,7 @@
 
 Runs are drawn, not measured: questions with a pass rate, of which each run turns some over, to
 either side alike. A figure that is missed is marked, and ends in exit 1. `--table` prints what
-n questions can tell, as eval/PARITY.md shows it.
+n questions can tell, as docs/PARITY.md shows it.
 """
 
 import argparse

@@ -321,7 +321,7 @@ def command(**flags: object) -> ExitCode:
     """Measure how well and how fast daemons retrieve, on public benchmarks or a file of yours.
 
     Every item must be proven searchable before the first query. A row has numbers only if all of
-    its queries were measured. eval/BENCH.md explains metrics and settings.
+    its queries were measured. docs/BENCH.md explains metrics and settings.
     """
     options = BenchOptions(**flags)  # type: ignore[arg-type] # click has checked every flag
     return carry_out("execute_bench:bench", options, extra="bench")

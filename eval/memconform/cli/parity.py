@@ -52,7 +52,7 @@ _METHOD = "Method"
 def command() -> None:
     """Decide whether runs agree, and show where they first differ.
 
-    RESULT is a result file, a run's folder or a run id. eval/PARITY.md explains the verdicts.
+    RESULT is a result file, a run's folder or a run id. docs/PARITY.md explains the verdicts.
     """
 
 

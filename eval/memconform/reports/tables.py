@@ -61,7 +61,7 @@ def tables(checkout: Path) -> list[Table]:
     return [
         Table(checkout / "datasets" / "README.md", "lme", _lme_table(lme)),
         Table(checkout / "README.md", "mutation", mutation + "\n"),
-        Table(checkout / "README.md", "bench", _bench_table(benches)),
+        Table(checkout / "docs" / "BENCH.md", "bench", _bench_table(benches)),
     ]
 
 

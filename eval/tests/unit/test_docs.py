@@ -180,3 +180,16 @@ def test_the_table_of_keys_has_every_key_and_no_other() -> None:
     leaves = [key for key in keys if len(key) > 1 or key not in parents]
     names = [f"[{'.'.join(key[:-1])}] {key[-1]}" if key[1:] else key[0] for key in leaves]
     assert sorted(rows) == sorted(names)
+
+
+def test_the_map_of_rooms_is_the_one_that_is_enforced() -> None:
+    project = tomllib.loads((_CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))
+    [contract] = project["tool"]["importlinter"]["contracts"]
+    package = _CHECKOUT / "eval" / "memconform"
+    rooms = [layer for layer in contract["layers"] if (package / layer).is_dir()]
+    text = (_CHECKOUT / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    table = text.partition("## Rooms")[2].partition("##")[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == rooms
+    named = re.findall(r"`((?:\w+/)+\w+\.py)`", text)
+    assert named
+    assert [path for path in named if not (package / path).is_file()] == []

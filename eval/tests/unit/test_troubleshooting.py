@@ -35,7 +35,10 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("records.py", "error.code"): (),
     ("runs/question_runner.py", "**why"): (),  # `why` is the dict with `error.code`, the next entry
     ("runs/question_runner.py", "error.code"): (),
-    ("runs/question_runner.py", "**self._keep(row, attempt, exchanges)"): (),  # `curl` and `wire`, no code
+    (
+        "runs/question_runner.py",
+        "**self._keep(row, attempt, exchanges)",
+    ): (),  # `curl` and `wire`, no code
     ("runs/checkpoints.py", "error.code"): (),
     ("runs/checkpoints.py", "failure.code"): (),
     ("runs/doctor.py", "error.code"): (),
