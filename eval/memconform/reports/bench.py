@@ -2,9 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 
-from rich.box import SIMPLE
-from rich.table import Table
-
 from memconform.bench.events import (
     BenchEvent,
     HaystackFilled,
@@ -19,7 +16,7 @@ from memconform.daemons.availability import SkippedSdk
 from memconform.datasets.haystacks import Dropped
 from memconform.parity.records import ParityVerdict
 from memconform.printing.escaping import Lines, escape_markdown
-from memconform.reports.console import ProgressReport, standard_error
+from memconform.reports.console import ProgressReport, fitting_tables, standard_error
 from memconform.reports.parity import contrast_line
 from memconform.scoring.retrieval import RATES
 from memconform.stats.quantiles import QuantileSummary
@@ -72,9 +69,9 @@ def show_bench(
         for name in _views(report):
             for heading, header, cells in _tables(report, name, by_category=verbose):
                 console.print(heading, style="bold")
-                console.print(_rich(header, cells))
+                console.print(*fitting_tables(header, cells, console.width))
         for header, cells in _costs(report):
-            console.print(_rich(header, cells))
+            console.print(*fitting_tables(header, cells, console.width))
         for line in _footnotes(report):
             console.print(line, style="dim")
     for row in report.rows:
@@ -251,15 +248,6 @@ def _alike(report: BenchReport) -> list[tuple[str, bool]]:
         good = pair.contrast.verdict in (ParityVerdict.IDENTICAL, ParityVerdict.PARITY)
         lines.append((f"{pair.strategy}, {pair.metric}: {told}", good))
     return lines
-
-
-def _rich(header: Sequence[str], cells: _Cells) -> Table:
-    table = Table(box=SIMPLE, padding=(0, 1, 0, 0))
-    for place, name in enumerate(header):
-        table.add_column(name, justify="left" if place < 2 else "right", no_wrap=True)
-    for row in cells:
-        table.add_row(*row)
-    return table
 
 
 def _markdown(header: Sequence[str], cells: _Cells) -> list[str]:

@@ -1,8 +1,11 @@
 """A run on the terminal: progress while it lasts, a table at its end."""
 
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
+from rich.box import SIMPLE
+from rich.cells import cell_len
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -209,3 +212,46 @@ def verification_line(seen: VerificationRecord) -> str:
 
 def _milliseconds(values: QuantileSummary) -> str:
     return f"p50 {values.p50:.1f}  p95 {values.p95:.1f}  p99 {values.p99:.1f} ms"
+
+
+_GAP = 2
+"""Columns between two cells."""
+
+
+def fitting_tables(
+    header: Sequence[str], rows: Sequence[Sequence[str]], width: int, *, names: int = 2
+) -> list[Table]:
+    """A table, in several parts where it is too wide: no figure is ever cut.
+
+    Each part begins with the first `names` columns, which tell its rows apart; these alone are
+    folded where even they leave no room.
+    """
+    widths = [max(cell_len(row[place]) for row in (header, *rows)) for place in range(len(header))]
+    room = width - sum(each + _GAP for each in widths[:names]) - 1
+    parts: list[list[int]] = [[]]
+    used = 0
+    for place in range(names, len(header)):
+        needed = widths[place] + _GAP
+        if parts[-1] and used + needed > room:
+            parts.append([])
+            used = 0
+        parts[-1].append(place)
+        used += needed
+    return [_part(header, rows, [*range(names), *part], names) for part in parts]
+
+
+def _part(
+    header: Sequence[str], rows: Sequence[Sequence[str]], places: Sequence[int], names: int
+) -> Table:
+    table = Table(box=SIMPLE, padding=(0, 1, 0, 0))
+    for place in places:
+        figure = place >= names
+        table.add_column(
+            header[place],
+            justify="right" if figure else "left",
+            no_wrap=figure,
+            overflow="fold",
+        )
+    for row in rows:
+        table.add_row(*(row[place] for place in places))
+    return table

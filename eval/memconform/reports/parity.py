@@ -6,6 +6,7 @@ from difflib import unified_diff
 from typing import Any
 
 from rich.box import SIMPLE
+from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -80,14 +81,22 @@ def parity_markdown(report: ParityReport) -> str:
     return "\n".join(lines) + "\n"
 
 
+_ON_TERMINALS = ("pair", "verdict", "only", "difference (95 %)", "p (Holm)", "rankings")
+"""What fits into 80 columns; the rest is in Markdown and JSON. `only`: first / second alone."""
+
+
 def _table(report: ParityReport) -> Table:
     table = Table(box=SIMPLE, padding=(0, 1, 0, 0), caption=_method(report), caption_justify="left")
-    for number, name in enumerate(_HEADER):
-        table.add_column(name, justify="left" if number < 2 else "right", no_wrap=True)
+    for number, name in enumerate(_ON_TERMINALS):
+        justify: JustifyMethod = "left" if number < 2 else "right"
+        # A pair of run ids may need several lines; no figure may be cut.
+        table.add_column(name, justify=justify, no_wrap=number > 0, overflow="fold")
     for pair in report.pairs:
-        name, verdict, *rest = _cells(pair)
+        name, verdict, first, second, difference, _, _, rankings, *_ = _cells(pair)
         styled = line(verdict, _STYLES[pair.contrast.verdict])
-        table.add_row(line(name), styled, *map(line, rest))
+        holm = f"{pair.contrast.holm_p:.2g}"
+        figures = (f"{first} / {second}", difference, holm, rankings)
+        table.add_row(line(name), styled, *map(line, figures))
     return table
 
 
