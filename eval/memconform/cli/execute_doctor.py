@@ -41,7 +41,7 @@ async def _examine(sdk: str, upstream: UpstreamKind, headers: dict[str, str]) ->
         # What went wrong may be told by the log alone.
         if not failures:
             shutil.rmtree(folder, ignore_errors=True)
-    echo(f"{runner.name}: {'well' if not failures else f'{len(failures)} steps failed'}")
+    echo(f"{runner.name}: {'ok' if not failures else f'{len(failures)} steps failed'}")
     return gravest(failures)
 
 

@@ -95,7 +95,7 @@ def main() -> None:
         if why := why_output_fails(error):
             drop_output()
             _end(
-                f"output_unwritable: standard output takes no more: {why}\n"
+                f"output_unwritable: cannot write to standard output: {why}\n"
                 "  try: make room; what was run is in the results folder",
                 ExitCode.INTERNAL,
             )

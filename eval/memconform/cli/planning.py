@@ -119,7 +119,7 @@ def require_distinct_names(runners: Sequence[SdkRunner]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise UsageError(
-                f"{name} is there twice, and would agree with itself",
+                f"SDK {name!r} was given twice",
                 code="one_name_twice",
                 hint="name each SDK once; `name` in its sdk.toml is what counts",
             )

@@ -54,7 +54,7 @@ def _replacement(stream: TextIO, raw: io.FileIO, *, by_line: bool) -> SafeStream
 
 
 def why_output_fails(error: Exception) -> str:
-    """Why standard output takes no more, where that is what the error is about; else nothing."""
+    """Why standard output cannot be written, if that is the error; else nothing."""
     if isinstance(error, OSError) and error.errno in _FULL:
         try:
             # An error of writing does not say which file it was.

@@ -187,7 +187,7 @@ def ranking_fault(chunks: list[Chunk], top_k: int, *, ranks_all: bool) -> str | 
     seen: set[str] = set()
     for index, chunk in enumerate(chunks):
         if chunk.chunk_id in seen:
-            return f"chunk {chunk.chunk_id} is there twice"
+            return f"chunk {chunk.chunk_id} was returned twice"
         seen.add(chunk.chunk_id)
         if not chunk.text and not chunk.summary:
             return f"chunk {index} has neither text nor summary"

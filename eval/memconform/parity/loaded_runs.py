@@ -95,7 +95,7 @@ def load_runs(references: Sequence[str], output: Path) -> list[LoadedRun]:
     for run in ids:
         if ids.count(run) > 1:
             raise UsageError(
-                f"{run} is there twice, and would agree with itself",
+                f"run {run} was given twice",
                 code="one_run_twice",
                 hint="name each run once",
             )

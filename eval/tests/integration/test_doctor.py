@@ -21,7 +21,7 @@ def test_the_reference_daemon_is_well(installed: Call) -> None:
         *("build", "start", "health", "version", "ingest"),
         *("search", "search", "search", "search", "ask", "delete", "stop"),
     ]
-    assert ended.out.endswith("py: well\n")
+    assert ended.out.endswith("py: ok\n")
 
 
 @pytest.mark.parametrize(

@@ -313,7 +313,7 @@ def test_what_is_no_result_is_refused(place: _Place, tmp_path: Path) -> None:
         assert (ended.code, str(bad) in ended.err) == (2, True), ended.err
     assert place.call("parity", good).code == 2
     ended = place.call("parity", good, good)
-    assert (ended.code, "agree with itself" in ended.err) == (2, True)
+    assert (ended.code, "was given twice" in ended.err) == (2, True)
     again = place.run("py", *LME, *SEARCH, again=1)
     ended = place.call("parity", "show", "lme-00x", good, again.parent)
     assert (ended.code, "has no question 'lme-00x'" in ended.err) == (2, True)
