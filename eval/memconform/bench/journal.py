@@ -69,7 +69,7 @@ def load_resume_state(path: Path, settings: BenchSettings, systems: dict[str, st
     A last line without its end was being written when the bench was killed, and is dropped.
 
     Raises:
-        UsageError: where it is no journal of a bench, or of one that asked something else.
+        UsageError: where it is not the journal of a bench, or of one that asked something else.
     """
     kept = ResumeState()
     try:
@@ -85,7 +85,7 @@ def load_resume_state(path: Path, settings: BenchSettings, systems: dict[str, st
                     kept.add(record)
     except (OSError, ValidationError, StopIteration) as error:
         raise UsageError(
-            f"{path} is no journal of a bench",
+            f"{path} is not the journal of a bench",
             code="journal_unreadable",
             hint="name a bench's folder below results/runs, or start anew without --resume",
         ) from error

@@ -247,7 +247,7 @@ async def _runners(
         except UsageError as error:
             if ALL not in options.sdk or options.no_skip:
                 raise
-            progress(f"{runner.name} is left out: {error.message}")
+            progress(f"{runner.name} is skipped: {error.message}")
             absences.append(SkippedSdk(runner.name, error))
     if not runners:
         raise absences[0].error

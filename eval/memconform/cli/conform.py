@@ -70,8 +70,8 @@ _LIMITS = "Limits"
     group=CASES_GROUP,
     multiple=True,
     metavar="GLOB",
-    help="Run only cases whose id matches; the #slot of a check's id is ignored. May be given"
-    " several times.",
+    help="Run only cases whose id matches GLOB. A check id (case#slot) selects its whole case."
+    " May be given several times.",
 )
 @cases_folder
 @option(
@@ -81,7 +81,7 @@ _LIMITS = "Limits"
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="List of checks that are known to fail, in addition to those of each sdk.toml;"
-    " sdks/README.md has the format. May be given several times.",
+    " docs/CONFORMANCE.md has the format. May be given several times.",
 )
 @option(
     "-x",
@@ -136,4 +136,4 @@ def command(ctx: click.Context, /, **flags: object) -> ExitCode | None:
     options = ConformOptions(**flags)  # type: ignore[arg-type] # click has checked every flag
     if not options.sdk:
         raise click.UsageError("--sdk says which daemons to hold to the contract", ctx)
-    return carry_out("execute_conform:conform", options)
+    return carry_out("execute_conform:run_conform", options)

@@ -14,7 +14,7 @@ from memconform.cli.targets import json_target
 from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.known import KnownFailure, load_known, require_unexpired
 from memconform.conformance.names import ROBUSTNESS
-from memconform.conformance.results import ConformReport, SdkResult, verdict
+from memconform.conformance.results import ConformReport, Result, SdkResult, verdict
 from memconform.conformance.running import check_ids
 from memconform.conformance.session import Target, run_session, write_suite_report
 from memconform.conformance.suite import Event, SdkFinished
@@ -95,6 +95,9 @@ async def _conform(options: ConformOptions) -> ExitCode:
     for sdk in sdks:
         echo(conform_banner(sdk), err=options.json_file == "-")
     echo(f"-> {run.path}", err=True)
+    if (failed := _first_failure(sdks)) is not None:
+        # The daemon of a curl line is gone by now; this starts it again.
+        echo(f"to repeat a case: memconform conform replay {run.path.name} {failed}", err=True)
     return code
 
 
@@ -159,3 +162,9 @@ def _write(options: ConformOptions, run: RunFolder, report: ConformReport) -> No
     if options.markdown is not None:
         with replacing(Path(options.markdown).resolve()) as file:
             file.write_text(conformance_markdown(report))
+
+
+def _first_failure(sdks: Sequence[SdkResult]) -> str | None:
+    """The id of the first check that fails."""
+    checks = (check for sdk in sdks for case in sdk.cases for check in case.checks)
+    return next((check.id for check in checks if check.result is Result.FAIL), None)

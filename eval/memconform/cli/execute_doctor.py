@@ -41,7 +41,7 @@ async def _examine(sdk: str, upstream: UpstreamKind, headers: dict[str, str]) ->
         # What went wrong may be told by the log alone.
         if not failures:
             shutil.rmtree(folder, ignore_errors=True)
-    echo(f"{runner.name}: {'ok' if not failures else f'{len(failures)} steps failed'}")
+    echo(f"{runner.name}: {_outcome(len(failures))}")
     return gravest(failures)
 
 
@@ -50,3 +50,9 @@ def _show(step: Step) -> None:
     SafeConsole().print(styled([mark, (f" {step.name:<20} {step.detail}".rstrip(), "")]))
     if step.error is not None:
         echo(indent(step.error.render(), "     "))
+
+
+def _outcome(failed: int) -> str:
+    if not failed:
+        return "ok"
+    return "1 step failed" if failed == 1 else f"{failed} steps failed"

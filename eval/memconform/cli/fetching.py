@@ -181,7 +181,7 @@ def verify_command(given: tuple[str, ...], data: Path, sources_file: Path | None
             sets.append(_at(known, Path(each)))
         else:
             raise UsageError(
-                f"{each!r} is no source, and no path that is there",
+                f"{each!r} is neither a source nor an existing path",
                 code="unknown_source",
                 hint=nearest(each, known) or "`memconform datasets list` shows the sources",
             )

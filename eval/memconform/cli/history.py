@@ -145,7 +145,7 @@ def compile_command(
         target.write_text("\n]\n")
     echo(f"{questions} questions, {drawn} filler sessions", err=True)
     if left_out:
-        echo(f"{left_out} filler sessions left out for their length", err=True)
+        echo(f"{left_out} filler sessions skipped because of their length", err=True)
     for each in dropped:
         echo(f"{each.id}: {each.why}", err=True)
     if output != "-":

@@ -140,7 +140,7 @@ def every_sdk(references: Sequence[str], folder: Path) -> list[str]:
     every = list(known_sdks(folder))
     if not every:
         raise UsageError(
-            "there is no SDK: the reference SDKs need a checkout of the project",
+            "no SDK found: the reference SDKs need a checkout of the project",
             code="unknown_sdk",
             hint="name SDKs in a memconform.toml, or give --sdk a path to sdk.toml",
         )
@@ -167,12 +167,12 @@ def _selected_questions(options: RunOptions) -> Selected:
     brain = options.brain
     if brain is not None and (not re.fullmatch(BRAIN_ID_PATTERN, brain) or brain in (".", "..")):
         raise UsageError(
-            f"--brain {brain!r} is no brain id",
+            f"--brain {brain!r} is not a brain id",
             code="bad_brain",
             hint="1 to 128 of A-Z a-z 0-9 . _ -, and not . or ..",
         )
     if not str(options.output).isprintable():
-        raise UsageError("--output is no printable path", code="bad_output", hint="rename it")
+        raise UsageError("--output is not a printable path", code="bad_output", hint="rename it")
     dataset = open_dataset(options.dataset)
     selected = select(dataset, Selection(ids=ids, tags=options.tag, limit=options.limit))
     scorer.require_scorable(selected)
@@ -273,12 +273,28 @@ def _resumed(options: RunOptions, settings: Settings, sdk: str) -> Path | None:
     header = read_header(journal)
     if header.sdk != sdk or header.settings_sha256 != settings.digest():
         raise UsageError(
-            f"{journal.parent} was run with other settings",
+            f"{journal.parent} was run with other settings:"
+            f" {_differences(header.sdk, header.settings, sdk, settings)}",
             code="resume_mismatch",
-            hint="its manifest.json shows them: SDK, dataset, selection, scenario, mode, k's,"
-            " seeding, upstream, variables, the daemon's build and the contract must be the same",
+            hint="give the same flags, which its manifest.json has; if the daemon's build or the"
+            " dataset has changed, start a new run",
         )
     return journal
+
+
+def _differences(then_sdk: str, then: Settings, now_sdk: str, now: Settings) -> str:
+    """`repeat was 3, is 1`, and whatever else differs."""
+    before = {"sdk": then_sdk} | then.model_dump(mode="json")
+    after = {"sdk": now_sdk} | now.model_dump(mode="json")
+    return "; ".join(
+        f"{name} was {str(before.get(name))[:_SHOWN]}, is {str(value)[:_SHOWN]}"
+        for name, value in after.items()
+        if before.get(name) != value
+    )
+
+
+_SHOWN = 60
+"""Characters of a setting."""
 
 
 def _require_claimed_mode(runner: SdkRunner, mode: Mode, options: RunOptions) -> None:

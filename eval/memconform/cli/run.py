@@ -135,15 +135,14 @@ _LIMITS = "Limits and timeouts"
     group=_BRAIN,
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Recreate the brain from the files of a folder; the dataset's name selects its own"
-    " corpus.",
+    help="Recreate the brain from the files in DIR; a dataset's name selects the corpus shipped"
+    " with it.",
 )
 @option(
     "--brain",
     group=_BRAIN,
     metavar="NAME",
-    help="Brain to ask. By default a run that fills a brain creates its own, and any other asks"
-    f" {EXISTING_BRAIN!r}.",
+    help=f"Brain to ask. Default: a new brain if the run fills one, otherwise {EXISTING_BRAIN!r}.",
 )
 @option(
     "--i-own-this-brain",

@@ -21,7 +21,7 @@ def cuts(text: str) -> list[int]:
     """The ks of `-k`, ascending, each once."""
     parts = comma_separated([text])
     if not parts or not all(part.isascii() and part.isdigit() for part in parts):
-        raise UsageError(f"-k {text} is no list of numbers", code="bad_k", hint="write -k 5,10")
+        raise UsageError(f"-k {text} is not a list of numbers", code="bad_k", hint="write -k 5,10")
     ks = sorted({int(part) for part in parts})
     if not 1 <= ks[0] <= ks[-1] <= DEEPEST:
         raise UsageError(
@@ -35,7 +35,7 @@ def searched_strategies(options: BenchOptions) -> tuple[Strategy, ...]:
     for name in comma_separated([options.modes]):
         if name not in list(Mode):
             raise UsageError(
-                f"--modes {name} is no mode",
+                f"--modes {name} is not a mode",
                 code="bad_mode",
                 hint=nearest(name, [m.value for m in Mode]) or f"there are {', '.join(Mode)}",
             )
@@ -78,7 +78,7 @@ def _numbers(flag: str, text: str | None) -> list[JsonValue]:
         return [json.loads(part) for part in comma_separated([text or ""])]
     except ValueError as error:
         raise UsageError(
-            f"{flag} {text} is no list of numbers", code="bad_tuning", hint=f"write {flag} 1,2"
+            f"{flag} {text} is not a list of numbers", code="bad_tuning", hint=f"write {flag} 1,2"
         ) from error
 
 
@@ -87,7 +87,7 @@ def _json(flag: str, text: str | None) -> list[JsonValue]:
         return [] if text is None else [json.loads(text)]
     except ValueError as error:
         raise UsageError(
-            f"{flag} {text} is no JSON", code="bad_tuning", hint=f"write {flag} true"
+            f"{flag} {text} is not JSON", code="bad_tuning", hint=f"write {flag} true"
         ) from error
 
 
@@ -123,7 +123,7 @@ def service_variables(options: BenchOptions) -> list[str]:
         url = options.rerank if options.rerank not in ("none", "llm") else None
         if url is not None and not url.startswith(("http://", "https://")):
             raise UsageError(
-                f"--rerank {url} is none of none, llm and an address",
+                f"--rerank {url} is not none, llm or an address",
                 code="bad_rerank",
                 hint="write --rerank http://127.0.0.1:8080/rerank",
             )

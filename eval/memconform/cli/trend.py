@@ -75,4 +75,4 @@ def command(folder: Path, sdk: tuple[str, ...], dataset: tuple[str, ...]) -> Exi
 
 
 def _leave_out(path: Path, why: str | None) -> None:
-    echo(f"{path} is left out: {why}", err=True)
+    echo(f"{path} is skipped: {why}", err=True)

@@ -55,7 +55,9 @@ def command(addr: str, script: Path | None, *, schema: bool) -> ExitCode:
     rules = _read(script) if script else Script()
     host, colon, port = addr.rpartition(":")
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise UsageError(f"--addr {addr} is no address", code="bad_addr", hint="write HOST:PORT")
+        raise UsageError(
+            f"--addr {addr} is not an address", code="bad_addr", hint="write HOST:PORT"
+        )
     try:
         listener, address = listen(host.strip("[]"), int(port))
     except OSError as error:

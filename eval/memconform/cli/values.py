@@ -20,7 +20,7 @@ def daemon_variables(given: Sequence[str]) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not equals or not _VARIABLE.fullmatch(name) or "\0" in value:
             raise UsageError(
-                f"--env {name} is no variable", code="bad_env", hint="write --env NAME=VALUE"
+                f"--env {name} is not a variable", code="bad_env", hint="write --env NAME=VALUE"
             )
         variables[name] = value
     return variables
@@ -48,7 +48,7 @@ def request_headers(given: Sequence[str]) -> dict[str, str]:
         hide_header(value)
         if not colon or not _HEADER_NAME.fullmatch(name) or not _is_header_value(value):
             raise UsageError(
-                f"--header {name} is no header",
+                f"--header {name} is not a header",
                 code="bad_header",
                 hint="write --header 'Name: value'",
             )

@@ -28,7 +28,7 @@ class BodyDecoder:
         """What was done to the body; empty where it is as it came."""
         encoding = ", ".join(self._names)
         if self._dropped:
-            return f"{self._dropped} bytes are no {encoding} that is decoded here, and are not kept"
+            return f"{self._dropped} bytes cannot be decoded from {encoding} and are not kept"
         return f"decoded from {encoding}" if self._started else ""
 
     def decode(self, piece: bytes, limit: int) -> bytes:

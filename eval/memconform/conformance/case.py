@@ -88,7 +88,7 @@ class Expectation(Strict):
         if (self.header or self.event) and "is" not in given:
             raise ValueError("header and event want `is`")
         if self.at is not None and "is" not in given:
-            raise ValueError("`at` wants `is`")
+            raise ValueError("`at` needs `is`")
         subjects = [name for name in _SUBJECTS if name in given]
         if self.header or self.event:
             subjects.remove("is")
@@ -322,7 +322,7 @@ class Case(Strict):
     @model_validator(mode="after")
     def _scripted_where_it_says(self) -> Self:
         if self.upstream is not None and self.daemon.upstream != "scripted":
-            raise ValueError("an upstream script wants `daemon: {upstream: scripted}`")
+            raise ValueError("an upstream script needs `daemon: {upstream: scripted}`")
         if self.concurrent and self.daemon.upstream == "scripted":
             raise ValueError("the upstream has one script at a time: no case beside others has one")
         return self

@@ -115,7 +115,7 @@ class Fixture:
         """Raises UntestableError where there is no such server now."""
         if server == "upstream":
             if self._upstream is None:
-                raise UntestableError("there is no upstream; the case wants one by `daemon`")
+                raise UntestableError("no upstream runs; the case needs one in `daemon`")
             return self._upstream.base_url
         if server not in self._daemons:
             raise UntestableError(f"the {server} does not run")

@@ -323,7 +323,7 @@ def _is_reference(value: JsonValue) -> bool:
 
 
 def _check_regex(value: JsonValue) -> None:
-    _needs(isinstance(value, str), "$regex wants a text")
+    _needs(isinstance(value, str), "$regex needs a text")
     try:
         re.compile(value)
     except re.error as error:
@@ -341,17 +341,17 @@ def _check_bounds(value: JsonValue) -> None:
 
 _LIST = "$in, $set, $multiset, $subset and $all want an array"
 _CHECKED: dict[str | None, Callable[[Any], None]] = {
-    "type": lambda v: _needs(v in _TYPES, f"$type wants one of {', '.join(_TYPES)}"),
+    "type": lambda v: _needs(v in _TYPES, f"$type needs one of {', '.join(_TYPES)}"),
     "regex": _check_regex,
     "range": _check_bounds,
     "items": _check_bounds,
     "approx": lambda v: _needs(
-        isinstance(v, list) and len(v) == 2, "$approx wants [value, tolerance]"
+        isinstance(v, list) and len(v) == 2, "$approx needs [value, tolerance]"
     ),
-    "digits": lambda v: _needs(isinstance(v, int), "$digits wants a number of them"),
-    "schema": lambda v: _needs(v in _SCHEMAS, f"$schema wants one of {', '.join(_SCHEMAS)}"),
-    "absent": lambda v: _needs(isinstance(v, bool), "$absent wants true or false"),
-    "rfc3339": lambda v: _needs(isinstance(v, bool), "$rfc3339 wants true or false"),
+    "digits": lambda v: _needs(isinstance(v, int), "$digits needs a number"),
+    "schema": lambda v: _needs(v in _SCHEMAS, f"$schema needs one of {', '.join(_SCHEMAS)}"),
+    "absent": lambda v: _needs(isinstance(v, bool), "$absent needs true or false"),
+    "rfc3339": lambda v: _needs(isinstance(v, bool), "$rfc3339 needs true or false"),
     **dict.fromkeys(
         ("in", "set", "multiset", "subset", "all"),
         lambda v: _needs(isinstance(v, list) or _is_reference(v), _LIST),

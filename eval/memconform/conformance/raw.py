@@ -37,7 +37,7 @@ class _Answers:
             self._expect(piece)
             await self._read()
         except (h11.RemoteProtocolError, h11.LocalProtocolError) as error:
-            outcome.failure = f"what came is no HTTP: {error}"
+            outcome.failure = f"the answer is not HTTP: {error}"
             outcome.ended = "cut"
         except ConnectionError as error:
             outcome.failure = f"{type(error).__name__}: {error}"

@@ -134,7 +134,7 @@ def read_report(output: Path, run: str) -> ConformReport:
                 return ConformReport.model_validate_json(path.read_bytes())
             except ValueError as error:
                 raise UsageError(
-                    f"{path} is no record of a conform run",
+                    f"{path} is not the record of a conform run",
                     code="run_invalid",
                     hint="was it written by another version?",
                     excerpt=str(error),

@@ -128,7 +128,7 @@ class StepExecutor:
     async def _await(self, step: AwaitStep, findings: CheckResults, more: Variables) -> StepResult:
         name = _name(step.await_, more)
         if name not in self._scene.streams:
-            raise StoppedError(f"await: there is no stream {step.await_!r}")
+            raise StoppedError(f"await: no stream {step.await_!r}")
         stream, sent = self._scene.streams[name]
         await stream.wait(step.event, step.count, step.within_ms / 1e3)
         self._scene.examine(findings, stream.outcome, sent, step.expect)
@@ -137,7 +137,7 @@ class StepExecutor:
     async def _close(self, step: CloseStep, findings: CheckResults, more: Variables) -> None:
         name = _name(step.close, more)
         if name not in self._scene.streams:
-            raise StoppedError(f"close: there is no stream {step.close!r}")
+            raise StoppedError(f"close: no stream {step.close!r}")
         stream, sent = self._scene.streams.pop(name)
         self._scene.examine(findings, stream.outcome, sent, step.expect)
         await stream.close()

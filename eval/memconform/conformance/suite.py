@@ -118,7 +118,7 @@ async def conform(
     for entry in entries:
         if entry.id not in results:
             results[entry.id] = (
-                skipped_case(entry, Result.NOT_APPLICABLE, "left out once enough was seen")
+                skipped_case(entry, Result.NOT_APPLICABLE, "skipped once enough was seen")
                 if stopping.is_set()
                 else skipped_case(entry, Result.UNTESTABLE, "its daemon was lost")
             )

@@ -64,7 +64,7 @@ def wire_faults(outcome: StepResult, sent: bytes, *, wanted: bool) -> list[WireF
     if status >= 300 or route is None:
         return []
     if not 200 <= status < 300:
-        return [WireFault(f"status {status} is none of the contract's")]
+        return [WireFault(f"status {status} is not in the contract")]
     faults = [WireFault(fault) for fault in _success_faults(route, outcome, sent)]
     refused = _refused_by_schema(route, sent)
     if refused is not None:
@@ -101,7 +101,7 @@ def _success_faults(route: Route, outcome: StepResult, sent: bytes) -> list[str]
     wanted = _media_type(route)
     media = str(outcome.header("content-type")).partition(";")[0].strip().lower()
     if wanted is None:
-        return ["a body where there is none"] if outcome.body else []
+        return ["a body where none is allowed"] if outcome.body else []
     if media != wanted:
         return [f"Content-Type {media}, not {wanted}"]
     if route.stream:

@@ -159,7 +159,7 @@ def trace_fault(trace: Trace, requested: Mode) -> str | None:
     if trace.requested_mode != requested:
         return f"requestedMode is {trace.requested_mode!r}, {requested.value} was asked for"
     if effective is Mode.AUTO:
-        return "effectiveMode is auto, which is no way to search"
+        return "effectiveMode is auto, which is not a search mode"
     if trace.fell_back_to_bm25 and effective is not Mode.BM25:
         return f"fellBackToBm25 beside effectiveMode {effective.value}"
     if effective in _VECTOR_MODES and not trace.embedder_used:

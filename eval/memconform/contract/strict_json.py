@@ -52,7 +52,7 @@ def require_unique_keys(text: str | bytes) -> None:
 
 def reject_constant(name: str) -> None:
     """Raise ValueError for NaN and Infinity, which only Python's JSON has."""
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def finite_float(number: str) -> float:

@@ -107,7 +107,7 @@ def _plugin(reference: str) -> SdkRunner:
         ) from error
     if not (isinstance(runner, type) and issubclass(runner, SdkRunner)):
         raise UsageError(
-            f"--sdk {reference}: {attribute} is no subclass of SdkRunner",
+            f"--sdk {reference}: {attribute} is not a subclass of SdkRunner",
             code="unknown_sdk",
             hint="subclass memconform.daemons.runner.SdkRunner",
         )

@@ -299,7 +299,7 @@ class _Log:
 
 
 def _omission(size: int) -> bytes:
-    return f"\n[memconform: {size} bytes of output left out here]\n".encode()
+    return f"\n[memconform: {size} bytes of output omitted here]\n".encode()
 
 
 def _write_at(file: int, data: bytes, offset: int) -> int:

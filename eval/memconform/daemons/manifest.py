@@ -137,9 +137,9 @@ def load_manifest(path: Path) -> Manifest:
 
 def _invalid(path: Path, faults: str) -> UsageError:
     return UsageError(
-        f"{path} is no valid sdk.toml",
+        f"{path} is not a valid sdk.toml",
         code="manifest_invalid",
-        hint="sdks/README.md lists every key",
+        hint="docs/SDK-AUTHORS.md lists every key",
         excerpt=faults,
     )
 

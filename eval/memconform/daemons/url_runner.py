@@ -59,7 +59,7 @@ class UrlRunner(SdkRunner):
             usable = False
         if not usable:
             raise UsageError(
-                f"url:{url} is no address of a daemon",
+                f"url:{url} is not the address of a daemon",
                 code="bad_url",
                 hint="write url:http://127.0.0.1:PORT",
             )

@@ -133,7 +133,7 @@ def formats() -> dict[str, Format]:
         loaded = point.load()
         if not isinstance(loaded, Format):
             raise UsageError(
-                f"the entry point {point.name!r} of {ENTRY_POINTS} is no Format",
+                f"the entry point {point.name!r} of {ENTRY_POINTS} is not a Format",
                 code="bad_entry_point",
                 hint=f"it is {point.value}",
             )
@@ -197,7 +197,7 @@ class _Known:
                 twice.append(query.id)
             self.queries.add(query.id)
         if twice:
-            raise unfit(self._path, f"{haystack.id}: the id {twice[0]} stands there twice")
+            raise unfit(self._path, f"{haystack.id}: the id {twice[0]} occurs twice")
         for item in haystack.items:
             self._encode(haystack, item.id, item.text)
         for query in haystack.queries:
@@ -223,7 +223,7 @@ def open_benchmark(path: Path, name: str | None, given: Mapping[str, str | None]
         UsageError: where there is none, it is in another format, or an option is not the format's.
     """
     if not path.exists():
-        raise UsageError(f"{path} is not there", code="dataset_missing", hint="check the path")
+        raise UsageError(f"{path} does not exist", code="dataset_missing", hint="check the path")
     known = formats()
     if name is not None and name not in known:
         raise UsageError(f"no format {name!r}", code="unknown_format", hint=nearest(name, known))

@@ -18,7 +18,7 @@ def corpus_files(folder: Path) -> list[Path]:
         raise UsageError(
             f"{folder} holds no document (links are not followed)"
             if folder.is_dir()
-            else f"{folder} is no folder",
+            else f"{folder} is not a folder",
             code="corpus_empty",
             hint="check --corpus",
         )

@@ -51,7 +51,7 @@ def _texts(path: Path, name: str, value: JsonValue) -> tuple[str, ...]:
     for each in given:
         # A model that lists facts writes a number now and then.
         if isinstance(each, bool) or not isinstance(each, str | int | float):
-            raise unfit(path, f"{name!r} has a key that is no text: {str(each)[:60]}", _SHAPE)
+            raise unfit(path, f"{name!r} has a key that is not text: {str(each)[:60]}", _SHAPE)
     return tuple(stripped for each in given if (stripped := str(each).strip()))
 
 

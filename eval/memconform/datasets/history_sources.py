@@ -101,7 +101,7 @@ def cases(sources: Sources, pool: FillerPool) -> Iterator[HistoryQuestion | Drop
         with _naming(sources.evidence, number):
             case = _case(row, found, subjects) if released else _longmemeval_case(row)
             if case.id in seen:
-                raise ValueError(f"the question {case.id!r} stands there twice")
+                raise ValueError(f"the question {case.id!r} occurs twice")
         seen.add(case.id)
         yield case
 
@@ -121,7 +121,7 @@ def _elements(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         for number, row in enumerate(elements(source)):
             with _naming(path, number):
                 if not isinstance(row, dict):
-                    raise TypeError("is no object")
+                    raise TypeError("is not an object")
             yield number, row
 
 
@@ -221,7 +221,7 @@ def _case(
         row["question_content"],
     )
     if task not in _TYPES:
-        raise ValueError(f"there is no task {task!r}")
+        raise ValueError(f"task {task!r} does not exist")
     chosen = next(
         (
             found[each]
@@ -281,7 +281,7 @@ def _moment(given: JsonValue) -> date:
     """A day, or a moment where the time is there too."""
     match = _MOMENT.fullmatch(given) if isinstance(given, str) else None
     if match is None:
-        raise ValueError(f"{given!r} is no date")
+        raise ValueError(f"{given!r} is not a date")
     year, month, day, hour, minute = (int(part or 0) for part in match.groups())
     if match[4] is None:
         return date(year, month, day)

@@ -32,7 +32,7 @@ def elements(source: PieceReader) -> Iterator[JsonValue]:
     """
     text = _Text(source)
     if text.next_sign() != "[":
-        raise text.fault("is no JSON array")
+        raise text.fault("is not a JSON array")
     text.at += 1
     if text.next_sign() == "]":
         text.at += 1
@@ -43,7 +43,7 @@ def elements(source: PieceReader) -> Iterator[JsonValue]:
         yield text.element()
         sign = text.next_sign()
         if sign not in ("]", ","):
-            raise text.fault("ends too early" if not sign else "wants a comma")
+            raise text.fault("ends too early" if not sign else "lacks a comma")
         text.at += 1
         if sign == "]":
             text.expect_end()

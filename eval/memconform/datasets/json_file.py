@@ -26,7 +26,7 @@ def object_of(source: PieceReader) -> dict[str, JsonValue]:
         loaded = decode(text)
         json.dumps(loaded, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        raise unfit(path, "holds half of a surrogate pair, which is no text", _HINT) from error
+        raise unfit(path, "holds half of a surrogate pair, which is not text", _HINT) from error
     except UnicodeDecodeError as error:
         raise unfit(path, f"is not UTF-8, at byte {error.start}", _HINT) from error
     except json.JSONDecodeError as error:
@@ -39,7 +39,7 @@ def object_of(source: PieceReader) -> dict[str, JsonValue]:
     except ValueError as error:
         raise unfit(path, str(error), _HINT) from error
     if not isinstance(loaded, dict):
-        raise unfit(path, "is no JSON object", _HINT)
+        raise unfit(path, "is not a JSON object", _HINT)
     return loaded
 
 

@@ -142,7 +142,7 @@ def _row(raw: bytes, *, first: bool) -> Question | None:
         row = decode(text)
         json.dumps(row, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        raise ValueError("holds half of a surrogate pair, which is no text") from error
+        raise ValueError("holds half of a surrogate pair, which is not text") from error
     except MemoryError as error:
         raise ValueError("does not fit in memory") from error
     except UnicodeDecodeError as error:

@@ -35,7 +35,7 @@ def read_locomo(source: PieceReader, level: Level) -> Iterator[Haystack]:
         if not isinstance(sample, dict) or not (
             isinstance(sample.get("conversation"), dict) and isinstance(sample.get("qa"), list)
         ):
-            raise unfit(source.path, f"element {number} is no LoCoMo conversation")
+            raise unfit(source.path, f"element {number} is not a LoCoMo conversation")
         try:
             yield _haystack(sample, level)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -69,7 +69,7 @@ def _haystack(sample: dict[str, Any], level: Level) -> Haystack:
         except (KeyError, TypeError) as error:
             raise ValueError(f"question {index}: {told(error)}") from error
         unknown = [turn for turn in gold if turn not in turn_ids]
-        dropped += [Dropped(query_id, f"there is no turn {turn}") for turn in unknown]
+        dropped += [Dropped(query_id, f"turn {turn} does not exist") for turn in unknown]
         if level == "session":
             gold = [turn.partition(":")[0] for turn in gold if turn in turn_ids]
         if gold:
@@ -114,5 +114,5 @@ def _query(query_id: str, row: dict[str, Any]) -> Question:
 def _category(row: dict[str, Any]) -> str:
     number = row["category"]
     if isinstance(number, bool) or number not in CATEGORIES:
-        raise TypeError(f"'category' wants a number from 1 to 5, and is {number!r}")
+        raise TypeError(f"'category' must be a number from 1 to 5, not {number!r}")
     return CATEGORIES[number]

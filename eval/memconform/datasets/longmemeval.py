@@ -36,7 +36,8 @@ def read_longmemeval(
         if not isinstance(row, dict) or not row.keys() >= _KEYS:
             missing = _KEYS - row.keys() if isinstance(row, dict) else _KEYS
             raise unfit(
-                source.path, f"element {number} is no LongMemEval question: no {min(missing)!r}"
+                source.path,
+                f"element {number} is not a LongMemEval question: {min(missing)!r} is missing",
             )
         try:
             yield _haystack(row, level, session_doc)
@@ -63,7 +64,7 @@ def _haystack(row: dict[str, Any], level: Level, session_doc: SessionDoc) -> Hay
         for session_id, date, turns in zip(ids, dates, row["haystack_sessions"], strict=True)
     }
     dropped = [
-        Dropped(name, f"the session {session_id} stands there {count} times: the last one counts")
+        Dropped(name, f"the session {session_id} occurs {count} times: the last one counts")
         for session_id, count in Counter(ids).items()
         if count > 1
     ]
@@ -75,7 +76,7 @@ def _haystack(row: dict[str, Any], level: Level, session_doc: SessionDoc) -> Hay
             items += _turns(session_id, date, turns)
     gold = texts(row, "answer_session_ids")
     missing = [each for each in gold if each not in sessions]
-    dropped += [Dropped(name, f"there is no session {each}") for each in missing]
+    dropped += [Dropped(name, f"session {each} does not exist") for each in missing]
     query = Question(
         id=name,
         question=text(row, "question"),

@@ -125,7 +125,7 @@ def read_events(path: Path) -> Events:
     for name, given in _released(path) if released else read_object(path).items():
         # Where a model's answer could not be read there is null.
         if given is not None and not isinstance(given, list):
-            raise unfit(path, f"{name!r} wants a list of events, not {str(given)[:60]}", _EVENTS)
+            raise unfit(path, f"{name!r} must be a list of events, not {str(given)[:60]}", _EVENTS)
         found = [_day(each, "date") for each in given or ()]
         dropped += [
             Dropped(name, f"an event without a day: {str(each)[:60]}")
@@ -147,7 +147,7 @@ def _released(path: Path) -> Iterator[tuple[str, JsonValue]]:
 
 def _facts(row: Any) -> Iterator[tuple[str, JsonValue]]:  # noqa: ANN401 - it is JSON
     if not isinstance(row, dict):
-        raise TypeError("is no object")
+        raise TypeError("is not an object")
     question, sessions = text(row, "question_id"), texts(row, "haystack_session_ids")
     for session, facts in zip(sessions, row["timestamped_facts"], strict=True):
         yield f"{question}/{session}", facts

@@ -28,7 +28,7 @@ def read_question_set(source: PieceReader) -> Iterator[Haystack]:
     folder = corpus_of(dataset)
     if folder is None:
         expected = source.path.with_suffix("") / "corpus"
-        raise unfit(source.path, f"there is no {expected}", "put the documents of `evidence` there")
+        raise unfit(source.path, f"{expected} is missing", "put the documents of `evidence` there")
     items = tuple(_document(path, folder) for path in corpus_files(folder))
     known = {item.id for item in items}
     dropped: list[Dropped] = []
@@ -38,7 +38,7 @@ def read_question_set(source: PieceReader) -> Iterator[Haystack]:
         if not question.gold and not question.abstain:
             dropped.append(Dropped(question.id, "it has no evidence, and so no gold"))
         dropped += [
-            Dropped(question.id, f"there is no document {path}")
+            Dropped(question.id, f"document {path} does not exist")
             for path in queries[-1].gold
             if path not in known
         ]

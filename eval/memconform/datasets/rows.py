@@ -13,7 +13,7 @@ def text(row: Mapping[str, Any], key: str) -> str:
     """The text at a key; raises KeyError or TypeError for what is none."""
     value = row[key]
     if not isinstance(value, str):
-        raise TypeError(f"{key!r} wants a text, and is {_shown(value)}")
+        raise TypeError(f"{key!r} must be text, not {_shown(value)}")
     return value
 
 
@@ -21,7 +21,7 @@ def texts(row: Mapping[str, Any], key: str) -> list[str]:
     """The texts at a key; raises KeyError or TypeError for what is no list of them."""
     value = row[key]
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise TypeError(f"{key!r} wants a list of texts, and is {_shown(value)}")
+        raise TypeError(f"{key!r} must be a list of texts, not {_shown(value)}")
     return value
 
 
@@ -29,7 +29,7 @@ def answer_text(row: Mapping[str, Any], key: str) -> str:
     """The answer at a key, a text or a number; raises KeyError or TypeError for anything else."""
     value = row[key]
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise TypeError(f"{key!r} wants a text or a number, and is {_shown(value)}")
+        raise TypeError(f"{key!r} must be text or a number, not {_shown(value)}")
     return str(value)
 
 

@@ -79,7 +79,7 @@ class DownloadSource(_Table):
             return self.model_copy(update={"url": _ADDRESS.validate_python(address)})
         except ValidationError as error:
             raise UsageError(
-                f"{address!r} is no address of a folder",
+                f"{address!r} is not the address of a folder",
                 code="bad_address",
                 hint="write http://… or https://…, with a / at its end",
             ) from error
@@ -205,7 +205,7 @@ def _faults(error: ValidationError) -> list[str]:
 
 def _invalid(path: Path, faults: list[str]) -> UsageError:
     return UsageError(
-        f"{path} is no valid sources.toml",
+        f"{path} is not a valid sources.toml",
         code="sources_invalid",
         hint="datasets/README.md, Fetching, lists every key",
         excerpt="\n".join(faults),

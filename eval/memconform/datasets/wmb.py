@@ -61,7 +61,7 @@ def read_wmb(folder: Path, part: Part) -> Iterator[Haystack]:
 def _questions(source: PieceReader) -> Iterator[dict[str, Any]]:
     for number, row in enumerate(elements(source)):
         if not isinstance(row, dict) or not isinstance(row.get("id"), str):
-            raise unfit(source.path, f"element {number} is no question of WMB-100K")
+            raise unfit(source.path, f"element {number} is not a WMB-100K question")
         yield row
 
 
@@ -117,7 +117,7 @@ def _read_conversation(category: str, path: Path, items: list[Item], numbered: _
 def _row(raw: bytes) -> dict[str, Any]:
     row = decode(raw.decode())
     if not isinstance(row, dict):
-        raise TypeError("is no object")
+        raise TypeError("is not an object")
     return row
 
 

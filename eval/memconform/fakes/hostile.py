@@ -37,7 +37,7 @@ class Fault:
         """Read `KIND:AT:LASTS[:questions]`; raises ValueError for anything else."""
         kind, at, lasts, *more = text.split(":")
         if kind not in KINDS or more not in ([], ["questions"]):
-            raise ValueError(f"{text} is no fault")
+            raise ValueError(f"{text} is not a fault")
         return cls(kind, int(at), int(lasts), bool(more))
 
     def strikes(self, number: int, *, is_question: bool) -> bool:

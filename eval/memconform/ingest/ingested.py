@@ -116,7 +116,7 @@ class IngestedDocuments:
         if not self._is_chunk(chunk.text.encode("utf-8", "surrogatepass"), place):
             raise ContractViolatedError(
                 "foreign_text",
-                f"{chunk.path} was retrieved with a text that is no chunk of the document that"
+                f"{chunk.path} was retrieved with a text that is not a chunk of the document that"
                 " was ingested",
                 body=chunk.text,
             )

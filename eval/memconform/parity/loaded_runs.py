@@ -121,7 +121,7 @@ def _fits_its_settings(summary: RunSummary) -> bool:
 
 def _unreadable(path: Path, excerpt: str = "") -> UsageError:
     return UsageError(
-        f"{path} is no result of a run",
+        f"{path} is not a result of a run",
         code="result_unreadable",
         hint="give what `run` wrote: results/<date>/<sdk>.json, a run's folder or id",
         excerpt=excerpt,

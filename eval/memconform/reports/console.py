@@ -83,17 +83,21 @@ class ConsoleReport(ProgressReport):
         super().__init__(quiet=quiet)
         self._quiet = quiet
         self._brief = brief
-        self._halted = False
+        self._halted = self._interrupted = False
         self._task = self._progress.add_task("starting", total=None)
 
     def handle(self, event: Event) -> None:
         match event:
             case RunHalted():
                 self._halted = True
+                self._interrupted = event.error.code == "interrupted"
                 self._progress.stop()
                 self._say(event.error.render(), "red")
             case RunFinished():
                 self._progress.stop()
+                if self._interrupted:
+                    resumed = f"--resume {event.summary.run_id}"
+                    self._say(f"to continue, repeat the command with {resumed}", "yellow")
                 if not self._quiet:
                     self._show(event.summary, event.highlights)
                 incident = event.summary.incident
@@ -112,7 +116,8 @@ class ConsoleReport(ProgressReport):
         match event:
             case RunStarted():
                 self._say(
-                    f"{event.sdk} {event.scenario}, mode {event.mode}, {event.questions} questions",
+                    f"{event.sdk} {event.scenario}, mode {event.mode}, {event.questions} questions,"
+                    f" run {event.run_id}",
                     "bold",
                 )
                 self._progress.update(self._task, description=event.sdk, total=event.questions)

@@ -38,7 +38,7 @@ def mutation_banner(report: MutationReport) -> str:
     """`<sdk>: <killed> of <total> mutants killed, <n> false alarms of <cases> cases …, <s> s`."""
     line = f"{report.sdk}: {report.killed} of {report.total} mutants killed"
     if report.left_out:
-        line += f", {report.left_out} left out: it cannot be made into them"
+        line += f", {report.left_out} skipped: this SDK cannot be made into them"
     alarms = f"{len(report.false_alarms)} false alarms of {report.cases_tried} cases"
     return f"{line}, {alarms} where nothing is broken, {report.took_s:.0f} s"
 

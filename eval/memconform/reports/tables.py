@@ -80,7 +80,7 @@ def _bench(path: Path) -> BenchReport:
         return BenchReport.model_validate(_read(path))
     except ValidationError as error:
         raise UsageError(
-            f"{path} is no bench report: {first_fault(error)}",
+            f"{path} is not a bench report: {first_fault(error)}",
             code="not_published",
             hint="publish it anew: scripts/publish.py bench",
         ) from error

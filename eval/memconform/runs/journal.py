@@ -201,7 +201,7 @@ def read_header(path: Path) -> Header:
     except OSError as error:
         raise _unreadable(path, str(error.strerror)) from error
     except ValidationError as error:
-        raise _unreadable(path, "its first line is no header") from error
+        raise _unreadable(path, "its first line is not a header") from error
 
 
 def read_attempts(
@@ -267,7 +267,7 @@ def _records(path: Path, begins: tuple[bytes, ...] = ()) -> Iterator[StageRecord
             try:
                 yield _READER.validate_json(line)
             except ValidationError as error:
-                raise _unreadable(path, f"line {number} is no record") from error
+                raise _unreadable(path, f"line {number} is not a record") from error
 
 
 def _unreadable(path: Path, why: str) -> ResultsError:

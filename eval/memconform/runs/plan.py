@@ -39,7 +39,7 @@ class Floor:
             rate = -1.0
         if not 0 <= rate <= 1 or (equals and (not name.startswith("tag:") or not tag)):
             raise UsageError(
-                f"--floor {text} is no floor",
+                f"--floor {text} is not a floor",
                 code="bad_floor",
                 hint="write --floor 0.9, or --floor tag:NAME=0.8",
             )

@@ -136,7 +136,7 @@ async def _judge_again(plan: Plan, attempt: AttemptRecords, questions: dict[int,
             f"row {attempt.row} of the selection was question {attempt.question_id!r},"
             f" now it is {question.id if question else 'missing'!r}",
             code="dataset_changed",
-            hint="rescoring wants the same question ids in the same order",
+            hint="rescoring needs the same question ids in the same order",
         )
     answer = attempt.answer
     if answer is None or answer.redacted:
@@ -172,7 +172,7 @@ def _read_result(path: Path) -> RunSummary | None:
         return read_summary(path)
     except (ValueError, OSError) as error:
         raise ResultsError(
-            f"{path} is no result of this version",
+            f"{path} is not a result of this version",
             code="result_unreadable",
             hint="use the version of memconform that wrote it",
         ) from error

@@ -17,7 +17,7 @@ from tests.conftest import Ended
 Call = Callable[..., Ended]
 Scripted = Callable[..., Path]
 
-_OMITTED = re.compile(rb"\n\[memconform: (\d+) bytes of output left out here\]\n")
+_OMITTED = re.compile(rb"\n\[memconform: (\d+) bytes of output omitted here\]\n")
 _LINES = """
 import sys
 for first in range(0, int(sys.argv[1]), 10_000):

@@ -440,7 +440,7 @@ def test_a_source_without_an_address_is_fetched_from_where_the_user_says(place: 
     assert place.call("verify", "set").out.endswith("missing\n")
     for address in ("ftp://example.org/", "http://example.org/no-folder"):
         ended = place.call("fetch", "set", "--from", address)
-        assert (ended.code, "is no address of a folder" in ended.err) == (2, True)
+        assert (ended.code, "is not the address of a folder" in ended.err) == (2, True)
     assert not place.path.parent.exists()
     ended = place.call("fetch", "set", "--from", place.server.url)
     assert (ended.code, place.path.read_bytes() == CONTENT) == (0, True), ended.err

@@ -66,7 +66,7 @@ def test_a_history_goes_to_standard_output_and_what_is_told_does_not(
     options = ("--evidence", evidence, "--filler", filler, *_COUNTS, "--max-chars", "12")
     ended = memconform("datasets", "compile-history", *options, "-o", "-")
     assert [row["question_id"] for row in json.loads(ended.out)] == ["q1", "q2"]
-    assert "left out for their length" in ended.err
+    assert "skipped because of their length" in ended.err
 
 
 @pytest.mark.parametrize(

@@ -96,10 +96,16 @@ def test_a_journal_that_was_cut_in_a_line_loses_that_line_alone(
 def test_other_settings_are_refused(memconform: Call, scripted: Scripted, dataset: Path) -> None:
     call = ("run", "--sdk", scripted(), "--dataset", dataset, *_COMMON, "--seed-reference-brain")
     [run] = _runs(memconform(*call).folder)
-    for other in (("--top-k", "6"), ("--limit", "3"), ("--mode", "auto"), ("--repeat", "2")):
+    for other, named in (
+        (("--top-k", "6"), "top_k was 5, is 6"),
+        (("--limit", "3"), "questions was 12, is 3"),
+        (("--mode", "auto"), "mode was bm25, is auto"),
+        (("--repeat", "2"), "repeat was 1, is 2"),
+    ):
         refused = memconform(*call, *other, "--resume", run.name)
         assert refused.code == 2
         assert "was run with other settings" in refused.err
+        assert named in refused.err
     for same in (("--concurrency", "3"), ("--timeout", "9"), ("--floor", "0.5")):
         assert memconform(*call, *same, "--resume", run.name).code == 0
     scripted("crlf")
@@ -133,4 +139,4 @@ def test_what_is_no_journal_is_refused(memconform: Call, scripted: Scripted, dat
     (run / "journal.jsonl").write_text("".join([*lines[:3], "garbage\n", *lines[3:]]))
     broken = memconform(*call, "--resume", run.name)
     assert broken.code == 70
-    assert "line 4 is no record" in broken.err
+    assert "line 4 is not a record" in broken.err

@@ -295,4 +295,4 @@ def test_what_is_no_header_is_refused(
 ) -> None:
     ended = _run(memconform, scripted(), dataset, "ask-basic", "--header", header)
     assert ended.code == 2
-    assert "is no header" in ended.err
+    assert "is not a header" in ended.err

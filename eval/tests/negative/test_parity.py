@@ -455,7 +455,7 @@ def test_a_file_that_was_cut_between_two_questions_is_refused_by_all(
         ended = place.call(verb, good, torn)
         assert (ended.code, str(torn) in ended.err) == (2, True), ended.err
     ended = place.call("trend", tmp_path)
-    assert (ended.code, f"{torn} is left out" in ended.err) == (4, True)
+    assert (ended.code, f"{torn} is skipped" in ended.err) == (4, True)
 
 
 def test_a_trend_tells_of_two_files_that_contradict_each_other(
@@ -469,7 +469,7 @@ def test_a_trend_tells_of_two_files_that_contradict_each_other(
     assert (ended.err, ended.out.count(whole)) == ("", 1)
     altered(good, tmp_path, _each(_failed))
     ended = place.call("trend", tmp_path)
-    assert f"{copy} is left out: another file tells otherwise of its run" in ended.err
+    assert f"{copy} is skipped: another file tells otherwise of its run" in ended.err
     assert (ended.code, ended.out.count(whole)) == (0, 1), ended.out
 
 
@@ -492,7 +492,7 @@ def test_a_trend_goes_on_past_what_is_no_file(place: _Place, tmp_path: Path) -> 
     (tmp_path / "folder.json").mkdir()
     altered(place.run("py", *LME, *SEARCH), tmp_path, lambda _: None)
     ended = place.call("trend", tmp_path)
-    assert (ended.code, "folder.json is left out" in ended.err) == (0, True), ended.err
+    assert (ended.code, "folder.json is skipped" in ended.err) == (0, True), ended.err
 
 
 def test_a_question_that_stands_twice_is_refused(place: _Place, tmp_path: Path) -> None:
@@ -641,7 +641,7 @@ def test_counts_that_are_not_those_of_the_questions_are_refused(
             assert (ended.code, str(copy) in ended.err) == (2, True), (begin, ended.err)
     copy.write_text(text.replace('"verdict": "incorrect"', '"verdict": "timeout"', 1))
     ended = place.call("trend", tmp_path)
-    assert (ended.code, f"{copy} is left out" in ended.err) == (4, True), ended.err
+    assert (ended.code, f"{copy} is skipped" in ended.err) == (4, True), ended.err
 
 
 def test_another_end_or_another_mode_is_not_identical(place: _Place, tmp_path: Path) -> None:

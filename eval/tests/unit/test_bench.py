@@ -371,7 +371,7 @@ def test_another_bench_is_not_gone_on_with(
 @pytest.mark.parametrize("content", ["", "{}\n", "[]\n", '{"stage": "query"}\n'])
 def test_what_is_no_journal_is_said(tmp_path: Path, content: str) -> None:
     (tmp_path / "j").write_text(content)
-    with pytest.raises(UsageError, match="is no journal of a bench"):
+    with pytest.raises(UsageError, match="is not the journal of a bench"):
         load_resume_state(tmp_path / "j", _SETTINGS, {})
 
 

@@ -81,19 +81,19 @@ def test_elements_are_those_of_the_array_however_it_is_cut(
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"", "is no JSON array, at byte 0"),
-        (b'{"a": 1}', "is no JSON array, at byte 0"),
+        (b"", "is not a JSON array, at byte 0"),
+        (b'{"a": 1}', "is not a JSON array, at byte 0"),
         (b'[{"a": 1}', "ends too early, at byte 9"),
         (b'[{"a": "\xc3\xa9"}, {"b": "x', "ends too early, at byte 20"),
         (b"[1, 2", "ends too early, at byte 5"),
         (b"[1,", "ends too early, at byte 3"),
-        (b"[1 2]", "wants a comma, at byte 3"),
+        (b"[1 2]", "lacks a comma, at byte 3"),
         (b"[1] x", "has something behind its end, at byte 4"),
-        (b"[NaN]", "NaN is no JSON, at byte 1"),
+        (b"[NaN]", "NaN is not JSON, at byte 1"),
         (b'[{"a": tru}, ' + b"1, " * 40 + b"1]", "Expecting value, at byte 7"),
         (b'["\xff"]', "is not UTF-8, at byte 2"),
         (b'["\xc3\xa9", "\xc3', "is not UTF-8, at byte 8"),
-        (b'\xef\xbb\xbf["a" 1]', "wants a comma, at byte 8"),
+        (b'\xef\xbb\xbf["a" 1]', "lacks a comma, at byte 8"),
     ],
 )
 def test_a_file_that_is_no_array_is_named_with_the_byte(
@@ -312,7 +312,7 @@ def test_longmemeval_of_a_session_that_is_there_twice_nothing_is_left(
 
 def test_longmemeval_gold_that_is_not_there_is_told(tmp_path: Path) -> None:
     path = _write(tmp_path / "q.json", [_question(answer_session_ids=["s1", "s9"])])
-    assert [each.why for each in _only(path).dropped] == ["there is no session s9"]
+    assert [each.why for each in _only(path).dropped] == ["session s9 does not exist"]
 
 
 def test_longmemeval_turns_are_the_user_s(tmp_path: Path) -> None:
@@ -510,26 +510,27 @@ def test_what_is_written_as_memini_s_json_keeps_its_items_and_questions(tmp_path
         (_locomo(_row("D1:1")), "longmemeval", "looks like locomo, not longmemeval"),
         ({"items": [], "questions": []}, "locomo", "looks like memini, not locomo"),
         ([{"a": 1}], None, "looks like no format that is known"),
-        ([{"a": 1}], "locomo", "element 0 is no LoCoMo conversation"),
+        ([{"a": 1}], "locomo", "element 0 is not a LoCoMo conversation"),
         ([], "locomo", "holds no question that can be used"),
         ([], "longmemeval", "holds no question that can be used"),
         (_locomo(), None, "holds no question that can be used"),
         (_locomo(_row("D1:1")) * 2, None, "two haystacks have the id conv-1"),
-        (_locomo(_row("D1:1", answer=None)), None, "question 0: 'answer' wants a text or a number"),
-        (_locomo(_row("D1:1") | {"evidence": "D1:1"}), None, "'evidence' wants a list of texts"),
-        (_locomo(_row("D1:1") | {"question": 5}), None, "'question' wants a text"),
-        (_locomo(_row("D1:1", category=True)), None, "'category' wants a number from 1 to 5"),
-        ([_question(answer=["a"])], None, "'answer' wants a text or a number"),
+        (_locomo(_row("D1:1", answer=None)), None, "question 0: 'answer' must be text or a number"),
+        (_locomo(_row("D1:1") | {"evidence": "D1:1"}), None, "'evidence' must be a list of texts"),
+        (_locomo(_row("D1:1") | {"question": 5}), None, "'question' must be text"),
+        (_locomo(_row("D1:1", category=True)), None, "'category' must be a number from 1 to 5"),
+        ([_question(answer=["a"])], None, "'answer' must be text or a number"),
         ([_question(answer="\ud800")], None, "'q1' holds half of a surrogate pair"),
-        ([_question(answer_session_ids="s1")], None, "'answer_session_ids' wants a list of texts"),
-        ([_question(question_type=None)], None, "'question_type' wants a text"),
+        ([_question(answer_session_ids="s1")], None,
+         "'answer_session_ids' must be a list of texts"),
+        ([_question(question_type=None)], None, "'question_type' must be text"),
         ([_question(haystack_sessions=[[{"role": "user", "content": None}], []])], None,
-         "'content' wants a text"),
-        ([{"question_id": "q"}], "longmemeval", "element 0 is no LongMemEval question"),
+         "'content' must be text"),
+        ([{"question_id": "q"}], "longmemeval", "element 0 is not a LongMemEval question"),
         ([_question(), _question("q2", haystack_dates=[])], None, "question 'q2'"),
         ([_question(haystack_sessions=[[{"role": "user"}], []])], None, "'q1': no 'content'"),
         (_locomo({"question": "x", "category": 4}), None, "question 0: no 'evidence'"),
-        (_locomo(_row("D1:1", category=6)), None, "'category' wants a number from 1 to 5"),
+        (_locomo(_row("D1:1", category=6)), None, "'category' must be a number from 1 to 5"),
         ([_question(), _question()], None, "two haystacks have the id q1"),
         ([_question(haystack_session_ids=[], haystack_dates=[], haystack_sessions=[])], None,
          "q1: the haystack is empty"),
@@ -584,7 +585,7 @@ def test_a_file_that_is_broken_at_once_is_told_so_and_not_unknown(
 
 
 def test_a_path_or_a_format_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is not there"):
+    with pytest.raises(UsageError, match="does not exist"):
         open_benchmark(tmp_path / "none.json", None, {})
     with pytest.raises(UsageError, match="no format 'locom'"):
         open_benchmark(_write(tmp_path / "x.json", []), "locom", {})

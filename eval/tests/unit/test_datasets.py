@@ -100,7 +100,7 @@ def test_a_file_of_comments_has_no_question(tmp_path: Path) -> None:
             _row(9)[:-1] + ', "\\u0069d": "q8"}',
             "the key 'id' occurs twice in one object, at column",
         ),
-        (_row(9)[:-1] + ', "match": NaN}', "NaN is no JSON"),
+        (_row(9)[:-1] + ', "match": NaN}', "NaN is not JSON"),
         (_row(9, expected_substrings=["\u200b"]), "must not be blank: '\\u200b' has nothing"),
         (_row(9, expected_substrings=["\u2800 \ufe0f"]), "must not be blank"),
         (_row(9, question="\u3164"), "must not be blank"),

@@ -20,7 +20,7 @@ def test_errata_say_why_by_id(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b'["conv-1#12"]', "is no JSON object"),
+        (b'["conv-1#12"]', "is not a JSON object"),
         (b'{"conv-1#12": ""}', "'conv-1#12' has no text that says why"),
         (b'{"conv-1#12": null}', "'conv-1#12' has no text that says why"),
         (b'{"a": "x", "a": "y"}', "the key 'a' occurs twice in one object, line 1"),

@@ -104,10 +104,10 @@ def test_a_key_does_not_take_the_id_of_another_item(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bad", [{"a": 1}, True, [["x"]], ["x", None]])
 def test_a_key_that_is_no_text_is_named(tmp_path: Path, bad: Any) -> None:
-    with pytest.raises(UsageError, match="'s1' has a key that is no text"):
+    with pytest.raises(UsageError, match="'s1' has a key that is not text"):
         _keys(tmp_path, {"s1": bad})
 
 
 def test_a_cache_that_is_no_object_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is no JSON object"):
+    with pytest.raises(UsageError, match="is not a JSON object"):
         _keys(tmp_path, [{"a": "x"}])

@@ -1,12 +1,15 @@
 """The help of every command: a summary, grouped options, examples that parse, exit codes."""
 
+import ast
 import shlex
 from pathlib import Path
+from pkgutil import resolve_name
 
 import click
 import pytest
 from click.testing import CliRunner
 
+import memconform.cli
 from memconform.cli.grouping import EXIT_CODES_PAGE, HELP, Command, Group, Option, option, walk
 from memconform.cli.main import cli
 from memconform.errors import ExitCode
@@ -160,3 +163,18 @@ def test_renamed_options(path: str, name: str, older: str) -> None:
     assert isinstance(found, Option)
     assert found.aliases == (older,)
     assert older not in _command(path).get_help(_CONTEXTS[path])
+
+
+def test_whatever_is_imported_by_its_name_is_there() -> None:
+    """`conform` ended in a traceback: its function had another name, which no type checker sees."""
+    named = []
+    for path in sorted(Path(memconform.cli.__file__).parent.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+                continue
+            prefix = {"carry_out": "memconform.cli.", "schema": "memconform."}.get(node.func.id)
+            match node.args:
+                case [ast.Constant(value=str(reference)), *_] if prefix:
+                    named.append(prefix + reference)
+    assert len(named) > 10
+    assert all(callable(resolve_name(name)) for name in named)

@@ -301,15 +301,15 @@ def test_sessions_about_the_same_attribute_are_no_filler(
     [
         (_row(answer_session_ids=["answer_z"]), "element 0: no 'answer_z'"),
         (_row(answer_session_ids=[]), "element 0: no session answers it"),
-        (_row(question_date="May"), "'May' is no date"),
+        (_row(question_date="May"), "'May' is not a date"),
         (_row(haystack_dates=["2023/02/30 (Thu) 02:21"]), "element 0: day"),
         (_row(haystack_dates=[]), "element 0: zip"),
-        (_row(question=None), "'question' wants a text"),
-        (_row(answer=None), "'answer' wants a text or a number"),
+        (_row(question=None), "'question' must be text"),
+        (_row(answer=None), "'answer' must be text or a number"),
         (_row(haystack_sessions=[[{"role": "user"}]]), "element 0: no 'content'"),
         (_row(haystack_sessions=[[_turn("\ud800")]]), "element 0: .*surrogates not allowed"),
         ({"question_id": "q"}, "element 0: no 'haystack_session_ids'"),
-        (7, "element 0: is no object"),
+        (7, "element 0: is not an object"),
     ],
 )
 def test_evidence_that_is_none_is_named(tmp_path: Path, row: Any, why: str) -> None:
@@ -323,9 +323,12 @@ def test_evidence_that_is_none_is_named(tmp_path: Path, row: Any, why: str) -> N
     [
         ([{"session_id": "f"}], "element 0: no 'sessions'"),
         ([{"session": []}], "element 0: no 'session_id'"),
-        ([{"session_id": "f", "session": [{"role": "user", "content": 1}]}], "'content' wants"),
-        ([_row(), 3], "element 1: is no object"),
-        ({"session_id": "f"}, "is no JSON array"),
+        (
+            [{"session_id": "f", "session": [{"role": "user", "content": 1}]}],
+            "'content' must be text",
+        ),
+        ([_row(), 3], "element 1: is not an object"),
+        ({"session_id": "f"}, "is not a JSON array"),
     ],
 )
 def test_filler_that_is_none_is_named(tmp_path: Path, filler: Any, why: str) -> None:
@@ -337,10 +340,10 @@ def test_filler_that_is_none_is_named(tmp_path: Path, filler: Any, why: str) -> 
 @pytest.mark.parametrize(
     ("question", "why"),
     [
-        (_asked("k", "riddle"), "there is no task 'riddle'"),
+        (_asked("k", "riddle"), "task 'riddle' does not exist"),
         (_asked("k", "temp_reasoning_implicit"), "no 'facts'"),
         (_asked("k", "temp_reasoning_implicit", facts=[]), "zip"),
-        (_asked("k", "single_hop", unified_date="soon"), "'soon' is no date"),
+        (_asked("k", "single_hop", unified_date="soon"), "'soon' is not a date"),
         ({"question_id": "k", "question_content": {}}, "no 'background_id'"),
     ],
 )
@@ -350,7 +353,7 @@ def test_a_released_question_that_is_none_is_named(tmp_path: Path, question: Any
 
 
 def test_a_question_that_is_there_twice_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="element 1: the question 'q1' stands there twice"):
+    with pytest.raises(UsageError, match="element 1: the question 'q1' occurs twice"):
         _rows(_sources(tmp_path, _row(), _row()))
 
 

@@ -210,7 +210,7 @@ def test_a_record_that_contradicts_itself_is_no_record(
     lines = [json.loads(line) for line in (tmp_path / "j").read_bytes().splitlines()]
     lines[2] |= broken
     (tmp_path / "j").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(ResultsError, match="line 3 is no record"):
+    with pytest.raises(ResultsError, match="line 3 is not a record"):
         list(read_attempts(tmp_path / "j"))
 
 

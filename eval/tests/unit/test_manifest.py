@@ -76,11 +76,11 @@ def test_a_wrong_user_file_is_refused(tmp_path: Path, content: str) -> None:
     [
         ("pi", "no SDK 'pi'"),
         ("nowhere/sdk.toml", "No such file"),
-        ("url:localhost", "no address"),
-        ("url:ftp://x", "no address"),
+        ("url:localhost", "not the address"),
+        ("url:ftp://x", "not the address"),
         ("no.such.module:Thing", "No module named"),
         ("memconform.errors:Nothing", "Nothing"),
-        ("memconform.errors:UsageError", "no subclass of SdkRunner"),
+        ("memconform.errors:UsageError", "not a subclass of SdkRunner"),
     ],
 )
 def test_what_names_no_sdk_is_refused(reference: str, says: str) -> None:

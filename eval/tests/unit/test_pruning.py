@@ -134,14 +134,14 @@ def test_a_range_that_is_none_is_named(tmp_path: Path, bad: Any) -> None:
 @pytest.mark.parametrize(
     ("bad", "why"),
     [
-        ({"h/a": "rain"}, "'h/a' wants a list of events"),
+        ({"h/a": "rain"}, "'h/a' must be a list of events"),
         ([{"question_id": "h", "haystack_session_ids": []}], "element 0: no 'timestamped_facts'"),
-        ([7], "element 0: is no object"),
+        ([7], "element 0: is not an object"),
         (
             [{"question_id": "h", "haystack_session_ids": ["a"], "timestamped_facts": []}],
             "element 0: zip",
         ),
-        ("rain", "is no JSON object"),
+        ("rain", "is not a JSON object"),
     ],
 )
 def test_events_that_are_none_are_named(tmp_path: Path, bad: Any, why: str) -> None:

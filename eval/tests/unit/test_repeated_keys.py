@@ -115,8 +115,8 @@ def test_a_repeated_key_is_found_where_it_is(value: dict[str, object], data: st.
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("[NaN]", "NaN is no JSON"),
-        ("[-Infinity]", "-Infinity is no JSON"),
+        ("[NaN]", "NaN is not JSON"),
+        ("[-Infinity]", "-Infinity is not JSON"),
         ("[1e999]", "1e999 is too large a number"),
         ("9" * 10_000, "4300"),
         ("[" * 100_000, "nests too deeply"),

@@ -76,7 +76,7 @@ def test_a_bad_entry_is_named(tmp_path: Path, old: str, new: str, says: str) -> 
     with pytest.raises(UsageError) as caught:
         load_sources(path)
     told = caught.value.render()
-    assert f"{path} is no valid sources.toml" in told
+    assert f"{path} is not a valid sources.toml" in told
     assert says in told
 
 

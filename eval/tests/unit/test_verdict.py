@@ -111,5 +111,5 @@ def test_floors_are_read(text: str, floor: Floor) -> None:
     "text", ["", "x", "1.1", "-0.1", "nan", "temporal=0.8", "tag:=0.8", "tag:x="]
 )
 def test_what_is_no_floor_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="no floor"):
+    with pytest.raises(UsageError, match="not a floor"):
         Floor.parse(text)

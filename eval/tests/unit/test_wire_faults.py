@@ -54,7 +54,7 @@ def test_good_answers_have_no_fault() -> None:
         ("GET /version", 405, PROBLEM, PROBLEM_TYPE, "405 without Allow"),
         ("GET /version", 500, PROBLEM, PROBLEM_TYPE, "the daemon's own failure"),
         ("HEAD /v1/brains/b/documents?path=a", 404, PROBLEM, PROBLEM_TYPE, "with a body"),
-        ("PUT /v1/brains/b/documents?path=a", 204, {"ok": 1}, JSON, "a body where there is none"),
+        ("PUT /v1/brains/b/documents?path=a", 204, {"ok": 1}, JSON, "a body where none is allowed"),
         ("GET /v1/brains/b/documents/read?path=a", 200, b"x", "text/html", "octet-stream"),
         ("GET /v1/brains/b/documents", 200, {"items": None}, JSON, "items"),
         ("GET /v1/brains/b/events", 200, b"", JSON, "text/event-stream"),
