@@ -162,6 +162,7 @@ def _random_corpus(
     ]
 
 
+@pytest.mark.exhaustive
 async def test_random_documents_in_mixed_scripts_rank_alike(cache: Path, tmp_path: Path) -> None:
     del cache
     documents, queries = _random_corpus(random.Random(20261121), 1_000, 200)

@@ -279,6 +279,7 @@ def test_of_a_running_daemon_only_what_can_be_seen_is_tested(
             daemon.terminate()
 
 
+@pytest.mark.exhaustive
 def test_two_runs_say_the_same_in_the_same_order(
     memconform: Callable[..., Ended], broken: Callable[..., Path], workspace: Path
 ) -> None:

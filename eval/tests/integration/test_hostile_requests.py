@@ -92,6 +92,7 @@ def test_a_body_that_never_ends_is_not_read_for_ever(upstream: httpx.Client) -> 
     assert sent < 8 * bodies.MAX_BODY
 
 
+@pytest.mark.exhaustive
 def test_records_are_bounded_in_bytes_and_say_how_many_were_dropped(
     upstream: httpx.Client, process: tuple[int, str]
 ) -> None:
