@@ -86,9 +86,9 @@ async def harness(folder: Path) -> None:
 _RATIOS = {"search-retrieve-only": 1.8, "ask-basic": 2.1}
 """Of a question through the harness, over a bare httpx loop that reads the same answer.
 
-1.4 and 1.6 were aimed at. What remains above them, by profile of an ask: proofs of the index between
-questions 4.5 %, the shape of the answer 4 %, keys that occur twice 4 %, the journal 3.5 %, the result
-3.5 %, the records 2 %. Each keeps a failure from becoming a score, or a finding from being lost."""
+1.4 and 1.6 were aimed at. What remains above them, by profile of an ask: proofs of the index
+between questions 4.5 %, the shape of the answer 4 %, keys that occur twice 4 %, the journal 3.5 %,
+the result 3.5 %, the records 2 %. Each keeps a failure from becoming a score, or a finding."""
 _WIDE_RATIOS = {"search-retrieve-only": 2.1, "ask-basic": 2.4}
 """Above what was measured on a busy machine, 1.67 to 1.90 and 1.83 to 2.08: an ask was once at 3.3
 unnoticed."""
