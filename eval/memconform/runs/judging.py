@@ -65,6 +65,11 @@ class Judging:
         self._tasks.add(task)
         task.add_done_callback(lambda _: self._room.release())
 
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether judgements are begun of which nobody has seen the end."""
+        return bool(self._tasks)
+
     async def drain(self) -> None:
         """Wait for all judgements; raises at once what one of them raised."""
         if self._tasks:

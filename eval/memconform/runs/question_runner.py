@@ -123,9 +123,10 @@ class QuestionRunner:
                 async for finished in counted:
                     for question in finished:
                         yield question
-            # Before the wait for a judge: what is settled survives whatever comes meanwhile.
-            await self._verify()
-            await self._judging.drain()
+            if self._judging.is_waited_for:
+                # Before the wait for a judge: what is settled survives whatever comes meanwhile.
+                await self._verify()
+                await self._judging.drain()
             await self._verify(last=True)
             for question in self._counted():
                 yield question
