@@ -391,7 +391,7 @@ def test_verify_tells_right_wrong_and_missing_apart(place: Place) -> None:
 
 def test_verify_names_a_path_that_no_source_has(place: Place) -> None:
     other = place.folder / "other.json"
-    assert "no path that is there" in place.call("verify", "other.json").err
+    assert "neither a source nor an existing path" in place.call("verify", "other.json").err
     other.write_bytes(CONTENT)
     ended = place.call("verify", "other.json")
     assert (ended.code, "no source has a file of that name" in ended.err) == (2, True)
