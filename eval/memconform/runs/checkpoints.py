@@ -62,8 +62,8 @@ class Retrieved:
     @property
     def suspect(self) -> bool:
         """Whether a partial index could have made it so: it has readers abstain, too."""
-        doubtful = not self.held if self.passed is None else not self.passed
-        return doubtful or self.question.abstain
+        # What a judge has not seen yet may still fail, and is settled by then.
+        return not self.passed or self.question.abstain
 
     def repeats(self, before: "Retrieved") -> bool:
         """Whether it shows what was retrieved before (core.search.repeatable)."""

@@ -86,6 +86,17 @@ async def test_only_what_lacked_the_answer_is_made_again(case: _Case) -> None:
     assert case.checkpoints.record().repeated == 1
 
 
+async def test_what_no_judge_has_seen_is_made_again_before_it_counts(case: _Case) -> None:
+    """It held one of two facts, was settled so, and judged incorrect later: an outage's doing."""
+    number = case.journal.write(*records(0))
+    case.checkpoints.note(Retrieved(number, _QUESTION, held=True, chunks=("a",)))
+    whole = Retrieved(number, _QUESTION, held=True, chunks=("a", "b"))
+    case.outcomes = lambda r: not_repeatable(r, whole)
+    await case.checkpoints.verify()
+    assert case.confirmed == [0]
+    assert case.verdicts(0) == ["not_repeatable"]
+
+
 async def test_one_surprise_has_all_made_again(case: _Case) -> None:
     for row in range(3):
         case.attempt(row, held=row != 1)
