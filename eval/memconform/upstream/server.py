@@ -32,6 +32,7 @@ from memconform.upstream.bodies import (
 from memconform.upstream.dialects import Anthropic, BadRequestError, Dialect, OpenAI
 from memconform.upstream.embedders import embedder_of, served_models
 from memconform.upstream.extractive import complete, lexical_scores
+from memconform.upstream.lexical_judge import is_judging, judge
 from memconform.upstream.records import Recorded, Records
 from memconform.upstream.script import Kind, Playing, Reply, Script, TokenUsage
 from memconform.validation import first_fault
@@ -200,6 +201,8 @@ class _Chat:
 
 
 async def _completed(system: str, user: str) -> str:
+    if is_judging(system):
+        return judge(user)
     if len(user) > _LONG_PROMPT:
         return await asyncio.to_thread(complete, system, user)
     return complete(system, user)

@@ -1,0 +1,1 @@
+"""Language models behind one door: names, vendors' clients, prices, budget, cache, retries."""

@@ -1,0 +1,121 @@
+"""The money that may be spent: reserved before a call, settled after it."""
+
+import math
+import os
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+
+from memconform.errors import UsageError
+from memconform.llm.chat import BudgetSpentError
+from memconform.llm.prices import NANO
+
+_BUSY_SECONDS = 30
+_TABLE = """
+CREATE TABLE IF NOT EXISTS ledger (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  committed INTEGER NOT NULL              -- spent and reserved, billionths of a dollar
+)
+"""
+_RESERVE = """
+UPDATE ledger SET committed = committed + :amount
+WHERE :budget IS NULL OR :amount = 0 OR committed + :amount <= :budget RETURNING committed
+"""
+
+
+def read_budget(flag: float | None, env: Mapping[str, str]) -> float | None:
+    """Dollars by --max-cost-usd, or else by JB_EVAL_BUDGET_USD; None is no limit.
+
+    Raises:
+        UsageError: `bad_budget`, for a variable that holds no number of dollars.
+    """
+    if flag is not None:
+        return flag
+    text = env.get("JB_EVAL_BUDGET_USD", "")
+    if not text:
+        return None
+    try:
+        dollars = float(text)
+    except ValueError:
+        dollars = math.nan
+    if not 0 <= dollars < math.inf:
+        raise UsageError(
+            f"JB_EVAL_BUDGET_USD={text} is not a number of dollars",
+            code="bad_budget",
+            hint="export JB_EVAL_BUDGET_USD=5, or use --max-cost-usd",
+        )
+    return dollars
+
+
+class Ledger:
+    """What is spent and reserved; processes that share its file share the budget.
+
+    One sum holds both. A process that dies with calls in flight leaves their reservations in the
+    sum, because the service may have charged for them. Amounts are billionths of a dollar.
+    """
+
+    def __init__(self, budget_usd: float | None = None, file: Path | None = None) -> None:
+        """Open the ledger in `file`, else in the one that MEMCONFORM_LEDGER names, else in memory.
+
+        Raises:
+            UsageError: `ledger_unusable`, for a file that cannot be opened.
+        """
+        self.budget = None if budget_usd is None else round(budget_usd * NANO)
+        named = os.environ.get("MEMCONFORM_LEDGER")
+        path = file or (Path(named) if named else None)
+        try:
+            self._db = sqlite3.connect(
+                path or ":memory:", timeout=_BUSY_SECONDS, isolation_level=None
+            )
+            if path is not None:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                self._db.execute("PRAGMA synchronous = NORMAL")
+            self._db.execute(_TABLE)
+            self._db.execute("INSERT OR IGNORE INTO ledger VALUES (1, 0)")
+        except sqlite3.Error as error:
+            raise _unusable(path, error) from error
+        self._path = path
+
+    @property
+    def committed(self) -> int:
+        """Spent and reserved, by all who share the ledger."""
+        (total,) = self._db.execute("SELECT committed FROM ledger").fetchone()
+        return int(total)
+
+    def reserve(self, amount: int) -> None:
+        """Set `amount` aside for a call.
+
+        Raises:
+            BudgetSpentError: `budget_spent`, where it could exceed the budget.
+            UsageError: `ledger_unusable`, where the file cannot be written.
+        """
+        values = {"amount": amount, "budget": self.budget}
+        try:
+            row = self._db.execute(_RESERVE, values).fetchone()
+        except sqlite3.Error as error:
+            raise _unusable(self._path, error) from error
+        if row is None and self.budget is not None:
+            raise BudgetSpentError(
+                f"${self.committed / NANO:.4f} of ${self.budget / NANO:.4f} is spent or reserved,"
+                f" and the next call may take ${amount / NANO:.4f}",
+                code="budget_spent",
+                hint="resume the run with a larger --max-cost-usd; what was paid for is kept",
+            )
+
+    def settle(self, reserved: int, spent: int) -> None:
+        """Replace a reservation by what the call took; may exceed the budget by the difference."""
+        try:
+            self._db.execute("UPDATE ledger SET committed = committed + ?", (spent - reserved,))
+        except sqlite3.Error as error:
+            raise _unusable(self._path, error) from error
+
+    def close(self) -> None:
+        self._db.close()
+
+
+def _unusable(path: Path | None, error: sqlite3.Error) -> UsageError:
+    return UsageError(
+        f"the ledger {path or 'in memory'} cannot be used: {error}",
+        code="ledger_unusable",
+        hint="set MEMCONFORM_LEDGER to a file that can be written, or unset it",
+    )

@@ -1,0 +1,156 @@
+"""Replies on disk, by everything that they depend on: what was paid for is not paid for again."""
+
+import hashlib
+import json
+import os
+import tempfile
+import time
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_cache_path
+
+from memconform.llm.chat import ChatRequest, Usage
+from memconform.llm.names import ModelName
+from memconform.printing.logs import Logger
+from memconform.redaction import redact
+
+_log = Logger()
+
+_FORMAT = 1
+
+
+def cache_folder() -> Path:
+    """In `$MEMCONFORM_CACHE`, or in the user's cache folder."""
+    given = os.environ.get("MEMCONFORM_CACHE")
+    return (Path(given) if given else user_cache_path("memconform")) / "llm"
+
+
+@dataclass(frozen=True, slots=True)
+class CachedReply:
+    text: str
+    served_model: str
+    usage: Usage | None
+    """What the call took when it was made."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStats:
+    folder: Path
+    entries: int
+    bytes: int
+    oldest: float | None
+    """Seconds since 1970; None if there is no entry."""
+
+
+def cache_key(
+    name: ModelName, base_url: str | None, sampling: Mapping[str, Any], request: ChatRequest
+) -> str:
+    """The SHA-256 of provider, address, model, messages, every parameter and the prompt's version.
+
+    The address is part of it: two servers may give one name to two models. It enters as a digest.
+    """
+    described = {
+        "format": _FORMAT,
+        "provider": name.provider,
+        "model": name.model,
+        "address": hashlib.sha256((base_url or "").encode()).hexdigest(),
+        "sampling": dict(sampling),
+        "max_output_tokens": request.max_output_tokens,
+        "schema": request.schema,
+        "prompt_version": request.prompt_version,
+        "messages": [[message.role, message.content] for message in request.messages],
+    }
+    text = json.dumps(described, sort_keys=True, ensure_ascii=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class ReplyCache:
+    """One file a reply, written under a temporary name and renamed: processes may share it."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder or cache_folder()
+        self._warned = False
+
+    def read(self, key: str) -> CachedReply | None:
+        """The reply of a call; None if there is none, or none that is whole."""
+        file = self._file(key)
+        try:
+            data = file.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self._warn("the reply cache cannot be read", error)
+            return None
+        try:
+            check, _, body = data.partition(b"\n")
+            if int(check, 16) != zlib.crc32(key.encode() + body):
+                raise ValueError("its checksum differs")  # noqa: TRY301 - one way out for all damage
+            entry = json.loads(body)
+            usage = entry["usage"]
+            return CachedReply(
+                entry["text"], entry["served_model"], None if usage is None else Usage(*usage)
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            _log.warning(
+                "a cached reply is damaged: asking again", file=str(file), error=str(error)
+            )
+            return None
+
+    def write(self, key: str, reply: CachedReply) -> None:
+        """Keep a reply; a cache that cannot be written warns once, for the reply is not lost."""
+        usage = None if reply.usage is None else [reply.usage.input, reply.usage.output]
+        entry = {"text": redact(reply.text), "served_model": reply.served_model, "usage": usage}
+        body = json.dumps(entry).encode()
+        file = self._file(key)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=".new-")
+            try:
+                with os.fdopen(handle, "wb") as opened:
+                    opened.write(b"%08x\n" % zlib.crc32(key.encode() + body) + body)
+                Path(temporary).replace(file)
+            except BaseException:
+                Path(temporary).unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            self._warn("the reply cache cannot be written: replies are used but not kept", error)
+
+    def stats(self) -> CacheStats:
+        """Count what is there."""
+        found = list(self._entries())
+        return CacheStats(
+            self._folder,
+            len(found),
+            sum(size for _, size, _ in found),
+            min((at for _, _, at in found), default=None),
+        )
+
+    def prune(self, older_than_s: float = 0.0) -> int:
+        """Remove entries that were written so long ago, and return how many; 0 removes all."""
+        limit = time.time() - older_than_s
+        removed = 0
+        for file, _, written_at in list(self._entries()):
+            if older_than_s == 0 or written_at < limit:
+                file.unlink(missing_ok=True)
+                removed += 1
+        return removed
+
+    def _entries(self) -> Iterator[tuple[Path, int, float]]:
+        for file in self._folder.glob("??/*"):
+            try:
+                stat = file.stat()
+            except FileNotFoundError:
+                continue
+            yield file, stat.st_size, stat.st_mtime
+
+    def _file(self, key: str) -> Path:
+        return self._folder / key[:2] / f"{key}.json"
+
+    def _warn(self, message: str, error: OSError) -> None:
+        if not self._warned:
+            self._warned = True
+            _log.warning(message, folder=str(self._folder), error=str(error))

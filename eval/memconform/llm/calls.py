@@ -1,0 +1,365 @@
+"""A call from question to checked reply: cache, budget, limit, retries, repair."""
+
+import asyncio
+import os
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Generic, Literal, TypeVar
+
+from memconform.llm.budget import Ledger
+from memconform.llm.cache import CachedReply, ReplyCache, cache_key
+from memconform.llm.chat import (
+    HALTING,
+    ChatModel,
+    ChatRequest,
+    Completion,
+    LlmError,
+    Message,
+    NotCachedError,
+    ServiceDownError,
+    TransientError,
+    Usage,
+)
+from memconform.llm.limiter import Limiter
+from memconform.llm.names import Endpoint, ModelName, address, endpoint
+from memconform.llm.prices import NANO, ModelTraits, Prices
+from memconform.llm.vendors import open_model, require_priced
+from memconform.printing.logs import Logger
+
+_log = Logger()
+
+CacheUse = Literal["use", "off", "only"]
+_Value = TypeVar("_Value")
+
+_BYTES_PER_TOKEN = 3
+"""English has about 4, scripts of 3 bytes a letter about 3: estimates err on the high side."""
+_MESSAGE_TOKENS = 16
+"""What a service adds to a message, and the schema to a request, about."""
+_FIRST_BACKOFF_S = 0.5
+_LONGEST_BACKOFF_S = 8.0
+_MOST_FAILURES = 5
+"""Calls in a row that failed to the end: the service is down, and the rest need not wait for it."""
+_CONNECTS = 4
+"""Refused connections to a service that never answered: a wrong address stays wrong."""
+_REPAIRED_CHARS = 2000
+"""Of an invalid reply, shown to the model again."""
+
+
+class InvalidReplyError(LlmError):
+    """A reply is not what was asked for, and neither was the next one."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallPolicy:
+    """How calls are made; of all roles alike."""
+
+    concurrency: int = 16
+    """Calls in flight to one provider."""
+    deadline_s: float = 120.0
+    """For a call with its retries; waiting for a slot is not counted."""
+    cache: CacheUse = "use"
+    allow_unpriced: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply(Generic[_Value]):
+    """What came of a call."""
+
+    value: _Value
+    served_model: str
+    cached: bool
+    usage: Usage | None
+    """All tokens that the service reported for it, repetitions included; 0 of a cached call."""
+    cost: int
+    """Billionths of a dollar; 0 of a cached call."""
+
+
+@dataclass(slots=True)
+class _Bill:
+    usage: Usage | None = None
+    cost: int = 0
+
+    def add(self, usage: Usage | None, cost: int) -> None:
+        self.cost += cost
+        if usage is not None:
+            before = self.usage or Usage(0, 0)
+            self.usage = Usage(before.input + usage.input, before.output + usage.output)
+
+
+@dataclass(slots=True)
+class _Provider:
+    """What the models of one provider share."""
+
+    limiter: Limiter
+    failures: int = 0
+    """Calls in a row that failed to the end."""
+    reached: bool = False
+    """Whether a call succeeded yet."""
+
+
+@dataclass(slots=True)
+class LlmSession:
+    """The one door: opens models, which share budget, cache and each provider's limit.
+
+    Close it, or use `contextlib.aclosing`.
+    """
+
+    ledger: Ledger
+    policy: CallPolicy = field(default_factory=CallPolicy)
+    prices: Prices = field(default_factory=Prices.load)
+    cache: ReplyCache = field(default_factory=ReplyCache)
+    env: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    fake: Endpoint | None = None
+    """Where the scripted upstream listens, if one was started."""
+    _providers: dict[str, _Provider] = field(default_factory=dict)
+    _models: list["Model"] = field(default_factory=list)
+
+    def model(self, name: ModelName) -> "Model":
+        """A model, ready to be called.
+
+        Raises:
+            UsageError: without a key, a usable address, or a price.
+        """
+        traits = self.prices.traits(name)
+        require_priced(name, traits, allowed=self.policy.allow_unpriced)
+        if name.provider == "fake":
+            if self.fake is None:
+                raise ValueError("no scripted upstream was started")
+            where = self.fake
+        else:
+            where = endpoint(name, self.env)
+        shared = self._providers.setdefault(
+            name.provider, _Provider(Limiter(self.policy.concurrency))
+        )
+        opened = Model(self, name, traits, where, shared, open_model(name, where, traits))
+        self._models.append(opened)
+        return opened
+
+    async def aclose(self) -> None:
+        """Close all clients, and the ledger."""
+        for model in self._models:
+            await model.chat.close()
+        self.ledger.close()
+
+
+def estimate(request: ChatRequest, traits: ModelTraits) -> Usage:
+    """Tokens that a call may take: input by its bytes, output up to its limit."""
+    size = sum(len(message.content.encode()) for message in request.messages)
+    prompt = size // _BYTES_PER_TOKEN + _MESSAGE_TOKENS * (len(request.messages) + 1)
+    return Usage(prompt, max(request.max_output_tokens, traits.min_output_tokens))
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One model of a session."""
+
+    session: LlmSession
+    name: ModelName
+    traits: ModelTraits
+    endpoint: Endpoint
+    provider: _Provider
+    chat: ChatModel
+
+    def key(self, request: ChatRequest) -> str:
+        """Where the cache keeps the reply to `request`."""
+        where = address(self.name, self.session.env)
+        return cache_key(self.name, where, self.traits.sampling, request)
+
+    async def ask(
+        self, request: ChatRequest, parse: Callable[[str], _Value], *, repetition: bool = False
+    ) -> Reply[_Value]:
+        """Make a call, and have its reply checked.
+
+        An invalid reply is sent back once for repair; one that was refused, cut or empty is asked
+        for once more. Only replies that `parse` accepts are cached.
+
+        Args:
+            request: what is asked.
+            parse: makes a value of the reply; raises ValueError for what it does not accept.
+            repetition: measure anew, past the cache.
+
+        Raises:
+            InvalidReplyError: `llm_invalid_reply`.
+            LlmError: whatever else the call ends in; those of `HALTING` concern all calls.
+        """
+        key = self.key(request)
+        if not repetition and (reply := self._cached(key, parse)) is not None:
+            return reply
+        if self.session.policy.cache == "only":
+            raise NotCachedError(
+                f"a reply of {self.name} is not in the cache",
+                code="not_cached",
+                hint="run once without --cache-only, with the same dataset, answers and judge",
+            )
+        bill = _Bill()
+        try:
+            return await self._ask(request, parse, bill, None if repetition else key)
+        except LlmError as error:
+            error.cost = bill.cost
+            raise
+
+    async def _ask(
+        self,
+        request: ChatRequest,
+        parse: Callable[[str], _Value],
+        bill: _Bill,
+        key: str | None,
+    ) -> Reply[_Value]:
+        """Call, and call again for an unusable reply; one that is used is cached under `key`."""
+        asked, fault = request, ""
+        for _ in range(2):
+            completion = await self._complete(asked, bill)
+            if completion.flaw:
+                fault = completion.flaw
+                continue
+            try:
+                value = parse(completion.text)
+            except ValueError as error:
+                fault = str(error)
+                asked = _repair(request, completion.text, fault)
+                continue
+            if key is not None and self.session.policy.cache != "off":
+                self.session.cache.write(
+                    key, CachedReply(completion.text, completion.served_model, bill.usage)
+                )
+            return Reply(
+                value=value,
+                served_model=completion.served_model,
+                cached=False,
+                usage=bill.usage,
+                cost=bill.cost,
+            )
+        raise InvalidReplyError(
+            f"{self.name} gave no usable reply, twice: {fault}", code="llm_invalid_reply"
+        )
+
+    def is_cached(self, request: ChatRequest) -> bool:
+        """Whether a call would cost nothing."""
+        return (
+            self.session.policy.cache != "off"
+            and self.session.cache.read(self.key(request)) is not None
+        )
+
+    def _cached(self, key: str, parse: Callable[[str], _Value]) -> Reply[_Value] | None:
+        if self.session.policy.cache == "off":
+            return None
+        kept = self.session.cache.read(key)
+        if kept is None:
+            return None
+        try:
+            value = parse(kept.text)
+        except ValueError as error:
+            _log.warning("a cached reply is invalid: asking again", error=str(error))
+            return None
+        return Reply(
+            value=value, served_model=kept.served_model, cached=True, usage=Usage(0, 0), cost=0
+        )
+
+    async def _complete(self, request: ChatRequest, bill: _Bill) -> Completion:
+        """One reply, with retries until the deadline; whatever is billed goes to `bill`."""
+        loop = asyncio.get_running_loop()
+        left = self.session.policy.deadline_s
+        backoff = _FIRST_BACKOFF_S
+        attempts = 0
+        while True:
+            async with self.provider.limiter.slot():
+                begun = loop.time()
+                try:
+                    completion = await self._attempt(request, left, bill)
+                except TransientError as error:
+                    wait = backoff * random.uniform(0.5, 1.5)  # noqa: S311 - jitter
+                    if error.retry_after_s is not None:
+                        # A little more than asked for, so that waiting calls do not return as one.
+                        wait = error.retry_after_s + random.uniform(0, _FIRST_BACKOFF_S)  # noqa: S311
+                    left -= loop.time() - begun + wait
+                    failure = error
+                    if error.throttled:
+                        self.provider.limiter.throttled(min(wait, max(left, 0.0)))
+                else:
+                    self.provider.limiter.succeeded()
+                    self.provider.failures = 0
+                    self.provider.reached = True
+                    return completion
+            attempts += 1
+            if (
+                failure.code == "llm_connection"
+                and attempts == _CONNECTS
+                and not (self.provider.reached or failure.billable)
+            ):
+                raise self._unreachable(failure)
+            if left <= 0:
+                raise self._give_up(failure)
+            backoff = min(2 * backoff, _LONGEST_BACKOFF_S)
+            await asyncio.sleep(wait)
+
+    async def _attempt(self, request: ChatRequest, left: float, bill: _Bill) -> Completion:
+        """One attempt: its price is reserved before, and settled by what the service reports."""
+        ledger, price = self.session.ledger, self.traits.price
+        reserved = price.cost(estimate(request, self.traits)) if price is not None else 0
+        ledger.reserve(reserved)
+        try:
+            async with asyncio.timeout(left):
+                completion = await self.chat.complete(request, left)
+        except TimeoutError as error:
+            # Whether it is charged nobody says: the reservation stays.
+            bill.add(None, reserved)
+            raise TransientError(
+                f"{self.name} did not answer in time", code="llm_timeout"
+            ) from error
+        except TransientError as error:
+            if error.billable:
+                bill.add(None, reserved)
+            else:
+                ledger.settle(reserved, 0)
+            raise
+        except LlmError:
+            ledger.settle(reserved, 0)
+            raise
+        spent = reserved
+        if completion.usage is not None and price is not None:
+            spent = price.cost(completion.usage)
+            ledger.settle(reserved, spent)
+        bill.add(completion.usage, spent)
+        return completion
+
+    def _unreachable(self, error: TransientError) -> LlmError:
+        return ServiceDownError(
+            f"{self.name} cannot be reached: {error.message}",
+            code="llm_unreachable",
+            hint="check the address that the provider's variable holds, and the network",
+        )
+
+    def _give_up(self, error: TransientError) -> LlmError:
+        self.provider.failures += 1
+        message = f"{error.message}, until the deadline of {self.session.policy.deadline_s:g} s"
+        if self.provider.failures >= _MOST_FAILURES:
+            return ServiceDownError(
+                f"{self.provider.failures} calls in a row failed: {message}",
+                code="llm_down",
+                hint="try again later with --resume; answers and judgements are kept",
+            )
+        return LlmError(message, code=error.code)
+
+
+def _repair(request: ChatRequest, text: str, fault: str) -> ChatRequest:
+    return replace(
+        request,
+        messages=(
+            *request.messages,
+            Message("assistant", text[:_REPAIRED_CHARS]),
+            Message(
+                "user",
+                f"That reply is invalid: {fault[:200]}. Reply again, with one JSON object of the"
+                " form asked for, and nothing else.",
+            ),
+        ),
+    )
+
+
+def dollars(amount: int) -> float:
+    """Billionths of a dollar as dollars."""
+    return amount / NANO
+
+
+__all__ = ["HALTING", "CallPolicy", "InvalidReplyError", "LlmSession", "Model", "Reply", "estimate"]

@@ -1,0 +1,120 @@
+"""What a chat model is asked, what it returns, and how a call fails."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from memconform.contract.wire import JsonValue
+from memconform.errors import ExitCode, MemconformError
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    """One call, without the model that answers it."""
+
+    messages: tuple[Message, ...]
+    prompt_version: str
+    """Names the wording; part of the cache's key."""
+    max_output_tokens: int
+    schema: Mapping[str, JsonValue] | None = None
+    """JSON Schema of the reply, passed on where the service can enforce one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens, as the service reports them."""
+
+    input: int
+    output: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    text: str
+    usage: Usage | None
+    """None if the service reports none."""
+    served_model: str
+    """The model that the service says it used."""
+    flaw: str = ""
+    """Why the text cannot be relied on (refused, cut at the token limit, empty); "" if it can."""
+
+
+class ChatModel(Protocol):
+    """A service's client, bound to one model."""
+
+    async def complete(self, request: ChatRequest, timeout_s: float) -> Completion:
+        """Make one call, without retries.
+
+        Raises:
+            TransientError: a repetition may succeed: 408, 409, 429, 5xx, a timeout, a lost or
+                cut connection, a body that is not what the API returns.
+            RequestRejectedError: this request never succeeds, others may: 400, 413, 422.
+            ModelUnusableError: no request succeeds: 401, 403, 404.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
+class LlmError(MemconformError):
+    """A call to a language model failed; what waits for it is not measured."""
+
+    exit_code = ExitCode.DAEMON
+    cost = 0
+    """Billionths of a dollar that its attempts took nevertheless."""
+
+
+class TransientError(LlmError):
+    """A call failed in a way that a repetition may not."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str,
+        retry_after_s: float | None = None,
+        throttled: bool = False,
+        sent: bool = True,
+    ) -> None:
+        super().__init__(message, code=code)
+        self.retry_after_s = retry_after_s
+        self.throttled = throttled
+        """Whether the service asked for fewer requests (429, 529)."""
+        self.billable = sent
+        """Whether the service may charge for it: it was sent, and not refused with a status."""
+
+
+class RequestRejectedError(LlmError):
+    """The service refuses this request and would refuse it again, say for its length."""
+
+
+class ModelUnusableError(LlmError):
+    """No call to this model can succeed: a wrong key, an unknown model, a missing setting."""
+
+    exit_code = ExitCode.USAGE
+
+
+class BudgetSpentError(LlmError):
+    """The next call could exceed the budget."""
+
+    exit_code = ExitCode.BUDGET
+
+
+class NotCachedError(LlmError):
+    """A call is not in the cache, and only cached calls are allowed."""
+
+    exit_code = ExitCode.USAGE
+
+
+class ServiceDownError(LlmError):
+    """Call after call failed, whatever was asked."""
+
+
+HALTING = (ModelUnusableError, BudgetSpentError, NotCachedError, ServiceDownError)
+"""Errors after which no further call makes sense."""

@@ -1,0 +1,339 @@
+"""Can a judge be trusted? What it says of answers whose worth is known."""
+
+import asyncio
+import hashlib
+import json
+import random
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError
+
+from memconform.contract.strict_json import decode
+from memconform.datasets.model import Question
+from memconform.errors import ResultsError, UsageError
+from memconform.llm.calls import Model, Reply, dollars
+from memconform.llm.chat import HALTING, LlmError
+from memconform.records import Record
+from memconform.scoring.judge.prompt import (
+    JudgeReply,
+    Verdict,
+    judge_request,
+    parse_reply,
+    prompt_digest,
+)
+from memconform.scoring.judge.scorer import settled_by_text
+from memconform.scoring.statuses import QuestionStatus
+from memconform.stats.intervals import wilson
+from memconform.storage.writing import replacing
+from memconform.validation import first_fault
+
+CALIBRATION_SCHEMA: Literal["memconform/calibration@1"] = "memconform/calibration@1"
+
+MAX_FALSE_ACCEPTS = 0.05
+"""A judge that accepts more of what is wrong, of any group, is no gate."""
+
+LONG_WORDS = 60
+"""Words from which an answer counts as long, for the length bias."""
+
+_CONSISTENCY_SAMPLE = 40
+"""Items that are asked again: half of an interval is then at most 15 points."""
+
+Group = Literal["right", "specific-wrong", "vague-wrong", "injected"]
+WRONG_GROUPS: tuple[Group, ...] = ("specific-wrong", "vague-wrong", "injected")
+"""Never pooled: judges that accept many vague answers may reject each wrong number."""
+
+
+class CalibrationItem(Record):
+    """An answer whose worth is beyond dispute."""
+
+    id: str
+    kind: str
+    group: Group
+    question: str
+    reference_answer: str
+    candidate: str
+    label: Verdict
+    abstain: bool = False
+    rubric: str | None = None
+    question_date: str | None = None
+
+    def as_question(self) -> Question:
+        """The question as a dataset would hold it."""
+        return Question(
+            id=self.id,
+            question=self.question,
+            answers=(self.reference_answer,),
+            rubric=self.rubric,
+            question_date=self.question_date,
+            abstain=self.abstain,
+        )
+
+
+class ErrorRate(Record):
+    """How often a judge was wrong: about right answers it rejects, about wrong ones it accepts."""
+
+    errors: int
+    items: int
+    """Items with a verdict."""
+    rate: float | None
+    interval: tuple[float, float]
+    """Wilson, 95 %."""
+
+    @classmethod
+    def of(cls, errors: int, items: int) -> "ErrorRate":
+        rate = errors / items if items else None
+        return cls(errors=errors, items=items, rate=rate, interval=wilson(errors, items))
+
+
+class KindRate(Record):
+    kind: str
+    group: Group
+    error: ErrorRate
+    settled: int
+    """Items of it that the text alone settled, without a call."""
+
+
+class Calibration(Record):
+    """What was measured of one judge with one prompt."""
+
+    schema_version: Literal["memconform/calibration@1"] = CALIBRATION_SCHEMA
+    model: str
+    served_models: list[str]
+    sampling: dict[str, Any]
+    prompt: str
+    """Digest of the judge's prompt."""
+    items_sha256: str
+    """Of the calibration set."""
+    measured_at: str
+    items: int
+    settled: int
+    failed: int
+    """Items on which the judge gave no valid verdict."""
+    groups: dict[Group, ErrorRate]
+    """False rejects of `right`, false accepts of the others; settled items are not counted."""
+    kinds: list[KindRate]
+    agreement: ErrorRate
+    """Errors over all judged items; a rate of its own says nothing without the next two."""
+    base_rate: float
+    """Share of items that are correct."""
+    constant_judge: float
+    """Agreement of a judge that always gives the more frequent verdict."""
+    length_bias: float | None = Field(ge=-1, le=1)
+    """False-accept rate of long wrong answers minus that of the other specific wrong ones."""
+    repeated: int
+    """Items that were asked again."""
+    contradicted: int
+    """Those of them whose verdict changed."""
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float
+
+    @property
+    def weak_groups(self) -> list[Group]:
+        """Groups of wrong answers of which the judge accepts too many, or that it never judged."""
+        rates = {group: self.groups[group].rate for group in WRONG_GROUPS}
+        return [group for group, rate in rates.items() if rate is None or rate > MAX_FALSE_ACCEPTS]
+
+    @property
+    def sensitivity(self) -> tuple[int, int]:
+        """Right answers that were accepted, and how many there were."""
+        right = self.groups["right"]
+        return right.items - right.errors, right.items
+
+    def specificity(self, group: Group) -> tuple[int, int]:
+        """Wrong answers of a group that were rejected, and how many there were."""
+        wrong = self.groups[group]
+        return wrong.items - wrong.errors, wrong.items
+
+
+def read_items(path: Path) -> tuple[list[CalibrationItem], str]:
+    """The items of a calibration set, and the file's SHA-256.
+
+    Raises:
+        UsageError: `bad_calibration_set`, naming the line.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise _bad_set(path, str(error.strerror)) from error
+    items: list[CalibrationItem] = []
+    for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            item = CalibrationItem.model_validate(decode(line))
+        except ValidationError as error:
+            raise _bad_set(path, f"line {number}: {first_fault(error)}") from error
+        except ValueError as error:
+            raise _bad_set(path, f"line {number}: {error}") from error
+        if (item.group == "right") != (item.label == "correct"):
+            raise _bad_set(path, f"line {number}: {item.label} in group {item.group}")
+        items.append(item)
+    groups = {item.group for item in items}
+    if missing := [group for group in ("right", *WRONG_GROUPS) if group not in groups]:
+        raise _bad_set(path, f"no item of group {missing[0]}")
+    return items, hashlib.sha256(data).hexdigest()
+
+
+def _bad_set(path: Path, fault: str) -> UsageError:
+    return UsageError(
+        f"the calibration set {path} cannot be used: {fault}",
+        code="bad_calibration_set",
+        hint="docs/JUDGES.md has the form of an item",
+    )
+
+
+async def calibrate(
+    model: Model, items: Sequence[CalibrationItem], items_sha256: str, *, seed: int = 0
+) -> Calibration:
+    """Put the items to a judge, and a sample of them once more.
+
+    Raises:
+        LlmError: one of `llm.chat.HALTING`; what was paid for is in the cache.
+    """
+    judged = [item for item in items if settled_by_text(item.as_question(), item.candidate) is None]
+    replies = await _replies(model, judged, repetition=False)
+    sample = random.Random(seed).sample(judged, min(_CONSISTENCY_SAMPLE, len(judged)))  # noqa: S311
+    again = await _replies(model, sample, repetition=True)
+    costs = [*replies.values(), *again.values()]
+    usages = [reply.usage for reply in costs if not isinstance(reply, LlmError) and reply.usage]
+    verdicts = {
+        id_: reply.value.verdict
+        for id_, reply in replies.items()
+        if not isinstance(reply, LlmError)
+    }
+    settled = {
+        item.id: _settled_verdict(item) for item in items if item.id not in {i.id for i in judged}
+    }
+    repeated = [
+        (verdicts[id_], reply.value.verdict)
+        for id_, reply in again.items()
+        if id_ in verdicts and not isinstance(reply, LlmError)
+    ]
+    correct = sum(item.label == "correct" for item in judged)
+    return Calibration(
+        model=str(model.name),
+        served_models=sorted(
+            {r.served_model for r in replies.values() if not isinstance(r, LlmError)} - {""}
+        ),
+        sampling=dict(model.traits.sampling),
+        prompt=prompt_digest(),
+        items_sha256=items_sha256,
+        measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        items=len(items),
+        settled=len(settled),
+        failed=len(judged) - len(verdicts),
+        groups={
+            group: _error_rate((i for i in judged if i.group == group), verdicts)
+            for group in ("right", *WRONG_GROUPS)
+        },
+        kinds=[
+            KindRate(
+                kind=kind,
+                group=next(item.group for item in items if item.kind == kind),
+                error=_error_rate((i for i in items if i.kind == kind), verdicts | settled),
+                settled=sum(item.id in settled for item in items if item.kind == kind),
+            )
+            for kind in dict.fromkeys(item.kind for item in items)
+        ],
+        agreement=_error_rate(judged, verdicts),
+        base_rate=correct / len(judged),
+        constant_judge=max(correct, len(judged) - correct) / len(judged),
+        length_bias=_length_bias(judged, verdicts),
+        repeated=len(repeated),
+        contradicted=sum(first != second for first, second in repeated),
+        input_tokens=sum(usage.input for usage in usages),
+        output_tokens=sum(usage.output for usage in usages),
+        cost_usd=dollars(sum(reply.cost for reply in costs)),
+    )
+
+
+async def _replies(
+    model: Model, items: Sequence[CalibrationItem], *, repetition: bool
+) -> dict[str, Reply[JudgeReply] | LlmError]:
+    """The judge's reply to each item, by id, or why there is none."""
+
+    async def ask(item: CalibrationItem) -> Reply[JudgeReply] | LlmError:
+        request = judge_request(item.as_question(), item.candidate)
+        try:
+            return await model.ask(request, parse_reply, repetition=repetition)
+        except HALTING:
+            raise
+        except LlmError as error:
+            return error
+
+    # All are waited for: what was paid for is in the cache before an error ends it.
+    replies = await asyncio.gather(*map(ask, items), return_exceptions=True)
+    for reply in replies:
+        if isinstance(reply, BaseException) and not isinstance(reply, LlmError):
+            raise reply
+        if isinstance(reply, HALTING):
+            raise reply
+    return {
+        item.id: reply
+        for item, reply in zip(items, replies, strict=True)
+        if isinstance(reply, Reply | LlmError)
+    }
+
+
+def _settled_verdict(item: CalibrationItem) -> Verdict:
+    score = settled_by_text(item.as_question(), item.candidate)
+    passed = score is not None and score.status is QuestionStatus.CORRECT
+    return "correct" if passed else "incorrect"
+
+
+def _error_rate(items: Iterable[CalibrationItem], verdicts: dict[str, Verdict]) -> ErrorRate:
+    agreeing = [verdicts[item.id] == item.label for item in items if item.id in verdicts]
+    return ErrorRate.of(agreeing.count(False), len(agreeing))
+
+
+def _length_bias(items: Sequence[CalibrationItem], verdicts: dict[str, Verdict]) -> float | None:
+    wrong = [item for item in items if item.group == "specific-wrong"]
+    long = _error_rate((i for i in wrong if len(i.candidate.split()) >= LONG_WORDS), verdicts)
+    short = _error_rate((i for i in wrong if len(i.candidate.split()) < LONG_WORDS), verdicts)
+    if long.rate is None or short.rate is None:
+        return None
+    return long.rate - short.rate
+
+
+def calibration_file(results: Path, model: str, prompt: str, sampling: dict[str, Any]) -> Path:
+    """Where the calibration of a judge is kept: by model, sampling parameters and prompt."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", model)[:80]
+    identity = json.dumps([model, prompt, sampling], sort_keys=True, default=str)
+    digest = hashlib.sha256(identity.encode()).hexdigest()[:12]
+    return results / "calibrations" / f"{name}-{digest}.json"
+
+
+def save_calibration(calibration: Calibration, results: Path) -> Path:
+    """Write a calibration in the results folder; raises ResultsError."""
+    file = calibration_file(results, calibration.model, calibration.prompt, calibration.sampling)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(file) as opened:
+        opened.write_json(calibration)
+    return file
+
+
+def load_calibration(
+    results: Path, model: str, prompt: str, sampling: dict[str, Any]
+) -> Calibration | None:
+    """The calibration of a judge as it is asked now; None where there is none.
+
+    Raises:
+        ResultsError: `calibration_unreadable`; a damaged file is not the same as none.
+    """
+    file = calibration_file(results, model, prompt, sampling)
+    try:
+        return Calibration.model_validate_json(file.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        fault = first_fault(error) if isinstance(error, ValidationError) else str(error)
+        raise ResultsError(
+            f"{file} is not a calibration: {fault}",
+            code="calibration_unreadable",
+            hint="delete it, and run memconform judge calibrate again",
+        ) from error

@@ -1,0 +1,86 @@
+"""What judging would take: calls, tokens and dollars, before anything is asked."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from memconform.datasets.model import Question
+from memconform.llm.cache import ReplyCache, cache_key
+from memconform.llm.calls import dollars, estimate
+from memconform.llm.chat import ChatRequest
+from memconform.llm.names import ModelName, address
+from memconform.llm.prices import ModelTraits, Prices
+from memconform.scoring.judge.prompt import judge_request
+from memconform.scoring.judge.scorer import settled_by_text
+
+ASSUMED_ANSWER = "x" * 400
+"""Stands for an answer that is not known yet."""
+
+
+@dataclass(slots=True)
+class Forecast:
+    """Of one model in one role."""
+
+    role: str
+    model: str
+    calls: int = 0
+    cached: int = 0
+    """Calls of these that would cost nothing."""
+    input_tokens: int = 0
+    """Estimated from bytes, on the high side."""
+    output_tokens: int = 0
+    """At most."""
+    cost_usd: float | None = 0.0
+    """At most; None for a model without a price."""
+
+    def add(self, request: ChatRequest, traits: ModelTraits, *, cached: bool) -> None:
+        """Count one call."""
+        self.calls += 1
+        if cached:
+            self.cached += 1
+            return
+        usage = estimate(request, traits)
+        self.input_tokens += usage.input
+        self.output_tokens += usage.output
+        if traits.price is None or self.cost_usd is None:
+            self.cost_usd = None
+        else:
+            self.cost_usd += dollars(traits.price.cost(usage))
+
+
+def forecast_judging(
+    names: Iterable[ModelName],
+    prices: Prices,
+    answers: Iterable[tuple[Question, str | None]],
+    env: Mapping[str, str],
+    *,
+    repeat: int = 1,
+    cache: ReplyCache | None = None,
+    role: str = "judge",
+) -> list[Forecast]:
+    """What judging these answers would take, a row a judge.
+
+    Args:
+        names: of the judges.
+        prices: where their prices and limits stand.
+        answers: each with its question; None where it is not known yet, which assumes 400
+            characters.
+        env: names the addresses of services, which a cached reply is of.
+        repeat: times that each judge is asked.
+        cache: where replies are looked for; None counts every call as made.
+        role: as the row is named.
+    """
+    rows = [(name, prices.traits(name), Forecast(role, str(name))) for name in names]
+    for question, answer in answers:
+        if answer is not None and settled_by_text(question, answer) is not None:
+            continue
+        request = judge_request(question, ASSUMED_ANSWER if answer is None else answer)
+        for name, traits, row in rows:
+            known = (
+                answer is not None
+                and cache is not None
+                and cache.read(cache_key(name, address(name, env), traits.sampling, request))
+                is not None
+            )
+            for number in range(repeat):
+                row.add(request, traits, cached=known and number == 0)
+    return [row for _, _, row in rows]

@@ -1,0 +1,108 @@
+"""Opens judges: names, budget, clients, and the offline upstream where one is fake."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from memconform.daemons.upstream import scripted_upstream
+from memconform.errors import UsageError
+from memconform.llm.budget import Ledger
+from memconform.llm.calls import CallPolicy, LlmSession
+from memconform.llm.names import Endpoint, ModelName, has_key
+from memconform.llm.prices import Prices
+from memconform.scoring.judge.records import TieRule
+from memconform.scoring.judge.scorer import JudgeScorer
+
+_DEFAULTS = (
+    # gpt-4o as of the day that its price was read: an alias is no measure.
+    ("openai", "gpt-4o-2024-08-06"),
+    ("anthropic", "claude-sonnet-4-5-20250929"),
+    ("gemini", "gemini-2.5-flash"),
+)
+"""The judge where none is named, by the first key that there is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSpec:
+    """The judges of a command line, and how they are called."""
+
+    names: tuple[str, ...] = ()
+    """As `--judge` gives them; empty takes JB_EVAL_JUDGE_MODEL, or the default of a vendor."""
+    repeat: int = 1
+    tie: TieRule = "error"
+    budget_usd: float | None = None
+    prices: Path | None = None
+    policy: CallPolicy = field(default_factory=CallPolicy)
+    accept_floating: bool = False
+    accept_weak: bool = False
+
+
+def judge_names(given: Sequence[str], env: Mapping[str, str]) -> list[ModelName]:
+    """The judges to ask.
+
+    Raises:
+        UsageError: `no_judge` where none is named and no vendor's key is set; `judge_twice`;
+            `unknown_provider`.
+    """
+    chosen = given or ([env["JB_EVAL_JUDGE_MODEL"]] if env.get("JB_EVAL_JUDGE_MODEL") else [])
+    names = [ModelName.parse(text, env) for text in chosen]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(
+                f"judge {name} was given twice",
+                code="judge_twice",
+                hint="use --judge-repeat to ask one judge several times",
+            )
+    if names:
+        return names
+    for provider, model in _DEFAULTS:
+        if has_key(provider, env):
+            return [ModelName(provider, model)]
+    raise UsageError(
+        "judging needs a model, and no API key is set",
+        code="no_judge",
+        hint="export OPENAI_API_KEY (or ANTHROPIC_API_KEY, GEMINI_API_KEY), or type --scorer exact,"
+        " or --judge fake",
+    )
+
+
+@asynccontextmanager
+async def open_session(
+    names: Sequence[ModelName], spec: JudgeSpec, env: Mapping[str, str]
+) -> AsyncIterator[LlmSession]:
+    """A session for these models; the scripted upstream runs as long, if one of them is fake.
+
+    Raises:
+        UsageError: for a price file or a ledger that cannot be used.
+        DaemonError: where the scripted upstream does not start.
+    """
+    async with AsyncExitStack() as stack:
+        fake = None
+        if any(name.provider == "fake" for name in names):
+            folder = stack.enter_context(TemporaryDirectory(prefix="memconform-judge-"))
+            upstream = await stack.enter_async_context(scripted_upstream(Path(folder), "judge"))
+            fake = Endpoint(f"{upstream.base_url}/v1", "fake")
+        session = LlmSession(
+            Ledger(spec.budget_usd),
+            policy=spec.policy,
+            prices=Prices.load(spec.prices),
+            env=env,
+            fake=fake,
+        )
+        yield await stack.enter_async_context(aclosing(session))
+
+
+@asynccontextmanager
+async def open_judge(spec: JudgeSpec, env: Mapping[str, str]) -> AsyncIterator[JudgeScorer]:
+    """The judge scorer of a command line; its clients are closed with the block.
+
+    Raises:
+        UsageError: as `judge_names`, and for a model without key or price.
+        DaemonError: where the scripted upstream does not start.
+    """
+    names = judge_names(spec.names, env)
+    async with open_session(names, spec, env) as session:
+        models = [session.model(name) for name in names]
+        yield JudgeScorer(models, repeat=spec.repeat, tie=spec.tie)

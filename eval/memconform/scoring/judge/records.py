@@ -1,0 +1,50 @@
+"""What is kept of judging: each judge's vote on an answer, and the settings of a panel."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from memconform.records import Record
+
+TieRule = Literal["error", "correct", "incorrect"]
+
+
+class JudgeModel(Record):
+    """A judge as it was asked for."""
+
+    model: str
+    """`provider:model`."""
+    sampling: dict[str, Any]
+    """The sampling parameters in force."""
+
+
+class JudgeSettings(Record):
+    """What decides a judgement; part of a run's settings."""
+
+    models: list[JudgeModel]
+    prompt: str
+    """The first 12 hex digits of the SHA-256 of the judge's prompt."""
+    repeat: int = 1
+    """Times that each judge is asked about an answer."""
+    tie: TieRule = "error"
+    """What an even split comes to."""
+
+
+class JudgeVote(Record):
+    """What one judge said of an answer."""
+
+    model: str
+    served_model: str
+    """The model that the service says it used; empty where it does not say."""
+    verdict: Literal["correct", "incorrect"] | None
+    """None where the judge failed, or contradicted itself evenly."""
+    score: float | None = Field(ge=0, le=1)
+    reason: str
+    """The judge's reason, or why there is no verdict."""
+    verdicts: list[Literal["correct", "incorrect"]]
+    """Of each time that it was asked."""
+    cached: bool
+    """Whether no call was made."""
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float

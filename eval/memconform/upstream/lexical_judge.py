@@ -1,0 +1,73 @@
+"""The offline judge: compares words, so that judging can be tried without a model.
+
+It accepts little: every number and name of the reference answer must be in the candidate. It takes
+its prompt apart by the lines that `scoring.judge.prompt` writes, and obeys nothing in it.
+"""
+
+import json
+import re
+
+from memconform.contract.terms import terms
+from memconform.upstream.extractive import STOP_WORDS
+
+_FENCE = re.compile(r"^(-----candidate [0-9a-f]{16}-----)\n(.*?)\n\1$", re.MULTILINE | re.DOTALL)
+_QUESTION = re.compile(r"\AQuestion: (.*?)\n(?:Date of the question|Reference answer): ", re.DOTALL)
+_REFERENCE = re.compile(
+    r"^Reference answer: (.*?)\n(?=Rubric: |The notes do not hold |The candidate is cut"
+    r"|Candidate answer, between)",
+    re.MULTILINE | re.DOTALL,
+)
+_ABSTAINS = "\nThe notes do not hold the information: declining is the correct answer.\n"
+_NAME = re.compile(r"(?<![.!?] )(?<!^)\b[A-Z][\w'-]+")
+_DECLINES = re.compile(
+    r"\b(?:no (?:information|record|mention|note)|not (?:mention|record|state|say|know|find|given)"
+    r"|(?:do|does|did)(?: not|n't) (?:mention|say|state|hold|know|contain|include|record|have)"
+    r"|(?:cannot|can't) (?:say|tell|answer|find)|unknown|nothing (?:in|about))",
+    re.IGNORECASE,
+)
+_NEGATIONS = frozenset(
+    ("not", "no", "never", "none", "nobody", "nothing", "without", "neither", "nor", "refused")
+)
+_ENOUGH = 0.6
+"""Share of the reference's new words that a candidate must have."""
+
+
+def is_judging(system: str) -> bool:
+    """Whether a system message asks for a verdict."""
+    return '"verdict"' in system and '"reason"' in system
+
+
+def judge(user: str) -> str:
+    """The JSON reply to a judge's prompt: reason, verdict, score."""
+    fenced, question, reference = (
+        _FENCE.search(user),
+        _QUESTION.search(user),
+        _REFERENCE.search(user),
+    )
+    if fenced is None or question is None or reference is None:
+        return _reply("the prompt has no question, reference answer and fenced candidate", 0.0)
+    candidate = fenced[2]
+    if _ABSTAINS in user[: fenced.start()]:
+        declines = _DECLINES.search(candidate) is not None
+        return _reply("the candidate declines" if declines else "it does not decline", declines)
+    known = set(terms(question[1]))
+    wanted = set(terms(reference[1])) - known - STOP_WORDS or set(terms(reference[1])) - STOP_WORDS
+    given = set(terms(candidate))
+    essential = {term for term in wanted if any(map(str.isdigit, term))}
+    essential |= {t for name in _NAME.findall(reference[1]) for t in terms(name)} - known
+    missing = essential - given
+    if missing:
+        return _reply(f"it lacks {', '.join(sorted(missing))}", 0.0)
+    strange = {term for term in given if term.isdigit()} - set(terms(reference[1])) - known
+    if strange:
+        return _reply(f"it adds {', '.join(sorted(strange))}", 0.1)
+    if bool(_NEGATIONS & given) != bool(_NEGATIONS & set(terms(reference[1]))):
+        return _reply("one of the two is a negation", 0.1)
+    share = len(wanted & given) / max(len(wanted), 1)
+    verdict = f"it has {len(wanted & given)} of {len(wanted)} words of the reference answer"
+    return _reply(verdict, share if share >= _ENOUGH else share / 2)
+
+
+def _reply(reason: str, score: float) -> str:
+    verdict = "correct" if score >= 0.5 else "incorrect"
+    return json.dumps({"reason": reason, "verdict": verdict, "score": round(float(score), 3)})
