@@ -1,4 +1,4 @@
-"""Percentile bootstrap intervals of means (Efron & Tibshirani 1993, chapter 13)."""
+"""Percentile bootstrap intervals of means, and sums (Efron & Tibshirani 1993, chapter 13)."""
 
 from collections.abc import Hashable, Sequence
 
@@ -58,16 +58,43 @@ def bootstrap_means(
     return found
 
 
+def bootstrap_totals(
+    values: NDArray[np.float64], *, seed: int = 0, resamples: int = 10_000
+) -> NDArray[np.float64]:
+    """The sum of each column of `values` (n rows) in each resample of single rows.
+
+    A row for each resample; they are the resamples of `bootstrap_means` without clusters.
+
+    Raises:
+        ValueError: without rows.
+    """
+    rows = len(values)
+    if rows == 0:
+        raise ValueError("no rows to draw from")
+    generator = np.random.default_rng(seed)
+    batch = max(1, _DRAWN // rows)
+    return np.concatenate(
+        [
+            _weights(generator, rows, min(batch, resamples - done)) @ values
+            for done in range(0, resamples, batch)
+        ]
+    )
+
+
 def _means(
     generator: np.random.Generator,
     sums: NDArray[np.float64],
     sizes: NDArray[np.float64],
     resamples: int,
 ) -> NDArray[np.float64]:
-    n = len(sizes)
-    chosen = generator.integers(0, n, size=(resamples, n))
-    chosen += n * np.arange(resamples)[:, None]
-    weights = np.bincount(chosen.ravel(), minlength=resamples * n).reshape(resamples, n)
+    weights = _weights(generator, len(sizes), resamples)
     with np.errstate(invalid="ignore"):
         means: NDArray[np.float64] = (weights @ sums) / (weights @ sizes)
     return means
+
+
+def _weights(generator: np.random.Generator, n: int, resamples: int) -> NDArray[np.intp]:
+    """How often each of n rows is drawn, in each resample."""
+    chosen = generator.integers(0, n, size=(resamples, n))
+    chosen += n * np.arange(resamples)[:, None]
+    return np.bincount(chosen.ravel(), minlength=resamples * n).reshape(resamples, n)
