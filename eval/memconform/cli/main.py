@@ -21,12 +21,14 @@ _VERBS = {
     "bench": (
         "Measure how well and how fast daemons retrieve, on public benchmarks or a file of yours."
     ),
+    "cache": "Show, prune and clear the replies of language models that are kept.",
     "conform": "Check daemons against the contract, case by case.",
     "datasets": "Lint, inspect, fetch and convert question sets and benchmarks.",
     "diff": "Show what changed between two runs: regressions, fixes, latency.",
     "doctor": "Try an SDK step by step: build, start, ingest, search, ask, stop.",
     "fuzz": "Send the same random requests to several SDKs until their responses differ.",
     "info": "Show the available SDKs, toolchains and datasets.",
+    "judge": "Measure judges: against answers whose worth is known, and against each other.",
     "mutate": (
         "Break a correct daemon, one thing at a time, and measure which defects the cases detect."
     ),

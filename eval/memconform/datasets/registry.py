@@ -25,6 +25,11 @@ def sample() -> Path:
     return shipped_folder() / "sample.json"
 
 
+def calibration_set() -> Path:
+    """The shipped answers of known worth, by which judges are calibrated."""
+    return shipped_folder() / "judge" / "calibration.jsonl"
+
+
 def open_dataset(reference: str) -> Dataset:
     """Open a path or a shipped name.
 

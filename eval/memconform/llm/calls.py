@@ -296,11 +296,13 @@ class Model:
     async def _attempt(self, request: ChatRequest, left: float, bill: _Bill) -> Completion:
         """One attempt: its price is reserved before, and settled by what the service reports."""
         ledger, price = self.session.ledger, self.traits.price
+        # Silence must leave time for another attempt.
+        allowed = min(left, self.session.policy.deadline_s / 2)
         reserved = price.cost(estimate(request, self.traits)) if price is not None else 0
         ledger.reserve(reserved)
         try:
-            async with asyncio.timeout(left):
-                completion = await self.chat.complete(request, left)
+            async with asyncio.timeout(allowed):
+                completion = await self.chat.complete(request, allowed)
         except TimeoutError as error:
             # Whether it is charged nobody says: the reservation stays.
             bill.add(None, reserved)

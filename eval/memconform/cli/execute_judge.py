@@ -1,0 +1,78 @@
+"""What `memconform judge calibrate` and `compare` do."""
+
+import asyncio
+import os
+
+from memconform.cli.interrupts import cancel_on_signals
+from memconform.cli.judge_options import CalibrateOptions, CompareOptions
+from memconform.cli.judging import call_policy, show_forecasts
+from memconform.cli.targets import json_target
+from memconform.datasets.registry import calibration_set
+from memconform.errors import ExitCode
+from memconform.llm.budget import read_budget
+from memconform.llm.cache import ReplyCache
+from memconform.llm.prices import Prices
+from memconform.parity.judge_comparison import compare_judgements
+from memconform.parity.loaded_runs import load_runs
+from memconform.printing.output import echo
+from memconform.reports.judges import (
+    calibration_banner,
+    comparison_banner,
+    show_calibration,
+    show_comparison,
+)
+from memconform.scoring.judge.calibration import (
+    Calibration,
+    calibrate,
+    read_items,
+    save_calibration,
+)
+from memconform.scoring.judge.forecast import forecast_judging
+from memconform.scoring.judge.opening import JudgeSpec, judge_names, open_session
+
+
+def run_calibration(options: CalibrateOptions) -> ExitCode:
+    """Calibrate a judge, keep its error rates, and say whether it may decide over a floor."""
+    spec = JudgeSpec(
+        names=() if options.judge is None else (options.judge,),
+        budget_usd=read_budget(options.max_cost_usd, os.environ),
+        prices=options.prices,
+        policy=call_policy(options),
+    )
+    items, sha256 = read_items(options.items or calibration_set())
+    names = judge_names(spec.names, os.environ)
+    if options.dry_run:
+        prices = Prices.load(spec.prices)
+        cache = ReplyCache() if spec.policy.cache != "off" else None
+        answers = [(item.as_question(), item.candidate) for item in items]
+        rows = forecast_judging(names, prices, answers, os.environ, cache=cache)
+        show_forecasts(rows, prices.as_of)
+        return ExitCode.OK
+
+    async def measure() -> Calibration:
+        cancel_on_signals()
+        async with open_session(names, spec, os.environ) as session:
+            return await calibrate(session.model(names[0]), items, sha256)
+
+    calibration = asyncio.run(measure())
+    show_calibration(calibration)
+    file = save_calibration(calibration, options.output)
+    echo(f"{calibration_banner(calibration)} -> {file}", err=options.json_file == "-")
+    if options.json_file is not None:
+        with json_target(options.json_file) as target:
+            target.write_json(calibration)
+    if calibration.failed:
+        return ExitCode.DAEMON
+    return ExitCode.FAILED if calibration.weak_groups else ExitCode.OK
+
+
+def run_comparison(options: CompareOptions) -> ExitCode:
+    """Compare two judgements of the same answers."""
+    first, second = load_runs((options.first, options.second), options.output)
+    comparison = compare_judgements(first, second)
+    show_comparison(comparison)
+    echo(comparison_banner(comparison), err=options.json_file == "-")
+    if options.json_file is not None:
+        with json_target(options.json_file) as target:
+            target.write_json(comparison)
+    return ExitCode.OK if comparison.compared else ExitCode.NOTHING_SELECTED

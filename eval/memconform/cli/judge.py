@@ -1,0 +1,92 @@
+"""`memconform judge`."""
+
+from pathlib import Path
+
+import click
+
+from memconform.cli.grouping import Group, option
+from memconform.cli.judge_options import JUDGE, CalibrateOptions, CompareOptions, calls
+from memconform.cli.lazy import carry_out
+from memconform.cli.options import json_file, output, results, schema
+from memconform.errors import ExitCode
+
+
+@click.group(
+    "judge",
+    cls=Group,
+    examples=(
+        "memconform judge calibrate --judge fake",
+        "memconform judge compare RUN RUN",
+    ),
+)
+def command() -> None:
+    """Measure judges: against answers whose worth is known, and against each other."""
+
+
+@command.command(
+    "calibrate",
+    examples=(
+        "memconform judge calibrate --judge fake",
+        "memconform judge calibrate --judge openai:gpt-4o-2024-08-06 --max-cost-usd 1",
+    ),
+    exit_codes={
+        ExitCode.FAILED: "the judge accepts more than 5 % of a group of wrong answers",
+        ExitCode.DAEMON: "the judge gave no verdict on some items",
+        ExitCode.BUDGET: "the budget is spent; run it again to continue from the cache",
+    },
+)
+@option(
+    "--judge",
+    group=JUDGE,
+    metavar="MODEL",
+    show_default="JB_EVAL_JUDGE_MODEL, or gpt-4o",
+    help="The judge to calibrate: provider:model, or `fake`.",
+)
+@option(
+    "--set",
+    "items",
+    group=JUDGE,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    show_default="the shipped set",
+    help="Calibration items, a JSON object a line (docs/JUDGES.md).",
+)
+@calls
+@output
+@json_file
+@schema("scoring.judge.calibration:Calibration")
+def calibrate_command(
+    judge: str | None, items: Path | None, output: Path, json_file: str | None, **flags: object
+) -> ExitCode:
+    """Put answers whose worth is known to a judge, and keep its error rates with the results.
+
+    Reports of runs that this judge scores show them, with the pass rate corrected by them.
+    """
+    options = CalibrateOptions(
+        judge=judge,
+        items=items,
+        output=output,
+        json_file=json_file,
+        **flags,  # type: ignore[arg-type] # click has checked every flag
+    )
+    return carry_out("execute_judge:run_calibration", options)
+
+
+@command.command(
+    "compare",
+    examples=("memconform judge compare results/runs/ID results/runs/ID",),
+    exit_codes={ExitCode.NOTHING_SELECTED: "no answer was judged in both runs"},
+)
+@click.argument("first")
+@click.argument("second")
+@results
+@json_file
+@schema("parity.judge_comparison:JudgeComparison")
+def compare_command(first: str, second: str, output: Path, json_file: str | None) -> ExitCode:
+    """Compare two judgements of the same answers: agreement, Cohen's kappa, differences.
+
+    FIRST and SECOND are runs of one dataset whose answers are equal, say a run and its `rescore`
+    with another judge; each is a result file, a run's folder or a run id.
+    """
+    options = CompareOptions(first=first, second=second, output=output, json_file=json_file)
+    return carry_out("execute_judge:run_comparison", options)

@@ -1,0 +1,174 @@
+"""Options of the verbs that judge answers, and their values, typed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import click
+
+from memconform.cli.grouping import SCORING, option
+from memconform.cli.options import SECONDS, Finite
+
+JUDGE = "The judge"
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallFlags:
+    """How language models are called, and what they may cost. Names are those of the flags."""
+
+    max_cost_usd: float | None
+    prices: Path | None
+    allow_unpriced: bool
+    cache: bool
+    cache_only: bool
+    llm_concurrency: int
+    llm_timeout: float
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeFlags(CallFlags):
+    """Which judges decide, and when they may."""
+
+    judge: tuple[str, ...]
+    judge_repeat: int
+    tie: Literal["error", "correct", "incorrect"]
+    accept_weak_judge: bool
+    accept_floating_judge: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrateOptions(CallFlags):
+    """The command line of `judge calibrate`."""
+
+    judge: str | None
+    items: Path | None
+    output: Path
+    json_file: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareOptions:
+    """The command line of `judge compare`."""
+
+    first: str
+    second: str
+    output: Path
+    json_file: str | None
+
+
+def _all(command: _Command, *decorators: Callable[[_Command], _Command]) -> _Command:
+    for decorator in reversed(decorators):
+        command = decorator(command)
+    return command
+
+
+def calls(command: _Command) -> _Command:
+    """The flags that limit what calls to language models cost."""
+    return _all(
+        command,
+        option(
+            "--max-cost-usd",
+            group=JUDGE,
+            type=Finite(min=0),
+            metavar="USD",
+            show_default="JB_EVAL_BUDGET_USD, or no limit",
+            help="Stop before a call that could exceed this many dollars; --resume continues.",
+        ),
+        option(
+            "--prices",
+            group=JUDGE,
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            show_default="MEMCONFORM_PRICES",
+            help="TOML file of prices; its models take precedence over the shipped ones.",
+        ),
+        option(
+            "--allow-unpriced",
+            group=JUDGE,
+            is_flag=True,
+            help="Call models whose price is unknown; they count as free.",
+        ),
+        option(
+            "--cache/--no-cache",
+            group=JUDGE,
+            default=True,
+            help="Use replies that were paid for before. With --no-cache every call is made.",
+        ),
+        option(
+            "--cache-only",
+            group=JUDGE,
+            is_flag=True,
+            help="Make no call: anything that is not cached is an error.",
+        ),
+        option(
+            "--llm-concurrency",
+            group=JUDGE,
+            type=click.IntRange(1, 64),
+            default=16,
+            metavar="N",
+            help="Calls in flight to one provider; fewer while it answers 429.",
+        ),
+        option(
+            "--llm-timeout",
+            group=JUDGE,
+            type=SECONDS,
+            default=120.0,
+            metavar="SECONDS",
+            help="Time allowed for a call with its retries.",
+        ),
+        option(
+            "--dry-run",
+            group=JUDGE,
+            is_flag=True,
+            help="Print the calls, tokens and dollars that judging would take, and ask nothing.",
+        ),
+    )
+
+
+def judges(command: _Command) -> _Command:
+    """The flags that choose judges."""
+    return _all(
+        command,
+        option(
+            "--judge",
+            group=JUDGE,
+            multiple=True,
+            metavar="MODEL",
+            show_default="JB_EVAL_JUDGE_MODEL, or gpt-4o",
+            help="Model that judges answers: provider:model (openai, anthropic, gemini, ollama),"
+            " gpt-… or claude-…, or `fake`, which compares words offline. May be given several"
+            " times: the majority decides.",
+        ),
+        option(
+            "--judge-repeat",
+            group=JUDGE,
+            type=click.IntRange(1, 20),
+            default=1,
+            metavar="N",
+            help="Ask each judge N times about an answer, and report contradictions.",
+        ),
+        option(
+            "--tie",
+            group=JUDGE,
+            type=click.Choice(["error", "correct", "incorrect"]),
+            default="error",
+            help="What an even split of several judges means.",
+        ),
+        option(
+            "--accept-weak-judge",
+            group=SCORING,
+            is_flag=True,
+            help="Let a judge decide over a floor that its calibration found to accept more than"
+            " 5 % of wrong answers.",
+        ),
+        option(
+            "--accept-floating-judge",
+            group=SCORING,
+            is_flag=True,
+            help="Let a model decide over a floor whose name its vendor may move to another.",
+        ),
+    )

@@ -1,0 +1,147 @@
+"""From the judge's flags to a scorer that is open, or to what it would cost."""
+
+import os
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from memconform.cli.judge_options import CallFlags, JudgeFlags
+from memconform.datasets.model import Question
+from memconform.errors import UsageError
+from memconform.llm.budget import read_budget
+from memconform.llm.cache import ReplyCache
+from memconform.llm.calls import CacheUse, CallPolicy
+from memconform.llm.prices import Prices
+from memconform.printing.output import echo
+from memconform.runs.plan import Floor
+from memconform.scoring.exact import ExactScorer
+from memconform.scoring.judge.forecast import Forecast, forecast_judging
+from memconform.scoring.judge.gate import calibrations, require_pinned, require_trusted
+from memconform.scoring.judge.opening import JudgeSpec, judge_names, open_judge
+from memconform.scoring.scorer import Scorer
+
+
+def call_policy(flags: CallFlags) -> CallPolicy:
+    """How calls are made.
+
+    Raises:
+        UsageError: for flags that contradict each other.
+    """
+    if flags.cache_only and not flags.cache:
+        raise UsageError(
+            "--cache-only and --no-cache exclude each other",
+            code="cache_flags",
+            hint="use one of them",
+        )
+    use: CacheUse = "only" if flags.cache_only else "use" if flags.cache else "off"
+    return CallPolicy(
+        concurrency=flags.llm_concurrency,
+        deadline_s=flags.llm_timeout,
+        cache=use,
+        allow_unpriced=flags.allow_unpriced,
+    )
+
+
+def judge_spec(flags: JudgeFlags) -> JudgeSpec:
+    """The judges that the flags ask for; raises UsageError for a budget that is no number."""
+    return JudgeSpec(
+        names=flags.judge,
+        repeat=flags.judge_repeat,
+        tie=flags.tie,
+        budget_usd=read_budget(flags.max_cost_usd, os.environ),
+        prices=flags.prices,
+        policy=call_policy(flags),
+        accept_floating=flags.accept_floating_judge,
+        accept_weak=flags.accept_weak_judge,
+    )
+
+
+def scorer_name(scorer: str | None, flags: JudgeFlags, *, answers: bool) -> str:
+    """The scorer to use: the one that was named, else the judge where answers are generated.
+
+    Raises:
+        UsageError: `judge_needs_answers`, `judge_without_scorer`.
+    """
+    if scorer is None:
+        return "judge" if answers or flags.judge else "exact"
+    if scorer == "exact" and flags.judge:
+        raise UsageError(
+            "--judge and --scorer exact exclude each other",
+            code="judge_without_scorer",
+            hint="leave out one of them",
+        )
+    return scorer
+
+
+def require_answers(scorer: str, *, answers: bool) -> None:
+    """Raise UsageError (`judge_needs_answers`) for a judge where nothing is answered."""
+    if scorer == "judge" and not answers:
+        raise UsageError(
+            "search-retrieve-only generates no answers to judge",
+            code="judge_needs_answers",
+            hint="use --scorer exact, or another --scenario",
+        )
+
+
+@asynccontextmanager
+async def open_scorer(
+    name: str, flags: JudgeFlags, floors: Sequence[Floor], results: Path
+) -> AsyncIterator[Scorer]:
+    """The scorer of a command; a judge may call its service until the block ends.
+
+    Raises:
+        UsageError: where a judge cannot be called, or may not decide over the floors.
+        DaemonError: where the offline upstream does not start.
+    """
+    if name == ExactScorer.name:
+        yield ExactScorer()
+        return
+    spec = judge_spec(flags)
+    gated = any(floor.rate > 0 for floor in floors)
+    if gated and not spec.accept_floating:
+        require_pinned(judge_names(spec.names, os.environ), Prices.load(spec.prices))
+    async with open_judge(spec, os.environ) as judge:
+        if gated and not spec.accept_weak:
+            require_trusted(calibrations(judge.settings, results))
+        yield judge
+
+
+def show_forecast(
+    flags: JudgeFlags, answers: Iterable[tuple[Question, str | None]], *, exact: bool
+) -> None:
+    """Print what judging would take.
+
+    Args:
+        flags: which judges, and whether they use the cache.
+        answers: each with its question; None where it is not known yet.
+        exact: whether the answers are known, so that cached calls can be counted.
+
+    Raises:
+        UsageError: as `judge_names`.
+    """
+    spec = judge_spec(flags)
+    prices = Prices.load(spec.prices)
+    rows = forecast_judging(
+        judge_names(spec.names, os.environ),
+        prices,
+        answers,
+        os.environ,
+        repeat=spec.repeat,
+        cache=ReplyCache() if exact and spec.policy.cache != "off" else None,
+    )
+    show_forecasts(rows, prices.as_of)
+    if not exact:
+        echo("answers are not known yet: 400 characters are assumed, and no call is cached")
+
+
+def show_forecasts(rows: Sequence[Forecast], as_of: str) -> None:
+    """Print forecasts, a line a model, and their sum."""
+    for row in rows:
+        cost = "price unknown" if row.cost_usd is None else f"at most ${row.cost_usd:.4f}"
+        echo(
+            f"{row.role} {row.model}: {row.calls} calls ({row.cached} cached),"
+            f" {row.input_tokens} tokens in, at most {row.output_tokens} out, {cost}"
+        )
+    known = [row.cost_usd for row in rows if row.cost_usd is not None]
+    unknown = "" if len(known) == len(rows) else ", and models without a price"
+    echo(f"total: at most ${sum(known):.4f}{unknown} (prices of {as_of}); nothing was asked")

@@ -1,0 +1,150 @@
+"""Judges on the terminal: their calibration, what they did in a run, how two of them differ."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.box import SIMPLE
+from rich.table import Table
+
+from memconform.parity.judge_comparison import Disagreement, JudgeComparison
+from memconform.reports.console import standard_error
+from memconform.runs.judgements import JudgingSummary
+from memconform.scoring.judge.calibration import Calibration, ErrorRate
+
+_SHOWN = 20
+_ANSWER = 200
+"""Characters of an answer that are shown."""
+
+
+def _percent(rate: ErrorRate) -> str:
+    if rate.rate is None:
+        return "not measured"
+    low, high = rate.interval
+    return f"{rate.errors}/{rate.items}  {100 * rate.rate:.1f} % ({100 * low:.1f}-{100 * high:.1f})"
+
+
+def show_calibration(calibration: Calibration) -> None:
+    """Error rates by kind and by group, and what else says whether a judge can be trusted."""
+    console = standard_error()
+    table = Table(box=SIMPLE, padding=(0, 1, 0, 0))
+    for name in ("group", "kind", "errors (95 %)"):
+        table.add_column(name, overflow="fold")
+    for group, rate in calibration.groups.items():
+        table.add_row(group, "all judged", _percent(rate), style="bold")
+        for kind in calibration.kinds:
+            if kind.group == group:
+                table.add_row("", kind.kind, _percent(kind.error))
+    console.print(table)
+    bias = calibration.length_bias
+    for line in (
+        "errors: right answers that it rejects, wrong ones that it accepts",
+        (
+            f"agreement {1 - (calibration.agreement.rate or 0.0):.3f}"
+            f" (a constant judge: {calibration.constant_judge:.3f};"
+            f" {100 * calibration.base_rate:.0f} % of the judged answers are right)"
+        ),
+        f"long wrong answers are accepted {100 * bias:+.1f} points more often than short ones"
+        if bias is not None
+        else "",
+        (
+            f"contradicted itself on {calibration.contradicted} of {calibration.repeated} items"
+            " asked again"
+        ),
+        f"{calibration.settled} items needed no judge; {calibration.failed} got no verdict",
+        (
+            f"{calibration.input_tokens} tokens in, {calibration.output_tokens} out,"
+            f" ${calibration.cost_usd:.4f}"
+        ),
+    ):
+        if line:
+            console.print(line)
+
+
+def calibration_banner(calibration: Calibration) -> str:
+    """`<judge>: false_rejects=<rate> false_accepts specific=<rate> vague=… injected=…; weak: …`."""
+    rates = {
+        group: "none" if rate.rate is None else f"{rate.rate:.4f}"
+        for group, rate in calibration.groups.items()
+    }
+    weak = calibration.weak_groups
+    verdict = f"; weak: {', '.join(weak)}" if weak else "; no group above 5 %"
+    return (
+        f"{calibration.model}: false_rejects={rates['right']}"
+        f" false_accepts specific={rates['specific-wrong']} vague={rates['vague-wrong']}"
+        f" injected={rates['injected']}{verdict}"
+    )
+
+
+def judging_lines(summary: JudgingSummary) -> Iterator[str]:
+    """What the judges of a run did, a line each; figures first."""
+    for use in summary.judges:
+        parts = [f"{use.model}: {use.verdicts} verdicts"]
+        if use.cached:
+            parts.append(f"{use.cached} from the cache")
+        if use.failed:
+            parts.append(f"{use.failed} failed")
+        if use.contradicted:
+            parts.append(f"{use.contradicted} contradicted")
+        parts.append(f"{use.input_tokens} tokens in, {use.output_tokens} out, ${use.cost_usd:.4f}")
+        yield ", ".join(parts)
+        if (note := use.calibration) is not None:
+            accepts = ", ".join(
+                f"{group} {100 * rate.rate:.1f} %"
+                for group, rate in note.false_accepts.items()
+                if rate.rate is not None
+            )
+            rejects = note.false_rejects.rate
+            rejected = "" if rejects is None else f"; rejects right {100 * rejects:.1f} %"
+            yield f"calibrated {note.measured_at[:10]}: accepts {accepts}{rejected}"
+    if summary.settled:
+        yield f"{summary.settled} answers needed no judge"
+    if (agreement := summary.agreement) is not None:
+        yield (
+            f"judges agree: Fleiss' kappa {_coefficient(agreement.fleiss_kappa)}"
+            f" {_interval(agreement.fleiss_interval)}, Krippendorff's alpha"
+            f" {_coefficient(agreement.krippendorff_alpha)} {_interval(agreement.alpha_interval)}"
+        )
+    for corrected in summary.corrected:
+        low, high = corrected.interval
+        yield (
+            f"pass rate without the judge's errors, if wrong answers are"
+            f" {corrected.wrong_answers}: {corrected.rate:.3f} ({low:.3f} to {high:.3f})"
+        )
+    yield from summary.notes
+
+
+def _coefficient(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.3f}"
+
+
+def _interval(interval: tuple[float, float] | None) -> str:
+    return "" if interval is None else f"({interval[0]:.3f} to {interval[1]:.3f})"
+
+
+def comparison_banner(comparison: JudgeComparison) -> str:
+    """`<equal>/<compared> verdicts equal, kappa=<value>[, <n> not compared]`."""
+    kappa = "undefined" if comparison.cohen_kappa is None else f"{comparison.cohen_kappa:.4f}"
+    missing = f", {comparison.not_compared} not compared" if comparison.not_compared else ""
+    return f"{comparison.equal}/{comparison.compared} verdicts equal, kappa={kappa}{missing}"
+
+
+def show_comparison(comparison: JudgeComparison) -> None:
+    """The counts, and the disagreements side by side."""
+    console = standard_error()
+    for label, run, scorer in zip("AB", comparison.runs, comparison.scorers, strict=True):
+        console.print(f"{label}: {scorer}, {run}")
+    console.print(
+        f"both pass {comparison.both_pass}, only A {comparison.first_only},"
+        f" only B {comparison.second_only}, both fail {comparison.both_fail}"
+    )
+    _show_disagreements(comparison.disagreements)
+
+
+def _show_disagreements(disagreements: Sequence[Disagreement]) -> None:
+    console = standard_error()
+    for each in disagreements[:_SHOWN]:
+        console.print(f"{each.id}: {each.question}", style="bold")
+        console.print(f"  answer: {each.answer[:_ANSWER]}")
+        for label, verdict, reason in zip("AB", each.verdicts, each.reasons, strict=True):
+            console.print(f"  {label}: {verdict}: {reason}")
+    if len(disagreements) > _SHOWN:
+        console.print(f"… and {len(disagreements) - _SHOWN} more; --json FILE has all")

@@ -1,0 +1,219 @@
+"""What a run's judges did: verdicts, tokens, dollars, agreement, and how far they are trusted."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from memconform.records import Record
+from memconform.scoring.judge.calibration import Calibration, ErrorRate
+from memconform.scoring.judge.records import JudgeSettings, JudgeVote
+from memconform.stats.prevalence import rogan_gladen
+from memconform.stats.raters import alpha_agreement, fleiss_agreement, percent_agreement
+
+_RESAMPLES = 2_000
+"""Of an agreement's interval: without numpy, 10,000 of 500 answers take 10 s."""
+
+
+class CalibrationNote(Record):
+    """What a judge's calibration found."""
+
+    measured_at: str
+    false_rejects: ErrorRate
+    """Of right answers."""
+    false_accepts: dict[str, ErrorRate]
+    """Of wrong answers, by group."""
+    weak: list[str]
+    """Groups of which it accepts more than 5 %."""
+    repeated: int
+    contradicted: int
+
+
+class JudgeUse(Record):
+    """What one judge did in a run."""
+
+    model: str
+    served_models: list[str]
+    """The models that the service says it used."""
+    verdicts: int
+    failed: int
+    """Answers on which it gave no valid verdict."""
+    cached: int
+    """Answers for which no call was made."""
+    contradicted: int
+    """Answers on which it contradicted itself, with --judge-repeat."""
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float
+    calibration: CalibrationNote | None
+    """None of a judge that was never calibrated with this prompt."""
+
+
+class PanelAgreement(Record):
+    """How far several judges agree on the same answers."""
+
+    answers: int
+    equal_pairs: float | None
+    """The share of pairs of verdicts that are equal."""
+    fleiss_kappa: float | None
+    fleiss_interval: tuple[float, float] | None
+    krippendorff_alpha: float | None
+    alpha_interval: tuple[float, float] | None
+
+
+class CorrectedPassRate(Record):
+    """The pass rate without the judge's errors (Rogan & Gladen 1978), if all of the wrong answers
+    are of one group; answers that needed no judge count as they are."""
+
+    wrong_answers: Literal["specific-wrong", "vague-wrong"]
+    rate: float
+    interval: tuple[float, float]
+    """95 %; carries the calibration's own error (Lang & Reiczigel 2014)."""
+
+
+class JudgingSummary(Record):
+    """The judges' part of a result."""
+
+    prompt: str
+    """Digest of the prompt."""
+    judged: int
+    """Answers that were put to judges."""
+    settled: int
+    """Measured answers whose text alone settled the verdict."""
+    cost_usd: float
+    judges: list[JudgeUse]
+    agreement: PanelAgreement | None
+    """Of several judges."""
+    corrected: list[CorrectedPassRate]
+    """Empty of a panel, of a judge without a calibration, and of one no better than chance."""
+    notes: list[str]
+    """What a reader of the figures must know."""
+
+
+@dataclass(slots=True)
+class JudgingTally:
+    """Counts votes as results come."""
+
+    settings: JudgeSettings
+    calibrations: Mapping[str, Calibration | None]
+    reader_provider: str | None = None
+    """The vendor whose model wrote the answers, if it is known."""
+    _votes: dict[str, list[JudgeVote]] = field(default_factory=lambda: defaultdict(list))
+    _panels: list[tuple[str | None, ...]] = field(default_factory=list)
+    _settled: int = 0
+    _settled_passed: int = 0
+
+    def add(self, votes: Sequence[JudgeVote], *, attempts: int, passed: bool) -> None:
+        """Count a question's votes: of all attempts, each of all judges, in their order.
+
+        `attempts` is how many of them were measured; without votes they were settled by text.
+        """
+        for vote in votes:
+            self._votes[vote.model].append(vote)
+        size = len(self.settings.models)
+        for start in range(0, len(votes), size):
+            self._panels.append(tuple(vote.verdict for vote in votes[start : start + size]))
+        if not votes:
+            self._settled += attempts
+            self._settled_passed += attempts if passed else 0
+
+    def summary(self) -> JudgingSummary:
+        """The summary of what was added."""
+        judges = [self._use(judge.model) for judge in self.settings.models]
+        return JudgingSummary(
+            prompt=self.settings.prompt,
+            judged=len(self._panels),
+            settled=self._settled,
+            cost_usd=sum(use.cost_usd for use in judges),
+            judges=judges,
+            agreement=self._agreement(),
+            corrected=self._corrected(),
+            notes=list(self._notes(judges)),
+        )
+
+    def _use(self, model: str) -> JudgeUse:
+        votes = self._votes[model]
+        known = self.calibrations.get(model)
+        return JudgeUse(
+            model=model,
+            served_models=sorted({vote.served_model for vote in votes} - {""}),
+            verdicts=sum(vote.verdict is not None for vote in votes),
+            failed=sum(vote.verdict is None for vote in votes),
+            cached=sum(vote.cached for vote in votes),
+            contradicted=sum(len(set(vote.verdicts)) > 1 for vote in votes),
+            input_tokens=sum(vote.input_tokens for vote in votes),
+            output_tokens=sum(vote.output_tokens for vote in votes),
+            cost_usd=sum(vote.cost_usd for vote in votes),
+            calibration=None if known is None else _note(known),
+        )
+
+    def _agreement(self) -> PanelAgreement | None:
+        if len(self.settings.models) < 2:
+            return None
+        complete = [panel for panel in self._panels if None not in panel]
+        counts = [[panel.count("correct"), panel.count("incorrect")] for panel in complete]
+        fleiss = fleiss_agreement(counts, resamples=_RESAMPLES) if counts else None
+        alpha = alpha_agreement(self._panels, resamples=_RESAMPLES)
+        return PanelAgreement(
+            answers=len(self._panels),
+            equal_pairs=percent_agreement(self._panels),
+            fleiss_kappa=fleiss.value if fleiss else None,
+            fleiss_interval=fleiss.interval if fleiss else None,
+            krippendorff_alpha=alpha.value if alpha else None,
+            alpha_interval=alpha.interval if alpha else None,
+        )
+
+    def _corrected(self) -> list[CorrectedPassRate]:
+        if len(self.settings.models) != 1:
+            return []
+        model = self.settings.models[0].model
+        calibration = self.calibrations.get(model)
+        verdicts = [vote.verdict for vote in self._votes[model] if vote.verdict is not None]
+        if calibration is None:
+            return []
+        rates = []
+        for group in ("specific-wrong", "vague-wrong"):
+            corrected = rogan_gladen(
+                verdicts.count("correct"),
+                len(verdicts),
+                sensitivity=calibration.sensitivity,
+                specificity=calibration.specificity(group),
+            )
+            if corrected is None:
+                continue
+            total = len(verdicts) + self._settled
+            rate, low, high = (
+                (value * len(verdicts) + self._settled_passed) / total
+                for value in (corrected.rate, *corrected.interval)
+            )
+            rates.append(CorrectedPassRate(wrong_answers=group, rate=rate, interval=(low, high)))
+        return rates
+
+    def _notes(self, judges: Sequence[JudgeUse]) -> list[str]:
+        notes = []
+        for use in judges:
+            provider, _, name = use.model.partition(":")
+            if use.calibration is None:
+                notes.append(f"{use.model} was never calibrated: memconform judge calibrate")
+            elif use.calibration.weak:
+                weak = ", ".join(use.calibration.weak)
+                notes.append(f"{use.model} accepts more than 5 % of answers that are {weak}")
+            others = [served for served in use.served_models if served != name]
+            if others:
+                notes.append(f"{use.model} was served by {', '.join(others)}")
+            if self.reader_provider == provider:
+                notes.append(f"{use.model} judges answers of its own vendor's reader")
+        return notes
+
+
+def _note(calibration: Calibration) -> CalibrationNote:
+    return CalibrationNote(
+        measured_at=calibration.measured_at,
+        false_rejects=calibration.groups["right"],
+        false_accepts={
+            group: rate for group, rate in calibration.groups.items() if group != "right"
+        },
+        weak=list(calibration.weak_groups),
+        repeated=calibration.repeated,
+        contradicted=calibration.contradicted,
+    )
