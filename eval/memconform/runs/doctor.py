@@ -16,7 +16,7 @@ from memconform.daemons.runner import Launch, SdkRunner
 from memconform.daemons.upstream import served
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError, ExitCode, MemconformError
-from memconform.ingest.documents import Document, GivenDocuments
+from memconform.ingest.documents import Document, InMemoryCorpus
 from memconform.ingest.seeding import seeded_brain
 from memconform.runs.preflight import read_version
 from memconform.scenarios import SCENARIOS
@@ -139,7 +139,7 @@ class _Examination:
             Document(f"raw/{name}.md", text.encode(), "text/markdown") for name, text in _WORDS
         ]
         async with seeded_brain(
-            self._client, self._runner, self._brain, GivenDocuments(documents), [Mode.AUTO]
+            self._client, self._runner, self._brain, InMemoryCorpus(documents), [Mode.AUTO]
         ) as seeded:
             number = seeded.record.documents
         return f"{number} documents by {self._runner.seed_via}, found by their words"
@@ -152,7 +152,7 @@ class _Examination:
             for chunk in answer.chunks:
                 if chunk.path not in _PATHS:
                     raise ContractViolatedError(
-                        "foreign_chunk", f"{chunk.path} was retrieved, and never ingested"
+                        "foreign_chunk", f"{chunk.path} was retrieved but never ingested"
                     )
             _require_text(_EXPECTED, answer.chunks[0].text if answer.chunks else "", "the top")
             return f"served as {answer.trace.effective_mode.value}, {timings.done_ms:.1f} ms"

@@ -11,7 +11,7 @@ from memconform.contract.core import Brain, SearchRequest, Version
 from memconform.contract.wire import CONTRACT_VERSION, Mode
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError, UsageError
-from memconform.ingest.seeding import Seeded, seeded_brain, settled
+from memconform.ingest.seeding import SeededBrain, seeded_brain, wait_until_indexed
 from memconform.runs.plan import Plan
 from memconform.scenarios.scenario import RetrievalSettings, require_requested_mode
 
@@ -41,7 +41,7 @@ async def read_version(client: ContractClient) -> Version:
 @asynccontextmanager
 async def filled_brain(
     plan: Plan, runner: SdkRunner, client: ContractClient, brain: str
-) -> AsyncIterator[tuple[Brain, Seeded | None]]:
+) -> AsyncIterator[tuple[Brain, SeededBrain | None]]:
     """Seed the brain, or make sure that there is one to ask; its counts, and what went in.
 
     Raises:
@@ -64,7 +64,7 @@ async def filled_brain(
 
 async def _existing(runner: SdkRunner, client: ContractClient, brain: str) -> Brain:
     try:
-        counts = await settled(client, brain)
+        counts = await wait_until_indexed(client, brain)
     except CallError as error:
         if error.code == "http_404":
             raise UsageError(

@@ -107,9 +107,9 @@ def test_a_daemon_that_cannot_be_trusted_is_not_asked(
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"", "no document that went in holds a word"),
-        (b"!!! ???", "no document that went in holds a word"),
-        (b"---\ntitle: Only front matter\n---\n", "no document that went in holds a word"),
+        (b"", "no ingested document contains a word"),
+        (b"!!! ???", "no ingested document contains a word"),
+        (b"---\ntitle: Only front matter\n---\n", "no ingested document contains a word"),
     ],
 )
 def test_a_corpus_with_nothing_to_search_for_is_refused(
