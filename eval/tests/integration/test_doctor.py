@@ -59,4 +59,4 @@ def test_a_missing_toolchain_is_named(memconform: Call, scripted: Scripted) -> N
     sdk.write_text(f'requires = ["no-such-tool"]\n{sdk.read_text()}')
     ended = memconform("doctor", "--sdk", sdk)
     assert ended.code == 3
-    assert "install no-such-tool, or leave scripted out" in ended.out
+    assert "install no-such-tool, or run without scripted" in ended.out

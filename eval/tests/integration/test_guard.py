@@ -132,7 +132,7 @@ def test_a_child_that_escaped_by_a_double_fork_without_an_environment_is_ended_a
     left = _escaped(dataset.parent)
     assert (ended.code, left) == (3, []), ended.err
     assert ended.result["incident"]["code"] == "daemon_left_over"
-    assert "was stopped, and left python" in ended.err
+    assert "was stopped but left python" in ended.err
     assert ended.result["passed"] == 12
 
 

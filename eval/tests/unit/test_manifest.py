@@ -74,7 +74,7 @@ def test_a_wrong_user_file_is_refused(tmp_path: Path, content: str) -> None:
 @pytest.mark.parametrize(
     ("reference", "says"),
     [
-        ("pi", "no SDK 'pi'"),
+        ("pi", "unknown SDK 'pi'"),
         ("nowhere/sdk.toml", "No such file"),
         ("url:localhost", "not the address"),
         ("url:ftp://x", "not the address"),
