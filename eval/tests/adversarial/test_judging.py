@@ -1,4 +1,4 @@
-"""Judgements come beside the questions, are resumed alone, and are never made up."""
+"""Judgements run concurrently with questions, are resumed on their own, and are never invented."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -141,7 +141,7 @@ async def test_a_judge_that_failed_is_no_low_score_and_is_asked_again(
 async def test_a_score_that_contradicts_itself_ends_the_run(
     make_plan: Callable[[_Service], Plan],
 ) -> None:
-    with pytest.raises(ValueError, match="correct beside score 0"):
+    with pytest.raises(ValueError, match="correct contradicts score 0"):
         await run_plan(make_plan(_Contradicting()))
 
 

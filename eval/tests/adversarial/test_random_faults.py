@@ -127,6 +127,6 @@ async def test_the_check_sees_a_harness_that_proves_nothing(
         del self, error
 
     monkeypatch.setattr(IndexVerifier, "verify", trusting)
-    monkeypatch.setattr(Checkpoints, "failed", ignore)
-    monkeypatch.setattr(Checkpoints, "note", lambda *_: None)
+    monkeypatch.setattr(Checkpoints, "record_failure", ignore)
+    monkeypatch.setattr(Checkpoints, "add", lambda *_: None)
     assert await fooled(0, 30, tmp_path)

@@ -51,7 +51,7 @@ def test_what_is_wrong_is_named(
     assert "scripted: " in ended.out
     assert "Traceback" not in ended.out + ended.err
     if fault == "http_500":
-        assert "see it with: curl -sS -N" in ended.out
+        assert "repeat the call with: curl -sS -N" in ended.out
 
 
 def test_a_missing_toolchain_is_named(memconform: Call, scripted: Scripted) -> None:

@@ -365,7 +365,7 @@ def test_a_running_daemon_is_used_and_left_running(
         assert httpx.get(f"{url}/v1/brains/mc-test").json()["documents"] == 12
         empty = memconform(*common, "--brain", "empty")
         assert empty.code == 2
-        assert "is empty, so that every answer would be wrong" in empty.err
+        assert "is empty, so every answer would be wrong" in empty.err
     finally:
         os.kill(daemon.pid, signal.SIGTERM)
         daemon.wait(timeout=WAIT_SECONDS)

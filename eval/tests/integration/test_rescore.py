@@ -73,7 +73,7 @@ def test_a_dataset_that_changed_is_refused(memconform: Call, run: Path, dataset:
     assert "has changed since" in changed.err
     reordered = memconform("rescore", run, "--dataset", dataset)
     assert reordered.code == 2
-    assert "was question 'q0', now it is 'q11'" in reordered.err
+    assert "was question 'q0' but is now 'q11'" in reordered.err
     assert list(run.parent.iterdir()) == [run]
 
 

@@ -34,7 +34,7 @@ _EXACT = ("--scorer", "exact", "--scenario", "search-retrieve-only")
         (("--sdk", "all", "--sdk", _PY), 2, "all_and_more"),
         (("--sdk", "all", "--resume", "x"), 2, "resume_many"),
         (("--sdk", _PY, "--upstream", "magic"), 2, "Invalid value for '--upstream'"),
-        (("--sdk", _PY, "--floor", "1.5"), 2, "--floor 1.5 is not a floor"),
+        (("--sdk", _PY, "--floor", "1.5"), 2, "invalid --floor 1.5"),
         (("--sdk", _PY, "--ids", "smoke-99"), 2, "no question 'smoke-99'"),
         (("--sdk", _PY, "--tag", "geografy"), 4, "did you mean 'geography'?"),
         (("--sdk", _PY, "--corpus", "nowhere"), 2, "nowhere is not a folder"),

@@ -11,7 +11,7 @@ from memconform.datasets.model import Question
 from memconform.errors import DaemonError
 from memconform.ingest.verification import IndexChangedError, IndexDoubtError, IndexVerifier
 from memconform.records import Failure
-from memconform.runs.checkpoints import Checkpoints, Retrieved, not_repeatable
+from memconform.runs.checkpoints import Checkpoints, RetrievalSnapshot, not_repeatable
 from memconform.runs.journal import Journal
 from memconform.scoring.statuses import QuestionStatus
 from tests.unit.test_journal import HEADER, records
@@ -48,18 +48,18 @@ class _Case:
         self.journal = Journal(folder / "journal", HEADER)
         self.verifier = _Verifier()
         self.confirmed: list[int] = []
-        self.outcomes: Callable[[Retrieved], Failure | None] = lambda _: None
+        self.outcomes: Callable[[RetrievalSnapshot], Failure | None] = lambda _: None
         self.checkpoints = Checkpoints(
             self.verifier, self.journal, self._confirm, lambda _: (), reproof=reproof
         )
 
-    async def _confirm(self, retrieved: Retrieved) -> Failure | None:
+    async def _confirm(self, retrieved: RetrievalSnapshot) -> Failure | None:
         self.confirmed.append(retrieved.number)
         return self.outcomes(retrieved)
 
     def attempt(self, row: int, *, held: bool = True) -> None:
         number = self.journal.write(*records(row))
-        self.checkpoints.note(Retrieved(number, _QUESTION, held, ("a",), passed=held))
+        self.checkpoints.add(RetrievalSnapshot(number, _QUESTION, held, ("a",), passed=held))
 
     def verdicts(self, *rows: int) -> list[str]:
         return [
@@ -89,8 +89,8 @@ async def test_only_what_lacked_the_answer_is_made_again(case: _Case) -> None:
 async def test_what_no_judge_has_seen_is_made_again_before_it_counts(case: _Case) -> None:
     """It held one of two facts, was settled so, and judged incorrect later: an outage's doing."""
     number = case.journal.write(*records(0))
-    case.checkpoints.note(Retrieved(number, _QUESTION, held=True, chunks=("a",)))
-    whole = Retrieved(number, _QUESTION, held=True, chunks=("a", "b"))
+    case.checkpoints.add(RetrievalSnapshot(number, _QUESTION, held=True, chunks=("a",)))
+    whole = RetrievalSnapshot(number, _QUESTION, held=True, chunks=("a", "b"))
     case.outcomes = lambda r: not_repeatable(r, whole)
     await case.checkpoints.verify()
     assert case.confirmed == [0]
@@ -100,7 +100,7 @@ async def test_what_no_judge_has_seen_is_made_again_before_it_counts(case: _Case
 async def test_one_surprise_has_all_made_again(case: _Case) -> None:
     for row in range(3):
         case.attempt(row, held=row != 1)
-    again = Retrieved(1, _QUESTION, held=True, chunks=("a",))
+    again = RetrievalSnapshot(1, _QUESTION, held=True, chunks=("a",))
     case.outcomes = lambda r: not_repeatable(r, again) if r.number == 1 else None
     await case.checkpoints.verify()
     assert case.confirmed == [1, 0, 2]
@@ -111,7 +111,7 @@ async def test_one_answer_that_was_retracted_does_not_void_the_run(case: _Case) 
     """It came out otherwise in the sample at the end, too, and everything was thrown away."""
     for row in range(3):
         case.attempt(row, held=row != 1)
-    again = Retrieved(1, _QUESTION, held=True, chunks=("a",))
+    again = RetrievalSnapshot(1, _QUESTION, held=True, chunks=("a",))
     case.outcomes = lambda r: not_repeatable(r, again) if r.number == 1 else None
     await case.checkpoints.verify()
     await case.checkpoints.verify(last=True)
@@ -122,7 +122,7 @@ async def test_what_comes_out_otherwise_at_the_end_voids_the_run(case: _Case) ->
     case.attempt(0)
     await case.checkpoints.verify()
     case.attempt(1)
-    lost = Retrieved(0, _QUESTION, held=False, chunks=())
+    lost = RetrievalSnapshot(0, _QUESTION, held=False, chunks=())
     case.outcomes = lambda r: not_repeatable(r, lost) if r.number == 0 else None
     await case.checkpoints.verify(last=True)
     assert case.verdicts(0, 1) == ["not_repeatable"] * 2
@@ -186,13 +186,13 @@ async def test_odd_failures_are_followed_by_a_verification_at_once(
     case.checkpoints._spent = 1e9
     case.attempt(1)
     assert not case.checkpoints.due
-    case.checkpoints.failed(error)
+    case.checkpoints.record_failure(error)
     assert case.checkpoints.due is due
 
 
 async def test_bytes_out_of_step_throw_away_what_is_open(case: _Case) -> None:
     case.attempt(0)
-    case.checkpoints.failed(ContractViolatedError("out_of_step", "bytes came"))
+    case.checkpoints.record_failure(ContractViolatedError("out_of_step", "bytes came"))
     await case.checkpoints.verify()
     case.attempt(1)
     await case.checkpoints.verify()

@@ -67,7 +67,7 @@ def test_what_was_written_is_read_back_by_question(tmp_path: Path) -> None:
     for row in (2, 0, 1):
         journal.write(*records(row))
     journal.write(*records(2, attempt=1))
-    journal.state(IndexVerified(attempts=4))
+    journal.write_statement(IndexVerified(attempts=4))
     assert _stages(journal, 2) == records(2) + records(2, attempt=1)
     assert list(journal.read(7)) == []
     journal.close({})
@@ -78,7 +78,7 @@ def test_questions_are_read_while_others_are_written(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j", HEADER)
     for row in range(50):
         journal.write(*records(row))
-        journal.state(IndexVerified(attempts=row + 1))
+        journal.write_statement(IndexVerified(attempts=row + 1))
         assert _stages(journal, row) == records(row)
         assert _stages(journal, row // 2) == records(row // 2)
     journal.close({})
@@ -89,7 +89,7 @@ def test_a_journal_that_is_cut_while_it_grows_is_no_result(tmp_path: Path, lost:
     journal = Journal(tmp_path / "j", HEADER)
     journal.write(*records(0))
     os.truncate(tmp_path / "j", (tmp_path / "j").stat().st_size - lost)
-    with pytest.raises(ResultsError, match="was changed while it was written"):
+    with pytest.raises(ResultsError, match="was changed during the run"):
         list(journal.read(0))
     journal.close({})
 
@@ -156,11 +156,11 @@ def test_an_attempt_counts_once_the_index_was_verified_after_it(tmp_path: Path) 
     for row in range(6):
         journal.write(*records(row))
         if row == 1:
-            journal.state(IndexVerified(attempts=2))
+            journal.write_statement(IndexVerified(attempts=2))
         if row == 3:
-            journal.state(IndexInvalidated(attempts=4, error=lost))
-    journal.state(Retraction(number=0, error=Failure(code="not_repeatable", message="x")))
-    journal.state(IndexVerified(attempts=5))
+            journal.write_statement(IndexInvalidated(attempts=4, error=lost))
+    journal.write_statement(Retraction(number=0, error=Failure(code="not_repeatable", message="x")))
+    journal.write_statement(IndexVerified(attempts=5))
     expected = [
         *("not_repeatable", "correct", "brain_changed", "brain_changed"),
         *("correct", "index_not_proven"),
@@ -180,9 +180,9 @@ def test_a_document_that_is_lost_spoils_what_was_verified_by_others(tmp_path: Pa
     journal = Journal(tmp_path / "j", HEADER)
     for row in range(4):
         journal.write(*records(row))
-        journal.state(IndexVerified(attempts=row + 1))
+        journal.write_statement(IndexVerified(attempts=row + 1))
     lost = Failure(code="not_searchable", message="gone")
-    journal.state(IndexInvalidated(attempts=4, since=1, error=lost))
+    journal.write_statement(IndexInvalidated(attempts=4, since=1, error=lost))
     assert _verdicts(r for row in range(4) for r in journal.read(row)) == [
         "correct",
         *["not_searchable"] * 3,
@@ -205,7 +205,7 @@ def test_a_record_that_contradicts_itself_is_no_record(
 ) -> None:
     journal = Journal(tmp_path / "j", HEADER)
     journal.write(*records(0))
-    journal.state(IndexVerified(attempts=1))
+    journal.write_statement(IndexVerified(attempts=1))
     journal.close({})
     lines = [json.loads(line) for line in (tmp_path / "j").read_bytes().splitlines()]
     lines[2] |= broken
@@ -244,7 +244,7 @@ def test_stages_of_several_attempts_may_lie_between_each_other(tmp_path: Path) -
     journal = Journal(tmp_path / "j", HEADER)
     assert journal.write(_retrieval(0), records(0)[0]) == 0
     assert journal.write(_retrieval(1), records(1)[0]) == 1
-    journal.state(IndexVerified(attempts=2))
+    journal.write_statement(IndexVerified(attempts=2))
     assert not journal.is_settled(0)
     assert journal.write(_judgement(1)) == 1
     assert journal.write(_judgement(0, QuestionStatus.INCORRECT)) == 0
@@ -265,7 +265,7 @@ def test_an_answer_without_a_judgement_is_adopted_and_judged(
     journal.write(_retrieval(0), records(0)[0])
     if judgement is not None:
         journal.write(_judgement(0, judgement))
-    journal.state(IndexVerified(attempts=1))
+    journal.write_statement(IndexVerified(attempts=1))
     # Answered, and never proven: the index may have been gone by then.
     journal.write(_retrieval(1), records(1)[0])
     journal.close({})
@@ -286,7 +286,7 @@ def test_a_masked_answer_is_asked_for_again(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j", HEADER)
     masked = AnswerRecord(row=0, attempt=0, text="***", citations=[], redacted=True)
     journal.write(_retrieval(0), masked)
-    journal.state(IndexVerified(attempts=1))
+    journal.write_statement(IndexVerified(attempts=1))
     journal.close({})
     resumed = Journal(tmp_path / "k", HEADER)
     resumed.adopt(tmp_path / "j")
@@ -304,13 +304,13 @@ def test_an_attempt_that_is_adopted_alone_is_counted_from_zero(tmp_path: Path) -
         )
     )
     journal.write(*records(0, attempt=1))
-    journal.state(IndexVerified(attempts=2))
+    journal.write_statement(IndexVerified(attempts=2))
     journal.close({})
     resumed = Journal(tmp_path / "k", HEADER)
     resumed.adopt(tmp_path / "j")
     assert [attempt.attempt for attempt in resumed.read(0)] == [0]
     resumed.write(*records(0, attempt=resumed.attempts(0)))
-    resumed.state(IndexVerified(attempts=2))
+    resumed.write_statement(IndexVerified(attempts=2))
     assert [record.attempt for record in _stages(resumed, 0) if record.stage == "answer"] == [0, 1]
     resumed.close({})
 
@@ -320,7 +320,7 @@ def test_attempts_come_in_their_order_whichever_is_judged_first(tmp_path: Path) 
     journal = Journal(tmp_path / "j", HEADER)
     for attempt in range(3):
         journal.write(_retrieval(0, attempt), records(0, attempt)[0])
-    journal.state(IndexVerified(attempts=3))
+    journal.write_statement(IndexVerified(attempts=3))
     for attempt in (1, 0):
         journal.write(_judgement(0).model_copy(update={"attempt": attempt}))
     journal.close({})
@@ -345,7 +345,7 @@ def test_an_attempt_that_an_older_version_was_writing_is_dropped(
     journal.write(*records(0))
     torn = _retrieval(1).model_copy(update={"id": ""})
     journal.write(torn, records(1)[0])
-    journal.state(IndexVerified(attempts=2))
+    journal.write_statement(IndexVerified(attempts=2))
     journal.close({})
     text = (tmp_path / "j").read_text().replace("journal@3", f"journal@{version}")
     (tmp_path / "j").write_text(text)

@@ -76,8 +76,8 @@ def test_a_wrong_user_file_is_refused(tmp_path: Path, content: str) -> None:
     [
         ("pi", "unknown SDK 'pi'"),
         ("nowhere/sdk.toml", "No such file"),
-        ("url:localhost", "not the address"),
-        ("url:ftp://x", "not the address"),
+        ("url:localhost", "not a valid daemon address"),
+        ("url:ftp://x", "not a valid daemon address"),
         ("no.such.module:Thing", "No module named"),
         ("memconform.errors:Nothing", "Nothing"),
         ("memconform.errors:UsageError", "not a subclass of SdkRunner"),
