@@ -28,7 +28,7 @@ from memconform.contract.wire import Mode
 from memconform.daemons.availability import build_all
 from memconform.daemons.discovery import find_runner
 from memconform.daemons.runner import Launch, SdkRunner
-from memconform.ingest.documents import Document, GivenDocuments
+from memconform.ingest.documents import Document, InMemoryCorpus
 from memconform.ingest.seeding import seeded_brain
 from memconform.printing.logs import configure_logs
 from reporting import missed, report
@@ -109,11 +109,11 @@ async def _measure(
     sdk: str, client: ContractClient, documents: int, queries: int
 ) -> dict[str, list[Ranking]]:
     runner = find_runner(sdk, _CHECKOUT)
-    async with seeded_brain(client, runner, "one", GivenDocuments(_documents(1)), [Mode.SEMANTIC]):
+    async with seeded_brain(client, runner, "one", InMemoryCorpus(_documents(1)), [Mode.SEMANTIC]):
         pass
     started = time.perf_counter()
     async with seeded_brain(
-        client, runner, "many", GivenDocuments(_documents(documents)), [Mode.SEMANTIC]
+        client, runner, "many", InMemoryCorpus(_documents(documents)), [Mode.SEMANTIC]
     ):
         pass
     rate = documents / (time.perf_counter() - started)

@@ -1,1 +1,1 @@
-"""SDKs and their daemons: manifest, build, start, readiness, resources, stop."""
+"""SDKs and their daemons: manifests, builds, processes, readiness and resources."""

@@ -1,4 +1,4 @@
-"""Which SDKs can run on this machine."""
+"""Builds SDKs and reports those that cannot run on this machine."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -7,54 +7,55 @@ from dataclasses import dataclass
 from memconform.daemons.runner import Progress, SdkRunner
 from memconform.errors import DaemonError, ExitCode, MemconformError
 
-_PATIENCE_SECONDS = 1.0
-"""How long those that are built wait for one that stands before them: most are in the cache."""
-_THIS_MACHINE = ("toolchain_missing", "build_unavailable")
+_ORDER_SECONDS = 1.0
+"""How long finished builds wait for an earlier one; most builds are cached."""
+_MACHINE_CODES = ("toolchain_missing", "build_unavailable")
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedSdk:
-    """An SDK that is left out, and why."""
+    """An SDK that is skipped, and the reason."""
 
     sdk: str
     error: MemconformError
 
     @property
     def exit_code(self) -> ExitCode:
-        """Of what it comes to: a machine that lacks a tool is no failure, a broken build is one."""
-        broken = isinstance(self.error, DaemonError) and self.error.code not in _THIS_MACHINE
+        """OK if this machine lacks a tool, because only a broken build is a failure."""
+        broken = isinstance(self.error, DaemonError) and self.error.code not in _MACHINE_CODES
         return self.error.exit_code if broken else ExitCode.OK
 
 
 async def build_all(
     runners: Sequence[SdkRunner], progress: Progress
 ) -> tuple[list[SdkRunner], list[SkippedSdk]]:
-    """Build at once whatever is not built; those that cannot be are told apart."""
-    absences = await asyncio.gather(*(_build(runner, progress) for runner in runners))
-    present = [r for r, absence in zip(runners, absences, strict=True) if absence is None]
-    return present, [absence for absence in absences if absence is not None]
+    """Build all SDKs concurrently; returns the usable runners and the skipped SDKs."""
+    skips = await asyncio.gather(*(_build(runner, progress) for runner in runners))
+    usable = [runner for runner, skip in zip(runners, skips, strict=True) if skip is None]
+    return usable, [skip for skip in skips if skip is not None]
 
 
 async def as_built(
     runners: Sequence[SdkRunner], progress: Progress
 ) -> AsyncGenerator[tuple[SdkRunner, SkippedSdk | None], None]:
-    """Build all at once, and hand out each when it is built, or cannot be.
+    """Build all SDKs concurrently and yield each once its build has succeeded or failed.
 
-    In the order given, unless one keeps others waiting. Closing it ends what is still building.
+    The order is that of `runners`, unless a slow build would delay others. Closing the generator
+    cancels unfinished builds.
     """
     building = {runner: asyncio.create_task(_build(runner, progress)) for runner in runners}
     try:
         while building:
             first = next(iter(building))
-            await asyncio.wait([building[first]], timeout=_PATIENCE_SECONDS)
+            await asyncio.wait([building[first]], timeout=_ORDER_SECONDS)
             await asyncio.wait(building.values(), return_when=asyncio.FIRST_COMPLETED)
             runner = next(runner for runner, task in building.items() if task.done())
-            absence = building.pop(runner).result()
+            skip = building.pop(runner).result()
             if busy := [other.name for other, task in building.items() if not task.done()]:
                 progress(
-                    f"{', '.join(busy)} still building: latencies are not those of an idle machine"
+                    f"still building {', '.join(busy)}: latencies exceed those of an idle machine"
                 )
-            yield runner, absence
+            yield runner, skip
     finally:
         for task in building.values():
             task.cancel()

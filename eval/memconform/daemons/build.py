@@ -1,4 +1,4 @@
-"""Building an SDK once for each state of its sources."""
+"""Builds an SDK once for each state of its sources and caches the result."""
 
 import asyncio
 import fcntl
@@ -26,16 +26,16 @@ _log = Logger()
 _DONE = ".complete"
 _UNUSED_SECONDS = 7 * 24 * 3600
 _UNAVAILABLE = 69
-"""EX_UNAVAILABLE of sysexits.h: by it a build says that this machine lacks what it needs."""
-_NEWS_SECONDS = 10
-_NEWS_WIDTH = 80
+"""EX_UNAVAILABLE of sysexits.h: the exit status of a build that this machine cannot run."""
+_PROGRESS_SECONDS = 10
+_PROGRESS_WIDTH = 80
 
 
 def build_hash(manifest: Manifest, folder: Path) -> str:
-    """SHA-256 over the manifest, the tools, every input file, and the files that are served.
+    """SHA-256 of the manifest, the tools, every input file, and the program that is served.
 
     Raises:
-        UsageError: for a glob of `[build] inputs` that matches no file.
+        UsageError: `manifest_invalid` if a glob of `[build] inputs` matches no file.
     """
     digest = hashlib.sha256(manifest.model_dump_json().encode())
     # A virtual environment is bound to its interpreter, a native module to its platform.
@@ -49,7 +49,7 @@ def build_hash(manifest: Manifest, folder: Path) -> str:
         try:
             files = sorted(path for path in folder.glob(pattern) if path.is_file())
         except (NotImplementedError, ValueError):
-            # What pathlib raises for an absolute or an empty pattern.
+            # pathlib raises these for absolute and empty patterns.
             files = []
         if not files:
             raise UsageError(
@@ -64,17 +64,19 @@ def build_hash(manifest: Manifest, folder: Path) -> str:
 
 
 async def ensure_built(manifest: Manifest, folder: Path, key: str, progress: Progress) -> Path:
-    """The folder of the finished build, made now unless it is there.
+    """Build the SDK unless a build for `key` exists; returns the build's folder.
 
     Raises:
-        DaemonError: where a program is missing or the build fails, with the tail of its log.
+        DaemonError: `toolchain_missing` if a required program is not on PATH; `build_failed` or
+            `build_unavailable`, with the tail of the build log, if the build fails.
+        UsageError: `cache_unwritable` if the cache folder cannot be created.
     """
     for program in manifest.requires:
         if shutil.which(program) is None:
             raise DaemonError(
                 f"{manifest.name} needs {program!r}, which is not on PATH",
                 code="toolchain_missing",
-                hint=f"install {program}, or leave {manifest.name} out",
+                hint=f"install {program}, or run without {manifest.name}",
             )
     cache = user_cache_path("memconform") / "builds"
     target = cache / f"{manifest.name}-{key[:16]}"
@@ -86,7 +88,7 @@ async def ensure_built(manifest: Manifest, folder: Path, key: str, progress: Pro
         raise UsageError(
             f"{cache}: {error.strerror}",
             code="cache_unwritable",
-            hint="builds are kept there; set XDG_CACHE_HOME to a folder that can be written",
+            hint="builds are cached there; set XDG_CACHE_HOME to a writable folder",
         ) from error
     async with _locked(target.with_suffix(".lock")):
         if (target / _DONE).exists():
@@ -103,19 +105,21 @@ async def ensure_built(manifest: Manifest, folder: Path, key: str, progress: Pro
 
 
 def _drop_unused(cache: Path, name: str) -> None:
-    """Remove this SDK's builds that nothing has used for a week."""
-    for done in cache.glob(f"{name}-*/{_DONE}"):
-        if time.time() - done.stat().st_mtime > _UNUSED_SECONDS:
-            shutil.rmtree(done.parent, ignore_errors=True)
+    """Remove builds of this SDK that have not been used for a week."""
+    for marker in cache.glob(f"{name}-*/{_DONE}"):
+        if time.time() - marker.stat().st_mtime > _UNUSED_SECONDS:
+            shutil.rmtree(marker.parent, ignore_errors=True)
 
 
-async def _followed(name: str, process: DaemonProcess, progress: Progress) -> str:
-    """How the build ended; meanwhile its last line is shown now and then."""
+async def _wait_with_progress(name: str, process: DaemonProcess, progress: Progress) -> str:
+    """Wait for a build, reporting its last line regularly; returns how it ended."""
     waiting, started = asyncio.ensure_future(process.wait()), time.monotonic()
     try:
-        while not (await asyncio.wait([waiting], timeout=_NEWS_SECONDS))[0]:
+        while not (await asyncio.wait([waiting], timeout=_PROGRESS_SECONDS))[0]:
             last = process.tail().rpartition("\n")[2].strip()
-            progress(f"building {name}, {time.monotonic() - started:.0f} s: {last[:_NEWS_WIDTH]}")
+            progress(
+                f"building {name}, {time.monotonic() - started:.0f} s: {last[:_PROGRESS_WIDTH]}"
+            )
         return waiting.result()
     finally:
         waiting.cancel()
@@ -128,38 +132,38 @@ async def _run(name: str, build: Build, folder: Path, target: Path, progress: Pr
         part.replace("{build_dir}", str(target)).replace("{python}", sys.executable)
         for part in build.command
     ]
-    # Under a guard, like a daemon: a harness that is killed leaves no build running.
+    # A guard ends the build, like a daemon, if the harness is killed.
     process = await DaemonProcess.start(argv, env=os.environ, cwd=folder, log=log)
     try:
         async with asyncio.timeout(build.timeout_s):
-            ended = await _followed(name, process, progress)
+            outcome = await _wait_with_progress(name, process, progress)
     except TimeoutError:
-        raise _failed(name, f"no end after {build.timeout_s:g} s", log) from None
+        raise _failed(name, f"not finished after {build.timeout_s:g} s", log) from None
     finally:
         await process.stop()
-    if ended == f"exit status {_UNAVAILABLE}":
+    if outcome == f"exit status {_UNAVAILABLE}":
         raise DaemonError(
             f"{name} cannot be built on this machine",
             code="build_unavailable",
-            hint=f"the whole log is in {log}",
+            hint=f"the full log is in {log}",
             excerpt=tail(log),
         )
-    if ended != "exit status 0":
-        raise _failed(name, ended, log)
+    if outcome != "exit status 0":
+        raise _failed(name, outcome, log)
 
 
-def _failed(name: str, why: str, log: Path) -> DaemonError:
+def _failed(name: str, reason: str, log: Path) -> DaemonError:
     return DaemonError(
-        f"building {name} failed: {why}",
+        f"building {name} failed: {reason}",
         code="build_failed",
-        hint=f"the whole log is in {log}",
+        hint=f"the full log is in {log}",
         excerpt=tail(log),
     )
 
 
 @asynccontextmanager
 async def _locked(path: Path) -> AsyncIterator[None]:
-    """Hold a lock against other runs that would build the same."""
+    """Hold a lock that keeps other runs from building the same SDK."""
     with _open_descriptor(path) as handle:
         while True:
             try:

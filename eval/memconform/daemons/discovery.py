@@ -1,4 +1,4 @@
-"""From what the user calls an SDK to the runner that serves it."""
+"""Resolves the SDK references of the command line to runners."""
 
 import importlib
 import sys
@@ -15,31 +15,33 @@ USER_FILE = "memconform.toml"
 
 
 def working_folder() -> Path:
-    """Raises UsageError where the folder that we run in is gone."""
+    """The current folder; raises UsageError `no_working_folder` if it no longer exists."""
     try:
         return Path.cwd()
     except FileNotFoundError as error:
         raise UsageError(
-            "the working folder does not exist any more",
+            "the working folder no longer exists",
             code="no_working_folder",
-            hint="cd to one that does",
+            hint="change to a folder that exists",
         ) from error
 
 
 def known_sdks(folder: Path) -> dict[str, Path]:
-    """Manifests by name: the checkout's `sdks/*/sdk.toml`, then `memconform.toml` in `folder`.
+    """Manifest paths by SDK name, from the checkout's `sdks/*/sdk.toml` and `memconform.toml`.
+
+    Entries of `memconform.toml` in `folder` take precedence.
 
     Raises:
-        UsageError: where memconform.toml is not what it should be.
+        UsageError: `config_invalid` if memconform.toml is invalid.
     """
-    found = {path.parent.name: path for path in sorted(_sdks_folder(folder).glob("*/sdk.toml"))}
-    return found | _from_user_file(folder / USER_FILE)
+    manifests = sorted(_sdks_folder(folder).glob("*/sdk.toml"))
+    return {path.parent.name: path for path in manifests} | _from_user_file(folder / USER_FILE)
 
 
 def _sdks_folder(folder: Path) -> Path:
-    """`sdks/` of the checkout that `folder` lies in, else of the one that we run from."""
-    here = [*folder.resolve().parents]
-    for candidate in (folder.resolve(), *here, Path(__file__).parents[3]):
+    """`sdks/` of the checkout that contains `folder`, else of the one that contains this file."""
+    folders = (folder.resolve(), *folder.resolve().parents, Path(__file__).parents[3])
+    for candidate in folders:
         if any((candidate / "sdks").glob("*/sdk.toml")):
             return candidate / "sdks"
     return folder / "sdks"
@@ -55,23 +57,25 @@ def _from_user_file(path: Path) -> dict[str, Path]:
     sdks = table.get("sdks", {})
     unknown = sorted(table.keys() - {"sdks"})
     if unknown or not isinstance(sdks, dict) or not all(isinstance(v, str) for v in sdks.values()):
-        raise _bad_user_file(path, f"unknown key {unknown[0]!r}" if unknown else "[sdks] is wrong")
+        raise _bad_user_file(
+            path, f"unknown key {unknown[0]!r}" if unknown else "[sdks] is invalid"
+        )
     return {name: path.parent / manifest for name, manifest in sdks.items()}
 
 
-def _bad_user_file(path: Path, why: str) -> UsageError:
+def _bad_user_file(path: Path, reason: str) -> UsageError:
     return UsageError(
-        f"{path}: {why}",
+        f"{path}: {reason}",
         code="config_invalid",
-        hint='it holds one table: [sdks] with lines like  mine = "path/to/sdk.toml"',
+        hint='use a single table [sdks] with lines such as  mine = "path/to/sdk.toml"',
     )
 
 
 def find_runner(reference: str, folder: Path) -> SdkRunner:
-    """The runner for a known name, a path to an sdk.toml, `url:…` or `package.module:Class`.
+    """Return the runner for a known name, a path to an sdk.toml, `url:…` or `module:Class`.
 
     Raises:
-        UsageError: where the reference names nothing that can be served.
+        UsageError: if the reference resolves to no SDK, or its manifest or address is invalid.
     """
     if reference.startswith("url:"):
         return UrlRunner(reference.removeprefix("url:"))
@@ -84,9 +88,9 @@ def find_runner(reference: str, folder: Path) -> SdkRunner:
         return ManifestRunner(load_manifest(manifest), manifest.parent.resolve())
     if ":" in reference:
         return _plugin(reference)
-    names = ", ".join(known) or "none: the reference SDKs need a checkout of the project"
+    names = ", ".join(known) or "none (the reference SDKs need a checkout of the project)"
     raise UsageError(
-        f"no SDK {reference!r}; known here: {names}",
+        f"unknown SDK {reference!r}; known SDKs: {names}",
         code="unknown_sdk",
         hint=nearest(reference, known)
         or "--sdk takes a name, a path to sdk.toml, package.module:Class or url:http://…",
@@ -95,7 +99,7 @@ def find_runner(reference: str, folder: Path) -> SdkRunner:
 
 def _plugin(reference: str) -> SdkRunner:
     module, _, attribute = reference.partition(":")
-    # As `python -m` does: a module of the working folder is found without being installed.
+    # Like `python -m`, find modules in the working folder without installation.
     sys.path.insert(0, str(working_folder()))
     try:
         runner = getattr(importlib.import_module(module), attribute)
@@ -103,7 +107,7 @@ def _plugin(reference: str) -> SdkRunner:
         raise UsageError(
             f"--sdk {reference}: {error}",
             code="unknown_sdk",
-            hint="the module must be importable, and hold that class",
+            hint="the module must be importable and define that class",
         ) from error
     if not (isinstance(runner, type) and issubclass(runner, SdkRunner)):
         raise UsageError(

@@ -1,20 +1,20 @@
-"""Runs one command in a process group of its own, and ends all that it started when it should end.
+"""Runs one command in its own process group and ends every process that it started.
 
-Started as a program of its own (`python -I -S guard.py LOG COMMAND…`), with nothing but the
-standard library, because it must outlive the harness for a moment: a harness that is killed with
-SIGKILL cannot tidy up, but the pipe that it held as the guard's standard input closes.
+It is a separate program (`python -I -S guard.py LOG COMMAND…`) that uses only the standard library,
+because it must briefly outlive the harness: a harness killed with SIGKILL cannot clean up, but the
+pipe that it holds as the guard's standard input closes.
 
-stdin   held open by the harness; its end ends the daemon
-stdout  reports to the harness: `pid N`, then `left NAMES` if a descendant had left the process
-        group and was still running, then `exit STATUS`; or `error MESSAGE`
+stdin   held open by the harness; the guard ends the daemon when it closes
+stdout  reports to the harness: `pid N`, then `left NAMES` if descendants outside the process group
+        were still running, then `exit STATUS`; or `error MESSAGE`
 stderr  the daemon's standard output and standard error: the file LOG, opened for appending
 
 On Linux the guard is a child subreaper: a descendant whose parent ends becomes the guard's child,
-after `setsid` and with an empty environment too, so that none can escape. Elsewhere the
-guard ends the process group only.
+even after `setsid` and with an empty environment, so none can escape. On other systems the guard
+ends only the process group.
 """
 
-# Each daemon waits for this program to start. `signal` and `contextlib` take 3 ms each to import
+# Starting a daemon waits for this program. `signal` and `contextlib` take 3 ms each to import
 # (they load enum and functools), ctypes 3 ms more; the built-in modules below take 1 ms in all.
 import _signal  # type: ignore[import-not-found]
 import os
@@ -26,10 +26,10 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 _EXIT_GRACE_SECONDS = 0.5
-"""For children outside the process group, which the daemon may have told to end as it ended."""
+"""Time for children outside the process group, which the daemon may have asked to end."""
 _SWEEP_SECONDS = 5.0
-"""A process in uninterruptible sleep does not end; the guard must, and reports it."""
-_NAMES = 8
+"""A process in uninterruptible sleep does not end; the guard must, and it reports the process."""
+_MAX_NAMES = 8
 
 _POLL_SECONDS = 0.1
 _BUSY_POLL_SECONDS = 0.01
@@ -38,23 +38,24 @@ _BUSY_BYTES = 1 << 20
 HEAD_BYTES = 16 << 20
 TAIL_BYTES = 24 << 20
 CAP_BYTES = 64 << 20
-"""A longer log is cut to its head and tail. Well above their sum, so that a daemon that never
-stops writing has each byte copied once or twice and not each time the log is looked at."""
+"""A longer log is cut to its head and tail. The cap is well above their sum, so that each byte of a
+daemon that never stops writing is copied once or twice, not each time the log is checked."""
 _LINE_BYTES = 64 << 10
 _COPY_BYTES = 1 << 20
 
 
 def main(argv: list[str]) -> int:
+    """Run the command `argv[1:]` with the log `argv[0]`; returns the exit status."""
     log, command = _Log(argv[0]), argv[1:]
     wake, wake_end = os.pipe()
     os.set_blocking(wake_end, False)
     _signal.set_wakeup_fd(wake_end)
     _signal.signal(_signal.SIGCHLD, lambda *_: None)
     for ignored in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP):
-        # A terminal sends these to every process in the foreground; the harness decides, not we.
+        # A terminal sends these to every foreground process; only the harness decides.
         _signal.signal(ignored, _signal.SIG_IGN)
     adopt_orphans()
-    # A daemon may stop us with SIGSTOP: once the harness is gone nobody else wakes us.
+    # A daemon may stop us with SIGSTOP; once the harness is gone nothing else resumes us.
     _prctl(_PR_SET_PDEATHSIG, _signal.SIGCONT)
     try:
         pid = os.posix_spawnp(
@@ -81,17 +82,17 @@ def main(argv: list[str]) -> int:
         if 0 in readable and not os.read(0, 64):
             grace = 0
             break
-    left, status = _end_all(pid, grace)
+    names, status = _end_all(pid, grace)
     log.limit()
-    if left:
-        more = f" and {len(left) - _NAMES} more" if len(left) > _NAMES else ""
-        _report(f"left {', '.join(left[:_NAMES])}{more}")
+    if names:
+        more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+        _report(f"left {', '.join(names[:_MAX_NAMES])}{more}")
     _report(f"exit {status}")
     return 0
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of its orphaned descendants, where the system can (Linux)."""
+    """Make this process the parent of its orphaned descendants; only Linux supports this."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
@@ -99,7 +100,7 @@ def _prctl(option: int, value: int) -> None:
     if sys.platform != "linux":
         return
     try:
-        # What ctypes is made of, which itself takes 3 ms to import.
+        # The C module behind ctypes; ctypes itself takes 3 ms to import.
         import _ctypes  # noqa: PLC0415 - a Python may be built without it
 
         function = _ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl")  # type: ignore[arg-type]
@@ -120,34 +121,35 @@ def _reap_orphans(leader: int) -> None:
 
 
 def _reap(pid: int) -> int | None:
-    """The exit code of a child that has ended; None where it has not, or is no child of ours."""
+    """The exit code of a child that has ended; None if it has not, or is not our child."""
     try:
-        ended, status = os.waitpid(pid, os.WNOHANG)
+        reaped, status = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
         return None
-    return os.waitstatus_to_exitcode(status) if ended else None
+    return os.waitstatus_to_exitcode(status) if reaped else None
 
 
 def _end_all(leader: int, grace: float) -> tuple[list[str], int]:
-    """Kill the process group and every descendant, until none is left.
+    """Kill the process group and every descendant until none is left.
 
-    Those that had left the group get `grace` seconds to end by themselves.
+    Descendants outside the group get `grace` seconds to end by themselves.
 
     Returns:
-        The names of those that had left the group and had to be killed; the leader's exit code.
+        The names of descendants outside the group that had to be killed, and the leader's exit
+        code.
     """
-    # The leader may be gone and its children not; as long as we have not reaped it, its process
-    # id, and so the group's, cannot belong to anyone else.
+    # The leader may have ended before its children. Until we reap it, its process id, and so the
+    # group's id, cannot be reused.
     _kill(-leader)
     escaped: dict[int, str] = {}
     started = time.monotonic()
-    while (passed := time.monotonic() - started) < grace + _SWEEP_SECONDS:
-        # What one that we kill has started becomes our child, and is seen in the next round.
+    while (elapsed := time.monotonic() - started) < grace + _SWEEP_SECONDS:
+        # Children of a killed process become ours and are handled in the next round.
         children = [child for child in _children() if child != leader]
         for child in children:
             name, group, ended = _describe(child)
             if not ended and group != leader:
-                if passed < grace:
+                if elapsed < grace:
                     continue
                 escaped.setdefault(child, f"{name} (pid {child})")
             if not ended:
@@ -155,7 +157,7 @@ def _end_all(leader: int, grace: float) -> tuple[list[str], int]:
             _reap(child)
         if not children and _exited(leader):
             status = _reap(leader)
-            # The list of children may lack one while another ends; the kernel's own answer not.
+            # /proc may omit a child while another ends; waitid does not.
             if not _any_child():
                 return list(escaped.values()), status or 0
             return [*escaped.values(), *_end_rest(started + grace + _SWEEP_SECONDS)], status or 0
@@ -165,7 +167,7 @@ def _end_all(leader: int, grace: float) -> tuple[list[str], int]:
 
 
 def _end_rest(deadline: float) -> list[str]:
-    """Kill what has become our child since; the leader has been reaped."""
+    """Kill processes that became our children after the leader was reaped; returns their names."""
     names: dict[int, str] = {}
     while _any_child() and time.monotonic() < deadline:
         for child in _children():
@@ -178,8 +180,8 @@ def _end_rest(deadline: float) -> list[str]:
 
 
 def _kill_with_group(pid: int, group: int) -> None:
-    # A signal to a group reaches even one that forks and exits all the time: the kernel sends it
-    # between two forks. Only descendants can be in a group of theirs, but they can join ours.
+    # A signal to a group reaches even a process that keeps forking and exiting: the kernel sends it
+    # between two forks. Only descendants can be in a descendant's group, but they can join ours.
     if group not in (0, os.getpgrp()):
         _kill(-group)
     _kill(pid)
@@ -202,7 +204,7 @@ def _any_child() -> bool:
 
 
 def _children() -> list[int]:
-    """Our children, those included that have ended; none where there is no /proc."""
+    """Our children, including zombies; empty without /proc."""
     try:
         with open("/proc/thread-self/children", "rb", buffering=0) as file:  # noqa: PTH123 - pathlib takes 8 ms to import
             return [int(pid) for pid in file.read(1 << 20).split()]
@@ -212,9 +214,9 @@ def _children() -> list[int]:
         entries = os.listdir("/proc")  # noqa: PTH208 - as above
     except OSError:
         return []
-    us = str(os.getpid()).encode()
+    parent = str(os.getpid()).encode()
     processes = [int(entry) for entry in entries if entry.isdecimal()]
-    return [pid for pid in processes if _stat(pid)[1][1:2] == [us]]
+    return [pid for pid in processes if _stat(pid)[1][1:2] == [parent]]
 
 
 def _describe(pid: int) -> tuple[str, int, bool]:
@@ -226,47 +228,47 @@ def _describe(pid: int) -> tuple[str, int, bool]:
 
 
 def _stat(pid: int) -> tuple[str, list[bytes]]:
-    """A process's name, and what /proc/PID/stat says behind it: state, parent, group…"""
+    """A process's name, and the fields of /proc/PID/stat after it: state, parent, group…"""
     try:
         with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:  # noqa: PTH123 - as above
             text = file.read(4096)
     except OSError:
         return "?", []
     name, _, rest = text.partition(b"(")[2].rpartition(b")")
-    # A process may call itself anything; a report is one line.
+    # A process chooses its own name, but a report must be one line.
     printable = "".join(c if c.isprintable() else "?" for c in name.decode("utf-8", "replace"))
     return printable, rest.split()
 
 
 class _Log:
-    """The file that standard error is, kept to a head and a tail.
+    """The log file behind standard error, limited to a head and a tail.
 
-    The daemon writes to it directly: a pipe of ours in between would cost each line that it writes
-    two context switches, and a guard that is slow or stopped would block the daemon. So the file is
-    cut while the daemon appends to it. What it writes in the microseconds between the last read and
-    the cut is lost with the middle.
+    The daemon writes to it directly: a pipe in between would cost two context switches for each
+    line, and a slow or stopped guard would block the daemon. So the file is cut while the daemon
+    appends to it. Output written in the microseconds between the last read and the cut is lost with
+    the middle.
     """
 
     def __init__(self, path: str) -> None:
         self._path = path
-        # A file that a restarted daemon goes on with: each start has a head and a tail.
+        # A restarted daemon appends to the same file; each start has its own head and tail.
         self._base = self._size = os.fstat(2).st_size
         self._head_end = 0
         self._mark_bytes = 0
         self._omitted = 0
 
     def limit(self) -> float:
-        """Cut the log if it is too long; returns after how many seconds to look again."""
+        """Cut the log if it is too long; returns the seconds until the next check."""
         size = os.fstat(2).st_size
-        grown, self._size = size - self._size, size
+        growth, self._size = size - self._size, size
         if size - self._base > CAP_BYTES:
             try:
                 self._size = self._cut(size)
             except OSError:
-                # A full disk, or a file that was moved away: the head at least is kept.
+                # The disk is full or the file was moved: keep at least the head.
                 self._size = self._base + HEAD_BYTES
                 os.ftruncate(2, self._size)
-        return _BUSY_POLL_SECONDS if grown > _BUSY_BYTES else _POLL_SECONDS
+        return _BUSY_POLL_SECONDS if growth > _BUSY_BYTES else _POLL_SECONDS
 
     def _cut(self, size: int) -> int:
         """Move the tail to the end of the head; returns the new size."""
@@ -274,7 +276,7 @@ class _Log:
         try:
             if not os.path.samestat(os.fstat(file), os.fstat(2)):
                 raise FileNotFoundError(self._path)
-            # At ends of lines, so that no secret is cut in two: its halves would not be masked.
+            # Cut at line ends: the halves of a secret cut in two would not be masked.
             if not self._head_end:
                 begin = self._base + HEAD_BYTES - _LINE_BYTES
                 newline = os.pread(file, _LINE_BYTES, begin).rfind(b"\n")
@@ -289,9 +291,9 @@ class _Log:
             while end < limit and (data := os.pread(file, _COPY_BYTES, source)):
                 source += len(data)
                 end += _write_at(file, data, end)
-            if (behind := os.fstat(file).st_size - source) > 0:
-                # It writes faster than we copy.
-                end += _write_at(file, _omission(behind), end)
+            if (remainder := os.fstat(file).st_size - source) > 0:
+                # The daemon writes faster than we copy.
+                end += _write_at(file, _omission(remainder), end)
             os.ftruncate(file, end)
             return end
         finally:

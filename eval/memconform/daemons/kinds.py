@@ -1,6 +1,6 @@
-"""What a daemon may be called with; the command line reads it without starting anything."""
+"""Kinds of upstream, in a module that is cheap for the command line to import."""
 
 from typing import Literal
 
 UpstreamKind = Literal["own", "scripted", "real"]
-"""What answers a daemon's calls: its own offline stand-ins, our upstream, or the real services."""
+"""Who answers a daemon's calls: its own offline stubs, the scripted upstream, or real services."""

@@ -1,4 +1,4 @@
-"""`sdk.toml`: what the harness must know to build and start a daemon."""
+"""The schema of `sdk.toml`, which describes how to build and start a daemon."""
 
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -28,75 +28,89 @@ class _Table(BaseModel):
 
 
 class Build(_Table):
+    """How the SDK is built."""
+
     command: list[Argument] = Field(min_length=1)
-    """Run in the manifest's folder; `{build_dir}` and `{python}` are filled in."""
+    """Run in the manifest's folder; `{build_dir}` and `{python}` are replaced."""
     inputs: list[Argument] = Field(min_length=1)
-    """Globs below the manifest's folder; the build is made anew when one of the files changes."""
+    """Globs relative to the manifest's folder; a change of a matching file triggers a new build."""
     timeout_s: float = Field(default=900, gt=0)
 
 
 class Serve(_Table):
+    """How the daemon is started."""
+
     argv: list[Argument] = Field(min_length=1)
-    """`{host} {port} {addr} {state_dir} {build_dir} {python}` are filled in."""
+    """`{host} {port} {addr} {state_dir} {build_dir} {python} {upstream}` are replaced."""
     port: Literal["chosen", "announced"] = "chosen"
-    """`announced`: started with port 0, the daemon prints `listening on http://host:port`."""
+    """`announced`: the daemon is started with port 0 and prints `listening on http://host:port`."""
 
 
 class PassedVariable(_Table):
-    """A variable of the user's shell that reaches the daemon."""
+    """A variable of the user's shell that is passed to the daemon."""
 
     name: Variable
     secret: bool | None = None
-    """Whether its value is masked in all that is written; None decides by its name."""
+    """Whether its value is masked in all output; None decides by its name."""
 
 
-def _as_table(given: object) -> object:
-    """`"NAME"` is short for `{name = "NAME"}`."""
-    return {"name": given} if isinstance(given, str) else given
+def _as_table(entry: object) -> object:
+    """Expand the short form `"NAME"` to `{name = "NAME"}`."""
+    return {"name": entry} if isinstance(entry, str) else entry
 
 
 class Env(_Table):
+    """The daemon's environment."""
+
     set: dict[Variable, Argument] = Field(default_factory=dict)
     pass_: list[Annotated[PassedVariable, BeforeValidator(_as_table)]] = Field(
         default_factory=list, alias="pass"
     )
-    """They win over `set`."""
+    """Take precedence over `set`."""
 
 
 class Ready(_Table):
+    """How the harness detects that the daemon is ready."""
+
     path: str = Field(default="/healthz", pattern=r"^/[A-Za-z0-9._~/-]*$")
     timeout_s: float = Field(default=30, gt=0)
 
 
 class Seed(_Table):
+    """How documents are ingested."""
+
     via: Literal["batch", "http"] = "http"
-    """How documents get in: many a request, or one."""
+    """`batch` sends many documents in a request, `http` one."""
 
 
 class UpstreamSettings(_Table):
-    """How a daemon is pointed at the services that it calls."""
+    """How the daemon is configured to call its upstream services."""
 
     scripted: dict[Variable, Argument] = Field(default_factory=dict)
-    """Set for `--upstream scripted`; `{upstream}` is its address, without a path."""
+    """Set for `--upstream scripted`; `{upstream}` is the upstream's address without a path."""
     real: list[Variable] = Field(default_factory=list)
-    """Variables of the user's shell that reach the daemon with `--upstream real`."""
+    """Variables of the user's shell that are passed to the daemon with `--upstream real`."""
     modes: list[Mode] = Field(default_factory=list)
-    """Claimed, beside those of [capabilities], with `--upstream scripted`; with `real` all of them
-    may be asked for, and none is claimed."""
+    """Claimed in addition to [capabilities] with `--upstream scripted`; with `real`, all may be
+    requested and none is claimed."""
 
 
 class KnownFailures(_Table):
+    """Conformance checks that are known to fail."""
+
     file: Argument
-    """Below the manifest's folder: conformance checks that are known to fail."""
+    """The list of checks, relative to the manifest's folder."""
 
 
 class Capabilities(_Table):
+    """What the SDK claims to support."""
+
     profiles: list[Profile] = Field(min_length=1)
     modes: list[Mode] = Field(min_length=1)
 
 
 class Manifest(_Table):
-    """One SDK. A key that is not known is refused: misspelt, it would be ignored in silence."""
+    """One SDK. Unknown keys are refused, because a misspelt key would be silently ignored."""
 
     name: Name
     language: Argument
@@ -117,7 +131,8 @@ def load_manifest(path: Path) -> Manifest:
     """Read an `sdk.toml`.
 
     Raises:
-        UsageError: naming the file, and the key or line that is wrong.
+        UsageError: `manifest_missing` if the file cannot be read; `manifest_invalid`, naming the
+            file and the key or line, if its content is invalid.
     """
     try:
         content = path.read_text(encoding="utf-8")
@@ -150,10 +165,10 @@ def _place(path: Sequence[str]) -> str:
 
 
 def _keys(path: Sequence[str]) -> list[str]:
-    """The keys known in the table of the manifest that a key stands in."""
+    """The valid keys of the manifest table that contains a key."""
     model: type[BaseModel] = Manifest
     for table in path[:-1]:
-        if table.isdecimal():  # a place in a list, whose model was found with the list
+        if table.isdecimal():  # an index into a list, whose model was found with the list
             continue
         fields = model.model_fields.items()
         annotation = next(f.annotation for name, f in fields if table in (name, f.alias))
@@ -162,7 +177,7 @@ def _keys(path: Sequence[str]) -> list[str]:
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:  # noqa: ANN401 - any annotation
-    """The models within an annotation."""
+    """Yield the models within an annotation."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for part in get_args(annotation):

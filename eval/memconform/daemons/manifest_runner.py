@@ -1,4 +1,4 @@
-"""Serves the daemon that an sdk.toml describes."""
+"""Starts and stops the daemon that an `sdk.toml` describes."""
 
 import asyncio
 import os
@@ -40,15 +40,17 @@ from memconform.redaction import MASK, hide, hide_credentials, is_secret, withou
 _BIND_ATTEMPTS = 3
 _POLL_SECONDS = 0.02
 _ANNOUNCEMENT_BYTES = 512
-"""More than an announcement has, so that one which comes in two pieces is found."""
+"""Longer than any announcement, so that one split across two reads is found."""
 _ANNOUNCED = re.compile(rb"listening on https?://\S*:(\d{1,5})/?\s")
 _BIND_FAILED = re.compile(r"(?i)address (?:is )?already in use|EADDRINUSE|cannot listen on")
 
-# What a program needs to run at all; anything else from the user's shell must be named.
+# What any program needs to run; other variables of the user's shell must be declared.
 _BASE_ENV = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE")
 
 
 class ManagedDaemon:
+    """A running daemon that the harness started."""
+
     def __init__(
         self, base_url: str, process: DaemonProcess, ready_ms: float, sampler: Sampler | None
     ) -> None:
@@ -60,15 +62,19 @@ class ManagedDaemon:
         self._sampling = asyncio.create_task(sampler.run()) if sampler is not None else None
 
     async def wait_exit(self) -> str:
+        """Wait until the daemon ends; returns how it ended."""
         return await self._process.wait()
 
     def log_tail(self) -> str:
+        """The last lines of its output."""
         return self._process.tail()
 
     def resources(self) -> Resources | None:
+        """What it has used; None if it is not sampled."""
         return self._sampler.result() if self._sampler is not None else None
 
     async def close(self) -> None:
+        """Take a last sample and stop sampling; the process keeps running."""
         if self._sampler is not None and self._sampling is not None:
             self._sampler.sample()
             self._sampling.cancel()
@@ -77,6 +83,8 @@ class ManagedDaemon:
 
 
 class ManifestRunner(SdkRunner):
+    """Builds and serves the SDK of one manifest."""
+
     restartable = True
 
     def __init__(self, manifest: Manifest, folder: Path) -> None:
@@ -92,12 +100,12 @@ class ManifestRunner(SdkRunner):
         self.seed_via = manifest.seed.via
         self._build_dir: Path | None = None
         self._upstream: UpstreamKind = "own"
-        self._given: dict[str, str] = {}
+        self._overrides: dict[str, str] = {}
 
-    def use_variables(self, given: Mapping[str, str]) -> None:
-        # At once: the command line, which holds them too, is written before a daemon starts.
-        self._given = dict(given)
-        self._hide(self._given)
+    def use_variables(self, variables: Mapping[str, str]) -> None:
+        # Hide them now: the command line, which contains them, is written before a daemon starts.
+        self._overrides = dict(variables)
+        self._hide(self._overrides)
 
     def variables(self) -> dict[str, str]:
         return {
@@ -106,23 +114,23 @@ class ManifestRunner(SdkRunner):
         }
 
     def _is_secret(self, name: str) -> bool:
-        """Whether the manifest says so, or else the variable's name."""
-        declared = [each.secret for each in self.env.pass_ if each.name == name]
-        said = [secret for secret in declared if secret is not None]
-        return any(said) if said else is_secret(name)
+        """Whether the manifest declares a variable secret; if it does not say, the name decides."""
+        passed = [variable for variable in self.env.pass_ if variable.name == name]
+        declared = [variable.secret for variable in passed if variable.secret is not None]
+        return any(declared) if declared else is_secret(name)
 
     def _hide(self, variables: dict[str, str]) -> None:
         for name, value in variables.items():
             if self._is_secret(name):
                 hide(value)
-            # What the manifest calls no secret may hold a password all the same.
+            # A variable that is not declared secret may still hold a URL with a password.
             hide_credentials(value)
 
     def _from_user(self) -> dict[str, str]:
-        names = [each.name for each in self.env.pass_]
+        names = [variable.name for variable in self.env.pass_]
         if self._upstream == "real" and self.manifest.upstream is not None:
             names += self.manifest.upstream.real
-        return self._shell(names) | self._given
+        return self._shell(names) | self._overrides
 
     def use_upstream(self, kind: UpstreamKind) -> None:
         declared = self.manifest.upstream
@@ -132,11 +140,11 @@ class ManifestRunner(SdkRunner):
         elif kind == "scripted":
             self.modes = tuple(dict.fromkeys((*claimed, *declared.modes)))
         elif self._shell(declared.real):
-            # What is served is up to the user's services: nothing is claimed, all may be asked.
+            # The modes depend on the user's services: none is claimed, all may be requested.
             self.modes, self.optional_modes = (), (*claimed, *declared.modes)
         else:
             raise UsageError(
-                f"--upstream real: none of {', '.join(declared.real)} is set",
+                f"--upstream real: none of the variables {', '.join(declared.real)} is set",
                 code="no_real_upstream",
                 hint="set the provider's variables in your shell; sdks/CONTRACT.md lists them",
             )
@@ -160,7 +168,7 @@ class ManifestRunner(SdkRunner):
         started = time.perf_counter()
         process, port = await self._start(launch)
         daemon = ManagedDaemon(
-            f"http://{_bracketed(launch.host)}:{port}",
+            f"http://{_bracket(launch.host)}:{port}",
             process,
             (time.perf_counter() - started) * 1e3,
             Sampler(process.pid) if launch.sampled else None,
@@ -173,31 +181,31 @@ class ManifestRunner(SdkRunner):
     async def _end(
         self, daemon: ManagedDaemon, process: DaemonProcess, launch: Launch, port: int
     ) -> None:
-        """Stop the daemon; raises DaemonError where anything of it stays."""
+        """Stop the daemon; raises DaemonError `daemon_left_over` if any process of it remains."""
         await daemon.close()
         await process.stop()
-        # The second where the guard cannot see orphans, or was killed before it could end them.
+        # Strays remain if the guard cannot see orphans or was killed before it could end them.
         strays = [*process.left_over, *await asyncio.to_thread(end_strays, launch.run_id)]
         if strays:
             raise DaemonError(
-                f"{self.name} was stopped, and left {', '.join(strays)} running",
+                f"{self.name} was stopped but left {', '.join(strays)} running",
                 code="daemon_left_over",
-                hint="they were ended; a daemon keeps its children in its process group",
+                hint="memconform ended them; a daemon must keep its children in its process group",
             )
         if await wait_closed(launch.host, port, seconds=2):
             return
-        # A port that is free is soon another's, where many servers start beside this one.
-        serving = await asyncio.to_thread(listener, port)
-        if serving is None:
-            left = is_open(launch.host, port)
+        # Another server may have taken the port already, if many start concurrently.
+        owner = await asyncio.to_thread(listener, port)
+        if owner is None:
+            still_served = is_open(launch.host, port)
         else:
-            left = not is_stranger(serving, launch.run_id, process.started_at)
-        if left:
+            still_served = not is_stranger(owner, launch.run_id, process.started_at)
+        if still_served:
             raise DaemonError(
                 f"{self.name} was stopped, but port {port} is still served"
                 f" by {listener_name(port)}",
                 code="daemon_left_over",
-                hint="end that process by hand",
+                hint="end that process manually",
             )
 
     async def _abandon(self, process: DaemonProcess, launch: Launch) -> None:
@@ -205,10 +213,10 @@ class ManifestRunner(SdkRunner):
         await asyncio.to_thread(end_strays, launch.run_id)
 
     async def _start(self, launch: Launch) -> tuple[DaemonProcess, int]:
-        """Start and wait until ready; a port lost to another process is replaced."""
+        """Start the daemon and wait until it is ready; retries on another port if one is lost."""
         if launch.port and is_open(launch.host, launch.port):
             raise DaemonError(
-                f"port {launch.port} is taken by {listener_name(launch.port)}",
+                f"port {launch.port} is in use by {listener_name(launch.port)}",
                 code="port_taken",
                 hint="choose another --port, or 0 for any free one",
             )
@@ -220,9 +228,9 @@ class ManifestRunner(SdkRunner):
                 return process, await self._await_ready(process, launch, port)
             except DaemonError as error:
                 await finish(self._abandon(process, launch))
-                # Who has the port may answer before the daemon has found that it cannot have it.
-                lost = error.code == "daemon_not_ours" or _BIND_FAILED.search(error.excerpt)
-                if not lost or launch.port or attempt == _BIND_ATTEMPTS:
+                # The owner of the port may answer before the daemon fails to bind it.
+                port_lost = error.code == "daemon_not_ours" or _BIND_FAILED.search(error.excerpt)
+                if not port_lost or launch.port or attempt == _BIND_ATTEMPTS:
                     raise
             except BaseException:
                 await finish(self._abandon(process, launch))
@@ -235,13 +243,13 @@ class ManifestRunner(SdkRunner):
         values = {
             "host": launch.host,
             "port": str(port),
-            "addr": f"{_bracketed(launch.host)}:{port}",
+            "addr": f"{_bracket(launch.host)}:{port}",
             "state_dir": str(state.resolve()),
             "build_dir": str(self._build_dir),
             "python": sys.executable,
             "upstream": launch.upstream or "",
         }
-        argv = [_filled(part, values) for part in self.serving.argv]
+        argv = [_fill(part, values) for part in self.serving.argv]
         argv += launch.arguments
         if launch.only_stdout:
             argv = ["sh", "-c", 'exec "$0" "$@" 2>/dev/null', *argv]
@@ -253,59 +261,64 @@ class ManifestRunner(SdkRunner):
         )
 
     def _environment(self, launch: Launch, values: dict[str, str]) -> dict[str, str]:
-        """An allow-list: keys of the user's shell reach a daemon only where the manifest says."""
+        """Build the environment from an allow-list: only declared shell variables are passed."""
         declared, upstream = self.env, self.manifest.upstream
-        settings, given = dict(declared.set), self._from_user()
+        settings, from_user = dict(declared.set), self._from_user()
         if upstream is not None and self._upstream == "scripted":
             settings |= upstream.scripted
         if upstream is not None and self._upstream == "real":
-            # A fake that stood in for what the user forgot to name would go unseen.
+            # A stub that replaced a variable the user forgot to set would go unnoticed.
             settings = {n: v for n, v in settings.items() if n not in upstream.scripted}
         env = self._shell(list(_BASE_ENV))
-        env |= {name: _filled(value, values) for name, value in settings.items()}
-        self._hide(given)
-        env |= given | {name: _filled(v, values) for name, v in launch.variables.items()}
+        env |= {name: _fill(value, values) for name, value in settings.items()}
+        self._hide(from_user)
+        env |= from_user | {name: _fill(v, values) for name, v in launch.variables.items()}
         return env | {"JB_HOME": values["state_dir"], RUN_ID_VARIABLE: launch.run_id}
 
     async def _await_ready(self, process: DaemonProcess, launch: Launch, port: int) -> int:
-        """The port, once the daemon is healthy there and provably ours."""
+        """Wait until the daemon is healthy and provably ours; returns its port.
+
+        Raises:
+            DaemonError: `daemon_exited`, `daemon_not_ready` or `daemon_not_ours`.
+        """
         ready = self.manifest.ready
-        ended = asyncio.ensure_future(process.wait())
+        exiting = asyncio.ensure_future(process.wait())
         polling = asyncio.ensure_future(self._poll(process, launch, port))
         try:
             await asyncio.wait(
-                {ended, polling}, timeout=ready.timeout_s, return_when=asyncio.FIRST_COMPLETED
+                {exiting, polling}, timeout=ready.timeout_s, return_when=asyncio.FIRST_COMPLETED
             )
             if polling.done():
                 return polling.result()
-            if ended.done():
-                why, code = f"ended before it was ready: {ended.result()}", "daemon_exited"
+            if exiting.done():
+                reason, code = f"ended before it was ready: {exiting.result()}", "daemon_exited"
             else:
-                why = f"is not healthy {ready.timeout_s:g} s after its start"
+                reason = f"is not healthy {ready.timeout_s:g} s after its start"
                 code = "daemon_not_ready"
             raise DaemonError(
-                f"{self.name} {why}",
+                f"{self.name} {reason}",
                 code=code,
-                hint=f"its whole output is in {process.log}",
+                hint=f"its full output is in {process.log}",
                 excerpt=process.tail(),
             )
         finally:
-            ended.cancel()
+            exiting.cancel()
             polling.cancel()
-            await asyncio.gather(ended, polling, return_exceptions=True)
+            await asyncio.gather(exiting, polling, return_exceptions=True)
 
     async def _poll(self, process: DaemonProcess, launch: Launch, port: int) -> int:
-        read, window = 0, b""
+        """Wait for the announced port and a healthy answer; returns the port."""
+        position, window = 0, b""
         while not port:
-            new = process.output(read)
-            read += len(new)
+            new = process.output(position)
+            position += len(new)
             window = window[-_ANNOUNCEMENT_BYTES:] + new
             port = _announced_port(window)
             if not port:
-                # With more to read there is no time to lose, or a chatty daemon stays ahead.
+                # Do not sleep while more is pending, or a chatty daemon stays ahead.
                 await asyncio.sleep(0 if len(new) >= OUTPUT_BYTES else _POLL_SECONDS)
-        base_url = f"http://{_bracketed(launch.host)}:{port}"
-        # Without TLS there is nothing to verify, and to load what verifies takes 25 ms.
+        base_url = f"http://{_bracket(launch.host)}:{port}"
+        # Without TLS there is nothing to verify, and loading the certificates takes 25 ms.
         async with httpx.AsyncClient(
             base_url=base_url,
             trust_env=False,
@@ -323,7 +336,7 @@ class ManifestRunner(SdkRunner):
     async def _require_own_process(
         self, http: httpx.AsyncClient, process: DaemonProcess, launch: Launch, port: int
     ) -> None:
-        """A healthy answer proves nothing while it may come from somebody else's daemon."""
+        """Raise DaemonError `daemon_not_ours` if the healthy answer came from another process."""
         if listens(process.pid, port):
             return
         with suppress(httpx.HTTPError, ValidationError):
@@ -331,7 +344,7 @@ class ManifestRunner(SdkRunner):
             if version.run_id == launch.run_id:
                 return
         raise DaemonError(
-            f"port {port} answers, but it is {listener_name(port)} and not the {self.name} daemon",
+            f"port {port} is served by {listener_name(port)}, not by the {self.name} daemon",
             code="daemon_not_ours",
             hint="choose another --port, or 0 for any free one",
             excerpt=process.tail(),
@@ -339,7 +352,7 @@ class ManifestRunner(SdkRunner):
 
 
 def _denies_health(answer: httpx.Response) -> bool:
-    """Whether the body says `ok: false`; a path of the daemon's own may say nothing of it."""
+    """Whether the body says `ok: false`; a custom readiness path may answer anything else."""
     try:
         return not Health.model_validate_json(answer.content).ok
     except ValidationError:
@@ -347,17 +360,17 @@ def _denies_health(answer: httpx.Response) -> bool:
 
 
 def _announced_port(output: bytes) -> int:
-    """The port that the daemon says it listens on; 0 before it has said one that there is."""
+    """The port that the daemon announced; 0 if it has announced no valid port yet."""
     match = _ANNOUNCED.search(output)
     port = int(match[1]) if match else 0
     return port if port <= 65535 else 0
 
 
-def _bracketed(host: str) -> str:
+def _bracket(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _filled(template: str, values: dict[str, str]) -> str:
+def _fill(template: str, values: dict[str, str]) -> str:
     for name, value in values.items():
         template = template.replace(f"{{{name}}}", value)
     return template

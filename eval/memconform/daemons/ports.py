@@ -1,4 +1,4 @@
-"""Ports: a free one, who listens on one, and whether it is closed again."""
+"""Finds free ports and the processes that listen on a port."""
 
 import asyncio
 import socket
@@ -11,7 +11,7 @@ from memconform.daemons.resources import process_tree
 
 
 def free_port(host: str) -> int:
-    """A port that was free a moment ago; another process may still take it first."""
+    """Find a port that is free now; another process may still take it first."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.bind((host, 0))
         port: int = probe.getsockname()[1]
@@ -19,7 +19,7 @@ def free_port(host: str) -> int:
 
 
 def listens(pid: int, port: int) -> bool:
-    """Whether the process or a descendant of it holds the listening socket on `port`."""
+    """Whether the process or one of its descendants listens on `port`."""
     for process in process_tree(pid):
         with suppress(psutil.Error):
             for connection in process.net_connections(kind="tcp"):
@@ -29,7 +29,7 @@ def listens(pid: int, port: int) -> bool:
 
 
 def listener(port: int) -> psutil.Process | None:
-    """The process that listens on `port`; None where there is none, or none that we may see."""
+    """The process that listens on `port`; None if there is none or it is not visible to us."""
     with suppress(psutil.Error):
         for connection in psutil.net_connections(kind="tcp"):
             if _is_listener(connection, port) and connection.pid is not None:
@@ -38,7 +38,7 @@ def listener(port: int) -> psutil.Process | None:
 
 
 def listener_name(port: int) -> str:
-    """Which process listens on `port`, as far as we may see: `nginx (pid 12)`."""
+    """Describe the process that listens on `port`, such as `nginx (pid 12)`."""
     with suppress(psutil.Error):
         if (process := listener(port)) is not None:
             return f"{process.name()} (pid {process.pid})"
@@ -51,17 +51,17 @@ def _is_listener(connection: Any, port: int) -> bool:  # noqa: ANN401 - psutil's
 
 
 def is_open(host: str, port: int) -> bool:
-    """Whether something accepts connections there."""
+    """Whether the port accepts connections."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.settimeout(1)
         return probe.connect_ex((host, port)) == 0
 
 
 async def wait_closed(host: str, port: int, seconds: float) -> bool:
-    """Whether the port closes within `seconds`."""
-    end = asyncio.get_running_loop().time() + seconds
+    """Wait until the port is closed; False if it still is open after `seconds`."""
+    deadline = asyncio.get_running_loop().time() + seconds
     while is_open(host, port):
-        if asyncio.get_running_loop().time() > end:
+        if asyncio.get_running_loop().time() > deadline:
             return False
         await asyncio.sleep(0.02)
     return True

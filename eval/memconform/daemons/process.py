@@ -1,4 +1,4 @@
-"""One daemon as an operating-system process, watched over by its guard."""
+"""A daemon as an operating-system process under its guard."""
 
 import asyncio
 import os
@@ -24,27 +24,27 @@ TERM_GRACE_SECONDS = 5.0
 """The contract's limit for a daemon to end after SIGTERM, open streams included."""
 
 _GUARD_START_SECONDS = 30.0
-"""A guard starts in 10 ms; this is for a machine that swaps, and bounds one that never answers."""
+"""A guard starts in 10 ms; the limit is for swapping machines and guards that never answer."""
 
 _GUARD_WAKE_SECONDS = 0.25
-"""How often a guard that has reported nothing yet is woken, should it have been stopped."""
+"""Interval at which a guard that has not reported yet is resumed, in case it was stopped."""
 
 _GUARD_SWEEP_SECONDS = 7.0
-"""More than the 5.5 s that a guard gives itself to end what is left of its daemon."""
+"""More than the 5.5 s that a guard allows itself to end the rest of its daemon."""
 
 _KILL_SECONDS = 2.0
-"""How long we try ourselves where the guard does not answer."""
+"""How long to kill processes ourselves if the guard does not answer."""
 
 OUTPUT_BYTES = 1 << 20
-"""The most that `DaemonProcess.output` returns at a time."""
+"""The most bytes that `DaemonProcess.output` returns at a time."""
 
 _TAIL_BYTES = 16_384
 
 
 class DaemonProcess:
-    """A started command; its output goes straight to `log`, so that it can never block on us.
+    """A started command. Its output goes straight to `log`, so it can never block on the harness.
 
-    Its guard cuts a log of more than 64 MiB to a head and a tail.
+    The guard cuts a log of more than 64 MiB to a head and a tail.
     """
 
     def __init__(
@@ -55,9 +55,9 @@ class DaemonProcess:
         self.log = log
         self._log_start = log_start
         self.started_at = _started_at(pid)
-        """In epoch seconds; None where it had ended before we could look."""
+        """In epoch seconds; None if it had already ended."""
         self.left_over: list[str] = []
-        """Descendants that had left the process group and were killed after the command's end."""
+        """Descendants outside the process group that were killed after the command ended."""
         self._ended = asyncio.create_task(self._read_end())
 
     @classmethod
@@ -67,7 +67,7 @@ class DaemonProcess:
         """Start `argv` in its own process group.
 
         Raises:
-            DaemonError: where the command cannot be started.
+            DaemonError: `spawn_failed` if the command cannot be started.
         """
         path = await asyncio.to_thread(log.absolute)
         with path.open("ab") as output:
@@ -79,14 +79,14 @@ class DaemonProcess:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=output,
-                # A Ctrl-C at the terminal is for the harness, which then stops its daemons.
+                # Ctrl-C must reach only the harness, which then stops its daemons.
                 start_new_session=True,
             )
         try:
             async with asyncio.timeout(_GUARD_START_SECONDS):
                 kind, _, value = await _read_first_report(guard)
         except BaseException as error:
-            # Cancelled or out of time, with a child that nobody has a handle of.
+            # Cancelled or timed out, with a child to which nobody has a handle.
             await finish(_abandon_guard(guard))
             if not isinstance(error, TimeoutError):
                 raise
@@ -96,7 +96,7 @@ class DaemonProcess:
             raise DaemonError(
                 f"cannot start {' '.join(argv)}: {value or 'the guard ended'}",
                 code="spawn_failed",
-                hint="is the build complete, and [serve] argv right?",
+                hint="check that the build is complete and that [serve] argv is correct",
                 excerpt=tail(log, log_start),
             )
         _log.info("process started", pid=int(value), argv=list(argv), output=str(log))
@@ -110,7 +110,7 @@ class DaemonProcess:
         status = await self._guard.wait()
         if kind == "exit":
             return _describe_status(int(value))
-        # The guard was killed, by its daemon or for want of memory; the daemon must not outlive it.
+        # The guard was killed, by its daemon or for lack of memory; the daemon must not outlive it.
         if self.started_at is not None and _started_at(self.pid) == self.started_at:
             with suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
@@ -118,13 +118,13 @@ class DaemonProcess:
         return f"ended with its guard, which was {_describe_status(status)}"
 
     def tail(self) -> str:
-        """The last lines of what this process wrote."""
+        """The last lines of this process's output."""
         return tail(self.log, self._log_start)
 
     def output(self, start: int) -> bytes:
-        """What this process wrote behind its byte `start`, at most a megabyte of it.
+        """The output of this process from byte `start` on, at most OUTPUT_BYTES.
 
-        The last of it, where the log was cut before that byte.
+        If the log was cut before that byte, the end of the log.
         """
         with self.log.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -134,16 +134,20 @@ class DaemonProcess:
 
     @property
     def alive(self) -> bool:
+        """Whether the guard has not reported the command's end yet."""
         return not self._ended.done()
 
     async def wait(self) -> str:
-        """How the command ended, once it has: `exit status 1`, `killed by SIGSEGV`."""
+        """Wait until the command ends; returns how: `exit status 1`, `killed by SIGSEGV`."""
         return await asyncio.shield(self._ended)
 
     async def stop(self) -> str:
-        """End the whole group and every descendant: SIGTERM, after `TERM_GRACE_SECONDS` SIGKILL."""
+        """End the group and every descendant; returns how the command ended.
+
+        Sends SIGTERM, and SIGKILL after `TERM_GRACE_SECONDS`.
+        """
         _log.info("process is stopped", pid=self.pid)
-        # A daemon can stop its guard, which is its parent; what is not stopped ignores this.
+        # A daemon can stop its guard, which is its parent; a running guard ignores SIGCONT.
         _send(self._guard, signal.SIGCONT)
         self.signal(signal.SIGTERM)
         try:
@@ -158,24 +162,24 @@ class DaemonProcess:
             self.left_over += await _end_without_guard(self._guard, self.pid)
             return await self.wait()
         finally:
-            # The guard ends the group when its input ends, whatever interrupted us here.
+            # The guard ends the group when its input closes, whatever interrupted us here.
             if self._guard.stdin is not None:
                 self._guard.stdin.close()
 
     def signal(self, number: signal.Signals) -> None:
-        """Send `number` to the whole group; nothing once the command has ended."""
-        # While the guard has not reported the end it has not reaped the leader, so that the
-        # group's id still is the group's.
+        """Send signal `number` to the whole group; does nothing once the command has ended."""
+        # Until the guard reports the end it has not reaped the leader, so the group's id cannot
+        # have been reused.
         if self.alive:
             with suppress(ProcessLookupError):
                 os.killpg(self.pid, number)
 
 
 async def _read_first_report(guard: asyncio.subprocess.Process) -> tuple[str, str, str]:
-    """What `_read_report` returns, of a guard that its daemon may have stopped meanwhile."""
+    """Read the first report of a guard that its daemon may have stopped in the meantime."""
     report = asyncio.create_task(_read_report(guard))
     try:
-        # The daemon runs before its guard has reported it: a SIGSTOP at once holds the report up.
+        # The daemon runs before its guard reports it, so an immediate SIGSTOP delays the report.
         while not (await asyncio.wait([report], timeout=_GUARD_WAKE_SECONDS))[0]:
             _send(guard, signal.SIGCONT)
         return report.result()
@@ -184,7 +188,7 @@ async def _read_first_report(guard: asyncio.subprocess.Process) -> tuple[str, st
 
 
 async def _read_report(guard: asyncio.subprocess.Process) -> tuple[str, str, str]:
-    """The next line that the guard reports, as its first word, a space and the rest."""
+    """Read the guard's next report line, split into its first word, a space and the rest."""
     line = await guard.stdout.readline() if guard.stdout else b""
     return line.decode().strip().partition(" ")
 
@@ -195,7 +199,7 @@ def _send(guard: asyncio.subprocess.Process, number: signal.Signals) -> None:
 
 
 async def _abandon_guard(guard: asyncio.subprocess.Process) -> None:
-    """End a guard, and with it the daemon that it may have started."""
+    """End a guard and the daemon that it may have started."""
     _send(guard, signal.SIGCONT)
     if guard.stdin is not None:
         guard.stdin.close()
@@ -208,10 +212,10 @@ async def _abandon_guard(guard: asyncio.subprocess.Process) -> None:
 async def _end_without_guard(
     guard: asyncio.subprocess.Process, group: int | None = None
 ) -> list[str]:
-    """End all descendants of a guard that does not answer, then the guard.
+    """Kill all descendants of a guard that does not answer, then the guard.
 
     Returns:
-        The names of those that had left the process group `group`.
+        The names of descendants outside the process group `group`.
     """
     escaped = await asyncio.to_thread(_kill_descendants, guard.pid, group)
     _send(guard, signal.SIGKILL)
@@ -220,22 +224,22 @@ async def _end_without_guard(
 
 
 def _kill_descendants(guard: int, group: int | None) -> list[str]:
-    """Kill what a guard should have killed, until none is left or `_KILL_SECONDS` have passed.
+    """Kill all descendants of a guard, trying for at most `_KILL_SECONDS`.
 
     Returns:
-        The names of those that had left the process group `group`.
+        The names of descendants outside the process group `group`.
     """
-    # On Linux orphans become the guard's children even while it is stopped: none gets lost.
+    # On Linux, orphans become the guard's children even while it is stopped, so none is lost.
     return _kill_all(lambda: process_tree(guard)[1:], group)
 
 
 def _kill_orphans(group: int) -> list[str]:
-    """Kill what a guard that was killed has left to us, as `_kill_descendants` does.
+    """Kill the orphans of a guard that was killed, as `_kill_descendants` does.
 
-    It is left to us where the program has called `adopt_orphans`; a program that only uses this
-    package keeps its own way with orphans.
+    They are our children only if the program has called `adopt_orphans`; a program that merely
+    imports this package keeps its own handling of orphans.
 
-    Not in a thread: nothing must start a guard meanwhile, which would look like an orphan.
+    Do not run this in a thread: a guard started concurrently would look like an orphan.
     """
     return _kill_all(_orphans, group)
 
@@ -243,39 +247,43 @@ def _kill_orphans(group: int) -> list[str]:
 def _orphans() -> list[psutil.Process]:
     """Our children that another process started.
 
-    Each guard has called setsid, so that what it started has another session id than we have; what
-    we start beside guards has ours.
+    Each guard calls setsid, so processes that it started have a session id other than ours; other
+    children of ours have our session id.
     """
-    found = []
+    orphans = []
     for child in psutil.Process().children():
         with suppress(psutil.Error, OSError):
             foreign = os.getsid(child.pid) != os.getsid(0)
             if foreign and str(_GUARD) not in child.cmdline():
-                found.append(child)
-    return found
+                orphans.append(child)
+    return orphans
 
 
 def _kill_all(find: Callable[[], list[psutil.Process]], group: int | None) -> list[str]:
-    """Kill what `find` finds until it finds nothing that runs, or `_KILL_SECONDS` have passed."""
+    """Kill processes until `find` returns none that runs, or `_KILL_SECONDS` have passed.
+
+    Returns:
+        The names of processes outside the process group `group`.
+    """
     escaped: dict[int, str] = {}
-    end = time.monotonic() + _KILL_SECONDS
-    while running := [process for process in find() if _runs(process)]:
+    deadline = time.monotonic() + _KILL_SECONDS
+    while running := [process for process in find() if _is_running(process)]:
         for process in running:
             with suppress(psutil.Error, OSError):
-                found = os.getpgid(process.pid)
-                if found != group:
+                process_group = os.getpgid(process.pid)
+                if process_group != group:
                     escaped[process.pid] = f"{process.name()} (pid {process.pid})"
-                # As the guard does; but its own group lives until nothing else does.
-                if found not in (os.getpgrp(), process.ppid()):
-                    os.killpg(found, signal.SIGKILL)
+                # Kill by group as the guard does, but spare the guard's own group until the end.
+                if process_group not in (os.getpgrp(), process.ppid()):
+                    os.killpg(process_group, signal.SIGKILL)
                 process.kill()
-        if time.monotonic() > end:
+        if time.monotonic() > deadline:
             break
         time.sleep(0.001)
     return list(escaped.values())
 
 
-def _runs(process: psutil.Process) -> bool:
+def _is_running(process: psutil.Process) -> bool:
     try:
         return bool(process.status() != psutil.STATUS_ZOMBIE)
     except psutil.Error:
@@ -283,7 +291,7 @@ def _runs(process: psutil.Process) -> bool:
 
 
 async def finish(work: Coroutine[Any, Any, None]) -> None:
-    """Await `work` to its end, whatever cancels us meanwhile; the cancellation is raised then."""
+    """Await `work` to completion even if cancelled; the cancellation is raised afterwards."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
@@ -299,7 +307,7 @@ async def finish(work: Coroutine[Any, Any, None]) -> None:
 
 
 def _started_at(pid: int) -> float | None:
-    """When a process began, which tells it from a later one with its id."""
+    """When a process started, which distinguishes it from a later one with the same id."""
     try:
         return psutil.Process(pid).create_time()
     except psutil.Error:
@@ -315,13 +323,13 @@ def _describe_status(status: int) -> str:
 
 
 def tail(log: Path, start: int = 0, lines: int = 20) -> str:
-    """The last lines of a log behind byte `start`, as text whatever bytes it holds."""
+    """The last lines of a log after byte `start`, decoded leniently; empty if it is unreadable."""
     try:
         with log.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
-            # A log that was cut may be shorter than it was.
+            # A log that was cut may be shorter than `start`.
             file.seek(max(start if start <= size else 0, size - _TAIL_BYTES))
-            # Not to the end, which a daemon that writes fast moves away as we read.
+            # Do not read to the end, which a daemon that writes fast keeps moving.
             text = file.read(_TAIL_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""

@@ -1,4 +1,4 @@
-"""Which files of this machine a command runs, so that a change of one is seen."""
+"""Identifies the files that a command runs, so that a change to one is detected."""
 
 import hashlib
 import importlib.machinery
@@ -10,34 +10,34 @@ from pathlib import Path
 
 
 def tool_identity(program: str) -> str:
-    """Tells one version of a tool from the next: what one has compiled the other may not load."""
-    found = shutil.which(program)
-    if found is None:
+    """Identify a version of a tool by path, size and time; versions may be incompatible."""
+    location = shutil.which(program)
+    if location is None:
         return f"{program}: missing"
-    path = Path(found).resolve()
+    path = Path(location).resolve()
     status = path.stat()
     return f"{path} {status.st_size} {status.st_mtime_ns}"
 
 
 def program_identity(argv: Sequence[str], folder: Path) -> Iterator[str]:
-    """One line for each file of the program that `argv` runs.
+    """Yield one line for each file of the program that `argv` runs.
 
-    That is the interpreter with its options, and the script, or all modules of a package in
-    `folder`, or the module of an installed one. A file has its content, a program on PATH its
-    place, size and time.
+    These are the interpreter with its options, and the script, all modules of a package in
+    `folder`, or the module of an installed package. A file is identified by its content, a program
+    on PATH by its path, size and time.
 
-    Arguments of the program itself are not looked at, for it may write what they name; nor is what
-    it loads in turn, nor a program in `{build_dir}`, of which the build knows the sources.
+    Arguments of the program itself are ignored, because it may write the files that they name. So
+    are files that it loads in turn, and programs in `{build_dir}`, whose sources the build hashes.
     """
     for index, element in enumerate(argv):
-        before = argv[index - 1] if index else ""
+        previous = argv[index - 1] if index else ""
         is_option = element.startswith("-")
         name = element.partition("=")[2] if is_option else element
         if "{build_dir}" in name:
             return
         if not name or "{" in name:
             continue
-        if before == "-m" and (modules := _module_files(name, folder)):
+        if previous == "-m" and (modules := _module_files(name, folder)):
             yield from (f"{element} {_content(path)}" for path in modules)
             return
         if _is_file(name, folder):
@@ -47,7 +47,7 @@ def program_identity(argv: Sequence[str], folder: Path) -> Iterator[str]:
             yield f"{element} {_content(folder / name)}"
             is_interpreter = index == 0 and shutil.which(Path(name).name) is not None
             # `node --import hook.mjs main.mjs`, but not `python -u main.py --db file`.
-            is_value = before.startswith("-") and any(
+            is_value = previous.startswith("-") and any(
                 _is_file(following, folder) for following in argv[index + 1 : index + 2]
             )
             if not (is_interpreter or is_option or is_value):
@@ -61,9 +61,9 @@ def _is_file(name: str, folder: Path) -> bool:
 
 
 def _is_on_path(program: Path) -> bool:
-    """Whether it is the absolute path of what its name stands for."""
-    found = shutil.which(program.name)
-    return found is not None and Path(found) == program
+    """Whether `program` is the absolute path to which its name resolves."""
+    location = shutil.which(program.name)
+    return location is not None and Path(location) == program
 
 
 def _content(path: Path) -> str:
@@ -75,9 +75,9 @@ def _content(path: Path) -> str:
 
 
 def _module_files(name: str, folder: Path) -> list[Path]:
-    """The files behind `python -m name`; none where it cannot be found without importing it."""
+    """The files behind `python -m name`; empty if they cannot be found without importing it."""
     top, *inner = name.split(".")
-    # As the interpreter does, which is started in the folder.
+    # Search like the interpreter, which is started in the folder.
     spec = importlib.machinery.PathFinder.find_spec(top, [str(folder), *sys.path])
     if spec is None:
         return []

@@ -1,4 +1,4 @@
-"""Memory and CPU of a daemon's process tree."""
+"""Memory and CPU time of a daemon's process tree, and processes that escaped from it."""
 
 import asyncio
 from contextlib import suppress
@@ -9,19 +9,21 @@ import psutil
 _INTERVAL_SECONDS = 0.25
 
 RUN_ID_VARIABLE = "MEMCONFORM_RUN_ID"
-"""Set for every daemon, and so for its children."""
+"""Set in the environment of every daemon and thus of its children."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
+    """What a process tree has used."""
+
     rss_peak_bytes: int
-    """The largest sum over the process tree that a sample saw."""
+    """The largest sampled sum over the process tree."""
     cpu_seconds: float
-    """User and system time of the process tree, as far as it was alive when sampled."""
+    """User and system time of the processes that were alive when sampled."""
 
 
 class Sampler:
-    """Samples a process tree every quarter of a second until it is cancelled."""
+    """Samples the memory and CPU time of a process tree."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -29,12 +31,14 @@ class Sampler:
         self._cpu = 0.0
 
     async def run(self) -> None:
+        """Sample every quarter of a second until cancelled."""
         while True:
-            # In a thread: reading /proc takes a millisecond, which latencies would show.
+            # In a thread, because reading /proc takes a millisecond, which would add to latencies.
             await asyncio.to_thread(self.sample)
             await asyncio.sleep(_INTERVAL_SECONDS)
 
     def sample(self) -> None:
+        """Take one sample."""
         rss, cpu = 0, 0.0
         for process in process_tree(self._pid):
             with suppress(psutil.Error), process.oneshot():
@@ -46,11 +50,12 @@ class Sampler:
             self._cpu = max(self._cpu, cpu)
 
     def result(self) -> Resources:
+        """The peak values so far."""
         return Resources(self._peak, round(self._cpu, 3))
 
 
 def process_tree(pid: int) -> list[psutil.Process]:
-    """The process and all its descendants; empty once it is gone."""
+    """The process and all its descendants; empty once the process has ended."""
     try:
         root = psutil.Process(pid)
         return [root, *root.children(recursive=True)]
@@ -58,28 +63,28 @@ def process_tree(pid: int) -> list[psutil.Process]:
         return []
 
 
-def is_stranger(process: psutil.Process, run_id: str, began: float | None) -> bool:
-    """Whether a process cannot come from the daemon of a run that began then, in epoch seconds.
+def is_stranger(process: psutil.Process, run_id: str, started_at: float | None) -> bool:
+    """Whether a process cannot stem from a run's daemon, which started at `started_at`.
 
-    It cannot where it is older than the daemon, or carries the id of another run.
+    It cannot if it is older than the daemon (in epoch seconds) or carries another run's id.
     """
     with suppress(psutil.Error):
-        if began is not None and process.create_time() < began:
+        if started_at is not None and process.create_time() < started_at:
             return True
         return process.environ().get(RUN_ID_VARIABLE, run_id) != run_id
     return False
 
 
 def end_strays(run_id: str) -> list[str]:
-    """Kill what still carries a run's id in its environment; returns their names.
+    """Kill processes that still carry a run's id in their environment; returns their names.
 
-    A child that left its daemon's process group escapes the signals that the group gets. Where
-    environments of other processes cannot be read, none is found.
+    A child that left its daemon's process group escapes signals to the group. If the environments
+    of other processes cannot be read, none is found.
     """
-    found = []
+    strays = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             if process.environ().get(RUN_ID_VARIABLE) == run_id:
-                found.append(f"{process.name()} (pid {process.pid})")
+                strays.append(f"{process.name()} (pid {process.pid})")
                 process.kill()
-    return found
+    return strays

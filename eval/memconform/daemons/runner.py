@@ -1,4 +1,4 @@
-"""The door through which every SDK is served, whatever stands behind it."""
+"""The interface through which every SDK is built and served."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -16,114 +16,122 @@ from memconform.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What one start of a daemon is given."""
+    """The parameters of one start of a daemon."""
 
     run_id: str
     folder: Path
-    """For the log and the daemon's state; it must exist."""
+    """Holds the log and the daemon's state; it must exist."""
     port: int = 0
     """0 picks a free one."""
     host: str = "127.0.0.1"
     upstream: str | None = None
-    """Address of the scripted upstream, where there is one."""
+    """Address of the scripted upstream; None if there is none."""
     variables: Mapping[str, str] = field(default_factory=dict)
-    """For this start only, before all others."""
+    """Set for this start only; take precedence over all others."""
     arguments: Sequence[str] = ()
-    """Behind those of the manifest."""
+    """Appended to those of the manifest."""
     only_stdout: bool = False
-    """Whether what it writes to standard error is thrown away, so that its log is its output."""
+    """Whether standard error is discarded, so that the log contains standard output only."""
     sampled: bool = False
-    """Whether its memory and time are looked at while it runs, which costs some of both."""
+    """Whether its memory and CPU time are sampled, which costs some of both."""
 
     @property
     def state(self) -> Path:
-        """What the daemon keeps."""
+        """The folder of the daemon's persistent state."""
         return self.folder / "state"
 
 
 class Daemon(Protocol):
-    """A daemon that answers."""
+    """A running daemon that answers."""
 
     base_url: str
     ready_ms: float | None
-    """From launch to ready; None for a daemon that was running before."""
+    """Milliseconds from launch to readiness; None if the daemon was already running."""
     process: DaemonProcess | None
-    """None where it is not ours to signal."""
+    """None if the harness did not start it and must not signal it."""
 
     async def wait_exit(self) -> str:
-        """Return how the daemon ended, once it has."""
+        """Wait until the daemon ends; returns how it ended."""
         ...
 
     def log_tail(self) -> str:
-        """The last lines that it wrote; empty where its output is not ours."""
+        """The last lines of its output; empty if the harness does not capture it."""
         ...
 
     def resources(self) -> Resources | None:
-        """What it has used; None where that was not looked at."""
+        """What it has used; None if it is not sampled."""
         ...
 
 
 Progress = Callable[[str], None]
-"""Called with a line when something takes long."""
+"""Called with a line of text when something takes long."""
 
 
 class SdkRunner(ABC):
-    """Serves one SDK's daemon. Subclass it for what an sdk.toml cannot say."""
+    """Serves one SDK's daemon. Subclass it for what an sdk.toml cannot express."""
 
     name: str
     language: str = "unknown"
     profiles: tuple[Profile, ...] = (Profile.CORE, Profile.ASK)
     modes: tuple[Mode, ...] | None = None
-    """Retrieval modes that it claims; None where it claims nothing."""
+    """Retrieval modes that the SDK claims; None if it makes no claim."""
     optional_modes: tuple[Mode, ...] = ()
-    """Modes that it has or has not, as the user has set it up."""
+    """Modes whose availability depends on the user's configuration."""
     seed_via: Literal["batch", "http"] = "http"
     scripted_modes: tuple[Mode, ...] = ()
-    """Modes that it claims besides where our upstream answers its calls."""
+    """Modes that the SDK claims in addition with the scripted upstream."""
     restartable: bool = False
-    """Whether it heeds a launch's variables, arguments and folder, and ends when it is told."""
+    """Whether it honours a launch's variables, arguments and folder, and stops on request."""
     known_failures: Path | None = None
-    """A list of conformance checks that are known to fail."""
+    """A file that lists conformance checks that are known to fail."""
     managed: bool = True
-    """Whether the daemon and its brains are the harness's own to start and to empty."""
+    """Whether the harness starts the daemon and may empty its brains."""
 
-    def use_variables(self, given: Mapping[str, str]) -> None:
-        """Have later starts set these variables; raises UsageError where they cannot be."""
-        if given:
+    def use_variables(self, variables: Mapping[str, str]) -> None:
+        """Set these variables at later starts.
+
+        Raises:
+            UsageError: `foreign_environment` if the runner cannot set variables.
+        """
+        if variables:
             raise UsageError(
-                f"the environment of {self.name} is not the harness's to set",
+                f"memconform cannot set the environment of {self.name}",
                 code="foreign_environment",
-                hint="--env is for SDKs that an sdk.toml describes",
+                hint="--env works only for SDKs described by an sdk.toml",
             )
 
     def variables(self) -> dict[str, str]:
-        """What the user's shell and command line give a daemon; secrets are not told."""
+        """The variables that the user's shell and command line set, with secrets masked."""
         return {}
 
     def use_upstream(self, kind: UpstreamKind) -> None:
-        """Have later starts call that upstream; raises UsageError where it cannot be."""
+        """Use this kind of upstream at later starts.
+
+        Raises:
+            UsageError: `no_upstream` or `no_real_upstream` if the SDK cannot use it.
+        """
         if kind != "own":
             raise UsageError(
-                f"{self.name} cannot be pointed at an upstream",
+                f"{self.name} cannot be configured to call an upstream",
                 code="no_upstream",
-                hint="that is for SDKs whose sdk.toml has [upstream]",
+                hint="add [upstream] to the sdk.toml, or use --upstream own",
             )
 
     def build_hash(self) -> str | None:
-        """What the daemon is built from, as a hash; None where that is not known.
+        """Hash of everything from which the daemon is built; None if unknown.
 
         Raises:
-            UsageError: where the sources are not what the SDK says.
+            UsageError: if declared sources are missing.
         """
         return None
 
     async def build(self, progress: Progress) -> None:  # noqa: B027 - many need none
-        """Make the daemon ready to start; raises DaemonError where that fails."""
+        """Build the daemon; raises DaemonError if that fails."""
 
     @abstractmethod
     def serve(self, launch: Launch) -> AbstractAsyncContextManager[Daemon]:
-        """Start the daemon, hand it out once it is ready, stop it at the end.
+        """Start the daemon, yield it once it is ready, and stop it at the end.
 
         Raises:
-            DaemonError: where it does not become ready.
+            DaemonError: if it does not become ready, or leaves processes behind.
         """

@@ -1,4 +1,4 @@
-"""Starts the harness's own upstream, through the same door as every daemon."""
+"""Starts the scripted upstream, through the same interface as any daemon."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -19,19 +19,19 @@ _MANIFEST = Manifest(
     serve=Serve(
         argv=["{python}", "-m", "memconform.upstream", "{host}", "{port}"], port="announced"
     ),
-    # Where it keeps the vectors that its model made.
+    # Where it caches the vectors of its model.
     env=Env.model_validate({"pass": ["MEMCONFORM_CACHE", "XDG_CACHE_HOME"]}),
-    # A manifest must claim something; nobody asks the upstream for it.
+    # A manifest must claim something; nobody tests the upstream for it.
     capabilities=Capabilities(profiles=[Profile.CORE], modes=["auto"]),
 )
 
 
 @asynccontextmanager
 async def scripted_upstream(folder: Path, run_id: str) -> AsyncIterator[Daemon]:
-    """An upstream that runs until the block is left; `folder` takes its log.
+    """Run an upstream until the block is left; its log goes to `folder`.
 
     Raises:
-        DaemonError: where it does not start.
+        DaemonError: if it does not start.
     """
     await asyncio.to_thread(folder.mkdir, exist_ok=True)
     runner = ManifestRunner(_MANIFEST, folder)
@@ -40,30 +40,30 @@ async def scripted_upstream(folder: Path, run_id: str) -> AsyncIterator[Daemon]:
         yield upstream
 
 
-class _WithUpstream:
-    """A daemon that counts as dead when its upstream is: what it answers then is no measurement."""
+class _DaemonWithUpstream:
+    """A daemon that counts as dead once its upstream is, because its answers no longer count."""
 
     def __init__(self, daemon: Daemon, upstream: Daemon) -> None:
         self.base_url = daemon.base_url
         self.ready_ms = daemon.ready_ms
         self.process = daemon.process
-        self.called = upstream.base_url
+        self.upstream_url = upstream.base_url
         self._daemon = daemon
         self._upstream = upstream
         self._ended: Daemon = daemon
 
     async def wait_exit(self) -> str:
-        own = asyncio.ensure_future(self._daemon.wait_exit())
-        others = asyncio.ensure_future(self._upstream.wait_exit())
+        daemon_exit = asyncio.ensure_future(self._daemon.wait_exit())
+        upstream_exit = asyncio.ensure_future(self._upstream.wait_exit())
         try:
-            await asyncio.wait({own, others}, return_when=asyncio.FIRST_COMPLETED)
-            if own.done():
-                return own.result()
+            await asyncio.wait({daemon_exit, upstream_exit}, return_when=asyncio.FIRST_COMPLETED)
+            if daemon_exit.done():
+                return daemon_exit.result()
             self._ended = self._upstream
-            return f"its upstream ended, {others.result()}"
+            return f"its upstream ended, {upstream_exit.result()}"
         finally:
-            own.cancel()
-            others.cancel()
+            daemon_exit.cancel()
+            upstream_exit.cancel()
 
     def log_tail(self) -> str:
         return self._ended.log_tail()
@@ -73,21 +73,25 @@ class _WithUpstream:
 
 
 def upstream_of(daemon: Daemon) -> str | None:
-    """The address of the scripted upstream that a daemon calls, where `served` started one."""
-    return daemon.called if isinstance(daemon, _WithUpstream) else None
+    """The address of the scripted upstream that `served` started for a daemon, if any."""
+    return daemon.upstream_url if isinstance(daemon, _DaemonWithUpstream) else None
 
 
 @asynccontextmanager
 async def served(
     runner: SdkRunner, launch: Launch, upstream: UpstreamKind
 ) -> AsyncIterator[Daemon]:
-    """The daemon, and before it, where it is to call that, the scripted upstream."""
+    """Serve a daemon, preceded by the scripted upstream if `upstream` asks for it.
+
+    Raises:
+        DaemonError: if either does not become ready.
+    """
     if upstream != "scripted":
         async with runner.serve(launch) as daemon:
             yield daemon
         return
     async with (
-        scripted_upstream(launch.folder / "upstream", launch.run_id) as called,
-        runner.serve(replace(launch, upstream=called.base_url)) as daemon,
+        scripted_upstream(launch.folder / "upstream", launch.run_id) as scripted,
+        runner.serve(replace(launch, upstream=scripted.base_url)) as daemon,
     ):
-        yield _WithUpstream(daemon, called)
+        yield _DaemonWithUpstream(daemon, scripted)

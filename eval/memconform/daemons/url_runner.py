@@ -1,4 +1,4 @@
-"""A daemon that already runs."""
+"""Connects to a daemon that is already running (`url:…`)."""
 
 import asyncio
 import base64
@@ -24,7 +24,7 @@ class _RunningDaemon:
         self.base_url = base_url
 
     async def wait_exit(self) -> str:
-        """Never returns: it is not our child, and only its answers can tell."""
+        """Never returns: the daemon is not our child, so only its answers show that it is gone."""
         never: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         return await never
 
@@ -36,7 +36,7 @@ class _RunningDaemon:
 
 
 def _credentials(netloc: str) -> list[str]:
-    """What of `user:password@host` is secret, in every form in which it may show up."""
+    """The secret parts of `user:password@host`, in every form in which they may appear."""
     userinfo, at, _ = netloc.rpartition("@")
     if not at:
         return []
@@ -46,20 +46,22 @@ def _credentials(netloc: str) -> list[str]:
 
 
 class UrlRunner(SdkRunner):
+    """Serves a daemon that the user started."""
+
     managed = False
 
     def __init__(self, url: str) -> None:
-        """Raises UsageError unless `url` is http(s)://host[:port]."""
+        """Raise UsageError `bad_url` unless `url` is http(s)://host[:port]."""
         try:
             parts = urlsplit(url)
             usable = parts.scheme in ("http", "https") and bool(parts.hostname)
-            # Reading the port is what checks it.
+            # Reading the port validates it.
             usable = usable and parts.port != 0 and url.isascii() and url.isprintable()
         except ValueError:
             usable = False
         if not usable:
             raise UsageError(
-                f"url:{url} is not the address of a daemon",
+                f"url:{url} is not a valid daemon address",
                 code="bad_url",
                 hint="write url:http://127.0.0.1:PORT",
             )
@@ -70,6 +72,11 @@ class UrlRunner(SdkRunner):
 
     @asynccontextmanager
     async def serve(self, launch: Launch) -> AsyncIterator[_RunningDaemon]:
+        """Yield the daemon if it is healthy.
+
+        Raises:
+            DaemonError: `daemon_unreachable` or `daemon_unhealthy`.
+        """
         del launch
         try:
             async with httpx.AsyncClient(trust_env=False, timeout=5) as http:
@@ -78,13 +85,13 @@ class UrlRunner(SdkRunner):
             raise DaemonError(
                 f"{self.url}/healthz: {type(error).__name__}: {error}",
                 code="daemon_unreachable",
-                hint="is the daemon running, and is the port right?",
+                hint="check that the daemon is running and that the address is correct",
             ) from error
         if answer.status_code != 200:
             raise DaemonError(
-                f"{self.url}/healthz answers {answer.status_code}",
+                f"{self.url}/healthz answered {answer.status_code}",
                 code="daemon_unhealthy",
-                hint="a daemon answers 200 once it serves requests",
+                hint="wait until /healthz answers 200",
                 excerpt=answer.text[:500],
             )
         yield _RunningDaemon(self.url)

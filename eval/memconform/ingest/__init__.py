@@ -1,1 +1,1 @@
-"""What a brain is filled with, the proof that its index is whole, and the daemon's monitor."""
+"""Corpora, seeding a brain, proving that its index is complete, and the daemon monitor."""

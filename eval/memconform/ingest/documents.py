@@ -1,4 +1,4 @@
-"""What a brain is filled with: reference answers, the files of a folder, or documents of a kind."""
+"""Corpora to seed a brain from: reference answers, a folder of files, or documents in memory."""
 
 import hashlib
 import mimetypes
@@ -14,11 +14,13 @@ from memconform.datasets.model import Dataset
 from memconform.errors import UsageError
 
 CONTENT_LIMIT = 8 * 2**20
-"""The contract's limit of one document, in bytes."""
+"""The contract's limit for one document, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
+    """A document to ingest."""
+
     path: str
     content: bytes
     content_type: str
@@ -26,30 +28,34 @@ class Document:
 
 
 class Corpus(Protocol):
-    """What a brain is filled with."""
+    """A source of documents for seeding a brain."""
 
     def documents(self) -> Iterable[Document]:
-        """The documents, in one order each time, read anew.
+        """Read the documents; every call yields them in the same order.
 
         Raises:
-            UsageError: where they cannot be read, or are not what a daemon can be sent.
+            UsageError: if they cannot be read, or cannot be sent to a daemon.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceAnswers:
-    """One document a row of a dataset that has a reference answer, whichever rows are asked."""
+    """One document for each dataset row with a reference answer, including rows not selected."""
 
     dataset: Dataset
 
     @property
     def identity(self) -> str:
-        """What tells it from other corpora of that dataset."""
+        """Distinguishes this corpus from others of the same dataset."""
         return "reference"
 
     def documents(self) -> Iterator[Document]:
-        """Raises UsageError where no row has a reference answer."""
+        """Yield the reference answers.
+
+        Raises:
+            UsageError: `nothing_to_seed` if no row has one.
+        """
         empty = True
         for row, question in enumerate(self.dataset, start=1):
             if question.reference_answer is not None:
@@ -61,19 +67,19 @@ class ReferenceAnswers:
             raise UsageError(
                 f"{self.dataset.path}: no row has a reference_answer to seed a brain from",
                 code="nothing_to_seed",
-                hint="give --corpus DIR, or add reference_answer",
+                hint="use --corpus DIR, or add reference_answer to the dataset",
             )
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusFolder:
-    """Every file below a folder that counts as a document."""
+    """The document files in a folder and its subfolders."""
 
     folder: Path
 
     @property
     def identity(self) -> str:
-        """The SHA-256 over paths and contents; raises as `documents` does."""
+        """The SHA-256 of all paths and contents; raises as `documents` does."""
         digest = hashlib.sha256()
         for document in self.documents():
             content = hashlib.sha256(document.content).hexdigest()
@@ -81,13 +87,19 @@ class CorpusFolder:
         return f"corpus:{digest.hexdigest()}"
 
     def documents(self) -> Iterator[Document]:
-        """Raises UsageError where the folder is missing or empty, or a file is too large."""
+        """Yield the files as documents.
+
+        Raises:
+            UsageError: `corpus_empty` if the folder is missing or has no documents,
+                `document_too_large` for a file above `CONTENT_LIMIT`, `document_unreadable` for
+                one that cannot be read or whose name is not UTF-8.
+        """
         files = corpus_files(self.folder)
         for path in files:
             size = path.stat().st_size
             if size > CONTENT_LIMIT:
                 raise UsageError(
-                    f"{path} has {size} bytes; a document may have {CONTENT_LIMIT}",
+                    f"{path} has {size} bytes, more than the limit of {CONTENT_LIMIT}",
                     code="document_too_large",
                     hint="split the file",
                 )
@@ -100,15 +112,16 @@ class CorpusFolder:
                 raise UsageError(
                     f"{str(path)!r}: {getattr(error, 'strerror', None) or 'the name is not UTF-8'}",
                     code="document_unreadable",
-                    hint="mend or remove the file",
+                    hint="fix or remove the file",
                 ) from error
 
 
 @dataclass(frozen=True, slots=True)
-class GivenDocuments:
-    """Documents that are there already."""
+class InMemoryCorpus:
+    """Documents that are already in memory."""
 
-    given: Iterable[Document]
+    items: Iterable[Document]
 
     def documents(self) -> Iterable[Document]:
-        return self.given
+        """Return the documents."""
+        return self.items

@@ -1,4 +1,4 @@
-"""The documents of a seeded brain, as they were sent: what every returned chunk is held to."""
+"""The documents of a seeded brain as they were sent; returned chunks are verified against them."""
 
 import mmap
 import tempfile
@@ -13,12 +13,14 @@ from memconform.contract.chunking import bodies, cut
 from memconform.contract.core import Chunk, Ingested
 from memconform.ingest.documents import Document
 
-_CUTS = 64
-"""Documents whose chunks are kept: to cut 8 MiB takes 9 ms, and each has a thousand chunks."""
+_CACHED_CUTS = 64
+"""Documents whose chunks are cached: cutting 8 MiB takes 9 ms and yields a thousand chunks each."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Extent:
+    """Where a document's content is in the file, and how it was acknowledged."""
+
     start: int
     end: int
     document_id: str
@@ -26,14 +28,14 @@ class _Place:
 
 
 class IngestedDocuments:
-    """Keeps contents in a file without a name, so that a corpus may be larger than memory."""
+    """The ingested documents, stored in an unnamed file so that a corpus may exceed memory."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="memconform-")  # noqa: SIM115 - closed below
-        self._places: dict[str, _Place] = {}
+        self._extents: dict[str, _Extent] = {}
         self._size = 0
         self._map: mmap.mmap | None = None
-        self._cuts: dict[_Place, frozenset[bytes]] = {}
+        self._cuts: dict[_Extent, frozenset[bytes]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -49,100 +51,102 @@ class IngestedDocuments:
         self._file.close()
 
     def add(self, document: Document, acknowledged: Ingested) -> None:
-        """Remember a document with what the daemon called it."""
+        """Store a document with the id and chunk count that the daemon acknowledged."""
         self._file.write(document.content)
         start, self._size = self._size, self._size + len(document.content)
-        self._places[document.path] = _Place(
+        self._extents[document.path] = _Extent(
             start, self._size, acknowledged.document_id, acknowledged.chunk_count
         )
         self._map = None
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._extents)
 
     @property
     def paths(self) -> list[str]:
-        """In the order of ingest."""
-        return list(self._places)
+        """Paths in the order of ingestion."""
+        return list(self._extents)
 
     @property
     def size(self) -> int:
-        """Bytes of all contents."""
+        """The size of all contents in bytes."""
         return self._size
 
     def chunk_count(self, path: str) -> int:
-        """How many chunks a document was acknowledged to be made into."""
-        return self._places[path].chunk_count
+        """The number of chunks that the daemon acknowledged for a document."""
+        return self._extents[path].chunk_count
 
     def document(self, path: str) -> Document:
-        place = self._places[path]
-        return Document(path, self._bytes()[place.start : place.end], "")
+        """Read one document; its content type and metadata are not stored."""
+        extent = self._extents[path]
+        return Document(path, self._bytes()[extent.start : extent.end], "")
 
     def documents(self) -> Iterator[Document]:
-        """Every document, in the order of ingest; their content type is not kept."""
-        return map(self.document, self._places)
+        """Read every document in the order of ingestion."""
+        return map(self.document, self._extents)
 
     def require_own(self, chunks: Sequence[Chunk]) -> None:
-        """Hold the chunks of a response to their documents (core.search.text).
+        """Verify the chunks of a response against their documents (core.search.text).
+
+        For a daemon that cuts texts in its own way, any exact part of the document is accepted as
+        a chunk.
 
         Raises:
-            ContractViolatedError: `foreign_chunk` where no such document was ingested, or more
-                chunks of it come than it was made into; `foreign_text` where a chunk's text is no
-                chunk of that document, or its documentId is not the one that the ingest answered.
-                Where a daemon cuts texts in its own way, any exact part of the document is taken
-                for a chunk.
+            ContractViolatedError: `foreign_chunk` if the document was never ingested, or has more
+                chunks in the response than were acknowledged; `foreign_text` if a chunk's text is
+                not a chunk of the document, or its documentId is not the acknowledged one.
         """
         for path, count in Counter(chunk.path for chunk in chunks).items():
-            place = self._places.get(path)
-            if place is None:
+            extent = self._extents.get(path)
+            if extent is None:
                 raise ContractViolatedError(
-                    "foreign_chunk", f"{path} was retrieved, and never ingested"
+                    "foreign_chunk", f"{path} was retrieved but never ingested"
                 )
-            if count > place.chunk_count:
+            if count > extent.chunk_count:
                 raise ContractViolatedError(
                     "foreign_chunk",
-                    f"{path} came as {count} chunks, and was acknowledged as {place.chunk_count}",
+                    f"{count} chunks of {path} were retrieved, but only {extent.chunk_count}"
+                    " acknowledged",
                 )
         for chunk in chunks:
-            self._require_text(chunk, self._places[chunk.path])
+            self._require_text(chunk, self._extents[chunk.path])
 
-    def _require_text(self, chunk: Chunk, place: _Place) -> None:
-        if chunk.document_id != place.document_id:
+    def _require_text(self, chunk: Chunk, extent: _Extent) -> None:
+        if chunk.document_id != extent.document_id:
             raise ContractViolatedError(
                 "foreign_text",
-                f"{chunk.path} was ingested as document {place.document_id}, and retrieved as"
+                f"{chunk.path} was ingested as document {extent.document_id} but retrieved as"
                 f" {chunk.document_id}",
             )
-        if not self._is_chunk(chunk.text.encode("utf-8", "surrogatepass"), place):
+        if not self._is_chunk(chunk.text.encode("utf-8", "surrogatepass"), extent):
             raise ContractViolatedError(
                 "foreign_text",
-                f"{chunk.path} was retrieved with a text that is not a chunk of the document that"
-                " was ingested",
+                f"the text retrieved for {chunk.path} is not a chunk of the ingested document",
                 body=chunk.text,
             )
 
-    def _is_chunk(self, text: bytes, place: _Place) -> bool:
+    def _is_chunk(self, text: bytes, extent: _Extent) -> bool:
         data = self._bytes()
-        if not text or data.find(text, place.start, place.end) < 0:
+        if not text or data.find(text, extent.start, extent.end) < 0:
             return False
-        if place.chunk_count == 1:
-            # Of a single chunk nothing may be missing, however a daemon cuts; but for blank ends.
-            content = data[place.start : place.end]
+        if extent.chunk_count == 1:
+            # A single chunk must be the whole text, however a daemon cuts; blank ends do not count.
+            content = data[extent.start : extent.end]
             return text == content or _trimmed(text) in map(_trimmed, bodies(content))
-        known = self._cut(place)
-        return text in known if known else bool(text.strip())
+        chunks = self._cut(extent)
+        return text in chunks if chunks else bool(text.strip())
 
-    def _cut(self, place: _Place) -> frozenset[bytes]:
-        """The chunks of a document, if it was cut as the contract says; else none."""
-        if place not in self._cuts:
-            if len(self._cuts) >= _CUTS:
+    def _cut(self, extent: _Extent) -> frozenset[bytes]:
+        """The contract's chunks of a document; empty if the daemon cut it in another way."""
+        if extent not in self._cuts:
+            if len(self._cuts) >= _CACHED_CUTS:
                 self._cuts.clear()
-            content = self._bytes()[place.start : place.end]
-            chunks = [cut(body) for body in bodies(content)]
-            self._cuts[place] = frozenset(
-                chunk for each in chunks if len(each) == place.chunk_count for chunk in each
+            content = self._bytes()[extent.start : extent.end]
+            cuts = [cut(body) for body in bodies(content)]
+            self._cuts[extent] = frozenset(
+                chunk for chunks in cuts if len(chunks) == extent.chunk_count for chunk in chunks
             )
-        return self._cuts[place]
+        return self._cuts[extent]
 
     def _bytes(self) -> mmap.mmap | bytes:
         if not self._size:
@@ -154,5 +158,5 @@ class IngestedDocuments:
 
 
 def _trimmed(text: bytes) -> str:
-    """Without blanks and a byte order mark at its ends, which a daemon's decoder may drop."""
+    """Decode `text` without outer whitespace and byte order mark, which a decoder may drop."""
     return text.decode("utf-8", "replace").strip().strip("\ufeff").strip()

@@ -1,4 +1,4 @@
-"""Queries by which a document must be found: words of its own, drawn anew each time."""
+"""Probe queries that must find a document: its own words, drawn afresh each time."""
 
 import random
 from collections import Counter
@@ -9,17 +9,18 @@ from memconform.ingest.documents import Document
 from memconform.ingest.ingested import IngestedDocuments
 
 _WINDOW = 600
-"""Characters of a text that a probe's words are drawn from."""
+"""Characters of text from which a probe's words are drawn."""
 _LONG_QUERY = 1_000
-"""Characters of a text that are asked for as they stand, where single words did not find it."""
+"""Characters of verbatim text in the query for a document that single words did not find."""
 _SHORT = 4
+"""Words with fewer characters are not considered rare."""
 _SAMPLED = 512
-"""Documents by which words are told to be rare. A query of 100 words that are each in one of 10,000
-documents took 10 to 23 ms, of 100 long words as they came 135 to 167 ms."""
+"""Documents sampled to find rare words. A query of 100 words that each occur in one of 10,000
+documents took 10 to 23 ms; one of 100 arbitrary long words took 135 to 167 ms."""
 
 
 def searchable_text(document: Document) -> str:
-    """The text of a document behind any front matter; empty where it is not UTF-8."""
+    """The text of a document after any front matter; empty if it is not UTF-8."""
     try:
         return min(bodies(document.content), key=len).decode()
     except UnicodeDecodeError:
@@ -27,7 +28,7 @@ def searchable_text(document: Document) -> str:
 
 
 class RareWords:
-    """Draws words by which a document is told from others, other ones each time.
+    """Draws words that distinguish a document from others, different ones each time.
 
     A daemon cannot know them beforehand, and a keyword index finds them quickly.
     """
@@ -40,13 +41,13 @@ class RareWords:
             self._counts.update(set(terms(searchable_text(documents.document(path)))))
 
     def draw(self, text: str, count: int) -> list[str]:
-        """Up to `count` words of a random place of `text`; empty where it has none at all."""
+        """Draw up to `count` words from a random window of `text`; empty if it has no words."""
         start = self._rng.randrange(max(1, len(text) - _WINDOW + 1))
         window = terms(text[start : start + _WINDOW])
-        # The window may cut its first and its last word.
+        # The window may cut through its first and last words.
         inner = window[bool(start) : len(window) - (start + _WINDOW < len(text))]
         distinct = set(inner or terms(text))
-        # Short words are common in more documents than a sample shows.
+        # Short words occur in more documents than a sample shows.
         rare = [word for word in distinct if word not in self._counts and len(word) >= _SHORT]
         if len(rare) >= count:
             return self._rng.sample(rare, count)
@@ -55,5 +56,5 @@ class RareWords:
 
 
 def long_query(text: str) -> str:
-    """The end of a text as it stands, but for blanks."""
+    """The end of a text, verbatim except for outer whitespace."""
     return text.strip()[-_LONG_QUERY:]

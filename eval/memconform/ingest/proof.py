@@ -1,4 +1,4 @@
-"""Proof that an index is whole: every document is found by words of its own."""
+"""Proves that an index is complete: every document is found by its own words."""
 
 import asyncio
 import random
@@ -18,45 +18,46 @@ from memconform.ingest.probing import RareWords, long_query, searchable_text
 from memconform.ingest.records import ProofRecord
 
 EVERY = 10_000
-"""Up to so many documents each one is proven; of more, a random sample."""
+"""Every document is proven up to this many; beyond, a random sample."""
 CONFIDENCE = 0.95
 SAMPLE = 2_995
 """ln(1 - CONFIDENCE) / ln(0.999): if 0.1 % of the documents were missing, a sample of this size
-would hold none of them with a probability of 5 %."""
+would contain none of them with a probability of 5 %."""
 AGAIN = 299
-"""Documents that are proven at the end of a run, where there are more. If 1 % of all were missing,
-with a probability of 5 % none of them is drawn; what questions lacked was asked for before."""
+"""Documents proven at the end of a run, if there are more. If 1 % of all were missing, a sample of
+this size would contain none of them with a probability of 5 %. Documents that questions lacked were
+probed before."""
 _BATCH = 100
-"""Documents asked for by one query, a word each; the contract lets a daemon use 256 of them."""
+"""Documents probed by one query, one word each; the contract lets a daemon use 256 words."""
 _IN_FLIGHT = 4
 _WORDS_ALONE = 8
-"""Words of a query for one document, which a batch had not brought back."""
+"""Words in the query for a single document that a batch did not find."""
 _ATTEMPTS = 3
 _ALONE_DEPTH = 50
-_OPENLY = 64
-"""Documents of a verification that are asked for without a filter."""
-_DRAWN_OPENLY = 3
-"""Besides, documents that nobody is known to need."""
+_UNFILTERED = 64
+"""Documents that a verification probes without a filter."""
+_RANDOM_UNFILTERED = 3
+"""Further documents, drawn from all, that it probes without a filter."""
 _SCORE_TOLERANCE = 1e-9
-"""What scores are rounded to (core.search.order)."""
+"""The precision to which scores are rounded (core.search.order)."""
 _FUSED = (Mode.HYBRID, Mode.HYBRID_RERANK)
 _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Legs:
-    """In which modes an index is proven."""
+    """The modes in which an index is proven."""
 
     modes: tuple[Mode, ...]
     keyword: Mode | None
-    """The one that searches by keywords, under whatever name."""
+    """The mode that searches by keywords, whatever its name; None if there is none."""
 
 
 class IndexProver:
-    """Proves documents of one brain to be searchable.
+    """Proves that documents of one brain are searchable.
 
-    Every method raises CallError where the daemon does not answer, or answers with chunks that are
-    not of the documents that were ingested.
+    Every coroutine raises CallError if the daemon does not answer, or returns chunks that do not
+    belong to the ingested documents.
     """
 
     def __init__(
@@ -68,13 +69,13 @@ class IndexProver:
         *,
         filters: bool,
     ) -> None:
-        """`filters`: whether the daemon honours a filter by paths."""
+        """Create a prover; `filters` says whether the daemon honours a filter by paths."""
         self._client = client
         self._brain = brain
         self._documents = documents
         self.legs = legs.modes
         self._keyword = legs.keyword
-        # Nobody can know what will be asked for, a daemon of ours that has read this file included.
+        # Nobody can predict the probes, not even a daemon whose author has read this file.
         self._rng = random.Random(secrets.randbits(64))  # noqa: S311 - seeded by secrets
         self._filters = filters
         self._exact = self._proven = False
@@ -83,13 +84,13 @@ class IndexProver:
         self._blank: set[str] = set()
 
     async def prove_all(self) -> ProofRecord:
-        """Prove every document once, or of more than EVERY a random sample.
+        """Prove every document once, or a random sample if there are more than EVERY.
 
         Raises:
-            DaemonError: `not_searchable`, where one is not found.
+            DaemonError: `not_searchable` if a document is not found.
         """
         if self._keyword is not None and not self._proven:
-            # A daemon that searches by likeness may find anything; then that proves nothing.
+            # A search by similarity may find a made-up word too; then finding one proves nothing.
             self._exact = not await self.finds_nonsense()
         paths = self._documents.paths
         sampled = len(paths) > EVERY
@@ -106,78 +107,85 @@ class IndexProver:
             confidence=CONFIDENCE if sampled and proven else None,
         )
 
-    async def prove_some(self, count: int, besides: Iterable[str] = ()) -> None:
-        """Prove `besides`, and `count` documents drawn anew; raises as `prove_all` does."""
+    async def prove_some(self, count: int, extra: Iterable[str] = ()) -> None:
+        """Prove the documents `extra` and `count` random ones; raises as `prove_all` does."""
         paths = self._documents.paths
-        drawn = self._rng.sample(paths, min(count, len(paths)))
-        await self.prove(list(dict.fromkeys((*besides, *drawn))))
+        sample = self._rng.sample(paths, min(count, len(paths)))
+        await self.prove(list(dict.fromkeys((*extra, *sample))))
 
-    async def prove_again(self, besides: Iterable[str] = ()) -> None:
-        """Prove `besides`, and all documents or AGAIN of them; raises as `prove_all` does."""
-        await self.prove_some(AGAIN, besides)
+    async def prove_again(self, extra: Iterable[str] = ()) -> None:
+        """Prove `extra` and up to AGAIN random documents; raises as `prove_all` does."""
+        await self.prove_some(AGAIN, extra)
 
-    async def prove_openly(self, paths: Collection[str]) -> None:
-        """Prove some of these documents, and some drawn anew, as questions are asked.
+    async def prove_unfiltered(self, paths: Collection[str]) -> None:
+        """Prove some of `paths` and some random documents the way questions search: unfiltered.
 
-        That is without a filter: a daemon may have two ways to search, of which one has lost its
-        index. Drawn, because of a question that nothing answers no document is known.
+        A daemon may have two code paths for search, one of which has lost its index. Random
+        documents are included because no document is known for a question without an answer. Does
+        nothing if the daemon does not honour filters, because all probes are unfiltered then.
 
         Raises:
-            DaemonError: `not_searchable`.
+            DaemonError: `not_searchable` if a document is not found.
+            ContractViolatedError: `foreign_chunk` if a made-up word is found.
         """
         if not self._filters:
             return
-        every = self._documents.paths
-        drawn = self._rng.sample(every, min(_DRAWN_OPENLY, len(every)))
-        needed = self._rng.sample(sorted(paths), min(_OPENLY, len(paths)))
-        asked = list(dict.fromkeys((*needed, *drawn)))
+        corpus = self._documents.paths
+        sample = self._rng.sample(corpus, min(_RANDOM_UNFILTERED, len(corpus)))
+        needed = self._rng.sample(sorted(paths), min(_UNFILTERED, len(paths)))
+        probed = list(dict.fromkeys((*needed, *sample)))
         for leg in self.legs:
-            missing = [path for path in asked if await self._lost_openly(path, leg)]
+            missing = [path for path in probed if await self._is_lost_unfiltered(path, leg)]
             if missing:
-                raise _not_searchable(missing, len(asked))
+                raise _not_searchable(missing, len(probed))
         if self._exact and await self.finds_nonsense():
             raise ContractViolatedError(
                 "foreign_chunk",
-                "a word that no document holds was found: is it an answer to the request before?",
+                "a search for a made-up word found chunks; they may answer an earlier request",
             )
 
-    async def _lost_openly(self, path: str, leg: Mode) -> bool:
-        """Whether a document is missing where others stand that score less.
+    async def _is_lost_unfiltered(self, path: str, leg: Mode) -> bool:
+        """Whether a document is missing from a ranking that contains lower scores.
 
-        Filters change no score (core.filter.post): what scores more with a filter than the last of
-        a ranking without one belongs into it. Of texts that many documents share, none need.
+        Filters change no score (core.filter.post): a document that scores higher with a filter
+        than the last of an unfiltered ranking belongs in that ranking. Documents with a text that
+        many share may all be crowded out.
         """
         text = searchable_text(self._documents.document(path))
         query = " ".join(self._words.draw(text, _WORDS_ALONE))
         if not query:
             return False
-        openly = await self._own(SearchRequest(query=query, top_k=_ALONE_DEPTH, mode=leg))
-        if any(chunk.path == path for chunk in openly.chunks):
+        unfiltered = await self._verified_search(
+            SearchRequest(query=query, top_k=_ALONE_DEPTH, mode=leg)
+        )
+        if any(chunk.path == path for chunk in unfiltered.chunks):
             return False
-        alone = await self._search(query, [path], leg, 1)
-        if not alone.chunks:
+        filtered = await self._search(query, [path], leg, 1)
+        if not filtered.chunks:
             return True
-        whole = len(openly.chunks) == _ALONE_DEPTH
-        return not whole or alone.chunks[0].score > openly.chunks[-1].score + _SCORE_TOLERANCE
+        if len(unfiltered.chunks) != _ALONE_DEPTH:
+            return True
+        lowest = unfiltered.chunks[-1].score
+        return filtered.chunks[0].score > lowest + _SCORE_TOLERANCE
 
     async def finds_nonsense(self) -> bool:
-        """Whether a keyword search finds a word that was made up just now."""
+        """Whether a keyword search finds a freshly made-up word."""
         word = f"zq{secrets.token_hex(12)}"
         request = SearchRequest(query=word, top_k=1, mode=self._keyword or Mode.BM25)
-        return bool((await self._own(request)).chunks)
+        return bool((await self._verified_search(request)).chunks)
 
     async def prove(self, paths: Sequence[str]) -> int:
-        """Prove these documents; returns how many hold a word to search for.
+        """Prove these documents; returns how many of them contain a word to search for.
 
         Raises:
-            DaemonError: `not_searchable`, naming some that were not found.
+            DaemonError: `not_searchable`, naming some of the documents that were not found.
         """
         work = [self._missing(batch, leg) for leg in self.legs for batch in self._cut(paths)]
-        tasks = [asyncio.create_task(each) for each in work]
+        tasks = [asyncio.create_task(coroutine) for coroutine in work]
         try:
-            missing = [path for found in await asyncio.gather(*tasks) for path in found]
+            missing = [path for batch in await asyncio.gather(*tasks) for path in batch]
         finally:
-            # After the first failure nothing more is asked.
+            # The first failure cancels the remaining queries.
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -187,22 +195,22 @@ class IndexProver:
         return proven
 
     def _cut(self, paths: Iterable[str]) -> Iterator[list[str]]:
-        """Batches whose chunks all fit into one response."""
+        """Split documents into batches whose chunks all fit into one response."""
         batch: list[str] = []
         chunks = 0
         size = _BATCH if self._filters else 1
         for path in paths:
-            more = self._documents.chunk_count(path)
-            if batch and (len(batch) == size or chunks + more > DEEPEST):
+            count = self._documents.chunk_count(path)
+            if batch and (len(batch) == size or chunks + count > DEEPEST):
                 yield batch
                 batch, chunks = [], 0
             batch.append(path)
-            chunks += more
+            chunks += count
         if batch:
             yield batch
 
     async def _missing(self, batch: list[str], leg: Mode) -> list[str]:
-        """Those of a batch that a query for their words does not bring back."""
+        """The documents of a batch that queries for their words do not find."""
         async with self._in_flight:
             texts = {path: searchable_text(self._documents.document(path)) for path in batch}
             words = {
@@ -214,13 +222,13 @@ class IndexProver:
             if self._filters and len(missing) > 1:
                 query = " ".join(word for path in batch for word in words[path])
                 missing -= await self._found(query, sorted(missing), leg)
-            # A single word may be cut otherwise by a daemon; several in a row are not.
+            # A daemon may tokenize a single word differently, but not several in a row.
             for attempt in range(_ATTEMPTS):
                 for path in sorted(missing):
                     last = attempt + 1 == _ATTEMPTS
-                    several = self._words.draw(texts[path], _WORDS_ALONE)
-                    query = long_query(texts[path]) if last else " ".join(several)
-                    # Without a filter, equal documents stand before it.
+                    words_alone = self._words.draw(texts[path], _WORDS_ALONE)
+                    query = long_query(texts[path]) if last else " ".join(words_alone)
+                    # Without a filter, documents with the same text may rank above it.
                     depth = DEEPEST if last and not self._filters else _ALONE_DEPTH
                     if path in await self._found(query, [path], leg, depth):
                         missing.discard(path)
@@ -229,55 +237,56 @@ class IndexProver:
     async def _found(
         self, query: str, paths: list[str], leg: Mode, depth: int = _ALONE_DEPTH
     ) -> set[str]:
-        """Which of these documents come back, in a vector mode with all of their chunks."""
-        wanted = Counter({path: self._documents.chunk_count(path) for path in paths})
-        top_k = min(max(wanted.total(), 1), DEEPEST)
+        """Which of these documents are found, in a vector mode with all of their chunks."""
+        expected = Counter({path: self._documents.chunk_count(path) for path in paths})
+        top_k = min(max(expected.total(), 1), DEEPEST)
         answer = await self._search(query, paths, leg, top_k, depth)
         found = Counter(chunk.path for chunk in answer.chunks)
-        ranks_all = answer.trace.effective_mode is Mode.SEMANTIC and top_k == wanted.total()
+        ranks_all = answer.trace.effective_mode is Mode.SEMANTIC and top_k == expected.total()
         if self._filters and ranks_all:
-            return {path for path in paths if found[path] == wanted[path]}
+            return {path for path in paths if found[path] == expected[path]}
         return {path for path in paths if found[path]}
 
     async def _search(
         self, query: str, paths: list[str], leg: Mode, top_k: int, depth: int = _ALONE_DEPTH
     ) -> SearchResponse:
         if not self._filters:
-            # Then the document must be among the best of all.
+            # The document must be among the best of the whole brain.
             request = SearchRequest(query=query, top_k=max(top_k, depth), mode=leg)
-            return await self._own(request)
+            return await self._verified_search(request)
         request = SearchRequest(query=query, top_k=top_k, mode=leg, filters=Filters(paths=paths))
-        answer = await self._own(request)
-        outside = next((c.path for c in answer.chunks if c.path not in paths), None)
-        if outside is not None:
+        answer = await self._verified_search(request)
+        outsider = next((c.path for c in answer.chunks if c.path not in paths), None)
+        if outsider is not None:
             raise ContractViolatedError(
-                "filter_ignored", f"{outside} was retrieved, which the filter leaves out"
+                "filter_ignored", f"{outsider} was retrieved although the filter excludes it"
             )
         return answer
 
-    async def _own(self, request: SearchRequest) -> SearchResponse:
+    async def _verified_search(self, request: SearchRequest) -> SearchResponse:
         answer, _ = await self._client.search(self._brain, request)
         self._documents.require_own(answer.chunks)
         return answer
 
 
-def _not_searchable(missing: Sequence[str], of: int) -> DaemonError:
+def _not_searchable(missing: Sequence[str], total: int) -> DaemonError:
     names = ", ".join(missing[:_SHOWN]) + (", …" if len(missing) > _SHOWN else "")
     return DaemonError(
-        f"{len(missing)} of {of} documents were ingested, and a search for their own words does not"
-        f" find them: {names}",
+        f"a search for their own words does not find {len(missing)} of {total} ingested"
+        f" documents: {names}",
         code="not_searchable",
-        hint="an ingest that answered 200 must be found by the very next search",
+        hint="the contract requires that the next search finds whatever an ingest acknowledged",
     )
 
 
 async def honours_filters(client: ContractClient, brain: str, query: str, mode: Mode) -> bool:
-    """Whether a filter by paths has an effect: a path that there is not must leave nothing.
+    """Whether a filter by paths has an effect: a nonexistent path must exclude everything.
 
-    A daemon may refuse filters; that it may not ignore them is for its conformance to show.
+    A daemon may refuse filters. Ignoring them violates the contract, which the conformance suite
+    reports.
 
     Raises:
-        CallError: where it does not answer.
+        CallError: if the daemon does not answer.
     """
     nowhere = f"nowhere/{secrets.token_hex(8)}.md"
     try:
@@ -291,7 +300,7 @@ async def honours_filters(client: ContractClient, brain: str, query: str, mode: 
 
 
 def first_query(documents: IngestedDocuments) -> str:
-    """Words of the first document that has any; empty where none has."""
+    """A query of words from the first document that has any; empty if none has."""
     texts = map(searchable_text, documents.documents())
     return next((query for query in map(long_query, texts) if terms(query)), "")
 
@@ -303,46 +312,47 @@ async def find_legs(
     modes: Iterable[Mode],
     claimed: Sequence[Mode] | None,
 ) -> Legs:
-    """The modes to prove an index in: of a fused one its legs, which a fusion would hide.
+    """Determine the modes in which to prove an index: for a fused mode, its legs.
 
-    A document that only one leg finds is ranked by a fused search all the same, and lower.
+    Fusion would hide a missing document: one that only a single leg finds is still ranked, but
+    lower.
 
     Raises:
-        CallError: where a mode is not served.
-        DaemonError: where chunks lack the vectors that a search by them would need.
+        CallError: if a mode is not served.
+        DaemonError: `index_incomplete` if a search uses vectors that some chunks lack.
     """
     legs: dict[Mode, Mode] = {}
     for mode in modes:
-        effective = await _served(client, counts, query, mode)
-        apart = (Mode.BM25, Mode.SEMANTIC) if effective in _FUSED else (effective,)
-        found = [
+        effective = await _effective_mode(client, counts, query, mode)
+        candidates = (Mode.BM25, Mode.SEMANTIC) if effective in _FUSED else (effective,)
+        available = [
             leg
-            for leg in apart
+            for leg in candidates
             if (claimed is None or leg in claimed) and await _serves(client, counts, query, leg)
         ]
-        legs |= {leg: leg for leg in found} or {mode: effective}
-    keyword = next((mode for mode, served in legs.items() if served is Mode.BM25), None)
+        legs |= {leg: leg for leg in available} or {mode: effective}
+    keyword = next((mode for mode, effective in legs.items() if effective is Mode.BM25), None)
     return Legs(tuple(legs), keyword)
 
 
 async def _serves(client: ContractClient, counts: Brain, query: str, mode: Mode) -> bool:
     try:
-        return await _served(client, counts, query, mode) is mode
+        return await _effective_mode(client, counts, query, mode) is mode
     except DaemonFailedError as error:
-        # A mode that was not asked for may be refused; any other failure is one of the proof.
+        # A mode that was not requested may be refused; any other failure fails the proof.
         if error.code != "http_400":
             raise
         return False
 
 
-async def _served(client: ContractClient, counts: Brain, query: str, mode: Mode) -> Mode:
-    """The mode in which a query is served."""
+async def _effective_mode(client: ContractClient, counts: Brain, query: str, mode: Mode) -> Mode:
+    """The mode in which the daemon serves a query."""
     answer, _ = await client.search(counts.brain_id, SearchRequest(query=query, top_k=1, mode=mode))
     if answer.trace.embedder_used and counts.vectors != counts.chunks:
         raise DaemonError(
-            f"a search used the embedder, and {counts.vectors} of {counts.chunks} chunks have a"
-            " vector",
+            f"a search used the embedder, but only {counts.vectors} of {counts.chunks} chunks have"
+            " a vector",
             code="index_incomplete",
-            hint="nothing was asked, since a half-filled brain would look like a bad one",
+            hint="no question was asked, because an incomplete index looks like bad retrieval",
         )
     return answer.trace.effective_mode

@@ -1,4 +1,4 @@
-"""What is stored of a seeded brain, and of the proofs that its index was whole."""
+"""Records of a seeded brain and of the verifications of its index."""
 
 from typing import Literal
 
@@ -8,68 +8,68 @@ from memconform.records import Failure, Record
 
 
 class ProofRecord(Record):
-    """What the proof of a seeded index covered."""
+    """The extent of the proof of a seeded index."""
 
     documents: int
-    """Documents that were found by a query of their own words."""
+    """Documents that a query of their own words found."""
     of: int
-    """Documents that were ingested and hold a word to search for."""
+    """Ingested documents that contain a word to search for."""
     without_words: int = 0
-    """Ingested documents without a word: no query can find them."""
+    """Ingested documents without words, which no query can find."""
     modes: list[str]
-    """In which each of them was found."""
+    """The modes in which each document was found."""
     share: float | None = Field(default=None, ge=0, le=1)
-    """At least so many of all are searchable, where they are a random sample; null for all."""
+    """Lower bound of the searchable share, from a random sample; null if all were proven."""
     confidence: float | None = None
-    """Of that bound."""
+    """Confidence of that bound."""
 
     def describe(self) -> str:
-        """`212 of 212 documents searchable`, or what a sample proves."""
-        how = f" ({', '.join(self.modes)})" if self.modes else ""
+        """A phrase for people: `all 212 documents proven searchable`, or what a sample proves."""
+        modes = f" ({', '.join(self.modes)})" if self.modes else ""
         if self.share is None:
             blank = f", {self.without_words} without words" if self.without_words else ""
-            return f"all {self.documents} documents proven searchable{blank}{how}"
+            return f"all {self.documents} documents proven searchable{blank}{modes}"
         return (
-            f"{self.documents} of {self.of} documents drawn at random and found: at least"
-            f" {self.share:.1%} searchable with {self.confidence or 0:.0%} confidence{how}"
+            f"{self.documents} random documents of {self.of} found: at least"
+            f" {self.share:.1%} searchable with {self.confidence or 0:.0%} confidence{modes}"
         )
 
 
 class SeedRecord(Record):
-    """A brain that the harness filled."""
+    """A brain that the harness seeded."""
 
     documents: int
     chunks: int
     vectors: int
     took_ms: float
-    """From the first document that was sent until none was pending."""
+    """Milliseconds of ingestion, until no document was pending."""
     proof: ProofRecord | None = None
-    """Null in results of versions that probed some eight documents."""
+    """Null in results of earlier versions, which probed about eight documents."""
     leased: bool = False
-    """Whether the brain carries a token of this run, by which another run's reseeding is seen."""
+    """Whether the brain carries this run's token, which reveals reseeding by another run."""
 
 
 class IndexVerified(Record):
-    """An index was seen to be whole: what was measured in it so far is a measurement."""
+    """The index was found complete, so the attempts up to here count as measurements."""
 
     stage: Literal["proved"] = "proved"
     system: str = ""
-    """Of a bench; a run has one."""
+    """The system of a bench; empty for a run, which has only one."""
     haystack: str = ""
-    """Of a bench; empty where the index holds them all."""
+    """The haystack of a bench; empty if one index holds them all."""
     attempts: int | None = None
-    """Of a run: how many attempts of the journal it speaks for; later ones ended too late."""
+    """For a run: how many attempts of the journal are covered; later ones ended too late."""
     reproof: bool = True
-    """False where only counts were compared; such attempts are not adopted by a run that proves."""
+    """False if only counts were compared; a run with proofs does not adopt such attempts."""
 
 
 class IndexInvalidated(Record):
-    """An index in doubt: what was found in it since it was last verified is no measurement."""
+    """The index is in doubt, so attempts since its last verification are not measurements."""
 
     stage: Literal["spoilt"] = "spoilt"
     system: str = ""
     haystack: str = ""
     attempts: int | None = None
     since: int | None = None
-    """Of a run: the first attempt that it speaks for, where that was verified before."""
+    """For a run: the first attempt affected, if it had been verified before."""
     error: Failure

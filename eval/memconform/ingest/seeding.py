@@ -1,4 +1,4 @@
-"""Filling a brain, and proving that what went in can be found."""
+"""Seeds a brain and proves that its documents can be found."""
 
 import asyncio
 import base64
@@ -30,23 +30,26 @@ _BATCH_BYTES = 4 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Seeded:
-    """A brain that was filled, and proven to hold what went in."""
+class SeededBrain:
+    """A brain that was filled from a corpus and whose index was proven."""
 
     record: SeedRecord
     counts: Brain
-    """As the brain was once nothing was pending."""
+    """The brain's counts once nothing was pending."""
     documents: IngestedDocuments
     prover: IndexProver
 
 
 def require_own_brain(runner: SdkRunner, brain: str, *, allowed: bool) -> None:
-    """Raises UsageError where recreating `brain` could destroy what is not ours."""
+    """Raise UsageError `foreign_brain` if recreating `brain` could destroy a user's data.
+
+    Brains of managed daemons and brains named `mc-…` are the harness's own.
+    """
     if not (runner.managed or allowed or brain.startswith("mc-")):
         raise UsageError(
-            f"seeding empties the brain {brain!r} of a daemon that the harness did not start",
+            f"seeding would empty brain {brain!r} of a daemon that memconform did not start",
             code="foreign_brain",
-            hint="use --brain mc-…, or --i-own-this-brain if its content may go",
+            hint="use --brain mc-…, or --i-own-this-brain if its content may be lost",
         )
 
 
@@ -57,15 +60,16 @@ async def seeded_brain(
     brain: str,
     corpus: Corpus,
     modes: Iterable[Mode],
-) -> AsyncIterator[Seeded]:
-    """Recreate `brain`, ingest a corpus of one document at least, and prove that `modes` find each.
+) -> AsyncIterator[SeededBrain]:
+    """Recreate `brain`, ingest a corpus, and prove that every document is found in `modes`.
 
     Raises:
-        UsageError: where the documents cannot be read, or hold nothing to search for.
-        DaemonError: where the daemon refuses, miscounts or does not find what it took in. A
-            corpus that is only half there would show up as a low score.
+        UsageError: if the documents cannot be read, or `nothing_searchable` if they hold no words.
+        DaemonError: if the daemon refuses (`seed_failed`), miscounts (`index_incomplete`) or does
+            not find (`not_searchable`) the documents. An incomplete index would show up as a low
+            score.
     """
-    # What is wrong with the source shows at its first document, before anything is deleted.
+    # A faulty corpus fails at its first document, before anything is deleted.
     documents = iter(corpus.documents())
     documents = chain([next(documents)], documents)
     with IngestedDocuments() as ingested:
@@ -79,29 +83,29 @@ async def _seed(  # noqa: PLR0917 - as its caller
     documents: Iterable[Document],
     ingested: IngestedDocuments,
     modes: list[Mode],
-) -> Seeded:
+) -> SeededBrain:
     lease = f"leased by memconform, {secrets.token_hex(8)}"
-    took = 0.0
+    elapsed = 0.0
     try:
         await client.delete_brain(brain)
         await client.create_brain(brain, description=lease)
         for batch in _batches(documents):
             started = time.perf_counter()
             answers = await _ingest(client, runner, brain, batch)
-            took += time.perf_counter() - started
+            elapsed += time.perf_counter() - started
             for document, answer in zip(batch, answers, strict=True):
                 ingested.add(document, answer)
             _log.debug("documents ingested", brain=brain, documents=len(ingested))
         started = time.perf_counter()
-        counts = await settled(client, brain)
-        took += time.perf_counter() - started
+        counts = await wait_until_indexed(client, brain)
+        elapsed += time.perf_counter() - started
         _require_counts(counts, ingested)
         query = first_query(ingested)
         if not query:
             raise UsageError(
-                "no document that went in holds a word to search for",
+                "no ingested document contains a word to search for",
                 code="nothing_searchable",
-                hint="documents are UTF-8 text; every question would be answered from nothing",
+                hint="use UTF-8 text; otherwise every question would be asked of an empty index",
             )
         legs = await find_legs(client, counts, query, modes, runner.modes)
         filters = await honours_filters(client, brain, query, legs.modes[0])
@@ -111,26 +115,26 @@ async def _seed(  # noqa: PLR0917 - as its caller
         raise DaemonError(
             f"seeding brain {brain!r} failed: {error.message}",
             code="seed_failed",
-            hint="nothing was asked, since the corpus is not complete",
+            hint="no question was asked, because the corpus is not complete",
             excerpt=error.body,
         ) from error
     record = SeedRecord(
         documents=counts.documents,
         chunks=counts.chunks,
         vectors=counts.vectors,
-        took_ms=took * 1e3,
+        took_ms=elapsed * 1e3,
         proof=proof,
         leased=counts.description == lease,
     )
-    return Seeded(record, counts, ingested, prover)
+    return SeededBrain(record, counts, ingested, prover)
 
 
 def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
     batch: list[Document] = []
     size = 0
     for document in documents:
-        too_much = size + len(document.content) > _BATCH_BYTES
-        if batch and (too_much or len(batch) == _BATCH_DOCUMENTS):
+        too_large = size + len(document.content) > _BATCH_BYTES
+        if batch and (too_large or len(batch) == _BATCH_DOCUMENTS):
             yield batch
             batch, size = [], 0
         batch.append(document)
@@ -142,7 +146,7 @@ def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
 async def _ingest(
     client: ContractClient, runner: SdkRunner, brain: str, batch: list[Document]
 ) -> list[Ingested]:
-    """Send the batch as the daemon likes it; what it acknowledged of each document."""
+    """Send a batch by the runner's `seed_via`; returns one acknowledgement for each document."""
     bodies = [
         IngestFile(
             path=document.path,
@@ -157,7 +161,7 @@ async def _ingest(
     else:
         answers = [await client.ingest_file(brain, body) for body in bodies]
     if len(answers) != len(batch):
-        raise _incomplete(f"{len(batch)} documents were sent, {len(answers)} acknowledged")
+        raise _incomplete(f"{len(batch)} documents were sent, but {len(answers)} acknowledged")
     for document, answer in zip(batch, answers, strict=True):
         _require_same_document(document, answer)
     return answers
@@ -171,19 +175,21 @@ def _require_same_document(document: Document, answer: Ingested) -> None:
         )
 
 
-async def settled(client: ContractClient, brain: str) -> Brain:
-    """The brain's counts, once nothing is pending.
+async def wait_until_indexed(client: ContractClient, brain: str) -> Brain:
+    """Wait until no document is pending; returns the brain's counts.
 
     Raises:
-        DaemonError: where documents are still pending after the client's gap time limit.
+        CallError: if the daemon does not answer.
+        DaemonError: `index_incomplete` if documents are still pending after the client's gap
+            timeout.
     """
-    patience = client.timeouts.gap
-    end = time.monotonic() + patience
+    timeout = client.timeouts.gap
+    deadline = time.monotonic() + timeout
     while (counts := await client.brain(brain)).pending:
-        if time.monotonic() > end:
+        if time.monotonic() > deadline:
             raise _incomplete(
                 f"{counts.pending} documents of brain {brain!r} are still pending after"
-                f" {patience:g} s"
+                f" {timeout:g} s"
             )
         await asyncio.sleep(0.1)
     return counts
@@ -191,21 +197,25 @@ async def settled(client: ContractClient, brain: str) -> Brain:
 
 def _require_counts(counts: Brain, ingested: IngestedDocuments) -> None:
     if counts.documents != len(ingested):
-        raise _incomplete(f"{len(ingested)} documents went in, the brain counts {counts.documents}")
+        raise _incomplete(
+            f"{len(ingested)} documents were sent, but the brain counts {counts.documents}"
+        )
     chunks = sum(map(ingested.chunk_count, ingested.paths))
     for path in ingested.paths:
-        # A base name that begins with `_` is stored and not indexed (core.ingest.hidden).
+        # A file name that begins with `_` is stored but not indexed (core.ingest.hidden).
         if ingested.chunk_count(path) or path.rpartition("/")[2].startswith("_"):
             continue
         if terms(searchable_text(ingested.document(path))):
-            raise _incomplete(f"{path} holds words, and was acknowledged with no chunk")
+            raise _incomplete(f"{path} contains words but was acknowledged with no chunks")
     if counts.chunks != chunks:
-        raise _incomplete(f"{chunks} chunks were acknowledged, the brain counts {counts.chunks}")
+        raise _incomplete(
+            f"{chunks} chunks were acknowledged, but the brain counts {counts.chunks}"
+        )
 
 
 def _incomplete(message: str) -> DaemonError:
     return DaemonError(
         message,
         code="index_incomplete",
-        hint="nothing was asked, since a half-filled brain would look like a bad one",
+        hint="no question was asked, because an incomplete index looks like bad retrieval",
     )

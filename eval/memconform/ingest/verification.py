@@ -1,4 +1,4 @@
-"""Whether an index that is being asked is still the one that was seeded."""
+"""Verifies between questions that the index is still the one that was seeded."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
@@ -14,22 +14,22 @@ from memconform.daemons.resources import process_tree
 from memconform.daemons.runner import Daemon
 from memconform.errors import DaemonError
 from memconform.ingest.proof import AGAIN
-from memconform.ingest.seeding import Seeded, settled
+from memconform.ingest.seeding import SeededBrain, wait_until_indexed
 
 DOUBTFUL = frozenset({"out_of_step", "connection_broken", "unreachable"})
 """Codes of failed calls after which the whole index is proven again: a part of the daemon may have
-restarted without what it knew, or what it sent may belong to other requests."""
-_DRAWN = 16
-"""Documents that each verification between questions asks for, besides those it is given."""
+restarted without its data, or its answers may belong to other requests."""
+_SAMPLE = 16
+"""Random documents that each verification between questions probes, besides the given ones."""
 _CHEAP = 100
-"""So many documents are all proven each time: it takes one query."""
+"""Up to this many documents are all proven each time, because that takes one query."""
 _TRIES = 3
 _RETRY_SECONDS = 0.2
-"""A daemon that is busy for a moment has lost nothing."""
+"""Pause before a retry: a daemon that is briefly busy has lost nothing."""
 
 
 class IndexDoubtError(Exception):
-    """What was found since the last verification is no measurement; it may be whole again."""
+    """Attempts since the last verification are not measurements; the index may have recovered."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -38,77 +38,79 @@ class IndexDoubtError(Exception):
 
 
 class IndexChangedError(DaemonError):
-    """The index is not the one that was seeded: what was found in it is no measurement."""
+    """The index is not the one that was seeded, so attempts in it are not measurements."""
 
 
 @dataclass(slots=True)
 class IndexVerifier:
-    """Looks at one brain between questions."""
+    """Verifies one brain between questions."""
 
     client: ContractClient
     daemon: Daemon
     counts: Brain
-    """As they were when the first question was put."""
-    seeded: Seeded | None
-    """None for a brain that the harness did not fill: nothing is known of its documents."""
+    """The brain's counts when the first question was asked."""
+    seeded: SeededBrain | None
+    """None for a brain that the harness did not seed, whose documents are unknown."""
     run_id: str | None = None
-    """What `/version` said at first."""
+    """The run id that `/version` reported at first."""
     proving: bool = True
-    """Whether documents are asked for, which takes time; counts are read all the same."""
+    """Whether documents are probed, which takes time; counts are always compared."""
     _processes: frozenset[tuple[int, float]] = field(default=frozenset(), init=False)
 
     async def begin(self) -> None:
-        """Note which processes serve."""
-        self._processes = await asyncio.to_thread(self._tree)
+        """Record the processes that serve the brain."""
+        self._processes = await asyncio.to_thread(self._current_processes)
 
     async def verify(self, paths: Collection[str] | None = None, *, full: bool = False) -> bool:
-        """Hold the brain to what it was: counts, lease, processes, and documents drawn anew.
+        """Compare the brain's counts, lease and processes, and probe random documents.
 
         Args:
-            paths: documents that are asked for in any case, some of them as questions are; None
-                where no question gives reason to.
-            full: ask for as many as at the end of a run, and for the daemon's identity.
+            paths: documents that are always probed, some of them without a filter, as questions
+                search; None if no question calls for it.
+            full: probe as many documents as at the end of a run, and check the daemon's identity.
 
         Returns:
-            Whether every document was asked for.
+            Whether every document was probed.
 
         Raises:
-            IndexDoubtError: where the index was, or may have been, incomplete meanwhile.
-            IndexChangedError: where it is another one, or can no longer be asked.
+            IndexDoubtError: if the index was, or may have been, incomplete in the meantime.
+            IndexChangedError: if it is a different index, or no longer answers.
         """
-        await self._retried(self._require_same_counts)
-        replaced = await asyncio.to_thread(self._replaced)
+        await self._retry(self._require_same_counts)
+        replaced = await asyncio.to_thread(self._is_replaced)
         if full:
-            await self._retried(self._require_same_run)
+            await self._retry(self._require_same_run)
         if self.seeded is None or not self.proving:
             return False
         prover = self.seeded.prover
         full = full or replaced or len(self.seeded.documents) <= _CHEAP
         try:
             if full:
-                await self._retried(lambda: prover.prove_again(paths or ()))
-                self._processes = await asyncio.to_thread(self._tree)
+                await self._retry(lambda: prover.prove_again(paths or ()))
+                self._processes = await asyncio.to_thread(self._current_processes)
             else:
-                await self._retried(lambda: prover.prove_some(_DRAWN, paths or ()))
+                await self._retry(lambda: prover.prove_some(_SAMPLE, paths or ()))
             if paths is not None:
-                await self._retried(lambda: prover.prove_openly(paths))
+                await self._retry(lambda: prover.prove_unfiltered(paths))
         except DaemonError as error:
             if error.code != "not_searchable":
                 raise
             raise IndexDoubtError(error.code, error.message) from error
-        return len(self.seeded.documents) <= (AGAIN if full else _DRAWN)
+        return len(self.seeded.documents) <= (AGAIN if full else _SAMPLE)
 
     async def recover(self, paths: Collection[str] = ()) -> None:
-        """Wait until nothing is pending, and prove the whole index again, `paths` openly.
+        """Wait until nothing is pending and prove the whole index again.
+
+        Some of `paths` are also probed without a filter.
 
         Raises:
-            IndexChangedError: where it is not whole any more.
+            IndexChangedError: if the index is no longer complete.
         """
         try:
-            await settled(self.client, self.counts.brain_id)
+            await wait_until_indexed(self.client, self.counts.brain_id)
             await self.verify(paths, full=True)
             if self.seeded is not None and self.proving:
-                await self._retried(self.seeded.prover.prove_all)
+                await self._retry(self.seeded.prover.prove_all)
         except IndexChangedError:
             raise
         except (IndexDoubtError, DaemonError) as error:
@@ -117,74 +119,79 @@ class IndexVerifier:
             raise _changed(self.counts.brain_id, error.message) from error
 
     async def _require_same_counts(self) -> None:
-        now = await self.client.brain(self.counts.brain_id)
-        was = self.counts
-        if now.pending:
+        current = await self.client.brain(self.counts.brain_id)
+        original = self.counts
+        if current.pending:
             raise IndexDoubtError(
-                "index_pending", f"{now.pending} documents became pending while the brain was asked"
+                "index_pending", f"{current.pending} documents became pending during the run"
             )
-        if (now.documents, now.chunks, now.vectors) != (was.documents, was.chunks, was.vectors):
+        before = (original.documents, original.chunks, original.vectors)
+        now = (current.documents, current.chunks, current.vectors)
+        if now != before:
             raise _changed(
-                was.brain_id,
-                f"{was.documents} documents, {was.chunks} chunks, {was.vectors} vectors went in,"
-                f" now there are {now.documents}, {now.chunks}, {now.vectors}",
+                original.brain_id,
+                "it had {} documents, {} chunks, {} vectors;".format(*before)
+                + " now it has {}, {}, {}".format(*now),
             )
         leased = self.seeded is not None and self.seeded.record.leased
-        if leased and now.description != was.description:
-            raise _changed(was.brain_id, "somebody else has created it anew")
+        if leased and current.description != original.description:
+            raise _changed(original.brain_id, "another client has recreated it")
 
     async def _require_same_run(self) -> None:
         version = await self.client.version()
         if version.run_id != self.run_id:
-            raise _changed(self.counts.brain_id, f"another daemon serves it, {version.run_id!r}")
+            raise _changed(
+                self.counts.brain_id,
+                f"it is now served by another daemon, run id {version.run_id!r}",
+            )
 
-    async def _retried(self, attempt: Callable[[], Awaitable[object]]) -> None:
-        """Raises IndexChangedError where the daemon does not answer in several tries."""
-        for left in reversed(range(_TRIES)):
+    async def _retry(self, attempt: Callable[[], Awaitable[object]]) -> None:
+        """Call `attempt`; raises IndexChangedError if the daemon fails to answer several times."""
+        for retries in reversed(range(_TRIES)):
             try:
                 await attempt()
             except ContractViolatedError as error:
                 raise IndexDoubtError(error.code, error.message) from error
             except CallError as error:
-                if not left and error.code == "unreachable":
+                if not retries and error.code == "unreachable":
                     raise IndexChangedError(
-                        f"nobody listens at {self.daemon.base_url} any more",
+                        f"nothing listens at {self.daemon.base_url} any more",
                         code="daemon_gone",
-                        hint="its own log says more",
+                        hint="see the daemon's own log",
                     ) from error
-                if not left or error.code == "http_404":
+                if not retries or error.code == "http_404":
                     raise _changed(self.counts.brain_id, error.message) from error
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
                 return
 
-    def _tree(self) -> frozenset[tuple[int, float]]:
-        # A runner of the user's own may hand out a daemon without one.
-        served = getattr(self.daemon, "process", None)
-        if served is None:
+    def _current_processes(self) -> frozenset[tuple[int, float]]:
+        # A custom SdkRunner may yield a daemon without this attribute.
+        root = getattr(self.daemon, "process", None)
+        if root is None:
             return frozenset()
-        found = []
-        for process in process_tree(served.pid):
+        processes = []
+        for process in process_tree(root.pid):
             with suppress(psutil.Error):
-                found.append((process.pid, process.create_time()))
-        return frozenset(found)
+                processes.append((process.pid, process.create_time()))
+        return frozenset(processes)
 
-    def _replaced(self) -> bool:
-        """Whether a process that served at first is gone: what it knew went with it."""
-        return any(not _lives(pid, began) for pid, began in self._processes)
+    def _is_replaced(self) -> bool:
+        """Whether a process that served at first has ended, and its memory with it."""
+        return any(not _is_alive(pid, created) for pid, created in self._processes)
 
 
-def _lives(pid: int, began: float) -> bool:
+def _is_alive(pid: int, created: float) -> bool:
     try:
         process = psutil.Process(pid)
-        return process.create_time() == began and process.status() != psutil.STATUS_ZOMBIE
+        return process.create_time() == created and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
         return False
 
 
-def _changed(brain: str, why: str, *, code: str = "brain_changed") -> IndexChangedError:
+def _changed(brain: str, reason: str, *, code: str = "brain_changed") -> IndexChangedError:
     return IndexChangedError(
-        f"brain {brain!r} changed while it was asked: {why}",
+        f"brain {brain!r} changed during the run: {reason}",
         code=code,
-        hint="is another run using the same brain of the same daemon? did a part of it restart?",
+        hint="check whether another run uses the brain, or a part of the daemon restarted",
     )

@@ -17,7 +17,7 @@ from memconform.runs.events import (
     BrainSeeded,
     DaemonReady,
     Event,
-    Noted,
+    Notice,
     QuestionFinished,
     RunFinished,
     RunHalted,
@@ -121,7 +121,7 @@ class ConsoleReport(ProgressReport):
                     "bold",
                 )
                 self._progress.update(self._task, description=event.sdk, total=event.questions)
-            case Noted():
+            case Notice():
                 self._say(f"  {event.message}")
             case DaemonReady():
                 took = "" if event.ready_ms is None else f" after {event.ready_ms:.0f} ms"

@@ -1,1 +1,1 @@
-"""One SDK, one scenario, one dataset: from a plan to a result on disk."""
+"""A run of one dataset against one SDK in one scenario, from the plan to the result on disk."""

@@ -1,4 +1,4 @@
-"""From the attempts at a question to its result."""
+"""Aggregates the attempts at a question into its result."""
 
 from collections.abc import Iterable
 from statistics import fmean
@@ -12,15 +12,15 @@ from memconform.scoring.statuses import PASS_THRESHOLD, QuestionStatus
 def aggregate_attempts(
     question: Question, attempts: Iterable[AttemptRecords], repeat: int
 ) -> QuestionResult:
-    """The result of a question; `not_run` where fewer than `repeat` attempts were judged.
+    """Aggregate a question's attempts; `not_run` if fewer than `repeat` of them were judged.
 
-    Of several attempts, one that was not measured leaves the question unmeasured; else its score
-    is their mean.
+    The score is the mean over attempts. One attempt that was not measured leaves the whole question
+    unmeasured.
     """
-    judged = [(each, each.judgement) for each in attempts if each.judgement is not None]
+    judged = [(attempt, attempt.judgement) for attempt in attempts if attempt.judgement is not None]
     if len(judged) < repeat:
         return QuestionResult.unmeasured(question, QuestionStatus.NOT_RUN)
-    failed = next((each for each in judged if not each[0].measured), None)
+    failed = next((pair for pair in judged if not pair[0].measured), None)
     shown, judgement = failed or judged[0]
     score = None if failed else fmean(judgement.score or 0.0 for _, judgement in judged)
     passed = score is not None and score >= PASS_THRESHOLD
@@ -43,8 +43,8 @@ def aggregate_attempts(
         first_hit=retrieval.first_hit if retrieval else None,
         seen=retrieval.seen if retrieval else None,
         attempts=[
-            Attempt(verdict=judgement.verdict, score=judgement.score, latency_ms=each.latency_ms)
-            for each, judgement in judged
+            Attempt(verdict=judgement.verdict, score=judgement.score, latency_ms=attempt.latency_ms)
+            for attempt, judgement in judged
         ]
         if repeat > 1
         else [],

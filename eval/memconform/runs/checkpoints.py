@@ -1,4 +1,4 @@
-"""When what was measured counts: once the index was seen to be whole afterwards."""
+"""Decides when attempts count: once the index was verified to be complete after them."""
 
 import asyncio
 import random
@@ -26,109 +26,110 @@ from memconform.runs.results import VerificationRecord
 _log = Logger()
 
 _SHARE = 0.05
-"""Of the time spent on questions, what verifications between them may take."""
+"""The share of the run time that verifications between questions may take."""
 _MOST_OPEN = 100
-"""Attempts after which the index is verified whatever that costs: a resume asks them again."""
+"""Attempts after which the index is verified at any cost: a resume repeats unverified ones."""
 
 _SAMPLE = 16
-"""Attempts of a whole run that are made again at its end."""
+"""Attempts of the whole run that are repeated at its end."""
 _MOST_DOUBTS = 5
-"""After so many the run ends: a daemon that recovers each time measures nothing but patience."""
+"""Doubts after which the run ends, because a daemon that keeps recovering yields no measurement."""
 _ROUNDS = 4
-"""In which retrievals that come out otherwise each time are made again."""
-_RESTLESS = Failure(
+"""Rounds of repeating retrievals before a daemon counts as unstable."""
+_UNSTABLE = Failure(
     code="not_confirmed",
-    message="retrievals since the last proof of the index came out otherwise each time",
+    message="retrievals since the last verification of the index differed in every repetition",
 )
 
 
 @dataclass(slots=True)
-class Retrieved:
-    """What an attempt retrieved, as far as making its retrieval again must show the same."""
+class RetrievalSnapshot:
+    """The part of an attempt's retrieval that a repetition must reproduce."""
 
     number: int
-    """Of the attempt, in the journal."""
+    """The attempt's number in the journal."""
     question: Question
     held: bool
-    """Whether the retrieval held what is expected."""
+    """Whether the retrieved text contains the expected strings."""
     chunks: tuple[str, ...] | None
-    """The chunks that came, by id and in order; None of a reranker, which may be a model."""
+    """Chunk ids in order; None after reranking, which may be nondeterministic."""
     passed: bool | None = None
-    """Whether the question did; None before it was judged."""
+    """Whether the answer passed; None until it is judged."""
 
     def mark_judged(self, *, passed: bool) -> None:
+        """Record the judgement."""
         self.passed = passed
 
     @property
     def suspect(self) -> bool:
-        """Whether a partial index could have made it so: it has readers abstain, too."""
-        # What a judge has not seen yet may still fail, and is settled by then.
+        """Whether an incomplete index could explain the outcome; it makes readers abstain, too."""
+        # An answer that is not judged yet may still fail, after the attempt was settled.
         return not self.passed or self.question.abstain
 
-    def repeats(self, before: "Retrieved") -> bool:
-        """Whether it shows what was retrieved before (core.search.repeatable)."""
+    def repeats(self, before: "RetrievalSnapshot") -> bool:
+        """Whether it reproduces an earlier retrieval (core.search.repeatable)."""
         return (self.held, self.chunks) == (before.held, before.chunks)
 
 
 class Checkpoints:
-    """Verifies the index between questions, at the end, and at once where something is odd.
+    """Verifies the index between questions, at the end, and at once after a suspicious failure.
 
-    A retrieval that lacks what was expected is made again: where that comes out otherwise, part of
-    the index was away, and the attempt is no measurement. Both are done at one time, after the
-    attempt: an outage that lasts is seen by the verification, one that is over by the repetition.
-    Where one was, all retrievals since the last verification are made again: a document that was
-    away may have made room for the right one.
+    A retrieval without the expected text is repeated. If the repetition differs, part of the index
+    was missing and the attempt is not a measurement. Verification and repetition happen together,
+    after the attempt: the verification detects an outage that lasts, the repetition one that is
+    over. After an outage, all retrievals since the last verification are repeated, because a
+    missing document may have made room for the right one.
     """
 
     def __init__(
         self,
         verifier: IndexVerifier,
         journal: Journal,
-        confirm: Callable[[Retrieved], Awaitable[Failure | None]],
+        confirm: Callable[[RetrievalSnapshot], Awaitable[Failure | None]],
         relevant: Callable[[Question], Iterable[str]],
         *,
         reproof: bool,
     ) -> None:
         """
         Args:
-            verifier: of the brain that is asked.
-            journal: holds the attempts, and takes what becomes known of them.
-            confirm: makes a retrieval again; why it is no measurement, or None.
-            relevant: the paths of documents that a question needs, as far as that is known.
-            reproof: whether documents are proven, and retrievals made again, at all.
+            verifier: verifies the brain under test.
+            journal: stores the attempts and the statements about them.
+            confirm: repeats a retrieval; returns why the attempt is not a measurement, or None.
+            relevant: returns the paths of documents that a question is known to need.
+            reproof: whether to probe documents and repeat retrievals at all.
         """
         self._verifier = verifier
         self._journal = journal
         self._confirm = confirm
         self._relevant = relevant
         self._reproof = reproof
-        self._open: list[Retrieved] = []
-        self._sample: list[Retrieved] = []
-        """Of all attempts, each with the same chance; made again at the end."""
-        self._noted = 0
+        self._open: list[RetrievalSnapshot] = []
+        self._sample: list[RetrievalSnapshot] = []
+        """A uniform sample of all attempts (reservoir sampling); repeated at the end."""
+        self._added = 0
         self._rng = random.Random(secrets.randbits(64))  # noqa: S311 - seeded by secrets
         self._doubt: Failure | None = None
         self._recheck = False
-        # What was adopted was proven to another run.
+        # Adopted attempts were proven by another run.
         self._proven = journal.settled
-        """Attempts that a proof of all documents has followed."""
+        """Number of attempts that were followed by a proof of all documents."""
         self._lock = asyncio.Lock()
         self._spent = 0.0
         self._began = time.perf_counter()
         self._verifications = self._invalidations = self._repeated = self._retracted = 0
 
-    def note(self, retrieved: Retrieved) -> None:
-        """Have an attempt confirmed at the next verification, where it needs to be."""
+    def add(self, snapshot: RetrievalSnapshot) -> None:
+        """Add an attempt, to be confirmed at the next verification if it is suspect."""
         if self._reproof:
-            self._open.append(retrieved)
-            self._noted += 1
+            self._open.append(snapshot)
+            self._added += 1
             if len(self._sample) < _SAMPLE:
-                self._sample.append(retrieved)
-            elif (place := self._rng.randrange(self._noted)) < _SAMPLE:
-                self._sample[place] = retrieved
+                self._sample.append(snapshot)
+            elif (slot := self._rng.randrange(self._added)) < _SAMPLE:
+                self._sample[slot] = snapshot
 
-    def failed(self, error: CallError) -> None:
-        """Note how a call failed: some failures say something of the calls before."""
+    def record_failure(self, error: CallError) -> None:
+        """Record a failed call, because some failures cast doubt on earlier calls."""
         if error.code == "out_of_step":
             self._doubt = self._doubt or Failure(code=error.code, message=error.message)
         elif error.code in DOUBTFUL:
@@ -136,7 +137,7 @@ class Checkpoints:
 
     @property
     def due(self) -> bool:
-        """Whether to verify before the next question."""
+        """Whether to verify the index before the next question."""
         open_attempts = self._journal.written - self._journal.settled
         if not open_attempts or self._lock.locked():
             return False
@@ -148,55 +149,60 @@ class Checkpoints:
         """Settle the attempts that ended before this call.
 
         Raises:
-            DaemonError: where nothing more can be measured; they are invalidated then.
+            DaemonError: if nothing more can be measured; the open attempts are invalidated.
         """
         async with self._lock:
             ended = self._journal.written
             if ended == (self._proven if last else self._journal.settled):
                 return
-            retrieved, odd = tuple(self._open), self._recheck
+            snapshots, suspicious = tuple(self._open), self._recheck
             self._recheck = False
             try:
-                await self._settle(ended, retrieved, odd=odd, last=last)
+                await self._settle(ended, snapshots, suspicious=suspicious, last=last)
             except asyncio.CancelledError:
-                # What was not confirmed is to be, should it be verified once more.
-                self._recheck = self._recheck or odd
+                # The attempts stay open, to be confirmed by a later verification.
+                self._recheck = self._recheck or suspicious
                 raise
-            del self._open[: len(retrieved)]
+            del self._open[: len(snapshots)]
 
     async def _settle(
-        self, ended: int, retrieved: Sequence[Retrieved], *, odd: bool, last: bool
+        self, ended: int, snapshots: Sequence[RetrievalSnapshot], *, suspicious: bool, last: bool
     ) -> None:
-        suspects = [each for each in retrieved if each.suspect]
+        suspects = [snapshot for snapshot in snapshots if snapshot.suspect]
         needed = await asyncio.to_thread(self._needed, suspects)
         try:
-            proven = self._doubt is None and await self._verified(
-                retrieved, needed if suspects else None, odd=odd, last=last
+            proven = self._doubt is None and await self._verify_index(
+                snapshots, needed if suspects else None, suspicious=suspicious, last=last
             )
-            # It may have been raised by what was asked meanwhile, and be older than that.
+            # A concurrent question may have raised the doubt, which may be older than this call.
             if self._doubt is not None:
                 await self._invalidate(self._doubt, needed)
                 return
         except DaemonError as error:
-            self._spoil(Failure(code=error.code, message=error.message))
+            self._discard(Failure(code=error.code, message=error.message))
             raise
-        self._journal.state(IndexVerified(attempts=ended, reproof=self._reproof))
+        self._journal.write_statement(IndexVerified(attempts=ended, reproof=self._reproof))
         self._verifications += 1
         self._proven = ended if proven else self._proven
 
-    async def _verified(
-        self, retrieved: Sequence[Retrieved], needed: set[str] | None, *, odd: bool, last: bool
+    async def _verify_index(
+        self,
+        snapshots: Sequence[RetrievalSnapshot],
+        needed: set[str] | None,
+        *,
+        suspicious: bool,
+        last: bool,
     ) -> bool:
-        """Whether every document was proven; what speaks against the index becomes `_doubt`."""
+        """Whether every document was proven; evidence against the index is stored in `_doubt`."""
         started = time.perf_counter()
         try:
-            proven = await self._verifier.verify(needed, full=last or odd)
+            proven = await self._verifier.verify(needed, full=last or suspicious)
             repeated = self._repeated
-            await self._confirm_all(retrieved, needed or set(), everything=odd)
+            await self._confirm_all(snapshots, needed or set(), everything=suspicious)
             if last:
                 await self._confirm_sample()
             if self._repeated > repeated:
-                # An index that is gone by now confirms what an outage before had spoilt.
+                # If the index was lost meanwhile, the repetitions confirmed spoilt attempts.
                 await self._verifier.verify(needed)
         except IndexDoubtError as error:
             self._doubt = self._doubt or Failure(code=error.code, message=error.message)
@@ -204,10 +210,11 @@ class Checkpoints:
         self._spent += time.perf_counter() - started
         return proven
 
-    def _needed(self, suspects: Sequence[Retrieved]) -> set[str]:
-        return {path for each in suspects for path in self._relevant(each.question)}
+    def _needed(self, suspects: Sequence[RetrievalSnapshot]) -> set[str]:
+        return {path for suspect in suspects for path in self._relevant(suspect.question)}
 
     def record(self) -> VerificationRecord:
+        """Summarize the verifications so far."""
         return VerificationRecord(
             reproof=self._reproof,
             verifications=self._verifications,
@@ -217,105 +224,111 @@ class Checkpoints:
         )
 
     async def _confirm_sample(self) -> None:
-        """Raise IndexDoubtError where attempts of any time come out otherwise now.
+        """Raise IndexDoubtError if an attempt from any time of the run now differs.
 
-        What is lost for good, and was not needed since, shows in them alone.
+        Only these attempts reveal a document that is lost for good and was not needed since.
         """
-        for each in self._sample:
-            failure = await self._confirm(each)
+        for snapshot in self._sample:
+            failure = await self._confirm(snapshot)
             self._repeated += 1
             if failure is not None:
                 raise IndexDoubtError(failure.code, failure.message)
 
     async def _invalidate(self, failure: Failure, needed: set[str]) -> None:
-        """Throw away what is open; raises DaemonError unless the index is whole again."""
-        self._spoil(failure)
+        """Discard open attempts; raises DaemonError unless the index recovers."""
+        self._discard(failure)
         if self._invalidations >= _MOST_DOUBTS:
             raise IndexChangedError(
                 f"the index was in doubt {self._invalidations} times: {failure.message}",
                 code=failure.code,
-                hint="what was measured before counts; --resume asks the rest",
+                hint="earlier measurements are kept; --resume asks the remaining questions",
             )
         await self._verifier.recover(needed)
-        # What ended while the index was proven again was asked before that was known.
-        self._spoil(failure)
+        # Attempts that ended during the recovery were asked of an unproven index.
+        self._discard(failure)
         self._doubt = None
         self._proven = self._journal.written
 
-    def _spoil(self, failure: Failure) -> None:
-        # A document that is gone may have been missing since all of them were last asked for.
+    def _discard(self, failure: Failure) -> None:
+        """Invalidate the open attempts, or all since the last full proof if data was lost."""
+        # A lost document may have been missing since the last proof of all documents.
         lasting = failure.code in ("not_searchable", "not_repeatable")
         since = self._proven if lasting else self._journal.settled
         written = self._journal.written
         if written > since:
-            _log.warning("attempts are not measured", attempts=written - since, **_told(failure))
-            self._journal.state(IndexInvalidated(attempts=written, since=since, error=failure))
-            self._sample = [each for each in self._sample if each.number < since]
+            _log.warning(
+                "attempts are not measured", attempts=written - since, **_log_fields(failure)
+            )
+            self._journal.write_statement(
+                IndexInvalidated(attempts=written, since=since, error=failure)
+            )
+            self._sample = [snapshot for snapshot in self._sample if snapshot.number < since]
             self._invalidations += 1
 
     async def _confirm_all(
-        self, retrieved: Sequence[Retrieved], needed: set[str], *, everything: bool
+        self, snapshots: Sequence[RetrievalSnapshot], needed: set[str], *, everything: bool
     ) -> None:
-        """Make suspect retrievals again, or all of them, until a round of it brings no surprise.
+        """Repeat suspect retrievals, or all of them, until a round finds no difference.
 
-        An outage may have come back while they were made again, and confirmed what another one had
+        A second outage during the repetitions may have confirmed attempts that the first one
         spoilt.
         """
-        left = list(retrieved)
+        remaining = list(snapshots)
         for _ in range(_ROUNDS):
-            gone = [
-                each
-                for each in left
-                if (everything or each.suspect) and await self._retracted_after(each)
+            retracted = [
+                snapshot
+                for snapshot in remaining
+                if (everything or snapshot.suspect) and await self._retract_if_changed(snapshot)
             ]
-            if not gone and not self._recheck:
+            if not retracted and not self._recheck:
                 return
-            left = [each for each in left if each not in gone]
+            remaining = [snapshot for snapshot in remaining if snapshot not in retracted]
             everything, self._recheck = True, False
             await self._verifier.verify(needed, full=True)
-        # Those that pass too, or failures alone would vanish from a daemon that is never the same.
-        for each in left:
-            self._retract(each, _RESTLESS)
+        # Retract passed attempts too; otherwise an unstable daemon would lose only its failures.
+        for snapshot in remaining:
+            self._retract(snapshot, _UNSTABLE)
 
-    async def _retracted_after(self, retrieved: Retrieved) -> bool:
-        """Whether an attempt came out otherwise when its retrieval was made again."""
-        failure = await self._confirm(retrieved)
+    async def _retract_if_changed(self, snapshot: RetrievalSnapshot) -> bool:
+        """Repeat a retrieval and retract the attempt if the result differs; returns whether."""
+        failure = await self._confirm(snapshot)
         self._repeated += 1
         if failure is None:
             return False
-        self._retract(retrieved, failure)
+        self._retract(snapshot, failure)
         return True
 
-    def _retract(self, retrieved: Retrieved, failure: Failure) -> None:
-        _log.warning("question not measured", id=retrieved.question.id, **_told(failure))
+    def _retract(self, snapshot: RetrievalSnapshot, failure: Failure) -> None:
+        _log.warning("question not measured", id=snapshot.question.id, **_log_fields(failure))
         self._retracted += 1
-        self._journal.state(Retraction(number=retrieved.number, error=failure))
-        # What does not count any more says nothing of what does.
-        self._sample = [each for each in self._sample if each.number != retrieved.number]
+        self._journal.write_statement(Retraction(number=snapshot.number, error=failure))
+        # A retracted attempt is no evidence about those that still count.
+        self._sample = [other for other in self._sample if other.number != snapshot.number]
 
 
-def _told(failure: Failure) -> dict[str, str]:
+def _log_fields(failure: Failure) -> dict[str, str]:
     return {"code": failure.code, "message": failure.message}
 
 
-def not_repeatable(before: Retrieved, now: Retrieved) -> Failure:
-    """Why an attempt does not count whose retrieval came out otherwise when it was made again."""
+def not_repeatable(before: RetrievalSnapshot, now: RetrievalSnapshot) -> Failure:
+    """The failure of an attempt whose retrieval differed when it was repeated."""
     return Failure(
         code="not_repeatable",
-        message=f"the retrieval {_described(before)}; made again, it {_described(now)}"
+        message=f"the retrieval {_describe(before)}; repeated, it {_describe(now)}"
         " (core.search.repeatable)",
     )
 
 
-def _described(retrieved: Retrieved) -> str:
-    what = "held what is expected" if retrieved.held else "lacked what is expected"
-    return what if retrieved.chunks is None else f"{what} in {len(retrieved.chunks)} chunks"
+def _describe(snapshot: RetrievalSnapshot) -> str:
+    verb = "contained" if snapshot.held else "lacked"
+    text = f"{verb} the expected text"
+    return text if snapshot.chunks is None else f"{text} in {len(snapshot.chunks)} chunks"
 
 
-def unconfirmed(error: CallError) -> Failure:
-    """Why an attempt does not count whose retrieval could not be made again."""
+def confirmation_failure(error: CallError) -> Failure:
+    """The failure of an attempt whose retrieval could not be repeated because of `error`."""
     violated = isinstance(error, ContractViolatedError)
     return Failure(
         code=error.code if violated else "not_confirmed",
-        message=f"the retrieval could not be made again: {error.message}",
+        message=f"the retrieval could not be repeated: {error.message}",
     )

@@ -1,4 +1,4 @@
-"""`doctor`: an SDK from its build to its stop, step by step, with what to try where one fails."""
+"""`doctor`: checks an SDK step by step, from build to stop, with a hint for each failure."""
 
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -16,7 +16,7 @@ from memconform.daemons.runner import Launch, SdkRunner
 from memconform.daemons.upstream import served
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError, ExitCode, MemconformError
-from memconform.ingest.documents import Document, GivenDocuments
+from memconform.ingest.documents import Document, InMemoryCorpus
 from memconform.ingest.seeding import seeded_brain
 from memconform.runs.preflight import read_version
 from memconform.scenarios import SCENARIOS
@@ -30,19 +30,25 @@ _WORDS = (
 _PATHS = frozenset(f"raw/{name}.md" for name, _ in _WORDS)
 _QUESTION = "Who carries the post uphill?"
 _EXPECTED = "Pepper"
-_ANSWERED = ("http_4", "mode_not_served", "index_incomplete", "not_searchable", "contract_version")
-"""Codes of failures that show what the daemon does; others say that it is away or broken."""
+_CLAIM_CODES = (
+    "http_4",
+    "mode_not_served",
+    "index_incomplete",
+    "not_searchable",
+    "contract_version",
+)
+"""Prefixes of codes that show a daemon breaking its claims; others show it absent or broken."""
 
 
 class RefutedClaimError(MemconformError):
-    """The daemon claims what it does not do: a measured verdict, and so exit code 1."""
+    """The daemon does not do what it claims: a measured verdict, hence exit code 1."""
 
     exit_code = ExitCode.FAILED
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that was tried; `error` says why it failed."""
+    """The outcome of one check; `error` is None if it passed."""
 
     name: str
     detail: str = ""
@@ -52,9 +58,10 @@ class Step:
 async def examine(
     runner: SdkRunner, folder: Path, headers: dict[str, str], upstream: UpstreamKind
 ) -> AsyncGenerator[Step, None]:
-    """Try an SDK step by step; ends early where nothing more can be tried.
+    """Check an SDK step by step; ends early once no further step is possible.
 
-    The daemon is asked only about a brain of its own, which is deleted at the end.
+    Failures are yielded as steps, not raised. The checks use a brain of their own and delete it at
+    the end.
     """
     notes: list[str] = []
     try:
@@ -63,61 +70,64 @@ async def examine(
         async with AsyncExitStack() as stack:
             launch = Launch(run_id=f"doctor-{secrets.token_hex(4)}", folder=folder)
             daemon = await stack.enter_async_context(served(runner, launch, upstream))
-            took = "" if daemon.ready_ms is None else f"ready after {daemon.ready_ms:.0f} ms, "
-            yield Step("start", f"{took}{daemon.base_url}")
+            ready = "" if daemon.ready_ms is None else f"ready after {daemon.ready_ms:.0f} ms, "
+            yield Step("start", f"{ready}{daemon.base_url}")
             client = await stack.enter_async_context(
                 ContractClient(daemon.base_url, headers=headers)
             )
             async for step in _run_checks(runner, client):
                 yield step
-        yield Step("stop", "gone, and its port closed" if runner.managed else "left running")
+        yield Step("stop", "ended, and its port is closed" if runner.managed else "left running")
     except MemconformError as error:
         yield Step("serve", error=error)
 
 
 async def _run_checks(runner: SdkRunner, client: ContractClient) -> AsyncGenerator[Step, None]:
     brain = f"mc-doctor-{secrets.token_hex(4)}"
-    examination = _Examination(runner, client, brain)
+    checks = _Checks(runner, client, brain)
     steps: list[tuple[str, Callable[[], Awaitable[str]]]] = [
-        ("health", examination.health),
-        ("version", examination.version),
-        ("ingest", examination.ingest),
+        ("health", checks.health),
+        ("version", checks.version),
+        ("ingest", checks.ingest),
     ]
     modes = runner.modes or (Mode.AUTO,)
-    steps += [(f"search {mode.value}", examination.search(mode)) for mode in modes]
+    steps += [(f"search {mode.value}", checks.search(mode)) for mode in modes]
     if Profile.ASK in runner.profiles:
-        steps.append(("ask", examination.ask))
-    steps.append(("delete brain", examination.delete))
-    for name, attempt in steps:
-        step = await _tried(name, attempt)
+        steps.append(("ask", checks.ask))
+    steps.append(("delete brain", checks.delete))
+    for name, check in steps:
+        step = await _run_step(name, check)
         yield step
         if step.error is not None and name in ("version", "ingest"):
             return
 
 
-async def _tried(name: str, attempt: Callable[[], Awaitable[str]]) -> Step:
+async def _run_step(name: str, check: Callable[[], Awaitable[str]]) -> Step:
     with recorded() as exchanges:
         try:
-            return Step(name, await attempt())
+            return Step(name, await check())
         except DaemonError as error:
-            return Step(name, error=_measured(error) if error.code in _ANSWERED else error)
+            return Step(name, error=_refuted(error) if error.code in _CLAIM_CODES else error)
         except MemconformError as error:
             return Step(name, error=error)
         except CallError as error:
-            hint = f"see it with: {exchanges[-1].curl()}" if exchanges else ""
-            answered = isinstance(error, ContractViolatedError) or error.code.startswith(_ANSWERED)
-            failed = RefutedClaimError if answered else DaemonError
+            hint = f"repeat the call with: {exchanges[-1].curl()}" if exchanges else ""
+            answered = isinstance(error, ContractViolatedError) or error.code.startswith(
+                _CLAIM_CODES
+            )
+            error_class = RefutedClaimError if answered else DaemonError
             return Step(
-                name, error=failed(error.message, code=error.code, hint=hint, excerpt=error.body)
+                name,
+                error=error_class(error.message, code=error.code, hint=hint, excerpt=error.body),
             )
 
 
-def _measured(error: DaemonError) -> RefutedClaimError:
+def _refuted(error: DaemonError) -> RefutedClaimError:
     return RefutedClaimError(error.message, code=error.code, hint=error.hint, excerpt=error.excerpt)
 
 
-class _Examination:
-    """What is asked of a daemon that has started; each answers what was seen."""
+class _Checks:
+    """The checks of a started daemon; each returns a line of detail or raises."""
 
     def __init__(self, runner: SdkRunner, client: ContractClient, brain: str) -> None:
         self._runner = runner
@@ -127,7 +137,9 @@ class _Examination:
     async def health(self) -> str:
         health = await self._client.health()
         if not health.ok:
-            raise DaemonError("healthz says ok: false", code="unhealthy", hint="read its log")
+            raise DaemonError(
+                "/healthz answers ok: false", code="unhealthy", hint="read the daemon's log"
+            )
         return "ok"
 
     async def version(self) -> str:
@@ -139,39 +151,41 @@ class _Examination:
             Document(f"raw/{name}.md", text.encode(), "text/markdown") for name, text in _WORDS
         ]
         async with seeded_brain(
-            self._client, self._runner, self._brain, GivenDocuments(documents), [Mode.AUTO]
+            self._client, self._runner, self._brain, InMemoryCorpus(documents), [Mode.AUTO]
         ) as seeded:
-            number = seeded.record.documents
-        return f"{number} documents by {self._runner.seed_via}, found by their words"
+            count = seeded.record.documents
+        return f"{count} documents ingested by {self._runner.seed_via} and found by their words"
 
     def search(self, mode: Mode) -> Callable[[], Awaitable[str]]:
-        async def attempt() -> str:
+        async def check() -> str:
             request = SearchRequest(query=_QUESTION, top_k=3, mode=mode)
             answer, timings = await self._client.search(self._brain, request)
             require_requested_mode(self._settings(mode), answer.trace)
             for chunk in answer.chunks:
                 if chunk.path not in _PATHS:
                     raise ContractViolatedError(
-                        "foreign_chunk", f"{chunk.path} was retrieved, and never ingested"
+                        "foreign_chunk", f"{chunk.path} was retrieved but never ingested"
                     )
-            _require_text(_EXPECTED, answer.chunks[0].text if answer.chunks else "", "the top")
+            _require_text(
+                _EXPECTED, answer.chunks[0].text if answer.chunks else "", "the top result"
+            )
             return f"served as {answer.trace.effective_mode.value}, {timings.done_ms:.1f} ms"
 
-        return attempt
+        return check
 
     async def ask(self) -> str:
         question = Question(id="doctor", question=_QUESTION)
-        outcome = await SCENARIOS["ask-basic"].put(
+        response = await SCENARIOS["ask-basic"].put(
             self._client, question, self._settings(Mode.AUTO)
         )
-        return f"answered {outcome.text!r} with {len(outcome.citations)} citations"
+        return f"answered {response.text!r} with {len(response.citations)} citations"
 
     async def delete(self) -> str:
         if not await self._client.delete_brain(self._brain):
             raise RefutedClaimError(
-                f"brain {self._brain} was there, and deleting it answers 404",
+                f"brain {self._brain} exists, but deleting it answers 404",
                 code="delete_failed",
-                hint="DELETE with X-Confirm-Delete: yes answers 204",
+                hint="DELETE with X-Confirm-Delete: yes must answer 204",
             )
         return "deleted"
 
@@ -182,7 +196,7 @@ class _Examination:
 def _require_text(expected: str, text: str, where: str) -> None:
     if expected not in text:
         raise RefutedClaimError(
-            f"{_QUESTION!r} of three documents, one of which says so, and {where} is {text!r}",
+            f"one of three documents answers {_QUESTION!r}, but {where} is {text!r}",
             code="bad_retrieval",
-            hint="is the text indexed, and the ranking best first?",
+            hint="check that the text is indexed and that rankings are best first",
         )

@@ -1,4 +1,4 @@
-"""Carries out a plan and tells what happens, as events."""
+"""Executes a plan and yields what happens as events."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
@@ -20,7 +20,7 @@ from memconform.runs.events import (
     BrainSeeded,
     DaemonReady,
     Event,
-    Noted,
+    Notice,
     QuestionFinished,
     RunFinished,
     RunHalted,
@@ -29,7 +29,7 @@ from memconform.runs.events import (
 from memconform.runs.journal import Journal
 from memconform.runs.loop import interruption, is_cancelled
 from memconform.runs.plan import Plan, own_brain
-from memconform.runs.preflight import filled_brain, prove_claims, read_version
+from memconform.runs.preflight import open_brain, read_version, verify_claims
 from memconform.runs.question_runner import QuestionRunner, is_applicable
 from memconform.runs.result_builder import ResultBuilder
 from memconform.runs.results import DaemonRecord, VerificationRecord
@@ -39,8 +39,8 @@ from memconform.upstream.watching import UpstreamWatch
 
 
 @dataclass(slots=True)
-class _Facts:
-    """What is learnt on the way about the daemon and its brain."""
+class _RunFacts:
+    """Facts about the daemon and its brain, filled in during the run."""
 
     daemon: Daemon | None = None
     version: Version | None = None
@@ -62,19 +62,20 @@ class _Facts:
 async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
     """Run `plan` against the SDK of `runner`.
 
-    Whatever fails once questions could have been asked ends in a result that says so, the rest
-    of the questions `not_run`; so does a cancellation of the task that iterates.
+    A DaemonError, or a cancellation of the iterating task, ends in a result that records it, with
+    the remaining questions as `not_run`.
 
     Raises:
-        UsageError: where the plan cannot be carried out as it is; nothing is left behind.
-        ResultsError: where results cannot be written.
+        UsageError: if the plan cannot be executed; the run's folder is removed unless it holds
+            attempts.
+        ResultsError: if results cannot be written, or the resumed journal cannot be read.
     """
     started = datetime.now(UTC)
     run_id = new_run_id(started, runner.name, plan.settings.scenario)
     folder = RunFolder(plan.output, run_id)
-    assembly = ResultBuilder(plan, runner.name, run_id, started)
-    assembly.write_manifest(folder)
-    journal = Journal(folder.journal, assembly.journal_header())
+    builder = ResultBuilder(plan, runner.name, run_id, started)
+    builder.write_manifest(folder)
+    journal = Journal(folder.journal, builder.journal_header())
     if plan.resumed is not None:
         try:
             journal.adopt(plan.resumed, reproof=plan.reproof)
@@ -82,7 +83,7 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
             journal.close({"ended": "not resumed"})
             folder.remove()
             raise
-    facts = _Facts()
+    facts = _RunFacts()
     halted: MemconformError | None = None
     yield RunStarted(
         run_id, runner.name, plan.settings.scenario, plan.settings.mode, plan.selected.size
@@ -99,33 +100,33 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
             folder.remove()
         raise
     except DaemonError as error:
-        # Raised while an interrupted run was ended, it takes the place of the cancellation.
+        # An error raised while an interrupted run shuts down replaces the cancellation.
         halted = interruption() if is_cancelled() else halted or error
         yield RunHalted(error)
     except asyncio.CancelledError:
         halted = interruption()
         yield RunHalted(halted)
     except Exception:
-        # A fault of ours, or of a scorer: what was measured stays, and --resume goes on from it.
+        # A fault of the harness or a scorer: measurements are kept, and --resume continues.
         journal.close({"ended": "error"})
         folder.redact_log()
         folder.drop_state()
         raise
     incident = Incident.of(halted) if halted else None
     daemon = facts.record(plan.settings.build_hash)
-    summary = assembly.finish(folder, journal, incident, daemon, facts.seeded, facts.verification)
+    summary = builder.finish(folder, journal, incident, daemon, facts.seeded, facts.verification)
     folder.redact_log()
     folder.drop_state()
     yield RunFinished(
-        summary, assembly.highlights, folder.result, folder.publish(started, runner.name)
+        summary, builder.highlights, folder.result, folder.publish(started, runner.name)
     )
 
 
 async def _stages(
-    plan: Plan, runner: SdkRunner, folder: RunFolder, journal: Journal, facts: _Facts
+    plan: Plan, runner: SdkRunner, folder: RunFolder, journal: Journal, facts: _RunFacts
 ) -> AsyncGenerator[Event, None]:
     async for note in _build(runner):
-        yield Noted(note)
+        yield Notice(note)
     launch = Launch(run_id=folder.path.name, folder=folder.path, port=plan.port, sampled=True)
     async with AsyncExitStack() as stack:
         daemon = await stack.enter_async_context(served(runner, launch, plan.settings.upstream))
@@ -137,25 +138,27 @@ async def _stages(
                 headers=plan.headers,
             )
         )
-        # With several questions in flight nobody knows which of them a prompt is for.
-        called = upstream_of(daemon) if plan.concurrency == 1 else None
-        watch = await stack.enter_async_context(aclosing(UpstreamWatch(called))) if called else None
+        # With several questions in flight, a prompt cannot be attributed to one of them.
+        address = upstream_of(daemon) if plan.concurrency == 1 else None
+        watch = (
+            await stack.enter_async_context(aclosing(UpstreamWatch(address))) if address else None
+        )
         facts.daemon = daemon
         yield DaemonReady(daemon.base_url, daemon.ready_ms)
         facts.version = await read_version(client)
         brain = plan.settings.brain or own_brain(folder.path.name)
-        counts, seeded = await stack.enter_async_context(filled_brain(plan, runner, client, brain))
+        counts, seeded = await stack.enter_async_context(open_brain(plan, runner, client, brain))
         if seeded is not None:
             facts.seeded = seeded.record
             yield BrainSeeded(seeded.record)
         if not plan.settings.allow_fallback:
             query = next(question.question for question in plan.selected)
-            await prove_claims(client, plan, runner, brain, query)
+            await verify_claims(client, plan, runner, brain, query)
         verifier = IndexVerifier(
             client, daemon, counts, seeded, facts.version.run_id, proving=plan.reproof
         )
         await verifier.begin()
-        asker = QuestionRunner(
+        question_runner = QuestionRunner(
             settings=plan.settings,
             scenario=SCENARIOS[plan.settings.scenario],
             scorer=plan.scorer,
@@ -167,16 +170,16 @@ async def _stages(
             watch=watch,
         )
         try:
-            async with aclosing(_ask(plan, asker)) as events:
+            async with aclosing(_ask(plan, question_runner)) as events:
                 async for event in events:
                     yield event
         finally:
-            facts.verification = asker.checkpoints.record()
-            await asker.close()
+            facts.verification = question_runner.checkpoints.record()
+            await question_runner.close()
 
 
 async def _build(runner: SdkRunner) -> AsyncGenerator[str, None]:
-    """Build, handing out what there is to say while it takes."""
+    """Build the SDK, yielding progress messages."""
     notes: asyncio.Queue[str | None] = asyncio.Queue()
     building = asyncio.create_task(runner.build(notes.put_nowait))
     building.add_done_callback(lambda _: notes.put_nowait(None))
@@ -189,19 +192,19 @@ async def _build(runner: SdkRunner) -> AsyncGenerator[str, None]:
         await asyncio.gather(building, return_exceptions=True)
 
 
-async def _ask(plan: Plan, asker: QuestionRunner) -> AsyncGenerator[Event, None]:
+async def _ask(plan: Plan, question_runner: QuestionRunner) -> AsyncGenerator[Event, None]:
     scenario = SCENARIOS[plan.settings.scenario]
-    asked: Iterator[tuple[int, Question]] = (
+    pending: Iterator[tuple[int, Question]] = (
         (row, question)
         for row, question in enumerate(plan.selected)
-        if is_applicable(question, scenario) and asker.is_open(row)
+        if is_applicable(question, scenario) and question_runner.is_open(row)
     )
-    first = next(asked, None)
+    first = next(pending, None)
     if first is not None:
-        await asker.warm_up(first[1])
-        asked = chain([first], asked)
-    async with aclosing(asker.ask_all(asked, plan.concurrency)) as questions:
+        await question_runner.warm_up(first[1])
+        pending = chain([first], pending)
+    async with aclosing(question_runner.ask_all(pending, plan.concurrency)) as questions:
         async for question in questions:
             yield QuestionFinished(question)
-    if asker.halted is not None:
-        yield RunHalted(asker.halted)
+    if question_runner.halted is not None:
+        yield RunHalted(question_runner.halted)

@@ -1,4 +1,4 @@
-"""What happens in a run, for whoever listens."""
+"""The events of a run, for reports to consume."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,8 @@ from memconform.runs.results import RunSummary
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
+    """The run's folder exists and `questions` questions are selected."""
+
     run_id: str
     sdk: str
     scenario: str
@@ -20,45 +22,51 @@ class RunStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
-    """Something takes long, or is worth a line."""
+class Notice:
+    """A message to show, such as the progress of a build."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonReady:
+    """The daemon answers; `ready_ms` is None if it was already running."""
+
     base_url: str
     ready_ms: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class BrainSeeded:
+    """The brain is filled and its index proven."""
+
     seeded: SeedRecord
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionFinished:
-    """A question counts, or is known not to; what came of it is in the result."""
+    """All attempts at a question are settled; their outcome is in the result."""
 
     question: Question
 
 
 @dataclass(frozen=True, slots=True)
 class RunHalted:
-    """The rest of the run is not run."""
+    """The remaining questions will not be run, because of `error`."""
 
     error: MemconformError
 
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
+    """The result is written."""
+
     summary: RunSummary
     highlights: Highlights
     result: Path
-    """The run's record, `…/runs/<run-id>/result.json`."""
+    """`…/runs/<run-id>/result.json`."""
     copy: Path
     """Its copy, `…/<date>/<sdk>.json`."""
 
 
-Event = RunStarted | Noted | DaemonReady | BrainSeeded | QuestionFinished | RunHalted | RunFinished
+Event = RunStarted | Notice | DaemonReady | BrainSeeded | QuestionFinished | RunHalted | RunFinished

@@ -1,4 +1,4 @@
-"""The few questions of a run that a person wants to see."""
+"""The few questions of a run that a report shows."""
 
 import heapq
 from collections.abc import Iterator
@@ -13,16 +13,16 @@ _MOST_SLOW = 3
 
 @dataclass(slots=True)
 class Highlights:
-    """The first failed and the slowest questions, however many there are."""
+    """The first failed and the slowest questions; memory use does not grow with the run."""
 
     failed: list[QuestionResult] = field(default_factory=list)
     failed_count: int = 0
-    """Of all that did not pass, those above included."""
+    """All questions that did not pass, including those in `failed`."""
     _slowest: list[tuple[float, int, QuestionResult]] = field(default_factory=list)
     _order: Iterator[int] = field(default_factory=count)
 
     def add(self, result: QuestionResult) -> None:
-        """Take a result, of a question that was asked."""
+        """Add the result of a question that was asked."""
         if not result.passed:
             self.failed_count += 1
             if len(self.failed) < _MOST_FAILED:
@@ -34,5 +34,5 @@ class Highlights:
 
     @property
     def slowest(self) -> list[QuestionResult]:
-        """Slowest first."""
+        """The slowest questions, slowest first."""
         return [result for _, _, result in sorted(self._slowest, reverse=True)]

@@ -1,7 +1,7 @@
-"""The journal: what a run has learnt so far, safe against the harness being killed.
+"""The append-only journal of a run, which survives a kill of the harness.
 
-Each stage of an attempt is a line of its own, written when it is there, and is resumed alone: an
-answer that was never judged is judged, and not asked for again.
+Each stage of an attempt is a line of its own, written as soon as it is known and resumed
+separately: an answer that was never judged is judged, not asked for again.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ _WITHOUT_PROOFS = "memconform/journal@1"
 
 
 class Header(Record):
-    """The first line of a journal: whose it is, and what was asked."""
+    """The first line of a journal: the run, its SDK and its settings."""
 
     stage: Literal["header"] = "header"
     schema_version: Literal[
@@ -44,131 +44,135 @@ _READER: TypeAdapter[StageRecord | Statement] = TypeAdapter(
 
 
 @dataclass(slots=True)
-class _Place:
-    """Where an attempt is in the file."""
+class _AttemptLocation:
+    """Where an attempt is stored in the file."""
 
     number: int
     offsets: list[int] = field(default_factory=list)
-    """Of its records."""
+    """Byte offsets of its records."""
     judged: bool = False
 
 
 class Journal:
-    """Append-only; what it has written it can read again, question by question.
+    """An append-only journal that can read back what it has written, question by question.
 
     Raises:
-        ResultsError: from every method, where the file cannot be written or read.
+        ResultsError: from every method, if the file cannot be written or read.
     """
 
     def __init__(self, path: Path, header: Header) -> None:
         self.path = path
         self._lines = AppendOnly(path)
-        self._places: dict[int, list[_Place]] = {}
-        """Of each row's attempts."""
+        self._locations: dict[int, list[_AttemptLocation]] = {}
+        """The attempts at each row."""
         self._proofs = Proofs()
         self.written = 0
-        """Attempts so far."""
+        """Number of attempts so far."""
         self._lines.append(header)
         try:
-            # Opened once: to open takes 6 us, to seek 0.1 us.
+            # Opened once: opening takes 6 us, seeking 0.1 us.
             self._reader = path.open("rb")
         except OSError as error:
             raise _unreadable(path, str(error.strerror)) from error
 
     def write(self, *records: StageRecord) -> int:
-        """Append stages of one attempt at a question; the attempt's number in this journal.
+        """Append stages of one attempt at a question; returns the attempt's number in this journal.
 
-        Its first stage gives it the number: an attempt ends with the daemon's answer, however long
-        its judgement takes.
+        The first stage determines the number, because an attempt ends with the daemon's answer,
+        however long its judgement takes.
         """
         first = records[0]
-        places = self._places.setdefault(first.row, [])
-        if first.attempt == len(places):
-            places.append(_Place(self.written))
+        locations = self._locations.setdefault(first.row, [])
+        if first.attempt == len(locations):
+            locations.append(_AttemptLocation(self.written))
             self.written += 1
-        place = places[first.attempt]
-        place.offsets += self._lines.append(*records)
-        place.judged = isinstance(records[-1], JudgementRecord)
-        return place.number
+        location = locations[first.attempt]
+        location.offsets += self._lines.append(*records)
+        location.judged = isinstance(records[-1], JudgementRecord)
+        return location.number
 
-    def state(self, statement: Statement) -> None:
-        """Append what is now known of attempts that ended before."""
+    def write_statement(self, statement: Statement) -> None:
+        """Append a statement about attempts that ended earlier."""
         self._lines.append(statement)
         self._proofs.add(statement)
 
     @property
     def settled(self) -> int:
-        """How many attempts are proven or invalidated."""
+        """Number of attempts that are proven or invalidated."""
         return self._proofs.settled
 
     def is_settled(self, row: int) -> bool:
-        """Whether all attempts at a question are judged, and proven or invalidated."""
-        places = self._places.get(row, ())
-        return all(place.judged and place.number < self.settled for place in places)
+        """Whether every attempt at a question is judged, and proven or invalidated."""
+        locations = self._locations.get(row, ())
+        return all(location.judged and location.number < self.settled for location in locations)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was measured yet."""
-        return not self._places
+        """Whether the journal has no attempts."""
+        return not self._locations
 
     def attempts(self, row: int) -> int:
-        """How many attempts at a question are journalled, judged or not."""
-        return len(self._places.get(row, ()))
+        """Number of attempts at a question, judged or not."""
+        return len(self._locations.get(row, ()))
 
     def is_judged(self, row: int, repeat: int) -> bool:
-        """Whether so many attempts at a question are journalled, and each of them judged."""
-        places = self._places.get(row, ())
-        return len(places) >= repeat and all(place.judged for place in places)
+        """Whether a question has at least `repeat` attempts and all of them are judged."""
+        locations = self._locations.get(row, ())
+        return len(locations) >= repeat and all(location.judged for location in locations)
 
     def unjudged(self, row: int) -> list[tuple[int, AnswerRecord]]:
-        """The attempts at a question that have no judgement, each with its answer."""
-        places = enumerate(self._places.get(row, ()))
-        found = [(n, self._read(row, n, place).answer) for n, place in places if not place.judged]
-        return [(attempt, answer) for attempt, answer in found if answer is not None]
+        """The attempts at a question that have an answer but no judgement, with their answers."""
+        locations = enumerate(self._locations.get(row, ()))
+        answers = [
+            (n, self._read(row, n, location).answer)
+            for n, location in locations
+            if not location.judged
+        ]
+        return [(attempt, answer) for attempt, answer in answers if answer is not None]
 
     def adopt(self, earlier: Path, *, reproof: bool = True) -> None:
-        """Take over what another journal has measured: whole attempts, and answers to be judged.
+        """Copy the measured attempts of another journal, and answers that still need a judgement.
 
-        What is not measured is asked again: an outage must not stay in every later result. That the
-        index was whole was proven to the other run, after those attempts; without `reproof`, counts
-        that were compared are enough.
+        Unmeasured attempts are repeated, so that an outage does not persist in every later result.
+        The other run has proven its index after the copied attempts; without `reproof`, compared
+        counts are sufficient.
 
         Raises:
-            ResultsError: where it cannot be read.
+            ResultsError: if the other journal cannot be read.
         """
         for records in read_attempts(earlier, strict=reproof):
             if records.lacks_judgement:
-                # The mask may hide what a judge must see.
+                # The mask may hide text that the judge must see.
                 if records.answer is not None and records.answer.redacted:
                     continue
                 records.judgement = None
             elif not records.measured:
                 continue
-            self.take_over(records)
+            self.copy_attempt(records)
         if self.written:
-            self.state(IndexVerified(attempts=self.written, reproof=reproof))
+            self.write_statement(IndexVerified(attempts=self.written, reproof=reproof))
 
-    def take_over(self, records: AttemptRecords) -> None:
-        """Append an attempt of another journal, counted from 0 as the attempts of this one are."""
+    def copy_attempt(self, records: AttemptRecords) -> None:
+        """Append an attempt of another journal, renumbered to follow this journal's attempts."""
         attempt = self.attempts(records.row)
         stages = records.records()
         if attempt != records.attempt:
             stages = [stage.model_copy(update={"attempt": attempt}) for stage in stages]
         self.write(*stages)
 
-    def keep_beside(self, name: str, data: bytes) -> None:
-        """Write a file of its own beside the journal, for what is too large for a record."""
+    def write_attachment(self, name: str, data: bytes) -> None:
+        """Write data that is too large for a record to a separate file next to the journal."""
         write_whole(self.path.parent / name, data)
 
     def read(self, row: int) -> Iterator[AttemptRecords]:
-        """The attempts at one question, each as it counts by now."""
-        for attempt, place in enumerate(self._places.get(row, ())):
-            yield self._proofs.apply(self._read(row, attempt, place))
+        """Read the attempts at one question; unproven ones count as unmeasured."""
+        for attempt, location in enumerate(self._locations.get(row, ())):
+            yield self._proofs.apply(self._read(row, attempt, location))
 
-    def _read(self, row: int, attempt: int, place: _Place) -> AttemptRecords:
-        records = AttemptRecords(row, attempt, place.number)
+    def _read(self, row: int, attempt: int, location: _AttemptLocation) -> AttemptRecords:
+        records = AttemptRecords(row, attempt, location.number)
         try:
-            for offset in place.offsets:
+            for offset in location.offsets:
                 self._reader.seek(offset)
                 record = _READER.validate_json(self._reader.readline())
                 if isinstance(record, Statement) or (record.row, record.attempt) != (row, attempt):
@@ -182,19 +186,19 @@ class Journal:
 
     def _changed(self) -> ResultsError:
         return ResultsError(
-            f"{self.path} was changed while it was written",
+            f"{self.path} was changed during the run",
             code="journal_unreadable",
-            hint="leave a run's folder alone while the run lasts",
+            hint="do not modify a run's folder while the run is in progress",
         )
 
     def close(self, footer: dict[str, Any]) -> None:
-        """End the journal; without this call it is the journal of a run that was cut short."""
+        """Write the footer and close the journal; one without a footer was cut short."""
         self._reader.close()
         self._lines.close({"stage": "footer", **footer})
 
 
 def read_header(path: Path) -> Header:
-    """Raises ResultsError where `path` is no journal of ours."""
+    """Read a journal's header; raises ResultsError `journal_unreadable` if there is none."""
     try:
         with path.open("rb") as file:
             return Header.model_validate_json(file.readline())
@@ -207,42 +211,42 @@ def read_header(path: Path) -> Header:
 def read_attempts(
     path: Path, *, trusting: bool = False, strict: bool = False
 ) -> Iterator[AttemptRecords]:
-    """Each attempt that the daemon answered or failed, as it counts in the end.
+    """Yield each attempt that the daemon answered or failed, with statements applied.
 
-    Attempts at a question come in the order in which they were made. Those without a judgement are
-    those of a run that ended before there was one. A last line without its end was being written
-    when the run was killed, and is dropped.
+    Attempts at a question keep their order. Attempts without a judgement come from a run that ended
+    before they were judged. An incomplete last line was being written when the run was killed and
+    is dropped.
 
     Args:
-        path: of the journal.
-        trusting: take attempts of a journal of version 1, which holds no proofs, as they are.
-        strict: take no attempts that --no-reproof was content with.
+        path: the journal's path.
+        trusting: accept attempts of a version 1 journal, which has no proofs, as measured.
+        strict: treat attempts as unproven if only counts were compared (--no-reproof).
 
     Raises:
-        ResultsError: naming a line that is no record.
+        ResultsError: `journal_unreadable`, naming the line that is not a record.
     """
     old = read_header(path).schema_version == _WITHOUT_PROOFS
     proofs = Proofs(trusting=trusting and old, strict=strict)
     for record in _records(path, _STATEMENTS):
         if isinstance(record, Statement):
             proofs.add(record)
-    begun: dict[tuple[int, int], AttemptRecords] = {}
+    pending: dict[tuple[int, int], AttemptRecords] = {}
     number = 0
     for record in _records(path):
         if isinstance(record, Statement):
             continue
         key = (record.row, record.attempt)
-        if (attempt := begun.get(key)) is None:
-            attempt = begun[key] = AttemptRecords(*key, number)
+        if (attempt := pending.get(key)) is None:
+            attempt = pending[key] = AttemptRecords(*key, number)
             number += 1
         attempt.add(record)
-        while (attempt := begun.get(key)) is not None and attempt.judgement is not None:
-            if any(row == key[0] and earlier < key[1] for row, earlier in begun):
+        while (attempt := pending.get(key)) is not None and attempt.judgement is not None:
+            if any(row == key[0] and earlier < key[1] for row, earlier in pending):
                 break
-            yield proofs.apply(begun.pop(key))
+            yield proofs.apply(pending.pop(key))
             key = (key[0], key[1] + 1)
-    for attempt in begun.values():
-        # Versions 1 and 2 wrote an attempt at once: what lacks its end was being written.
+    for attempt in pending.values():
+        # Versions 1 and 2 wrote an attempt in one go: an incomplete one was being written.
         if attempt.judgement is not None or (attempt.answer is not None and attempt.question_id):
             yield proofs.apply(attempt)
 
@@ -252,17 +256,17 @@ _STATEMENTS = tuple(
     for model in (IndexVerified, IndexInvalidated, Retraction)
     for space in ("", " ")
 )
-"""How their lines begin, written by pydantic or by json."""
+"""Prefixes of statement lines, as written by pydantic or by json."""
 
 
-def _records(path: Path, begins: tuple[bytes, ...] = ()) -> Iterator[StageRecord | Statement]:
-    """Records, or those alone whose line begins so: to parse all of them twice takes seconds."""
+def _records(path: Path, prefixes: tuple[bytes, ...] = ()) -> Iterator[StageRecord | Statement]:
+    """Yield records, optionally only lines with a prefix: parsing all twice takes seconds."""
     with path.open("rb") as file:
         next(file)
         for number, line in enumerate(file, start=2):
             if not line.endswith(b"\n") or line.startswith(b'{"stage": "footer"'):
                 return
-            if begins and not line.startswith(begins):
+            if prefixes and not line.startswith(prefixes):
                 continue
             try:
                 yield _READER.validate_json(line)
@@ -270,9 +274,9 @@ def _records(path: Path, begins: tuple[bytes, ...] = ()) -> Iterator[StageRecord
                 raise _unreadable(path, f"line {number} is not a record") from error
 
 
-def _unreadable(path: Path, why: str) -> ResultsError:
+def _unreadable(path: Path, reason: str) -> ResultsError:
     return ResultsError(
-        f"{path} cannot be read: {why}",
+        f"{path} cannot be read: {reason}",
         code="journal_unreadable",
-        hint="name a run's folder below results/runs, or start anew without --resume",
+        hint="give a run's folder below results/runs, or start a new run without --resume",
     )

@@ -1,4 +1,4 @@
-"""The last stage of an attempt: its answer is scored, outside of what is timed."""
+"""The last stage of an attempt: scoring its answer, outside the measured latency."""
 
 import asyncio
 from typing import Protocol
@@ -13,27 +13,27 @@ from memconform.scoring.statuses import QuestionStatus
 _log = Logger()
 
 _MOST_AT_ONCE = 64
-"""Judgements that are waited for at once; whoever has one more waits before the next question."""
+"""Concurrent judgements; one more delays the next question."""
 
 
-class OnJudged(Protocol):
-    """Is told whether an answer passed."""
+class JudgementCallback(Protocol):
+    """Receives whether an answer passed."""
 
     def __call__(self, *, passed: bool) -> None: ...
 
 
 def stored_response(answer: AnswerRecord, kind: TextKind) -> DaemonResponse:
-    """An answer as it was journalled; its chunks are not kept."""
+    """The journalled answer as a response that can be scored."""
     return DaemonResponse(text=answer.text, kind=kind)
 
 
-class Judging:
-    """Scores answers and journals the judgements, several at a time where a service is asked."""
+class JudgementQueue:
+    """Scores answers and journals the judgements, concurrently if the scorer calls a service."""
 
     def __init__(self, scorer: Scorer, journal: Journal) -> None:
         self._scorer = scorer
         self._journal = journal
-        self._room = asyncio.Semaphore(_MOST_AT_ONCE)
+        self._slots = asyncio.Semaphore(_MOST_AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def judge(
@@ -42,47 +42,47 @@ class Judging:
         attempt: int,
         question: Question,
         response: DaemonResponse,
-        on_judged: OnJudged | None = None,
+        on_judged: JudgementCallback | None = None,
     ) -> None:
-        """Have an answer scored: at once in this process, else beside whatever comes next.
+        """Score an answer: immediately if the scorer runs in process, else in the background.
 
         Args:
-            row: of the question.
-            attempt: at it.
-            question: with what is expected.
-            response: the text itself: a secret's mask must not decide over an answer.
-            on_judged: called once that is known.
+            row: the question's row.
+            attempt: the attempt at the question, from 0.
+            question: the question with its expectations.
+            response: the unmasked text, because masking a secret must not change a score.
+            on_judged: called with the judgement of a measured attempt.
 
         Raises:
-            ValueError: for a score that contradicts itself, here or from a later call.
+            ValueError: if a score contradicts itself; for background judgements, from a later call.
         """
         if self._scorer.in_process:
             await self._judge(row, attempt, question, response, on_judged)
             return
-        await self._room.acquire()
+        await self._slots.acquire()
         self._raise_failure()
         task = asyncio.create_task(self._judge(row, attempt, question, response, on_judged))
         self._tasks.add(task)
-        task.add_done_callback(lambda _: self._room.release())
+        task.add_done_callback(lambda _: self._slots.release())
 
     @property
-    def is_waited_for(self) -> bool:
-        """Whether judgements are begun of which nobody has seen the end."""
+    def has_pending(self) -> bool:
+        """Whether judgements were started and not awaited yet."""
         return bool(self._tasks)
 
     async def drain(self) -> None:
-        """Wait for all judgements; raises at once what one of them raised."""
+        """Wait for all judgements; raises the first failure at once."""
         if self._tasks:
             await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
             self._raise_failure()
 
     async def close(self) -> None:
-        """Give up what is not judged; the journal holds the answers."""
+        """Cancel pending judgements; the journal keeps their answers."""
         for task in self._tasks:
             task.cancel()
-        for ended in await asyncio.gather(*self._tasks, return_exceptions=True):
-            if isinstance(ended, Exception):
-                _log.warning("a judgement failed", error=f"{type(ended).__name__}: {ended}")
+        for outcome in await asyncio.gather(*self._tasks, return_exceptions=True):
+            if isinstance(outcome, Exception):
+                _log.warning("a judgement failed", error=f"{type(outcome).__name__}: {outcome}")
 
     async def _judge(
         self,
@@ -90,7 +90,7 @@ class Judging:
         attempt: int,
         question: Question,
         response: DaemonResponse,
-        on_judged: OnJudged | None,
+        on_judged: JudgementCallback | None,
     ) -> None:
         score = await self._scorer.score(question, response)
         self._journal.write(JudgementRecord.of(score, row=row, attempt=attempt, id=question.id))

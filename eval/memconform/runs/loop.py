@@ -1,4 +1,4 @@
-"""The loop that runs and benches share: so much in flight, until done, halted or interrupted."""
+"""The concurrent loop that runs and benches share."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
@@ -11,17 +11,22 @@ _Result = TypeVar("_Result")
 
 
 class InterruptedRunError(MemconformError):
+    """The user interrupted the run."""
+
     exit_code = ExitCode.INTERRUPTED
 
 
 def interruption() -> InterruptedRunError:
+    """Create the error of an interrupted run."""
     return InterruptedRunError(
-        "interrupted", code="interrupted", hint="what was measured is kept; --resume asks the rest"
+        "interrupted",
+        code="interrupted",
+        hint="measurements are kept; --resume asks the remaining questions",
     )
 
 
 def is_cancelled() -> bool:
-    """Whether the current task is to end; an error that is raised meanwhile hides that."""
+    """Whether the current task was cancelled, even if another error hides the cancellation."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
@@ -29,25 +34,25 @@ def is_cancelled() -> bool:
 async def work_through(
     items: Iterator[_Item], work: Callable[[_Item], Awaitable[_Result]], concurrency: int
 ) -> AsyncGenerator[_Result, None]:
-    """Results as they come, with `concurrency` items in work.
+    """Yield the results of `work` as they complete, with `concurrency` items in progress.
 
-    Whoever is done with an item begins the next one when its result was taken and the iteration
-    goes on: what is done between two results, such as a proof of the index, has no more than the
-    items of others beside it. The first error ends it, once the results before it were taken; so
-    does closing it, or a cancellation of the task that iterates, which cancel what is in work.
+    A worker starts its next item only after its result was consumed and the iteration continues, so
+    that code between two results, such as a proof of the index, runs concurrently with at most the
+    items of the other workers. The first error of `work` is raised after all earlier results.
+    Closing the generator, or cancelling the iterating task, cancels the items in progress.
 
     Args:
-        items: taken one by one, as there is room; where it ends, so does the work.
-        work: called with each.
-        concurrency: 1 at least.
+        items: consumed one by one as workers are free.
+        work: called with each item.
+        concurrency: the number of workers, at least 1.
     """
     results: asyncio.Queue[tuple[_Result, asyncio.Event] | None] = asyncio.Queue()
 
     async def worker() -> None:
         for item in items:
-            taken = asyncio.Event()
-            results.put_nowait((await work(item), taken))
-            await taken.wait()
+            consumed = asyncio.Event()
+            results.put_nowait((await work(item), consumed))
+            await consumed.wait()
 
     async def end(workers: "list[asyncio.Task[None]]") -> None:
         await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
@@ -56,10 +61,10 @@ async def work_through(
     workers = [asyncio.create_task(worker()) for _ in range(concurrency)]
     ending = asyncio.create_task(end(workers))
     try:
-        while (finished := await results.get()) is not None:
-            result, taken = finished
+        while (entry := await results.get()) is not None:
+            result, consumed = entry
             yield result
-            taken.set()
+            consumed.set()
         for task in workers:
             if task.done():
                 task.result()

@@ -1,4 +1,4 @@
-"""What a run is asked to do."""
+"""The plan of a run: its settings and how to execute it."""
 
 import hashlib
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from memconform.scoring.scorer import Scorer
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """The least pass rate of all questions, or of those with a tag."""
+    """The minimum pass rate of all questions, or of those with a tag."""
 
     rate: float
     tag: str | None = None
@@ -29,7 +29,7 @@ class Floor:
         """Read `0.9` or `tag:temporal=0.8`.
 
         Raises:
-            UsageError: for anything else.
+            UsageError: `bad_floor` for anything else.
         """
         name, equals, value = text.rpartition("=")
         tag = name.removeprefix("tag:")
@@ -39,7 +39,7 @@ class Floor:
             rate = -1.0
         if not 0 <= rate <= 1 or (equals and (not name.startswith("tag:") or not tag)):
             raise UsageError(
-                f"--floor {text} is not a floor",
+                f"invalid --floor {text}",
                 code="bad_floor",
                 hint="write --floor 0.9, or --floor tag:NAME=0.8",
             )
@@ -50,7 +50,7 @@ DEFAULT_FLOOR = Floor(0.90)
 
 
 class Settings(BaseModel):
-    """What decides the answers; two runs with the same settings ask the same of a daemon."""
+    """Everything that determines the answers; runs with equal settings are comparable."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -58,27 +58,27 @@ class Settings(BaseModel):
     dataset_sha256: str
     questions: int
     rows: list[int] | None = None
-    """Row numbers that were selected; None for all."""
+    """Selected row numbers; None for all."""
     scenario: str
     mode: Mode
     scorer: str = "exact"
     brain: str | None = None
-    """None is one of the run's own, which is made for it."""
+    """None creates a brain for this run."""
     top_k: int = 5
     candidate_k: int = 0
     rerank_top_n: int = 0
     allow_fallback: bool = False
     repeat: int = 1
     seeding: str | None = None
-    """Where the brain's documents come from: `reference`, a corpus's digest, or what was there."""
+    """`reference` or a corpus digest; None for a brain that was not seeded by this run."""
     upstream: UpstreamKind = "own"
     variables: dict[str, str] = Field(default_factory=dict)
-    """What the user's shell and `--env` gave the daemon, secrets masked: they may choose models."""
+    """Variables from the user's shell and `--env`, secrets masked; they may select models."""
     build_hash: str | None = None
     contract: str = CONTRACT_VERSION
 
     def retrieval(self, brain: str) -> RetrievalSettings:
-        """The part of the settings that a scenario passes on, for the brain that is asked."""
+        """The retrieval settings for `brain`."""
         return RetrievalSettings(
             brain=brain,
             mode=self.mode,
@@ -89,12 +89,13 @@ class Settings(BaseModel):
         )
 
     def digest(self) -> str:
+        """The SHA-256 of the settings."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A run in full: its settings, and how it is carried out."""
+    """A complete run: its settings and how to execute it."""
 
     settings: Settings
     selected: Selected
@@ -102,7 +103,7 @@ class Plan:
     floors: tuple[Floor, ...]
     scorer: Scorer
     corpus: Corpus | None = None
-    """What the brain is filled with; None asks one that is there."""
+    """The corpus to seed the brain from; None uses an existing brain."""
     port: int = 0
     concurrency: int = 1
     timeouts: Timeouts = field(default_factory=Timeouts)
@@ -110,13 +111,13 @@ class Plan:
     """Sent with every request."""
     command: tuple[str, ...] = ()
     rescored: str | None = None
-    """The run whose answers are scored anew."""
+    """The run whose answers are rescored."""
     reproof: bool = True
-    """Whether the index is proven again while it is asked, and at the end."""
+    """Whether to prove the index again between questions and at the end."""
     resumed: Path | None = None
-    """The journal of an earlier run with these settings; what it holds is not asked again."""
+    """The journal of an earlier run with the same settings, whose measurements are reused."""
 
 
 def own_brain(run_id: str) -> str:
-    """The brain of a run that was given none: nobody else fills it, or empties it."""
+    """The brain id of a run without `--brain`; no other client fills or empties it."""
     return f"mc-{run_id}"

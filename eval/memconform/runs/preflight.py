@@ -1,4 +1,4 @@
-"""What must be so before a question is worth asking."""
+"""Checks before the first question: version, brain and claimed modes."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,7 +11,7 @@ from memconform.contract.core import Brain, SearchRequest, Version
 from memconform.contract.wire import CONTRACT_VERSION, Mode
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError, UsageError
-from memconform.ingest.seeding import Seeded, seeded_brain, settled
+from memconform.ingest.seeding import SeededBrain, seeded_brain, wait_until_indexed
 from memconform.runs.plan import Plan
 from memconform.scenarios.scenario import RetrievalSettings, require_requested_mode
 
@@ -19,52 +19,56 @@ _DELETE_SECONDS = 10.0
 
 
 async def read_version(client: ContractClient) -> Version:
-    """The daemon's version; raises DaemonError where it has none, or another contract."""
+    """Read the daemon's version.
+
+    Raises:
+        DaemonError: `no_version` if it cannot be read, `contract_version` for another contract.
+    """
     try:
         version = await client.version()
     except CallError as error:
         raise DaemonError(
-            f"the daemon does not say its version: {error.message}",
+            f"cannot read the daemon's version: {error.message}",
             code="no_version",
-            hint="GET /version answers name, version and contract",
+            hint="GET /version must answer name, version and contract",
             excerpt=error.body,
         ) from error
     if version.contract != CONTRACT_VERSION:
         raise DaemonError(
             f"the daemon speaks contract {version.contract!r}, not {CONTRACT_VERSION!r}",
             code="contract_version",
-            hint="use a harness of that contract's version",
+            hint="use a version of memconform for that contract",
         )
     return version
 
 
 @asynccontextmanager
-async def filled_brain(
+async def open_brain(
     plan: Plan, runner: SdkRunner, client: ContractClient, brain: str
-) -> AsyncIterator[tuple[Brain, Seeded | None]]:
-    """Seed the brain, or make sure that there is one to ask; its counts, and what went in.
+) -> AsyncIterator[tuple[Brain, SeededBrain | None]]:
+    """Seed the brain, or check that it exists; yields its counts and the seeded brain, if any.
 
     Raises:
-        UsageError: where there is no brain, or nothing in it.
-        DaemonError: where its state is unknown, or seeding fails.
+        UsageError: `no_brain` or `empty_brain`, or if the corpus cannot be used.
+        DaemonError: `brain_unknown` if its state cannot be read, or if seeding fails.
     """
     if plan.corpus is None:
-        yield await _existing(runner, client, brain), None
+        yield await _existing_brain(runner, client, brain), None
         return
     async with seeded_brain(client, runner, brain, plan.corpus, [plan.settings.mode]) as seeded:
         try:
             yield seeded.counts, seeded
         finally:
             if plan.settings.brain is None and not runner.managed:
-                # The state of a daemon of ours goes with it; elsewhere a brain would stay.
+                # A managed daemon's state is removed with it; elsewhere the brain would remain.
                 with suppress(CallError, TimeoutError):
                     async with asyncio.timeout(_DELETE_SECONDS):
                         await client.delete_brain(brain)
 
 
-async def _existing(runner: SdkRunner, client: ContractClient, brain: str) -> Brain:
+async def _existing_brain(runner: SdkRunner, client: ContractClient, brain: str) -> Brain:
     try:
-        counts = await settled(client, brain)
+        counts = await wait_until_indexed(client, brain)
     except CallError as error:
         if error.code == "http_404":
             raise UsageError(
@@ -73,24 +77,28 @@ async def _existing(runner: SdkRunner, client: ContractClient, brain: str) -> Br
                 hint="seed one with --seed-reference-brain or --corpus DIR, or check --brain",
             ) from error
         raise DaemonError(
-            f"the state of brain {brain!r} is unknown: {error.message}",
+            f"cannot read the state of brain {brain!r}: {error.message}",
             code="brain_unknown",
-            hint="GET /v1/brains/{id} answers its counts",
+            hint="GET /v1/brains/{id} must answer its counts",
             excerpt=error.body,
         ) from error
     if counts.documents == 0:
         raise UsageError(
-            f"brain {brain!r} is empty, so that every answer would be wrong",
+            f"brain {brain!r} is empty, so every answer would be wrong",
             code="empty_brain",
             hint="seed it with --seed-reference-brain or --corpus DIR, or check --brain",
         )
     return counts
 
 
-async def prove_claims(
+async def verify_claims(
     client: ContractClient, plan: Plan, runner: SdkRunner, brain: str, query: str
 ) -> None:
-    """Raises DaemonError where a mode that the SDK claims, or the run wants, is not served."""
+    """Check that the daemon serves every mode that the SDK claims or the run needs.
+
+    Raises:
+        DaemonError: `claim_refuted` if a mode is not served.
+    """
     claimed = runner.modes
     if claimed is None:
         return
@@ -102,12 +110,12 @@ async def prove_claims(
             )
             require_requested_mode(settings, answer.trace)
             if mode is Mode.AUTO and Mode.HYBRID in claimed:
-                # The contract: auto is hybrid wherever there is an embedder.
+                # The contract requires auto to mean hybrid whenever there is an embedder.
                 require_requested_mode(replace(settings, mode=Mode.HYBRID), answer.trace)
         except CallError as error:
             raise DaemonError(
-                f"{runner.name} is to serve mode {mode.value}: {error.message}",
+                f"{runner.name} does not serve mode {mode.value}: {error.message}",
                 code="claim_refuted",
-                hint="mend [capabilities] modes or the daemon's settings, or use --allow-fallback",
+                hint="fix [capabilities] modes or the daemon's settings, or use --allow-fallback",
                 excerpt=error.body,
             ) from error

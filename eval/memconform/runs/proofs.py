@@ -1,4 +1,4 @@
-"""Which attempts count: those that a proof of the index has followed."""
+"""Decides which attempts count: those followed by a verification of the index."""
 
 from bisect import bisect_right
 from dataclasses import replace
@@ -9,43 +9,45 @@ from memconform.records import Failure, Record
 from memconform.runs.stages import AttemptRecords, JudgementRecord
 from memconform.scoring.statuses import QuestionStatus
 
-_OF_THE_DAEMON = frozenset(
+_DAEMON_CODES = frozenset(
     {
         *("brain_changed", "daemon_gone", "index_not_proven", "index_pending"),
         *("not_confirmed", "not_searchable"),
     }
 )
-"""Codes of doubts that say what became of the daemon; all others are of what it sent."""
+"""Codes that are daemon errors; all others are protocol errors."""
 _UNPROVEN = Failure(
     code="index_not_proven",
-    message="the index was not seen to be whole after this question",
+    message="the index was not verified after this question",
 )
 
 
 class Retraction(Record):
-    """An attempt that was taken for measured, and is not: it could not be confirmed."""
+    """An attempt that no longer counts because its retrieval could not be confirmed."""
 
     stage: Literal["retraction"] = "retraction"
     number: int
-    """Of the attempt in this journal, from 0."""
+    """The attempt's number in this journal, from 0."""
     error: Failure
 
 
 Statement = IndexVerified | IndexInvalidated | Retraction
-"""What is said of attempts after their end."""
+"""A statement about attempts that have ended."""
 
 
 class Proofs:
-    """Which attempts of a journal are measurements, by their number from 0.
+    """Tracks which attempts of a journal count, by their number from 0.
 
-    An attempt counts once its index was verified after its end, and unless it was invalidated or
-    retracted. The same holds while a run lasts and when its journal is read again.
+    An attempt counts if the index was verified after its end and it was neither invalidated nor
+    retracted. The same rules apply during a run and when its journal is read later.
     """
 
     def __init__(self, *, trusting: bool = False, strict: bool = False) -> None:
-        """`trusting` is for journals that were written before there were proofs.
+        """Start without statements.
 
-        With `strict`, attempts do not count that --no-reproof was content with.
+        Args:
+            trusting: count attempts without a statement, for journals that predate proofs.
+            strict: do not count attempts for which only counts were compared (--no-reproof).
         """
         self._trusting = trusting
         self._strict = strict
@@ -55,10 +57,11 @@ class Proofs:
 
     @property
     def settled(self) -> int:
-        """How many attempts something was said of."""
+        """Number of attempts that are verified or invalidated."""
         return self._bounds[-1] if self._bounds else 0
 
     def add(self, statement: Statement) -> None:
+        """Add the next statement of the journal."""
         match statement:
             case Retraction():
                 self._retracted[statement.number] = statement.error
@@ -76,7 +79,7 @@ class Proofs:
             self._failures.append(failure)
 
     def _cut(self, since: int) -> None:
-        """Forget what was said of attempts from `since` on."""
+        """Drop verdicts about attempts from number `since` on."""
         failure: Failure | None = None
         while self.settled > since:
             self._bounds.pop()
@@ -84,7 +87,7 @@ class Proofs:
         self._append(since, failure)
 
     def apply(self, attempt: AttemptRecords) -> AttemptRecords:
-        """An attempt as it counts: as it was measured, or why it is no measurement."""
+        """Return the attempt unchanged if it counts, else with the failure as its judgement."""
         if not (attempt.measured or attempt.lacks_judgement):
             return attempt
         failure = self._failure(attempt.number)
@@ -96,7 +99,7 @@ class Proofs:
             id=attempt.question_id,
             verdict=(
                 QuestionStatus.DAEMON_ERROR
-                if failure.code in _OF_THE_DAEMON
+                if failure.code in _DAEMON_CODES
                 else QuestionStatus.PROTOCOL_ERROR
             ),
             score=None,
@@ -105,10 +108,10 @@ class Proofs:
         return replace(attempt, retrieval=None, answer=None, judgement=judgement)
 
     def _failure(self, number: int) -> Failure | None:
-        """Why the attempt of that number does not count."""
+        """Why an attempt does not count; None if it does."""
         if (failure := self._retracted.get(number)) is not None:
             return failure
-        place = bisect_right(self._bounds, number)
-        if place < len(self._bounds):
-            return self._failures[place]
+        index = bisect_right(self._bounds, number)
+        if index < len(self._bounds):
+            return self._failures[index]
         return None if self._trusting else _UNPROVEN

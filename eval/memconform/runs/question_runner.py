@@ -1,4 +1,4 @@
-"""Putting a plan's questions to a daemon that is ready."""
+"""Asks a ready daemon the questions of a plan."""
 
 import asyncio
 import hashlib
@@ -24,9 +24,14 @@ from memconform.ingest.verification import IndexVerifier
 from memconform.printing.logs import Logger
 from memconform.records import Failure
 from memconform.redaction import redact
-from memconform.runs.checkpoints import Checkpoints, Retrieved, not_repeatable, unconfirmed
+from memconform.runs.checkpoints import (
+    Checkpoints,
+    RetrievalSnapshot,
+    confirmation_failure,
+    not_repeatable,
+)
 from memconform.runs.journal import Journal
-from memconform.runs.judging import Judging, stored_response
+from memconform.runs.judging import JudgementQueue, stored_response
 from memconform.runs.loop import work_through
 from memconform.runs.plan import Settings
 from memconform.runs.relevance import RelevantDocuments
@@ -42,7 +47,7 @@ from memconform.upstream.watching import UpstreamWatch
 _log = Logger()
 
 _LAST_SECONDS = 2.0
-"""How long an interrupted run may take to see whether what it measured counts."""
+"""How long an interrupted run may take to verify its last attempts."""
 
 _VERDICTS: dict[type[CallError], QuestionStatus] = {
     DaemonFailedError: QuestionStatus.DAEMON_ERROR,
@@ -52,12 +57,12 @@ _VERDICTS: dict[type[CallError], QuestionStatus] = {
 
 
 def is_applicable(question: Question, scenario: Scenario) -> bool:
-    """Whether a scenario can answer a question: a bare search cannot abstain."""
+    """Whether a scenario can measure a question; a bare search cannot abstain."""
     return not (question.abstain and scenario.text_kind == "retrieval")
 
 
 class QuestionRunner:
-    """Asks with as many questions in flight as the plan allows; journals what comes of each."""
+    """Asks questions concurrently and journals the outcome of each attempt."""
 
     def __init__(
         self,
@@ -80,30 +85,30 @@ class QuestionRunner:
         self._watch = watch
         self._monitor = DaemonMonitor(daemon)
         self._documents = verifier.seeded.documents if verifier.seeded else None
-        self._judging = Judging(scorer, journal)
+        self._judging = JudgementQueue(scorer, journal)
         self._relevant = RelevantDocuments(self._documents)
         self._ended: list[tuple[int, Question]] = []
-        """Rows whose last attempt has ended, and does not count yet."""
+        """Rows whose last attempt has ended but is not settled yet."""
         self.checkpoints = Checkpoints(
             verifier, journal, self._confirm, self._relevant.paths, reproof=reproof
         )
 
     @property
     def halted(self) -> MemconformError | None:
-        """Why the rest was not asked, once that is so."""
+        """Why the remaining questions are not asked; None while they are."""
         return self._monitor.halted
 
     def is_open(self, row: int) -> bool:
-        """Whether a question still lacks attempts, or judgements of them."""
+        """Whether a question still lacks attempts or judgements."""
         return not self._journal.is_judged(row, self._settings.repeat)
 
     async def warm_up(self, question: Question) -> None:
-        """Put a question that is not counted, so that the first counted one is like the others."""
+        """Ask a question without counting it, so that no counted one pays for a cold start."""
         try:
             await self._put(question)
         except CallError as error:
-            # What fails here fails again when it counts; that something has restarted may not.
-            self.checkpoints.failed(error)
+            # A failure here recurs when it counts, but a restart behind it may not.
+            self.checkpoints.record_failure(error)
             if self._watch is not None:
                 self._watch.doubt()
         if self._watch is not None:
@@ -112,38 +117,38 @@ class QuestionRunner:
     async def ask_all(
         self, questions: Iterator[tuple[int, Question]], concurrency: int
     ) -> AsyncGenerator[Question, None]:
-        """Questions as they come to count; ends early where `halted` says why.
+        """Ask all questions and yield each once it is settled; ends early if `halted` is set.
 
-        A cancelled one still settles what has ended, where that takes no longer than
-        `_LAST_SECONDS`.
+        If cancelled, it first settles the ended attempts, for at most `_LAST_SECONDS`.
         """
-        wanted = takewhile(lambda _: self.halted is None, questions)
+        remaining = takewhile(lambda _: self.halted is None, questions)
         try:
-            async with aclosing(work_through(wanted, self._ask, concurrency)) as counted:
-                async for finished in counted:
-                    for question in finished:
+            async with aclosing(work_through(remaining, self._ask, concurrency)) as batches:
+                async for settled in batches:
+                    for question in settled:
                         yield question
-            if self._judging.is_waited_for:
-                # Before the wait for a judge: what is settled survives whatever comes meanwhile.
+            if self._judging.has_pending:
+                # Settle before waiting for a judge, so the attempts survive an interruption.
                 await self._verify()
                 await self._judging.drain()
             await self._verify(last=True)
-            for question in self._counted():
+            for question in self._settled():
                 yield question
         except asyncio.CancelledError:
             with suppress(TimeoutError, CallError):
                 async with asyncio.timeout(_LAST_SECONDS):
                     await self._verify()
-                    # All documents, should there be time left for them.
+                    # Prove all documents if there is time left.
                     await self._verify(last=True)
             raise
 
     async def close(self) -> None:
+        """Cancel pending judgements and stop watching the daemon."""
         await self._judging.close()
         self._monitor.close()
 
     async def _ask(self, item: tuple[int, Question]) -> list[Question]:
-        """Make the attempts that a row lacks; the questions that count by now, of any row."""
+        """Make the missing attempts of a row; returns the questions of any row settled by now."""
         row, question = item
         for attempt, answer in self._journal.unjudged(row):
             response = stored_response(answer, self._scenario.text_kind)
@@ -155,7 +160,7 @@ class QuestionRunner:
             if self.checkpoints.due:
                 await self._verify()
         self._ended.append((row, question))
-        return list(self._counted())
+        return list(self._settled())
 
     async def _verify(self, *, last: bool = False) -> None:
         if self.halted is not None:
@@ -165,11 +170,11 @@ class QuestionRunner:
         except DaemonError as error:
             self._monitor.halt(await self._monitor.cause_of(error))
         if self._watch is not None:
-            # What the daemon asked for us is not what it asks for the next question.
+            # Prompts of the verification must not be attributed to the next question.
             await self._watch.prompts()
 
-    def _counted(self) -> Iterator[Question]:
-        """Questions all attempts at which are settled by now."""
+    def _settled(self) -> Iterator[Question]:
+        """Remove and yield the ended questions whose attempts are all settled."""
         ended, self._ended = self._ended, []
         for row, question in ended:
             if self._journal.is_settled(row):
@@ -178,28 +183,28 @@ class QuestionRunner:
                 self._ended.append((row, question))
 
     async def _attempt(self, row: int, attempt: int, question: Question) -> None:
-        """Put a question, journal what comes of it, and have that judged."""
+        """Ask a question once, journal the outcome and have the answer judged."""
         with recorded() as exchanges:
             try:
-                outcome = await self._put(question)
+                response = await self._put(question)
                 if self._documents is not None:
-                    self._documents.require_own(outcome.chunks)
+                    self._documents.require_own(response.chunks)
             except CallError as error:
-                self._failed(row, attempt, question, error, exchanges)
+                self._record_failure(row, attempt, question, error, exchanges)
                 return
         self._monitor.answered()
-        # For every attempt: what is not fetched now would be taken for the next question's.
-        seen = await self._observe(exchanges[-1])
-        # Nothing is awaited between the record and its note: no verification comes between them.
+        # For every attempt: prompts not fetched now would be attributed to the next question.
+        fingerprint = await self._observe(exchanges[-1])
+        # No await between writing and adding the attempt, so no verification can come between.
         number = self._journal.write(
-            self._retrieval_record(row, attempt, question, outcome, seen),
-            _answer_record(row, attempt, outcome),
+            self._retrieval_record(row, attempt, question, response, fingerprint),
+            _answer_record(row, attempt, response),
         )
-        retrieved = self._retrieved(number, question, outcome.chunks, outcome.trace)
-        self.checkpoints.note(retrieved)
-        await self._judging.judge(row, attempt, question, outcome, retrieved.mark_judged)
+        snapshot = self._snapshot(number, question, response.chunks, response.trace)
+        self.checkpoints.add(snapshot)
+        await self._judging.judge(row, attempt, question, response, snapshot.mark_judged)
 
-    def _failed(
+    def _record_failure(
         self,
         row: int,
         attempt: int,
@@ -207,10 +212,10 @@ class QuestionRunner:
         error: CallError,
         exchanges: list[Exchange],
     ) -> None:
-        why = {"code": error.code, "message": error.message}
-        _log.info("question not measured", id=question.id, **why)
+        fields = {"code": error.code, "message": error.message}
+        _log.info("question not measured", id=question.id, **fields)
         self._monitor.failed(error)
-        self.checkpoints.failed(error)
+        self.checkpoints.record_failure(error)
         if self._watch is not None:
             self._watch.doubt()
         self._journal.write(
@@ -220,58 +225,60 @@ class QuestionRunner:
                 id=question.id,
                 verdict=_VERDICTS[type(error)],
                 score=None,
-                error=Failure(**why, body=error.body, **self._keep(row, attempt, exchanges)),
+                error=Failure(
+                    **fields, body=error.body, **self._store_wire(row, attempt, exchanges)
+                ),
             )
         )
 
     async def _put(self, question: Question) -> ScenarioResponse:
-        put = self._scenario.put(self._client, question, self._retrieval)
-        return await self._monitor.call(put)
+        call = self._scenario.put(self._client, question, self._retrieval)
+        return await self._monitor.call(call)
 
     async def _observe(self, exchange: Exchange) -> WireFingerprint:
         request = exchange.request
-        # Behind the brain: where the daemon is, and which brain was taken, is not what was asked.
+        # Only the path after the brain: address and brain id are not part of the request.
         path = request.url.path.rpartition(f"/{self._retrieval.brain}/")[2]
-        sent = f"{request.method} {path}\n".encode() + request.content
+        content = f"{request.method} {path}\n".encode() + request.content
         return WireFingerprint(
-            request=hashlib.sha256(sent).hexdigest(),
+            request=hashlib.sha256(content).hexdigest(),
             shape=shape(exchange),
             prompts=await self._watch.prompts() if self._watch is not None else None,
         )
 
-    def _keep(self, row: int, attempt: int, exchanges: list[Exchange]) -> dict[str, str]:
-        """Keep the wire of a failed attempt; where it is, and how to repeat it."""
+    def _store_wire(self, row: int, attempt: int, exchanges: list[Exchange]) -> dict[str, str]:
+        """Save the exchanges of a failed attempt; returns the file and a curl command."""
         if not exchanges:
             return {}
         name = f"wire/{row:06}-{attempt}.http"
-        self._journal.keep_beside(name, b"".join(e.transcript() for e in exchanges))
+        self._journal.write_attachment(name, b"".join(e.transcript() for e in exchanges))
         return {"curl": exchanges[-1].curl(), "wire": name}
 
-    def _first_hit(self, question: Question, outcome: ScenarioResponse) -> int | None:
+    def _first_hit(self, question: Question, response: ScenarioResponse) -> int | None:
         if question.abstain:
             return None
-        holding = (holds_expected(question, chunk.text) for chunk in outcome.chunks)
-        return next((n for n, holds in enumerate(holding, 1) if holds), None)
+        hits = (holds_expected(question, chunk.text) for chunk in response.chunks)
+        return next((rank for rank, hit in enumerate(hits, 1) if hit), None)
 
-    def _retrieved(
+    def _snapshot(
         self, number: int, question: Question, chunks: Sequence[Chunk], trace: Trace
-    ) -> Retrieved:
+    ) -> RetrievalSnapshot:
         held = not question.abstain and holds_expected(question, retrieved_text(chunks))
         ids = None if trace.reranked else tuple(chunk.chunk_id for chunk in chunks)
-        return Retrieved(number, question, held, ids)
+        return RetrievalSnapshot(number, question, held, ids)
 
-    async def _confirm(self, before: Retrieved) -> Failure | None:
-        """Make a retrieval again; why the attempt is no measurement, or None."""
+    async def _confirm(self, before: RetrievalSnapshot) -> Failure | None:
+        """Repeat a retrieval; returns why the attempt does not count, or None if it does."""
         question = before.question
-        again = retrieve(self._client, question, self._retrieval, dated=self._scenario.dated)
+        repetition = retrieve(self._client, question, self._retrieval, dated=self._scenario.dated)
         try:
-            answer, _ = await self._monitor.call(again)
+            answer, _ = await self._monitor.call(repetition)
             if self._documents is not None:
                 self._documents.require_own(answer.chunks)
         except CallError as error:
-            self.checkpoints.failed(error)
-            return unconfirmed(error)
-        now = self._retrieved(before.number, question, answer.chunks, answer.trace)
+            self.checkpoints.record_failure(error)
+            return confirmation_failure(error)
+        now = self._snapshot(before.number, question, answer.chunks, answer.trace)
         return None if now.repeats(before) else not_repeatable(before, now)
 
     def _retrieval_record(
@@ -279,14 +286,14 @@ class QuestionRunner:
         row: int,
         attempt: int,
         question: Question,
-        outcome: ScenarioResponse,
-        seen: WireFingerprint,
+        response: ScenarioResponse,
+        fingerprint: WireFingerprint,
     ) -> RetrievalRecord:
         return RetrievalRecord(
             row=row,
             attempt=attempt,
             id=question.id,
-            mode=outcome.trace.effective_mode,
+            mode=response.trace.effective_mode,
             ranking=[
                 RankedChunk(
                     chunk_id=chunk.chunk_id,
@@ -295,28 +302,28 @@ class QuestionRunner:
                     score=chunk.score,
                     content=hashlib.sha256(chunk.text.encode()).hexdigest()[:16],
                 )
-                for chunk in outcome.chunks
+                for chunk in response.chunks
             ],
-            first_hit=self._first_hit(question, outcome),
-            seen=seen,
-            trace=outcome.trace.model_dump(mode="json", by_alias=True, exclude_none=True),
+            first_hit=self._first_hit(question, response),
+            seen=fingerprint,
+            trace=response.trace.model_dump(mode="json", by_alias=True, exclude_none=True),
             timings=CallTimings(
-                first_byte=outcome.timings.first_byte_ms,
-                first_event=outcome.timings.first_event_ms,
-                first_delta=outcome.timings.first_delta_ms,
-                done=outcome.timings.done_ms,
+                first_byte=response.timings.first_byte_ms,
+                first_event=response.timings.first_event_ms,
+                first_delta=response.timings.first_delta_ms,
+                done=response.timings.done_ms,
             ),
         )
 
 
-def _answer_record(row: int, attempt: int, outcome: ScenarioResponse) -> AnswerRecord:
+def _answer_record(row: int, attempt: int, response: ScenarioResponse) -> AnswerRecord:
     return AnswerRecord(
         row=row,
         attempt=attempt,
-        text=outcome.text,
-        redacted=redact(outcome.text) != outcome.text,
+        text=response.text,
+        redacted=redact(response.text) != response.text,
         citations=[
-            CitedChunk(chunk_id=cited.chunk_id, path=cited.path, score=cited.score)
-            for cited in outcome.citations
+            CitedChunk(chunk_id=citation.chunk_id, path=citation.path, score=citation.score)
+            for citation in response.citations
         ],
     )

@@ -1,4 +1,4 @@
-"""Results of runs, read again."""
+"""Reads the results of runs."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,21 +8,21 @@ from memconform.storage.result_file import read_head, read_lines, schema_of
 
 
 def read_questions(result: Path) -> Iterator[QuestionResult]:
-    """The questions of a result, one in memory at a time.
+    """Read the questions of a result, one in memory at a time.
 
     Raises:
-        ValueError: where the file ends before its questions do, or one is no question.
+        ValueError: if the file is incomplete or a question is invalid.
     """
     return map(QuestionResult.model_validate_json, read_lines(result))
 
 
 def read_summary(result: Path) -> RunSummary:
-    """A result without its questions; raises ValueError for what is none."""
+    """Read a result without its questions; raises ValueError if it is invalid."""
     return RunSummary.model_validate_json(read_head(result))
 
 
 def is_result(path: Path) -> bool:
-    """Whether a file calls itself the result of a run; raises OSError where it cannot be read."""
+    """Whether a file declares itself the result of a run; raises OSError if it is unreadable."""
     try:
         return schema_of(path) == RESULT_SCHEMA
     except ValueError:

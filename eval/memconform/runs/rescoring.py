@@ -1,4 +1,4 @@
-"""Scoring stored answers anew, without a daemon."""
+"""Rescores stored answers without a daemon."""
 
 import shutil
 from collections.abc import Sequence
@@ -35,8 +35,8 @@ _UNKNOWN_DAEMON = DaemonRecord(
 
 
 @dataclass(frozen=True, slots=True)
-class _Earlier:
-    """A finished or cut-short run, as far as it is on disk."""
+class _EarlierRun:
+    """A finished or interrupted run on disk; without a result if it was killed."""
 
     journal: Path
     header: Header
@@ -51,22 +51,22 @@ async def rescore(
     floors: Sequence[Floor],
     command: Sequence[str],
 ) -> RunFinished:
-    """Score every stored answer of a run again; what was not measured stays so.
+    """Score every stored answer of a run again; unmeasured attempts stay unmeasured.
 
     Args:
-        journal: of the run whose answers are scored.
-        output: the results folder for the new result; the old one stays as it is.
-        dataset: another version of the dataset, say with a mended expectation; None takes the
-            one of the run, which must not have changed.
-        floors: empty takes those of the run, or the default where it has no result.
-        command: for the provenance.
+        journal: the journal of the run to rescore.
+        output: the results folder for the new result; the old result is left unchanged.
+        dataset: another version of the dataset, for example with a fixed expectation; None uses
+            the run's dataset, which must be unchanged.
+        floors: if empty, the floors of the run, or the default if it has no result.
+        command: the command line, for the provenance.
 
     Raises:
-        UsageError: where the dataset is not that of the run.
-        ResultsError: where the run cannot be read, or the result not be written.
+        UsageError: `dataset_changed` if the questions are not those of the run.
+        ResultsError: if the run cannot be read or the result cannot be written.
     """
     header = read_header(journal)
-    earlier = _Earlier(journal, header, _read_result(journal.with_name("result.json")))
+    earlier = _EarlierRun(journal, header, _read_result(journal.with_name("result.json")))
     selected = _selected(earlier, dataset)
     scorer = scorer_of(header.settings.scorer)
     scorer.require_scorable(selected)
@@ -83,70 +83,70 @@ async def rescore(
     started = datetime.now(UTC)
     run_id = new_run_id(started, header.sdk, f"{settings.scenario}-rescored")
     folder = RunFolder(output, run_id)
-    assembly = ResultBuilder(plan, header.sdk, run_id, started)
-    assembly.write_manifest(folder)
-    fresh = Journal(folder.journal, assembly.journal_header())
+    builder = ResultBuilder(plan, header.sdk, run_id, started)
+    builder.write_manifest(folder)
+    rescored = Journal(folder.journal, builder.journal_header())
     questions = dict(enumerate(selected))
     try:
         for attempt in read_attempts(journal, trusting=True):
             await _judge_again(plan, attempt, questions)
             if settings.dataset_sha256 != header.settings.dataset_sha256 and attempt.retrieval:
-                # Which chunk held the answer was for the old expectation; its text is not kept.
+                # The first hit belongs to the old expectation, and chunk texts are not stored.
                 attempt.retrieval = attempt.retrieval.model_copy(update={"first_hit": None})
-            fresh.take_over(attempt)
-        # Each attempt is written as it counts already.
-        fresh.state(IndexVerified(attempts=fresh.written))
+            rescored.copy_attempt(attempt)
+        # The copied attempts have the old journal's statements applied already.
+        rescored.write_statement(IndexVerified(attempts=rescored.written))
         if (wire := journal.with_name("wire")).is_dir():
             shutil.copytree(wire, folder.path / "wire")
     except BaseException:
-        fresh.close({"ended": "not rescored"})
+        rescored.close({"ended": "not rescored"})
         folder.remove()
         raise
     old = earlier.result
-    summary: RunSummary = assembly.finish(
+    summary: RunSummary = builder.finish(
         folder,
-        fresh,
+        rescored,
         old.incident if old else None,
         old.daemon if old else _UNKNOWN_DAEMON,
         old.seeded if old else None,
         old.verification if old else None,
     )
-    return RunFinished(summary, assembly.highlights, folder.result, folder.result)
+    return RunFinished(summary, builder.highlights, folder.result, folder.result)
 
 
-def _selected(earlier: _Earlier, dataset: str | None) -> Selected:
+def _selected(earlier: _EarlierRun, dataset: str | None) -> Selected:
     settings = earlier.header.settings
     opened = open_dataset(dataset or earlier.header.dataset_path)
     if dataset is None and opened.sha256 != settings.dataset_sha256:
         raise UsageError(
             f"{opened.path} has changed since {earlier.header.run_id}",
             code="dataset_changed",
-            hint="to score by what it holds now, say so: --dataset " + str(opened.path),
+            hint="to score against its current content, use --dataset " + str(opened.path),
         )
     rows = None if settings.rows is None else frozenset(settings.rows)
     return Selected(opened, rows, settings.questions)
 
 
 async def _judge_again(plan: Plan, attempt: AttemptRecords, questions: dict[int, Question]) -> None:
-    """Judge an attempt anew, or for the first time, where it has an answer."""
+    """Judge an attempt, again or for the first time, if it has an answer."""
     scenario = SCENARIOS[plan.settings.scenario]
     question = questions.get(attempt.row)
     if question is None or question.id != attempt.question_id:
         raise UsageError(
-            f"row {attempt.row} of the selection was question {attempt.question_id!r},"
-            f" now it is {question.id if question else 'missing'!r}",
+            f"row {attempt.row} of the selection was question {attempt.question_id!r}"
+            f" but is now {repr(question.id) if question else 'missing'}",
             code="dataset_changed",
             hint="rescoring needs the same question ids in the same order",
         )
     answer = attempt.answer
     if answer is None or answer.redacted:
-        # What was scored is not what is stored: a mask may hide what is expected, or a part of it.
+        # The stored text is masked, and the mask may hide part of the expected text.
         return
     if not is_applicable(question, scenario):
         raise UsageError(
             f"question {question.id!r} now abstains, which {scenario.name} cannot measure",
             code="dataset_changed",
-            hint="leave abstain as it was when the question was asked",
+            hint="keep the question's original value of abstain",
         )
     score = await plan.scorer.score(question, stored_response(answer, scenario.text_kind))
     attempt.judgement = JudgementRecord.of(
@@ -154,17 +154,17 @@ async def _judge_again(plan: Plan, attempt: AttemptRecords, questions: dict[int,
     )
 
 
-def _floors(earlier: _Earlier) -> tuple[Floor, ...]:
+def _floors(earlier: _EarlierRun) -> tuple[Floor, ...]:
     if earlier.result is None:
         return (DEFAULT_FLOOR,)
     return tuple(Floor(floor.floor, floor.tag) for floor in earlier.result.floors)
 
 
 def _read_result(path: Path) -> RunSummary | None:
-    """The result beside a journal, whose questions the journal has; None for a run that was killed.
+    """Read the result next to a journal; None if the run was killed before writing one.
 
     Raises:
-        ResultsError: where it is of a schema that this version does not know.
+        ResultsError: `result_unreadable` if it cannot be read or has an unknown schema.
     """
     if not path.is_file():
         return None

@@ -1,4 +1,4 @@
-"""Makes a run's journal into its result."""
+"""Builds a run's result from its journal."""
 
 import time
 from array import array
@@ -36,7 +36,7 @@ MANIFEST_SCHEMA = "memconform/run-manifest@1"
 
 
 class ResultBuilder:
-    """Holds one question at a time, so that a result may be larger than memory likes."""
+    """Builds the manifest and result of a run, with one question in memory at a time."""
 
     def __init__(self, plan: Plan, sdk: str, run_id: str, started: datetime) -> None:
         self._plan = plan
@@ -44,14 +44,14 @@ class ResultBuilder:
         self._run_id = run_id
         self._started = started
         self._tally = Tally(tags=frozenset(floor.tag for floor in plan.floors if floor.tag))
-        # A clock that is set back must not end a run before it began.
-        self._begun = time.monotonic()
+        # Monotonic: a clock that is set back must not end a run before it started.
+        self._started_clock = time.monotonic()
         self._modes: Counter[str] = Counter()
         self.highlights = Highlights()
         self._latency = {"done": array("d"), "first_event": array("d"), "first_delta": array("d")}
 
     def write_manifest(self, folder: RunFolder) -> None:
-        """Say beside the journal, before anything is asked, what this run is."""
+        """Write `manifest.json`, which identifies the run before anything is asked."""
         manifest = {
             "schema_version": MANIFEST_SCHEMA,
             "run_id": self._run_id,
@@ -61,6 +61,7 @@ class ResultBuilder:
             file.write_json(manifest)
 
     def journal_header(self) -> Header:
+        """The header of the run's journal."""
         settings = self._plan.settings
         return Header(
             run_id=self._run_id,
@@ -70,7 +71,7 @@ class ResultBuilder:
             settings_sha256=settings.digest(),
         )
 
-    def finish(  # noqa: PLR0917 - what a run has learnt of itself
+    def finish(  # noqa: PLR0917 - the parts of a result
         self,
         folder: RunFolder,
         journal: Journal,
@@ -79,10 +80,10 @@ class ResultBuilder:
         seeded: SeedRecord | None,
         verification: VerificationRecord | None = None,
     ) -> RunSummary:
-        """Write the result, summary first; the journal is closed with it.
+        """Write the result, summary first, and close the journal.
 
         Raises:
-            ResultsError: where the result cannot be written.
+            ResultsError: if the result cannot be written.
         """
         part = folder.path / "questions.part"
         with replacing(part) as questions:
@@ -126,8 +127,8 @@ class ResultBuilder:
     ) -> RunSummary:
         tally, plan, settings = self._tally, self._plan, self._plan.settings
         conclusion = conclude(tally, plan.floors, incident)
-        # What an incident ended has counts, and no score that anybody could take for one; nor has a
-        # run that measured nothing.
+        # A run that an incident ended, or that measured nothing, has counts but no rates that could
+        # be mistaken for a score.
         void = incident is not None or not tally.measured
         total, measured = (0, 0) if void else (tally.total, tally.measured)
         return RunSummary(
@@ -140,7 +141,7 @@ class ResultBuilder:
             brain=settings.brain or own_brain(self._run_id),
             started_at=self._started.isoformat(),
             finished_at=(
-                self._started + timedelta(seconds=time.monotonic() - self._begun)
+                self._started + timedelta(seconds=time.monotonic() - self._started_clock)
             ).isoformat(),
             total=tally.total,
             passed=tally.passed,

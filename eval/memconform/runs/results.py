@@ -1,4 +1,4 @@
-"""What a run leaves on disk; the schema is versioned and read one major back."""
+"""The schema of a run's result; it is versioned and read one major version back."""
 
 from statistics import fmean
 from typing import Any, Literal, Self
@@ -15,11 +15,11 @@ from memconform.storage.provenance import HostOrigin
 RESULT_SCHEMA: Literal["memconform/result@1"] = "memconform/result@1"
 
 _ROUNDING = 1e-9
-"""How far a mean may be from the one that is computed again."""
+"""Tolerance between a stored mean and the recomputed one."""
 
 
 class CallTimings(Record):
-    """Milliseconds from the moment that the request's last byte left; null where it never came."""
+    """Milliseconds since the request's last byte was sent; null if the event never came."""
 
     first_byte: float = Field(ge=0)
     first_event: float | None = Field(ge=0)
@@ -28,41 +28,45 @@ class CallTimings(Record):
 
 
 class RankedChunk(Record):
+    """A retrieved chunk, at the rank given by its position."""
+
     chunk_id: str
     document_id: str
     path: str
     score: float
     content: str | None = None
-    """The first 16 hex digits of its text's SHA-256; by it rankings of two SDKs are joined."""
+    """The first 16 hex digits of its text's SHA-256, by which rankings of two SDKs are joined."""
 
 
 class CitedChunk(Record):
+    """A chunk that an answer cites."""
+
     chunk_id: str
     path: str
     score: float
 
 
 class WireFingerprint(Record):
-    """What went over the wires, for comparing it with another SDK's."""
+    """A digest of the exchange, for comparison with another SDK's."""
 
     request: str
-    """The SHA-256 of method, path behind the brain, and body that the harness sent."""
+    """The SHA-256 of the request's method, path after the brain id, and body."""
     shape: list[str] | None
-    """Status, headers, events, keys and types of the answer; null where it was too long to keep."""
+    """Status, headers, events, keys and types of the answer; null if it was too long to keep."""
     prompts: list[dict[str, Any]] | None
-    """What the daemon asked of a chat model; null where nobody saw it."""
+    """The daemon's requests to a chat model; null if they were not observed."""
 
 
 def require_consistent(verdict: QuestionStatus, score: float | None) -> None:
-    """Raise ValueError unless a verdict and a score can stand beside each other."""
+    """Raise ValueError if a verdict and a score contradict each other."""
     if verdict.measured != (score is not None):
-        raise ValueError(f"{verdict.value} beside score {score}")
+        raise ValueError(f"{verdict.value} contradicts score {score}")
     if score is not None and (score >= PASS_THRESHOLD) != (verdict is QuestionStatus.CORRECT):
-        raise ValueError(f"{verdict.value} beside score {score}")
+        raise ValueError(f"{verdict.value} contradicts score {score}")
 
 
 class Attempt(Record):
-    """One of several times that a question was put."""
+    """One of several attempts at a question."""
 
     verdict: QuestionStatus
     score: float | None
@@ -79,17 +83,19 @@ class Attempt(Record):
 
 
 class QuestionResult(Record):
+    """The result of a question, aggregated over its attempts."""
+
     id: str
     question: str
     tags: list[str]
     verdict: QuestionStatus
     passed: bool
     score: float | None = Field(ge=0, le=1)
-    """The mean over attempts; null where the question was not measured."""
+    """The mean over attempts; null if the question was not measured."""
     answer: str | None
-    """What was scored: the reader's answer, or the retrieved text."""
+    """The scored text: the reader's answer or the retrieved text."""
     redacted: bool = False
-    """Whether secrets are masked in `answer`; the score is of the text itself."""
+    """Whether secrets are masked in `answer`; the unmasked text was scored."""
     latency_ms: float | None
     timings: CallTimings | None
     citations: list[CitedChunk]
@@ -100,14 +106,14 @@ class QuestionResult(Record):
     """The rank, from 1, of the first chunk whose text alone would pass."""
     seen: WireFingerprint | None = None
     attempts: list[Attempt] = Field(default_factory=list)
-    """Each attempt where there were several; the fields above are then the first one's, but for
-    verdict, passed and score, which speak of all."""
+    """All attempts, if there were several. Verdict, passed and score above cover all of them; the
+    other fields are those of the first."""
 
     @model_validator(mode="after")
     def _must_agree(self) -> Self:
         require_consistent(self.verdict, self.score)
         if self.passed != (self.verdict is QuestionStatus.CORRECT):
-            raise ValueError(f"passed {self.passed} beside {self.verdict.value}")
+            raise ValueError(f"passed {self.passed} contradicts {self.verdict.value}")
         if self.first_hit is not None and not 1 <= self.first_hit <= len(self.ranking):
             raise ValueError(f"first_hit {self.first_hit} of {len(self.ranking)} chunks")
         if self.attempts:
@@ -121,7 +127,7 @@ class QuestionResult(Record):
         if mean is not None and self.score is not None:
             is_equal = abs(mean - self.score) <= _ROUNDING
         if not is_equal:
-            raise ValueError(f"score {self.score} of attempts with mean {mean}")
+            raise ValueError(f"score {self.score} differs from the attempts' mean {mean}")
 
     @classmethod
     def unmeasured(
@@ -130,7 +136,7 @@ class QuestionResult(Record):
         verdict: QuestionStatus,
         error: Failure | None = None,
     ) -> "QuestionResult":
-        """A question without a measurement."""
+        """Create the result of a question without a measurement."""
         return cls(
             id=question.id,
             question=question.question,
@@ -148,7 +154,7 @@ class QuestionResult(Record):
         )
 
     def voided(self, incident: Incident) -> "QuestionResult":
-        """The question of a run that an incident ended: no score of it is compared with another."""
+        """The result without its measurement, for a run that an incident ended."""
         if not self.verdict.measured:
             return self
         error = Failure(code=incident.code, message=incident.message)
@@ -164,17 +170,21 @@ class LatencySummary(Record):
 
 
 class FloorResult(Record):
+    """Whether a floor was held, and by how much."""
+
     tag: str | None
     floor: float
     passed: int
     total: int
     rate: float
     best_rate: float
-    """Had every unmeasured question passed."""
+    """The rate if every unmeasured question had passed."""
     held: bool
 
 
 class DaemonRecord(Record):
+    """The tested daemon and its resource use; null if unknown."""
+
     name: str | None
     version: str | None
     build_hash: str | None
@@ -184,34 +194,36 @@ class DaemonRecord(Record):
 
 
 class VerificationRecord(Record):
-    """How often the index was looked at while it was asked, and what came of it."""
+    """How often the index was verified during the run, and the outcome."""
 
     reproof: bool
-    """False with --no-reproof: then only counts were compared, and nothing was asked again."""
+    """False with --no-reproof: only counts were compared, and no retrieval was repeated."""
     verifications: int
-    """Times that the index was seen to be whole."""
+    """Number of times the index was found complete."""
     invalidations: int
-    """Times that what was measured since the last of them was thrown away."""
+    """Number of times attempts were discarded because the index was in doubt."""
     repeated: int
-    """Retrievals that were made again before they counted: those without what was expected, those
-    of questions whose answers did not pass, and a sample at the end."""
+    """Retrievals repeated before they counted: those without the expected text, those of questions
+    whose answers did not pass, and a sample at the end."""
     retracted: int
-    """Those of them that came out otherwise, and so are no measurement."""
+    """Repeated retrievals that differed, so that their attempts do not count."""
 
 
 class Provenance(HostOrigin):
+    """Where a result comes from."""
+
     dataset_path: str
     dataset_sha256: str
     rescored_from: str | None
-    """The run whose answers were scored anew."""
+    """The run whose answers were rescored."""
     resumed_from: str | None
-    """The run whose measurements were taken over."""
+    """The run whose measurements were reused."""
     settings: dict[str, Any]
     settings_sha256: str
 
 
 class RunSummary(Record):
-    """A run without its questions."""
+    """The result of a run without its questions."""
 
     schema_version: Literal["memconform/result@1"] = RESULT_SCHEMA
     run_id: str
@@ -224,23 +236,23 @@ class RunSummary(Record):
     started_at: str
     finished_at: str
     total: int
-    """Expected questions; those not applicable to the scenario are no part of it."""
+    """Number of questions, without those not applicable to the scenario."""
     passed: int
     pass_rate: float | None
-    """passed / total, the gate: a question that was not measured is not passed.
+    """passed / total, which floors apply to; an unmeasured question is not passed.
 
-    Null, as the two rates below, where an incident ended the run."""
+    Null, like the two rates below, if an incident ended the run or nothing was measured."""
     pass_rate_interval: tuple[float, float]
-    """Wilson, 95 %."""
+    """Wilson interval, 95 %."""
     pass_rate_answered: float | None
     """passed / measured."""
     mean_score: float | None
     """Over the measured questions."""
     counts: dict[QuestionStatus, int]
     unstable: int
-    """Questions whose attempts did not all end alike."""
+    """Number of questions whose attempts ended in different verdicts."""
     served_modes: dict[str, int]
-    """How many questions were answered in which mode, whatever was asked for."""
+    """Number of questions by the mode that was served, whatever mode was requested."""
     latency: LatencySummary
     floors: list[FloorResult]
     exit_code: int
@@ -249,9 +261,11 @@ class RunSummary(Record):
     daemon: DaemonRecord
     seeded: SeedRecord | None
     verification: VerificationRecord | None = None
-    """Null in results of versions that compared counts at the end."""
+    """Null in results of earlier versions, which only compared counts at the end."""
     provenance: Provenance
 
 
 class RunResult(RunSummary):
+    """The complete result of a run."""
+
     questions: list[QuestionResult]

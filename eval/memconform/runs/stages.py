@@ -1,4 +1,4 @@
-"""The stages of an attempt, as the journal holds them: retrieval, answer, judgement."""
+"""The stages of an attempt as the journal stores them: retrieval, answer, judgement."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, Self
@@ -18,11 +18,13 @@ from memconform.scoring.statuses import QuestionStatus
 
 
 class RetrievalRecord(Record):
+    """What an attempt retrieved."""
+
     stage: Literal["retrieval"] = "retrieval"
     row: int
     attempt: int
     id: str = ""
-    """The question's; empty in journals of versions 1 and 2."""
+    """The question's id; empty in journals of versions 1 and 2."""
     mode: str
     ranking: list[RankedChunk]
     trace: dict[str, Any]
@@ -32,7 +34,7 @@ class RetrievalRecord(Record):
 
 
 class AnswerRecord(Record):
-    """The text that is scored, whether a reader wrote it or a search returned it."""
+    """The scored text, whether written by a reader or returned by a search."""
 
     stage: Literal["answer"] = "answer"
     row: int
@@ -40,37 +42,37 @@ class AnswerRecord(Record):
     text: str
     citations: list[CitedChunk]
     redacted: bool = False
-    """Whether secrets are masked in the text that is stored; what was scored is the text itself."""
+    """Whether secrets are masked in the stored text; the unmasked text was scored."""
 
 
 class JudgementRecord(Record):
-    """What an attempt is worth; one without a score was not measured, and says why."""
+    """The verdict on an attempt; one without a score was not measured, and has an error."""
 
     stage: Literal["judgement"] = "judgement"
     row: int
     attempt: int
     id: str
-    """The question's, so that another version of the dataset is not taken for this one."""
+    """The question's id, so that another version of the dataset is recognized."""
     verdict: QuestionStatus
     score: float | None = Field(ge=0, le=1)
     error: Failure | None
     reason: str = ""
-    """Why, where the scorer says so."""
+    """The scorer's explanation, if it gives one."""
     detail: dict[str, Any] = Field(default_factory=dict)
-    """What else it says."""
+    """Further output of the scorer."""
 
     @classmethod
     def of(cls, score: Score, *, row: int, attempt: int, id: str) -> "JudgementRecord":  # noqa: A002 - the field's name
-        """What a scorer says of an attempt; one that failed is no measurement, and says why."""
+        """Convert a score; a scorer that failed yields an unmeasured attempt with the reason."""
         status = score.status
-        failed = None if status.measured else Failure(code=status.value, message=score.reason)
+        failure = None if status.measured else Failure(code=status.value, message=score.reason)
         return cls(
             row=row,
             attempt=attempt,
             id=id,
             verdict=status,
             score=score.value,
-            error=failed,
+            error=failure,
             reason=score.reason,
             detail=dict(score.detail),
         )
@@ -86,17 +88,18 @@ StageRecord = RetrievalRecord | AnswerRecord | JudgementRecord
 
 @dataclass(slots=True)
 class AttemptRecords:
-    """What is known of one attempt at a question, stage by stage."""
+    """The stages of one attempt at a question that are known so far."""
 
     row: int
     attempt: int
     number: int = 0
-    """Of the attempt in its journal, from 0, in the order in which the daemon's answers ended."""
+    """The attempt's number in its journal, from 0, in the order in which answers ended."""
     retrieval: RetrievalRecord | None = None
     answer: AnswerRecord | None = None
     judgement: JudgementRecord | None = None
 
     def add(self, record: StageRecord) -> None:
+        """Set a stage."""
         match record:
             case RetrievalRecord():
                 self.retrieval = record
@@ -106,29 +109,29 @@ class AttemptRecords:
                 self.judgement = record
 
     def records(self) -> list[StageRecord]:
-        """The stages that are there, in their order."""
+        """The known stages in order."""
         stages = (self.retrieval, self.answer, self.judgement)
         return [record for record in stages if record is not None]
 
     @property
     def question_id(self) -> str:
-        """Empty where nothing says it."""
+        """The question's id; empty if no stage contains it."""
         if self.judgement is not None:
             return self.judgement.id
         return self.retrieval.id if self.retrieval is not None else ""
 
     @property
     def measured(self) -> bool:
-        """Whether it has a score that counts."""
+        """Whether the attempt has a score."""
         return self.judgement is not None and self.judgement.verdict.measured
 
     @property
     def lacks_judgement(self) -> bool:
-        """Whether the daemon has done its part, and only the scorer has not."""
+        """Whether the daemon has answered and only the judgement is missing or failed."""
         verdict = self.judgement.verdict if self.judgement is not None else None
         return self.answer is not None and verdict in (None, QuestionStatus.JUDGE_ERROR)
 
     @property
     def latency_ms(self) -> float | None:
-        """From the request's last byte until the answer was whole."""
+        """From the request's last byte to the complete answer; None without a retrieval."""
         return self.retrieval.timings.done if self.retrieval is not None else None

@@ -1,4 +1,4 @@
-"""The one place where counts become a verdict: banner, JSON and exit code all read it here."""
+"""Turns counts into a verdict; banner, JSON and exit code all use this one."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -25,16 +25,17 @@ class _Group:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of a run, kept as its questions end."""
+    """Running counts over the questions of a run."""
 
     tags: frozenset[str] = frozenset()
-    """Tags that have a floor of their own."""
+    """Tags that have their own floor."""
     counts: Counter[QuestionStatus] = field(default_factory=Counter)
     score_sum: float = 0.0
     unstable: int = 0
     _groups: dict[str | None, _Group] = field(default_factory=dict)
 
     def add(self, result: QuestionResult) -> None:
+        """Count a question."""
         self.counts[result.verdict] += 1
         if not result.verdict.expected:
             return
@@ -44,37 +45,43 @@ class Tally:
             self._groups.setdefault(key, _Group()).add(result)
 
     def group(self, tag: str | None) -> _Group:
+        """The counts of all questions (None), or of those with a tag."""
         return self._groups.get(tag, _Group())
 
     @property
     def total(self) -> int:
+        """Number of questions, without those not applicable."""
         return self.group(None).total
 
     @property
     def passed(self) -> int:
+        """Number of questions that passed."""
         return self.group(None).passed
 
     @property
     def measured(self) -> int:
+        """Number of questions with a score."""
         return self.total - self.group(None).unmeasured
 
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
+    """The verdict on a run."""
+
     exit_code: ExitCode
     reasons: tuple[str, ...]
-    """Why the code is not OK, and what a passing run should still not hide."""
+    """Why the exit code is not OK, and notices that apply to a passing run too."""
     floors: tuple[FloorResult, ...]
 
 
 def conclude(tally: Tally, floors: Sequence[Floor], incident: Incident | None) -> Conclusion:
-    """Counts, floors and what went wrong → the exit code and the reasons for it.
+    """Derive the exit code, and the reasons for it, from counts, floors and an incident.
 
-    A floor is *missed* (exit 1) only where it would be missed even if every unmeasured question
-    had passed. Where the unmeasured ones decide, nothing is known, and the exit code is that of
-    a daemon that failed (3): an outage is no low score.
+    A floor is *missed* (exit 1) only if it would be missed even with every unmeasured question
+    passed. If the unmeasured questions decide, the outcome is unknown and the exit code is that of
+    a failed daemon (3), because an outage is not a low score.
     """
-    results = tuple(_hold(tally, floor) for floor in floors)
+    results = tuple(_check_floor(tally, floor) for floor in floors)
     codes: list[ExitCode] = []
     reasons: list[str] = []
     if incident is not None:
@@ -86,7 +93,7 @@ def conclude(tally: Tally, floors: Sequence[Floor], incident: Incident | None) -
     if tally.total and not tally.measured:
         codes.append(ExitCode.DAEMON)
         reasons.append("nothing was measured")
-    # What an incident ended is no pass rate, and so neither above nor below a floor.
+    # A run that an incident ended has no pass rate to compare with a floor.
     for result in () if incident else results:
         name = "pass rate" if result.tag is None else f"pass rate of tag {result.tag}"
         if result.total == 0:
@@ -99,17 +106,17 @@ def conclude(tally: Tally, floors: Sequence[Floor], incident: Incident | None) -
         elif not result.held:
             codes.append(ExitCode.DAEMON)
             reasons.append(
-                f"{name} is not known: {result.passed} of {result.total} passed, and the"
-                f" unmeasured questions decide whether the floor {result.floor:.3f} holds"
+                f"{name} is unknown: {result.passed} of {result.total} passed, and the unmeasured"
+                f" questions decide whether the floor {result.floor:.3f} is held"
             )
     unmeasured = tally.total - tally.measured
     if unmeasured:
-        what = ", ".join(_named(tally.counts))
-        reasons.append(f"{unmeasured} of {tally.total} questions were not measured: {what}")
+        statuses = ", ".join(_unmeasured_counts(tally.counts))
+        reasons.append(f"{unmeasured} of {tally.total} questions were not measured: {statuses}")
     return Conclusion(gravest(codes), tuple(reasons), results)
 
 
-def _hold(tally: Tally, floor: Floor) -> FloorResult:
+def _check_floor(tally: Tally, floor: Floor) -> FloorResult:
     group = tally.group(floor.tag)
     total = max(group.total, 1)
     rate = group.passed / total
@@ -124,7 +131,7 @@ def _hold(tally: Tally, floor: Floor) -> FloorResult:
     )
 
 
-def _named(counts: Counter[QuestionStatus]) -> Iterable[str]:
+def _unmeasured_counts(counts: Counter[QuestionStatus]) -> Iterable[str]:
     return (
         f"{counts[verdict]} {verdict.value}"
         for verdict in QuestionStatus

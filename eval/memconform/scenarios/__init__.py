@@ -1,4 +1,4 @@
-"""How one question is put to a daemon."""
+"""Scenarios: the ways in which a question is sent to a daemon."""
 
 from memconform.scenarios.ask import AskAugmented, AskBasic
 from memconform.scenarios.scenario import Scenario

@@ -1,4 +1,4 @@
-"""The scenarios that have the daemon's reader answer: `ask-basic` and `ask-augmented`."""
+"""The scenarios in which the daemon's reader answers: `ask-basic` and `ask-augmented`."""
 
 from typing import Literal
 
@@ -14,7 +14,7 @@ from memconform.scoring.scorer import TextKind
 
 
 class AskBasic:
-    """The question alone."""
+    """Asks the question without its date."""
 
     name = "ask-basic"
     text_kind: TextKind = "answer"
@@ -24,6 +24,7 @@ class AskBasic:
     async def put(
         self, client: ContractClient, question: Question, settings: RetrievalSettings
     ) -> ScenarioResponse:
+        """Ask the daemon's reader; raises CallError as `Scenario.put` does."""
         request = AskRequest(
             question=question.question,
             top_k=settings.top_k,
@@ -34,21 +35,21 @@ class AskBasic:
             rerank_top_n=settings.rerank_top_n or None,
             filters=settings.filters,
         )
-        answered, timings = await client.ask(settings.brain, request)
-        retrieve = answered.retrieve
-        require_requested_mode(settings, retrieve.trace)
+        answer, timings = await client.ask(settings.brain, request)
+        retrieval = answer.retrieve
+        require_requested_mode(settings, retrieval.trace)
         return ScenarioResponse(
-            text=answered.text,
+            text=answer.text,
             kind=self.text_kind,
-            chunks=tuple(retrieve.chunks),
-            trace=retrieve.trace,
+            chunks=tuple(retrieval.chunks),
+            trace=retrieval.trace,
             timings=timings,
-            citations=answered.citations,
+            citations=answer.citations,
         )
 
 
 class AskAugmented(AskBasic):
-    """The question with its date, to the daemon's augmented reader."""
+    """Asks the daemon's augmented reader the question with its date."""
 
     name = "ask-augmented"
     dated = True

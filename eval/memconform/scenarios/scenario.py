@@ -1,4 +1,4 @@
-"""What a scenario is: it puts one question to a daemon, and hands out what was answered."""
+"""The scenario protocol: sends one question to a daemon and returns its response."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -15,7 +15,7 @@ from memconform.scoring.scorer import DaemonResponse, TextKind
 
 @dataclass(frozen=True, slots=True)
 class RetrievalSettings:
-    """Settings that every scenario passes on; 0 leaves a number to the daemon."""
+    """Retrieval settings that every scenario sends; 0 leaves a number to the daemon."""
 
     brain: str
     mode: Mode
@@ -24,12 +24,12 @@ class RetrievalSettings:
     rerank_top_n: int = 0
     allow_fallback: bool = False
     filters: Filters | None = None
-    """What is searched among; None: the whole brain."""
+    """Restricts the search; None searches the whole brain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioResponse(DaemonResponse):
-    """A question that the daemon answered; failures are raised as CallErrors instead."""
+    """A daemon's answer to a question; failures are raised as CallError instead."""
 
     chunks: tuple[Chunk, ...] = ()
     """Best first."""
@@ -39,26 +39,34 @@ class ScenarioResponse(DaemonResponse):
 
 
 class Scenario(Protocol):
+    """Sends questions to a daemon in one particular way."""
+
     name: str
     text_kind: TextKind
+    """Whether the scored text is an answer or a retrieval."""
     dated: bool
-    """Whether the question's date goes to the daemon."""
+    """Whether the question's date is sent."""
 
     async def put(
         self, client: ContractClient, question: Question, settings: RetrievalSettings
     ) -> ScenarioResponse:
-        """Put one question; raises CallError where no usable answer came."""
+        """Send one question.
+
+        Raises:
+            CallError: if no usable answer came, or another mode was served than requested.
+        """
         ...
 
 
 def require_requested_mode(settings: RetrievalSettings, trace: Trace) -> None:
-    """Raises DaemonFailedError where another mode was served than the one asked for.
+    """Raise DaemonFailedError `mode_not_served` if another mode was served than requested.
 
-    The score of such an answer would be filed under a mode that never ran.
+    The answer would be scored under a mode that never ran. `allow_fallback` permits it, and mode
+    `auto` leaves the choice to the daemon.
     """
-    asked, served = settings.mode, trace.effective_mode
-    if settings.allow_fallback or asked in (Mode.AUTO, served):
+    requested, served = settings.mode, trace.effective_mode
+    if settings.allow_fallback or requested in (Mode.AUTO, served):
         return
     raise DaemonFailedError(
-        "mode_not_served", f"asked for {asked.value}, the daemon served {served.value}"
+        "mode_not_served", f"requested mode {requested.value}, but the daemon served {served.value}"
     )

@@ -1,4 +1,4 @@
-"""`search-retrieve-only`: retrieval without a reader, scored on the text that came back."""
+"""`search-retrieve-only`: retrieval without a reader, scored on the retrieved text."""
 
 from collections.abc import Iterable
 
@@ -15,6 +15,8 @@ from memconform.scoring.scorer import TextKind
 
 
 class SearchRetrieveOnly:
+    """Searches for the question with its date."""
+
     name = "search-retrieve-only"
     text_kind: TextKind = "retrieval"
     dated = True
@@ -22,6 +24,7 @@ class SearchRetrieveOnly:
     async def put(
         self, client: ContractClient, question: Question, settings: RetrievalSettings
     ) -> ScenarioResponse:
+        """Search, without asking the reader; raises CallError as `Scenario.put` does."""
         answer, timings = await retrieve(client, question, settings, dated=self.dated)
         return ScenarioResponse(
             text=retrieved_text(answer.chunks),
@@ -35,7 +38,11 @@ class SearchRetrieveOnly:
 async def retrieve(
     client: ContractClient, question: Question, settings: RetrievalSettings, *, dated: bool
 ) -> tuple[SearchResponse, Timings]:
-    """Search as a scenario does, with the question's date where `dated`; raises CallError."""
+    """Search for a question, with its date if `dated`.
+
+    Raises:
+        CallError: if the search failed, or another mode was served than requested.
+    """
     request = SearchRequest(
         query=question.question,
         top_k=settings.top_k,
@@ -51,5 +58,5 @@ async def retrieve(
 
 
 def retrieved_text(chunks: Iterable[Chunk]) -> str:
-    """What a retrieval is scored on."""
+    """The text on which a retrieval is scored: its chunks, separated by blank lines."""
     return "\n\n".join(chunk.text or chunk.summary or "" for chunk in chunks)

@@ -1,4 +1,4 @@
-"""What an answer is worth, and the verdicts in which that ends."""
+"""Scorers, abstention, retrieval metrics and the statuses of a question."""
 
 from memconform.errors import UsageError
 from memconform.scoring.exact import ExactScorer
@@ -6,7 +6,11 @@ from memconform.scoring.scorer import Scorer
 
 
 def scorer_of(name: str) -> Scorer:
-    """The scorer of that name; raises UsageError where there is none."""
+    """Return the scorer called `name`.
+
+    Raises:
+        UsageError: `no_judge` for any other name.
+    """
     if name == ExactScorer.name:
         return ExactScorer()
     raise UsageError(

@@ -1,10 +1,13 @@
-"""When an answer says that it has none."""
+"""Detects answers that abstain."""
 
 _PHRASES = ("no information available", "not mentioned")
 
 
 def abstains(answer: str, marker: str | None) -> bool:
-    """Whether `answer` holds one of the known phrases, or equals the dataset's marker."""
+    """Whether `answer` contains one of the known phrases or equals the dataset's marker.
+
+    Case and surrounding whitespace are ignored.
+    """
     plain = answer.strip().lower()
     if any(phrase in plain for phrase in _PHRASES):
         return True

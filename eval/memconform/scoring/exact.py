@@ -1,4 +1,4 @@
-"""The exact scorer: does the text hold the expected strings?"""
+"""The exact scorer: does the text contain the expected strings?"""
 
 from collections.abc import Iterable
 
@@ -11,25 +11,27 @@ from memconform.scoring.statuses import QuestionStatus
 
 
 class ExactScorer:
+    """Scores a response by its expected substrings and by whether it abstains."""
+
     name = "exact"
     in_process = True
 
     def require_scorable(self, questions: Iterable[Question]) -> None:
-        """Raises UsageError naming a question that this scorer could never pass."""
+        """Raise UsageError `unscorable_question` if this scorer could never pass a question."""
         for question in questions:
             if not question.expected_substrings and not question.abstain:
                 raise UsageError(
-                    f"question {question.id!r} has no expected_substrings, so that no answer"
-                    " could pass the exact scorer",
+                    f"question {question.id!r} has no expected_substrings, so no answer could pass"
+                    " the exact scorer",
                     code="unscorable_question",
-                    hint="add expected_substrings or abstain, or leave it out with --ids/--tag",
+                    hint="add expected_substrings or abstain, or exclude it with --ids or --tag",
                 )
 
     async def score(self, question: Question, response: DaemonResponse) -> Score:
-        """1.0 for what is expected, else 0.0.
+        """Score 1.0 for the expected answer or abstention, else 0.0.
 
         Raises:
-            ValueError: for a question without expected strings, which nothing could pass.
+            ValueError: if the question has no expected strings, so no answer could pass.
         """
         if response.kind == "answer":
             abstained = abstains(response.text, question.abstain_marker)
@@ -49,10 +51,10 @@ class ExactScorer:
 
 
 def holds_expected(question: Question, text: str) -> bool:
-    """Whether any (or with `match: all` every) expected string occurs in `text`.
+    """Whether `text` contains any expected string, or every one with `match: all`.
 
-    False for a question without expected strings.
+    False if the question has no expected strings.
     """
     expected = question.expected_substrings
     combine = all if question.match == "all" else any
-    return bool(expected) and combine(holds(question, each, text) for each in expected)
+    return bool(expected) and combine(holds(question, string, text) for string in expected)

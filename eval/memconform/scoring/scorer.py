@@ -1,4 +1,4 @@
-"""What a scorer is: it makes a score of a question and of what a daemon answered."""
+"""The scorer protocol: a question and a daemon's response in, a score out."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,8 +13,10 @@ TextKind = Literal["answer", "retrieval"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonResponse:
-    """What a daemon answered, as far as it is scored: what the journal keeps, so that a judgement
-    can be made again."""
+    """The part of a daemon's answer that is scored.
+
+    The journal stores it, so that a judgement can be repeated without the daemon.
+    """
 
     text: str
     """The reader's answer, or the retrieved text."""
@@ -23,32 +25,37 @@ class DaemonResponse:
 
 @dataclass(frozen=True, slots=True)
 class Score:
+    """The result of scoring one response."""
+
     value: float | None
-    """In [0, 1]; None where the scorer failed, which no score may hide."""
+    """In [0, 1]; None if the scorer failed, because no score may hide that."""
     status: QuestionStatus
     reason: str = ""
-    """Why, where a scorer says so."""
+    """The scorer's explanation, if it gives one."""
     detail: Mapping[str, JsonValue] = field(default_factory=dict)
-    """What else it says, for the journal."""
+    """Further output of the scorer, stored in the journal."""
 
 
 class Scorer(Protocol):
-    """Scores responses; a failure of its own is a Score of status `judge_error`, never a value."""
+    """Scores responses.
+
+    A scorer that fails returns a Score with status `judge_error` and no value.
+    """
 
     @property
     def name(self) -> str:
-        """As `--scorer` has it."""
+        """The name that `--scorer` takes."""
         ...
 
     @property
     def in_process(self) -> bool:
-        """Whether a score is there at once; others are waited for beside the next questions."""
+        """Whether scoring is immediate; other scorers run concurrently with the next questions."""
         ...
 
     def require_scorable(self, questions: Iterable[Question]) -> None:
-        """Raise UsageError naming a question that this scorer could never pass."""
+        """Raise UsageError if this scorer could never pass one of the questions."""
         ...
 
     async def score(self, question: Question, response: DaemonResponse) -> Score:
-        """The score of one response to `question`."""
+        """Score one response to `question`."""
         ...

@@ -1,10 +1,10 @@
-"""How a question ends."""
+"""The statuses in which a question can end."""
 
 from enum import StrEnum
 
 
 class QuestionStatus(StrEnum):
-    """Measured, not measured, or not asked of this scenario: the three never mix."""
+    """How a question ended: measured, not measured, or not applicable to the scenario."""
 
     CORRECT = "correct"
     INCORRECT = "incorrect"
@@ -18,13 +18,14 @@ class QuestionStatus(StrEnum):
 
     @property
     def measured(self) -> bool:
+        """Whether the question has a score."""
         return self in (QuestionStatus.CORRECT, QuestionStatus.INCORRECT, QuestionStatus.ABSTAINED)
 
     @property
     def expected(self) -> bool:
-        """Whether the question belongs to the total."""
+        """Whether the question counts towards the total."""
         return self is not QuestionStatus.NOT_APPLICABLE
 
 
 PASS_THRESHOLD = 0.5
-"""A score from which a question counts as passed."""
+"""The lowest score at which a question passes."""

@@ -1,4 +1,4 @@
-"""A hostile daemon inside the test's own process, and a run against it by the engine's door."""
+"""A hostile daemon in the test process, and runs of the engine against it."""
 
 import asyncio
 import json
@@ -25,11 +25,11 @@ from memconform.scoring.exact import ExactScorer
 
 QUESTIONS = 24
 HOPELESS = (5, 11, 17)
-"""Rows whose expectation no document holds: the true score is below 1."""
+"""Rows whose expected text is in no document, so that the true score is below 1."""
 
 
 def write_dataset(folder: Path) -> Path:
-    """Questions that are answered by a document each, but for the hopeless ones."""
+    """Write questions that one document each answers, except for the hopeless ones."""
     rows = (
         {
             "id": f"q{n}",
@@ -54,7 +54,7 @@ class InProcessRunner(SdkRunner):
     modes = (Mode.AUTO, Mode.BM25)
 
     def __init__(self, faults: Sequence[Fault], delay: float = 0.0) -> None:
-        """`delay` is what a search and an ask take, in seconds."""
+        """`delay` is the duration of a search and an ask, in seconds."""
         self._daemon = HostileDaemon(faults)
         self._delay = delay
 
@@ -73,7 +73,7 @@ class InProcessRunner(SdkRunner):
 
 
 @dataclass(frozen=True)
-class Drawn:
+class FaultyRun:
     """A run against a daemon with these faults."""
 
     faults: tuple[Fault, ...]
@@ -82,14 +82,14 @@ class Drawn:
     mode: Mode = Mode.BM25
 
 
-def plan_of(drawn: Drawn, dataset: Path, output: Path) -> Plan:
+def plan_of(faulty_run: FaultyRun, dataset: Path, output: Path) -> Plan:
     selected = select(open_dataset(str(dataset)), Selection())
     settings = Settings(
         dataset=selected.dataset.name,
         dataset_sha256=selected.dataset.sha256,
         questions=selected.size,
-        scenario=drawn.scenario,
-        mode=drawn.mode,
+        scenario=faulty_run.scenario,
+        mode=faulty_run.mode,
         seeding="reference",
     )
     return Plan(
@@ -99,18 +99,18 @@ def plan_of(drawn: Drawn, dataset: Path, output: Path) -> Plan:
         floors=(DEFAULT_FLOOR,),
         scorer=ExactScorer(),
         corpus=ReferenceAnswers(selected.dataset),
-        concurrency=drawn.concurrency,
+        concurrency=faulty_run.concurrency,
         timeouts=Timeouts(total=5, connect=2, first=2, gap=1),
     )
 
 
-async def run(drawn: Drawn, dataset: Path, output: Path) -> RunResult:
-    """The result of the run, read back from its record."""
-    return await run_plan(plan_of(drawn, dataset, output), drawn.faults)
+async def run(faulty_run: FaultyRun, dataset: Path, output: Path) -> RunResult:
+    """Execute the run and read its result back from disk."""
+    return await run_plan(plan_of(faulty_run, dataset, output), faulty_run.faults)
 
 
 async def run_plan(plan: Plan, faults: Sequence[Fault] = (), delay: float = 0.0) -> RunResult:
-    """The same, of a plan."""
+    """Execute a plan and read its result back from disk."""
     async for event in execute(plan, InProcessRunner(faults, delay)):
         if isinstance(event, RunFinished):
             return RunResult.model_validate_json(event.result.read_bytes())
@@ -118,7 +118,7 @@ async def run_plan(plan: Plan, faults: Sequence[Fault] = (), delay: float = 0.0)
 
 
 def false_scores(result: RunResult) -> list[str]:
-    """Questions that were measured, and are not what the daemon is worth without its faults."""
+    """Measured questions whose score differs from that of the daemon without faults."""
     return [
         f"{question.id}: {question.verdict.value}, in truth {TRUTH[question.id]}"
         for question in result.questions

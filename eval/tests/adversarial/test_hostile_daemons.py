@@ -118,7 +118,7 @@ def test_documents_that_were_never_indexed_stop_a_run(memconform: Call, workspac
     dataset = write_dataset(workspace)
     ended = memconform(*COMMON, "--sdk", sdk, "--dataset", dataset, "--seed-reference-brain")
     assert (ended.code, ended.result["incident"]["code"]) == (3, "not_searchable")
-    assert "1 of 24 documents were ingested" in ended.err
+    assert "does not find 1 of 24 ingested documents" in ended.err
     assert ended.result["counts"]["not_run"] == 24
 
 

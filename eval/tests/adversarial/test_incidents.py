@@ -36,7 +36,7 @@ def good_and_lost(memconform: Call, workspace: Path) -> tuple[Path, Path]:
     return good, bad
 
 
-def test_parity_of_a_run_with_an_incident_is_no_drift(
+def test_parity_with_an_incident_run_is_not_drift(
     installed: Call, good_and_lost: tuple[Path, Path]
 ) -> None:
     """Drift with p 6e-5 was found between a good run and one that had ended in exit 3."""

@@ -1,4 +1,4 @@
-"""Judgements come beside the questions, are resumed alone, and are never made up."""
+"""Judgements run concurrently with questions, are resumed on their own, and are never invented."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -17,7 +17,7 @@ from memconform.scoring.statuses import QuestionStatus
 from tests.adversarial.inprocess import (
     QUESTIONS,
     TRUTH,
-    Drawn,
+    FaultyRun,
     plan_of,
     run_plan,
     write_dataset,
@@ -25,7 +25,7 @@ from tests.adversarial.inprocess import (
 
 
 class _Service:
-    """A scorer that takes its time, as one does that asks a model."""
+    """A slow scorer, like one that asks a model."""
 
     name = "exact"
     in_process = False
@@ -67,7 +67,7 @@ def make_plan(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[_Serv
     dataset = write_dataset(tmp_path)
 
     def make(scorer: _Service) -> Plan:
-        plan = plan_of(Drawn((), request.param, 1), dataset, tmp_path)
+        plan = plan_of(FaultyRun((), request.param, 1), dataset, tmp_path)
         return replace(plan, scorer=scorer)
 
     return make
@@ -81,7 +81,7 @@ def _journal(plan: Plan) -> Path:
 async def test_no_question_waits_for_the_judgement_of_another(
     make_plan: Callable[[_Service], Plan],
 ) -> None:
-    """With one question in flight: the judge answers when all of them were asked, not before."""
+    """With one question in flight, the judge answers only once all questions were asked."""
     service = _Service(waits_for=QUESTIONS)
     running = asyncio.create_task(run_plan(make_plan(service)))
     async with asyncio.timeout(30):
@@ -92,7 +92,7 @@ async def test_no_question_waits_for_the_judgement_of_another(
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.01])
-async def test_what_was_answered_is_judged_after_an_interruption_and_not_asked_again(
+async def test_answers_of_an_interrupted_run_are_judged_and_not_asked_again(
     make_plan: Callable[[_Service], Plan], delay: float
 ) -> None:
     """Nearly all was asked again: nothing was settled while the judge was waited for.
@@ -116,12 +116,12 @@ async def test_what_was_answered_is_judged_after_an_interruption_and_not_asked_a
     result = await run_plan(replace(again, resumed=interrupted))
     assert {question.id: question.verdict.value for question in result.questions} == TRUTH
     assert sorted(fresh.asked) == sorted(TRUTH)
-    # Down to the milliseconds: these are the answers of then.
+    # Equal to the millisecond, so these are the earlier answers.
     resumed = read_attempts(_journal(again))
     assert {attempt.row: attempt.retrieval for attempt in resumed} == answers
 
 
-async def test_a_judge_that_failed_is_no_low_score_and_is_asked_again(
+async def test_a_judge_failure_is_not_a_low_score_and_is_retried(
     make_plan: Callable[[_Service], Plan],
 ) -> None:
     plan = make_plan(_Failing())
@@ -141,11 +141,11 @@ async def test_a_judge_that_failed_is_no_low_score_and_is_asked_again(
 async def test_a_score_that_contradicts_itself_ends_the_run(
     make_plan: Callable[[_Service], Plan],
 ) -> None:
-    with pytest.raises(ValueError, match="correct beside score 0"):
+    with pytest.raises(ValueError, match="correct contradicts score 0"):
         await run_plan(make_plan(_Contradicting()))
 
 
-async def test_a_scorer_that_breaks_loses_no_answer(make_plan: Callable[[_Service], Plan]) -> None:
+async def test_a_crashing_scorer_loses_no_answer(make_plan: Callable[[_Service], Plan]) -> None:
     class _Breaks(_Service):
         async def score(self, question: Question, response: DaemonResponse) -> Score:
             if question.id == f"q{QUESTIONS - 1}":

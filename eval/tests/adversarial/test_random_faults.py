@@ -1,4 +1,4 @@
-"""Random faults at random moments: the score is the true one, or what was not measured is said."""
+"""Random faults at random moments: every score is true, or its question is reported unmeasured."""
 
 import asyncio
 import random
@@ -11,21 +11,21 @@ from memconform.client.failures import CallError
 from memconform.contract.wire import Mode
 from memconform.fakes.hostile import KINDS, Fault
 from memconform.printing.logs import configure_logs, reset_logs
-from tests.adversarial.inprocess import TRUTH, Drawn, false_scores, run, write_dataset
+from tests.adversarial.inprocess import TRUTH, FaultyRun, false_scores, run, write_dataset
 
 _AT_ONCE = 4
 
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
-    """Each fault is logged, and a test that fails names the draws that matter."""
+    """Silence the log of each fault; a failing test names the draws that matter."""
     configure_logs("error")
     yield
     reset_logs()
 
 
-def draw(rng: random.Random) -> Drawn:
-    """One to three faults that begin at any of the requests that a run makes."""
+def draw(rng: random.Random) -> FaultyRun:
+    """Draw one to three faults that start at any request of a run."""
     faults = tuple(
         Fault(
             kind=rng.choice(KINDS),
@@ -36,29 +36,29 @@ def draw(rng: random.Random) -> Drawn:
         for _ in range(rng.choice((1, 1, 2, 3)))
     )
     scenario = rng.choice(("search-retrieve-only", "ask-basic"))
-    return Drawn(faults, scenario, rng.choice((1, 1, 4)), rng.choice((Mode.AUTO, Mode.BM25)))
+    return FaultyRun(faults, scenario, rng.choice((1, 1, 4)), rng.choice((Mode.AUTO, Mode.BM25)))
 
 
 async def fooled(seed: int, draws: int, folder: Path) -> list[str]:
-    """Draws that end in a false score, each with what was wrong."""
+    """Draws that produced a false score, each with the affected question."""
     rng = random.Random(seed)
     dataset = write_dataset(folder)
-    left = [draw(rng) for _ in range(draws)]
-    found: list[str] = []
+    pending = [draw(rng) for _ in range(draws)]
+    failures: list[str] = []
 
     async def work() -> None:
-        while left:
-            drawn = left.pop()
-            result = await run(drawn, dataset, folder)
-            found.extend(f"{drawn}: {wrong}" for wrong in false_scores(result))
+        while pending:
+            faulty_run = pending.pop()
+            result = await run(faulty_run, dataset, folder)
+            failures.extend(f"{faulty_run}: {question}" for question in false_scores(result))
 
     await asyncio.gather(*(work() for _ in range(_AT_ONCE)))
-    return found
+    return failures
 
 
 async def test_a_good_daemon_is_measured_in_full(tmp_path: Path) -> None:
     for scenario in ("search-retrieve-only", "ask-basic"):
-        result = await run(Drawn((), scenario, 1), write_dataset(tmp_path), tmp_path)
+        result = await run(FaultyRun((), scenario, 1), write_dataset(tmp_path), tmp_path)
         assert {question.id: question.verdict.value for question in result.questions} == TRUTH
         assert result.incident is None
 
@@ -83,7 +83,7 @@ def _fault(kind: str, at: int, lasts: int, *, questions: bool) -> Fault:
     "faults",
     [
         # The brain was emptied between the proof of its index and the repetition of a retrieval,
-        # which came out as empty as an outage before had made it.
+        # so that the repetition was as empty as an earlier outage had made the attempt.
         pytest.param(
             (
                 _fault("restarted", 7, 2, questions=True),
@@ -91,8 +91,8 @@ def _fault(kind: str, at: int, lasts: int, *, questions: bool) -> Fault:
             ),
             id="emptied before the repetition",
         ),
-        # Of a question that nothing answers no document is known: what questions find was never
-        # looked at, only what filters do.
+        # No document is known for a question without an answer, so only filtered searches were
+        # ever probed, not unfiltered ones.
         pytest.param(
             (
                 _fault("restarted", 13, 20, questions=True),
@@ -105,17 +105,17 @@ def _fault(kind: str, at: int, lasts: int, *, questions: bool) -> Fault:
 async def test_an_outage_that_confirmed_itself_is_no_score(
     tmp_path: Path, faults: tuple[Fault, ...]
 ) -> None:
-    """Two of 20,000 draws: one failed each time, the other one time in three."""
+    """Two of 20,000 draws: one failed every time, the other one time in three."""
     dataset = write_dataset(tmp_path)
     for _ in range(8):
-        result = await run(Drawn(faults, "ask-basic", 1), dataset, tmp_path)
+        result = await run(FaultyRun(faults, "ask-basic", 1), dataset, tmp_path)
         assert not false_scores(result)
 
 
 async def test_the_check_sees_a_harness_that_proves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without proofs and repetitions the same faults do become scores."""
+    """Without proofs and repetitions, the same faults produce false scores."""
     from memconform.ingest.verification import IndexVerifier  # noqa: PLC0415
     from memconform.runs.checkpoints import Checkpoints  # noqa: PLC0415
 
@@ -127,6 +127,6 @@ async def test_the_check_sees_a_harness_that_proves_nothing(
         del self, error
 
     monkeypatch.setattr(IndexVerifier, "verify", trusting)
-    monkeypatch.setattr(Checkpoints, "failed", ignore)
-    monkeypatch.setattr(Checkpoints, "note", lambda *_: None)
+    monkeypatch.setattr(Checkpoints, "record_failure", ignore)
+    monkeypatch.setattr(Checkpoints, "add", lambda *_: None)
     assert await fooled(0, 30, tmp_path)

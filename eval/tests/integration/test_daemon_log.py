@@ -1,4 +1,4 @@
-"""The log of a daemon that writes more than anybody wants to keep."""
+"""The log of a daemon that writes too much."""
 
 import asyncio
 import os
@@ -53,15 +53,15 @@ async def test_a_log_of_gigabytes_is_cut_to_its_head_and_tail(tmp_path: Path) ->
     assert guard.HEAD_BYTES - 200_000 < len(head) <= guard.HEAD_BYTES
     assert text.endswith(b"line 014999999 " + b"x" * 84 + b"\n")
     assert len(parts[-1]) > guard.TAIL_BYTES // 2
-    # All that was written is there or counted, but for the moments of the cuts.
+    # Everything written is stored or counted, except around the cuts.
     omitted = sum(int(size) for size in parts[::2])
-    kept = len(head) + sum(len(part) for part in parts[1::2])
-    assert omitted + kept == pytest.approx(1.5e9, rel=0.01)
-    # Cut at ends of lines.
+    stored = len(head) + sum(len(part) for part in parts[1::2])
+    assert omitted + stored == pytest.approx(1.5e9, rel=0.01)
+    # The cuts are at line ends.
     assert all(line.startswith(b"line ") for line in (head.splitlines()[-1], parts[1][:5]))
 
 
-async def test_a_log_below_the_cap_is_left_as_it_was_written(tmp_path: Path) -> None:
+async def test_a_log_below_the_cap_is_unchanged(tmp_path: Path) -> None:
     log, _ = await _written(tmp_path, _writes(600_000))
     assert log.stat().st_size == 60_000_000
     assert _OMITTED.search(log.read_bytes()) is None
@@ -74,11 +74,11 @@ async def test_each_start_has_a_head_and_a_tail_in_one_log(tmp_path: Path) -> No
     text = log.read_bytes()
     assert text.startswith(b"the start before\nline 000000000 ")
     assert (text.count(b"line 000000000 "), text.count(b"line 000799999 ")) == (2, 2)
-    # A writer that is faster than we look is cut more than once.
+    # A writer faster than the polling is cut more than once.
     assert len(_OMITTED.findall(text)) >= 2
 
 
-async def test_a_log_that_was_moved_away_does_not_grow_for_ever(tmp_path: Path) -> None:
+async def test_a_log_that_was_moved_does_not_grow_without_bound(tmp_path: Path) -> None:
     command = 'mv daemon.log other.log; exec "$0" "$@"'
     process = await DaemonProcess.start(
         ["sh", "-c", command, *_writes(2_000_000)],
@@ -110,7 +110,7 @@ async def test_the_tail_of_a_log_that_grows_is_bounded(tmp_path: Path) -> None:
     assert longest <= 1 << 14
 
 
-def test_a_daemon_that_announces_itself_behind_much_noise_is_found(
+def test_an_announcement_after_much_noise_is_found(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
     noise = dataset.parent / "noise.py"

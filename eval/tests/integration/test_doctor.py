@@ -1,4 +1,4 @@
-"""`doctor`: what is wrong with an SDK, and what to try."""
+"""`doctor`: diagnoses an SDK and suggests what to try."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +13,7 @@ Scripted = Callable[..., Path]
 _QUESTION = "Who carries the post uphill?"
 
 
-def test_the_reference_daemon_is_well(installed: Call) -> None:
+def test_the_reference_daemon_passes(installed: Call) -> None:
     ended = installed("doctor", "--sdk", CHECKOUT / "sdks" / "py" / "sdk.toml")
     assert ended.code == 0, ended.out
     steps = [line.split()[1] for line in ended.out.splitlines()[:-1]]
@@ -29,19 +29,19 @@ def test_the_reference_daemon_is_well(installed: Call) -> None:
     [
         ("exits", 3, "no reason to live"),
         ("other_contract", 1, "speaks contract '2'"),
-        ("not_searchable", 1, "a search for their own words does not find them"),
-        ("miscounts", 1, "3 documents went in, the brain counts 2"),
-        ("mode_not_served", 1, "asked for bm25, the daemon served semantic"),
+        ("not_searchable", 1, "a search for their own words does not find"),
+        ("miscounts", 1, "3 documents were sent, but the brain counts 2"),
+        ("mode_not_served", 1, "requested mode bm25, but the daemon served semantic"),
         ("http_500", 3, "500 internal_error: boom"),
         ("other_shape", 1, "chunks: missing"),
         ("done_twice", 1, "'done' came after done"),
         ("error", 3, "the upstream is away"),
         ("dies", 3, "search bm25"),
-        ("foreign_chunk", 1, "made/up.md was retrieved, and never ingested"),
+        ("foreign_chunk", 1, "made/up.md was retrieved but never ingested"),
         ("keeps_brain", 1, "deleting it answers 404"),
     ],
 )
-def test_what_is_wrong_is_named(
+def test_a_faulty_daemon_is_diagnosed(
     memconform: Call, scripted: Scripted, fault: str, code: int, says: str
 ) -> None:
     ended = memconform("doctor", "--sdk", scripted(fault, ready_s=5, on=_QUESTION))
@@ -51,7 +51,7 @@ def test_what_is_wrong_is_named(
     assert "scripted: " in ended.out
     assert "Traceback" not in ended.out + ended.err
     if fault == "http_500":
-        assert "see it with: curl -sS -N" in ended.out
+        assert "repeat the call with: curl -sS -N" in ended.out
 
 
 def test_a_missing_toolchain_is_named(memconform: Call, scripted: Scripted) -> None:
@@ -59,4 +59,4 @@ def test_a_missing_toolchain_is_named(memconform: Call, scripted: Scripted) -> N
     sdk.write_text(f'requires = ["no-such-tool"]\n{sdk.read_text()}')
     ended = memconform("doctor", "--sdk", sdk)
     assert ended.code == 3
-    assert "install no-such-tool, or leave scripted out" in ended.out
+    assert "install no-such-tool, or run without scripted" in ended.out

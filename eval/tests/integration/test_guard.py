@@ -1,4 +1,4 @@
-"""What a hostile daemon does to its guard, and that nothing of it is left all the same."""
+"""Hostile daemons attack their guard, and still no process of theirs remains."""
 
 import json
 import os
@@ -48,7 +48,7 @@ while True:
         pass
     time.sleep(0.0005)
 """
-"""A process that lives for a millisecond and leaves another like it."""
+"""A process that lives for a millisecond and leaves a copy of itself."""
 _STOP_FOR_EVER = """
 import os, signal, sys, time
 while True:
@@ -59,13 +59,13 @@ while True:
 
 @pytest.fixture
 def escape(workspace: Path) -> Iterator[Callable[..., str]]:
-    """A shell command that lets a program escape; what is left of it at the end is killed."""
+    """Builds shell commands that let a program escape; survivors are killed at the end."""
     (workspace / "escape.py").write_text(_ESCAPE)
 
     def command(program: str, *arguments: str) -> str:
         path = workspace / "escaped.py"
         path.write_text(program)
-        # The path stands in its command line, by which `_escaped` finds it.
+        # `_escaped` finds the program by this path in its command line.
         return " ".join(
             [sys.executable, "-I", "-S", f"{workspace}/escape.py", str(path), *arguments]
         )
@@ -79,15 +79,15 @@ def escape(workspace: Path) -> Iterator[Callable[..., str]]:
 
 
 def _escaped(workspace: Path) -> list[psutil.Process]:
-    found = []
+    processes = []
     for process in psutil.process_iter():
         try:
             arguments = process.cmdline()
         except psutil.Error:
             continue
         if str(workspace / "escaped.py") in arguments and "escape.py" not in arguments[-2]:
-            found.append(process)
-    return [p for p in found if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+            processes.append(process)
+    return [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
 
 def _until(condition: Callable[[], object], seconds: float = WAIT_SECONDS) -> bool:
@@ -125,14 +125,14 @@ def _started(
 
 
 @linux
-def test_a_child_that_escaped_by_a_double_fork_without_an_environment_is_ended_and_named(
+def test_a_child_that_escaped_by_double_fork_is_killed_and_named(
     memconform: Call, scripted: Scripted, dataset: Path, escape: Callable[..., str]
 ) -> None:
     ended = memconform(*_run(scripted(first=escape(_SLEEP)), dataset))
     left = _escaped(dataset.parent)
     assert (ended.code, left) == (3, []), ended.err
     assert ended.result["incident"]["code"] == "daemon_left_over"
-    assert "was stopped, and left python" in ended.err
+    assert "was stopped but left python" in ended.err
     assert ended.result["passed"] == 12
 
 
@@ -148,7 +148,7 @@ def test_a_child_that_forks_while_it_is_killed_is_ended(
 ) -> None:
     ended = memconform(*_run(scripted(first=escape(_FORK_FOR_EVER, group)), dataset))
     alive = dataset.parent / "escaped.py.alive"
-    # It is too short-lived for a list of processes: what it does shows that it lives.
+    # It is too short-lived for a process list, so its effects show whether it lives.
     before = alive.stat().st_mtime_ns
     time.sleep(0.2)
     assert alive.stat().st_mtime_ns == before
@@ -176,7 +176,7 @@ def test_nothing_that_escaped_outlives_a_killed_harness(
 
 
 @linux
-def test_a_server_that_a_build_leaves_running_is_ended_and_is_no_fault(
+def test_a_server_left_running_by_a_build_is_killed_without_an_error(
     memconform: Call, scripted: Scripted, dataset: Path, escape: Callable[..., str]
 ) -> None:
     sdk = scripted()
@@ -190,17 +190,17 @@ def test_a_server_that_a_build_leaves_running_is_ended_and_is_no_fault(
     assert (ended.code, _escaped(dataset.parent)) == (0, []), ended.err
 
 
-def test_a_child_that_ends_with_its_daemon_is_no_fault(
+def test_a_child_that_ends_with_its_daemon_is_not_reported(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
-    """It may be a moment behind, even with a process group of its own."""
+    """It may end a moment later, even in its own process group."""
     child = "setsid sh -c 'read line; sleep 0.1' <pipe"
     sdk = scripted(first=f"mkfifo pipe; {child} & exec 9>pipe")
     ended = memconform(*_run(sdk, dataset))
     assert ended.code == 0, ended.err
 
 
-def test_a_daemon_that_stops_its_guard_is_stopped_all_the_same(
+def test_a_daemon_that_stops_its_guard_is_still_stopped(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
     ended = memconform(*_run(scripted(first="kill -STOP $PPID"), dataset))
@@ -208,7 +208,7 @@ def test_a_daemon_that_stops_its_guard_is_stopped_all_the_same(
     assert not processes_of(ended.folder)
 
 
-async def test_a_guard_that_is_stopped_before_it_reports_its_daemon_is_woken(
+async def test_a_guard_stopped_before_its_first_report_is_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A daemon that stopped its guard at once, on a busy machine, was not started in 30 s."""
@@ -225,7 +225,7 @@ async def test_a_guard_that_is_stopped_before_it_reports_its_daemon_is_woken(
 
 
 @linux
-def test_a_guard_that_is_stopped_over_and_over_is_done_without(
+def test_a_repeatedly_stopped_guard_is_bypassed(
     memconform: Call, scripted: Scripted, dataset: Path, escape: Callable[..., str]
 ) -> None:
     first = escape(_STOP_FOR_EVER, "x", "$PPID")

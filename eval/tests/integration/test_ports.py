@@ -1,4 +1,4 @@
-"""The port of a daemon that was stopped: what may be behind it, and what may not."""
+"""The port of a stopped daemon: which processes may serve it."""
 
 import os
 import signal
@@ -34,7 +34,7 @@ def _runner() -> ManifestRunner:
 
 
 async def _stop(daemon: ManagedDaemon) -> int:
-    """The port that the daemon had, once it is free."""
+    """Stop the daemon directly; returns the port that it had."""
     assert daemon.process is not None
     daemon.process.signal(signal.SIGTERM)
     await daemon.wait_exit()
@@ -45,7 +45,7 @@ async def _stop(daemon: ManagedDaemon) -> int:
 
 @contextmanager
 def _taken(port: int, environment: dict[str, str]) -> Iterator[None]:
-    """Another process listens on the port."""
+    """Have another process listen on the port."""
     with subprocess.Popen(
         [sys.executable, "-c", _SERVER, str(port)],
         env=environment,
@@ -58,7 +58,7 @@ def _taken(port: int, environment: dict[str, str]) -> Iterator[None]:
         process.kill()
 
 
-async def test_a_port_that_an_older_process_took_meanwhile_is_no_fault_of_the_daemon(
+async def test_a_port_taken_by_an_older_process_is_not_a_daemon_fault(
     tmp_path: Path,
 ) -> None:
     with ExitStack() as taken:
@@ -68,7 +68,7 @@ async def test_a_port_that_an_older_process_took_meanwhile_is_no_fault_of_the_da
         assert is_open("127.0.0.1", port)
 
 
-async def test_a_port_that_another_runs_daemon_took_meanwhile_is_no_fault_of_the_daemon(
+async def test_a_port_taken_by_the_daemon_of_another_run_is_not_a_daemon_fault(
     tmp_path: Path,
 ) -> None:
     with ExitStack() as taken:
@@ -78,7 +78,7 @@ async def test_a_port_that_another_runs_daemon_took_meanwhile_is_no_fault_of_the
         assert is_open("127.0.0.1", port)
 
 
-async def test_a_port_is_told_that_is_served_by_what_began_after_the_daemon_and_has_no_run(
+async def test_a_port_served_by_a_newer_process_without_a_run_id_is_reported(
     tmp_path: Path,
 ) -> None:
     with ExitStack() as taken:

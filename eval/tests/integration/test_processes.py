@@ -1,4 +1,4 @@
-"""Daemons as processes: whose they are, what they see, and that none outlives the harness."""
+"""Daemons as processes: ownership, environment, and none outlives the harness."""
 
 import json
 import os
@@ -91,7 +91,7 @@ def test_an_interrupted_run_writes_its_result(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("stage", ["build", "start", "seeding"])
-def test_a_run_may_be_ended_at_any_stage(
+def test_a_run_can_be_interrupted_at_any_stage(
     *,
     scripted: Scripted,
     dataset: Path,
@@ -140,10 +140,10 @@ def test_an_interrupt_ends_children_that_left_their_group_too(
     assert not processes_of(folder)
 
 
-def test_a_terminal_that_is_closed_ends_the_run_with_its_result(
+def test_closing_the_terminal_ends_the_run_with_a_result(
     scripted: Scripted, dataset: Path, environment: dict[str, str]
 ) -> None:
-    """A hang-up once killed the harness, and no result was written."""
+    """A hang-up once killed the harness before it wrote a result."""
     folder = dataset.parent
     ours, terminal = os.openpty()
     # The shell has called setsid and opens the terminal, which then controls it.
@@ -190,7 +190,7 @@ def test_a_hang_up_is_ignored_under_nohup(
 def test_interrupts_to_the_last_moment_end_in_one_code(
     scripted: Scripted, dataset: Path, environment: dict[str, str]
 ) -> None:
-    """Between the end of the event loop and that of the process one more was once its death."""
+    """An interrupt between the end of the event loop and process exit once killed the harness."""
     with _hanging_run(scripted("hangs"), dataset, environment) as run:
         assert _until(lambda: _journalled(dataset.parent) == 7)
         while run.poll() is None:
@@ -199,10 +199,10 @@ def test_interrupts_to_the_last_moment_end_in_one_code(
         assert run.returncode == 130
 
 
-def test_a_second_interrupt_does_not_break_off_the_result(
+def test_a_second_interrupt_does_not_abort_writing_the_result(
     scripted: Scripted, dataset: Path, environment: dict[str, str]
 ) -> None:
-    """Two Ctrl-C once ended in 1, as a low score does."""
+    """Two Ctrl-C once exited with 1, like a low score."""
     folder = dataset.parent
     with _hanging_run(scripted("hangs_stubborn"), dataset, environment) as run:
         assert _until(lambda: _journalled(folder) == 7)
@@ -245,7 +245,7 @@ def test_a_child_that_left_its_group_is_found_and_named(
     assert ended.result["passed"] == 12
 
 
-def test_a_running_daemon_that_goes_away_ends_the_run(
+def test_a_running_daemon_that_disappears_ends_the_run(
     dataset: Path, environment: dict[str, str], memconform: Call
 ) -> None:
     command = [sys.executable, "-m", "memconform.fakes.scripted", "--addr", "127.0.0.1:0"]
@@ -263,7 +263,7 @@ def test_a_running_daemon_that_goes_away_ends_the_run(
         daemon.communicate()
     assert ended.code == 3
     assert ended.result["incident"]["code"] == "daemon_gone"
-    # With the daemon went the proof that what it had answered came of a whole index.
+    # Without the daemon, nothing can prove that its answers came from a complete index.
     counts = ended.result["counts"]
     assert counts["correct"] == proven_attempts(dataset.parent) <= 7
     assert counts["incorrect"] == 0
@@ -317,7 +317,7 @@ def test_a_daemon_sees_only_what_its_manifest_names(
     assert not {"SECRET_TOKEN", "OPENAI_API_KEY"} & daemon_saw.keys()
 
 
-def test_a_stranger_on_the_port_is_not_taken_for_the_daemon(
+def test_another_process_on_the_port_is_not_mistaken_for_the_daemon(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
     stranger = subprocess.Popen(
@@ -326,7 +326,7 @@ def test_a_stranger_on_the_port_is_not_taken_for_the_daemon(
     try:
         assert stranger.stdout is not None
         port = stranger.stdout.readline().rpartition(":")[2].strip()
-        # Our daemon never listens, and where it claims to, somebody healthy answers.
+        # Our daemon never listens, and another healthy process answers on its port.
         sdk = scripted("never_listens", first=f"echo listening on http://127.0.0.1:{port}")
         ended = memconform(
             *("run", "--sdk", sdk, "--dataset", dataset, "--scorer", "exact", "--mode", "bm25"),
@@ -359,13 +359,13 @@ def test_a_running_daemon_is_used_and_left_running(
         assert again.code == 0, again.err
         assert httpx.get(f"{url}/healthz").status_code == 200
         httpx.post(f"{url}/v1/brains", json={"brainId": "empty"})
-        # What is wrong with a corpus shows before the brain is emptied for it.
+        # A faulty corpus is reported before the brain is emptied.
         refused = memconform(*common, "--brain", "mc-test", "--corpus", "nowhere")
         assert refused.code == 2
         assert httpx.get(f"{url}/v1/brains/mc-test").json()["documents"] == 12
         empty = memconform(*common, "--brain", "empty")
         assert empty.code == 2
-        assert "is empty, so that every answer would be wrong" in empty.err
+        assert "is empty, so every answer would be wrong" in empty.err
     finally:
         os.kill(daemon.pid, signal.SIGTERM)
         daemon.wait(timeout=WAIT_SECONDS)
@@ -373,7 +373,7 @@ def test_a_running_daemon_is_used_and_left_running(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_doctor_ends_in_130_and_not_in_a_verdict(
+def test_an_interrupted_doctor_exits_130_without_a_verdict(
     scripted: Scripted, environment: dict[str, str], workspace: Path, number: signal.Signals
 ) -> None:
     marker = workspace / "reached"

@@ -1,4 +1,4 @@
-"""`rescore`: stored answers scored anew, without a daemon."""
+"""`rescore`: stored answers are scored again without a daemon."""
 
 import json
 from collections.abc import Callable
@@ -45,7 +45,7 @@ def test_the_same_dataset_gives_the_same_scores(memconform: Call, run: Path) -> 
     assert json.loads((run / "result.json").read_text()) == old
 
 
-def test_a_mended_expectation_counts_and_an_outage_stays_one(
+def test_a_fixed_expectation_counts_and_an_outage_stays_an_outage(
     memconform: Call, run: Path, dataset: Path
 ) -> None:
     mended = dataset.with_name("mended.jsonl")
@@ -56,11 +56,11 @@ def test_a_mended_expectation_counts_and_an_outage_stays_one(
     assert ended.code == new["exit_code"] == 1
     assert (new["counts"]["correct"], new["counts"]["incorrect"]) == (9, 2)
     assert new["counts"]["daemon_error"] == 1
-    # Which chunk held the answer was for the old expectation.
+    # The first hit belonged to the old expectation.
     assert {question["first_hit"] for question in new["questions"]} == {None}
 
 
-def test_another_floor_can_be_held_against_it(memconform: Call, run: Path) -> None:
+def test_another_floor_can_be_applied(memconform: Call, run: Path) -> None:
     assert memconform("rescore", run, "--floor", "0.91").code == 0
     assert memconform("rescore", run, "--floor", "0.95").code == 3
 
@@ -73,7 +73,7 @@ def test_a_dataset_that_changed_is_refused(memconform: Call, run: Path, dataset:
     assert "has changed since" in changed.err
     reordered = memconform("rescore", run, "--dataset", dataset)
     assert reordered.code == 2
-    assert "was question 'q0', now it is 'q11'" in reordered.err
+    assert "was question 'q0' but is now 'q11'" in reordered.err
     assert list(run.parent.iterdir()) == [run]
 
 
@@ -86,13 +86,13 @@ def test_a_run_that_was_killed_is_scored_from_its_journal(memconform: Call, run:
     (run / "journal.jsonl").write_bytes(b"".join(lines[: judgements[2]]) + lines[judgements[2]][:9])
     ended = memconform("rescore", run, "--json", "-")
     new = _report(ended)
-    # What no proof of the index has followed is not scored, be it judged or not.
+    # Attempts that no proof of the index followed are not scored, judged or not.
     assert (new["counts"]["correct"], new["counts"]["daemon_error"]) == (proven, 3 - proven)
     assert new["counts"]["not_run"] == 9
     assert ended.code == 3
 
 
-def test_what_is_no_run_is_refused(memconform: Call, run: Path) -> None:
+def test_a_path_without_a_run_is_refused(memconform: Call, run: Path) -> None:
     ended = memconform("rescore", run.name + "x")
     assert ended.code == 2
     assert f"did you mean '{run.name}'?" in ended.err
@@ -117,7 +117,7 @@ def test_an_edit_that_the_scenario_cannot_measure_is_refused(
 def test_a_header_of_an_ordinary_word_leaves_results_readable(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
-    """Masking `true` everywhere once made a result that was no JSON."""
+    """Masking `true` everywhere once produced invalid JSON."""
     ended = memconform(
         *("run", "--sdk", scripted(), "--dataset", dataset, "--scorer", "exact"),
         *("--scenario", "search-retrieve-only", "--mode", "bm25", "--seed-reference-brain"),
@@ -130,7 +130,7 @@ def test_a_header_of_an_ordinary_word_leaves_results_readable(
     assert "12/12" in again.out
 
 
-def test_the_wire_of_a_failure_goes_with_its_record(memconform: Call, run: Path) -> None:
+def test_the_saved_exchange_of_a_failure_is_copied(memconform: Call, run: Path) -> None:
     new = _report(memconform("rescore", run, "--json", "-"))
     [wire] = [q["error"]["wire"] for q in new["questions"] if q["error"]]
     assert (run.parent / new["run_id"] / wire).read_bytes() == (run / wire).read_bytes()

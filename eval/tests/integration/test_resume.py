@@ -19,7 +19,7 @@ def _runs(folder: Path) -> list[Path]:
 
 
 def _counting(scripted: Scripted, fault: str, asked: Path) -> Path:
-    """A daemon that notes each search it serves, so that a question asked twice is seen."""
+    """A daemon that records each search, which reveals questions asked twice."""
     sdk = scripted(fault)
     text = sdk.read_text().replace('"--addr"', f'"--note", "{asked}", "--addr"')
     sdk.write_text(text)
@@ -27,7 +27,7 @@ def _counting(scripted: Scripted, fault: str, asked: Path) -> Path:
 
 
 @pytest.mark.parametrize("repeat", [1, 3])
-def test_a_run_goes_on_where_its_daemon_died(
+def test_a_run_resumes_where_its_daemon_died(
     memconform: Call, scripted: Scripted, dataset: Path, repeat: int
 ) -> None:
     asked = dataset.parent / "asked.txt"
@@ -40,7 +40,7 @@ def test_a_run_goes_on_where_its_daemon_died(
     [died] = _runs(first.folder)
     before = (died / "journal.jsonl").read_bytes()
     asked.unlink()
-    # Without repetitions, each question that is asked is one that nobody had proven.
+    # Without repetitions, every question asked is one that was not proven.
     again = memconform(*call, "--repeat", str(repeat), "--resume", died.name, "--no-reproof")
     result = json.loads((_runs(first.folder)[-1] / "result.json").read_text())
     assert again.code == 0, again.err
@@ -52,14 +52,14 @@ def test_a_run_goes_on_where_its_daemon_died(
     # Not counted: the warm-up, and a proof of each of the two claimed modes.
     for uncounted in (proven // repeat, 0, 0):
         questions.remove(f"What is the secret word of box{uncounted}?")
-    # Every attempt that no proof had followed is made again, and no other.
+    # Exactly the attempts that no proof followed are repeated.
     assert len(questions) == 12 * repeat - proven
 
 
-def test_what_was_not_proven_is_asked_again_by_a_run_that_proves(
+def test_a_run_with_proofs_repeats_unproven_attempts(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
-    """A resume of a run with --no-reproof said that its attempts had been proven."""
+    """Resuming a run with --no-reproof once declared its attempts proven."""
     call = ("run", "--sdk", scripted(), "--dataset", dataset, *_COMMON, "--seed-reference-brain")
     first = memconform(*call, "--no-reproof")
     [trusting] = _runs(first.folder)
@@ -77,7 +77,7 @@ def test_what_was_not_proven_is_asked_again_by_a_run_that_proves(
     assert next(x["attempts"] for x in proofs if x["stage"] == "proved") == 12
 
 
-def test_a_journal_that_was_cut_in_a_line_loses_that_line_alone(
+def test_a_journal_cut_within_a_line_loses_only_that_line(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
     call = ("run", "--sdk", scripted(), "--dataset", dataset, *_COMMON, "--seed-reference-brain")
@@ -85,7 +85,7 @@ def test_a_journal_that_was_cut_in_a_line_loses_that_line_alone(
     [run] = _runs(whole.folder)
     lines = (run / "journal.jsonl").read_bytes().splitlines(keepends=True)
     judgements = [n for n, line in enumerate(lines) if json.loads(line)["stage"] == "judgement"]
-    # Killed while the judgement of the fifth question was written.
+    # As if killed while writing the judgement of the fifth question.
     (run / "journal.jsonl").write_bytes(b"".join(lines[: judgements[4]]) + lines[judgements[4]][:9])
     again = memconform(*call, "--resume", str(run))
     assert again.code == 0, again.err
@@ -115,7 +115,7 @@ def test_other_settings_are_refused(memconform: Call, scripted: Scripted, datase
 
 
 def test_another_program_is_refused(memconform: Call, scripted: Scripted, dataset: Path) -> None:
-    """The hash of an SDK without a build was once of its manifest alone."""
+    """The hash of an SDK without a build once covered only its manifest."""
     script = dataset.parent / "serve.sh"
     script.write_text('exec "$@"\n')
     sdk = scripted()
@@ -129,7 +129,9 @@ def test_another_program_is_refused(memconform: Call, scripted: Scripted, datase
     assert "was run with other settings" in refused.err
 
 
-def test_what_is_no_journal_is_refused(memconform: Call, scripted: Scripted, dataset: Path) -> None:
+def test_a_path_without_a_journal_is_refused(
+    memconform: Call, scripted: Scripted, dataset: Path
+) -> None:
     call = ("run", "--sdk", scripted(), "--dataset", dataset, *_COMMON, "--seed-reference-brain")
     [run] = _runs(memconform(*call).folder)
     missing = memconform(*call, "--resume", run.name[:-1])

@@ -45,12 +45,12 @@ def test_every_scenario_in_every_claimed_mode(memconform: Call, scenario: str, m
             assert len(question.citations) == 1
 
 
-def test_a_run_of_one_sdk_loads_no_numbers_and_no_vendor(
+def test_a_run_of_one_sdk_imports_no_numeric_or_vendor_package(
     installed: Call, environment: dict[str, str]
 ) -> None:
     environment["PYTHONPROFILEIMPORTTIME"] = "1"
-    told = installed("run", *_SEEDED, "--scenario", "search-retrieve-only").err
-    loaded = set(re.findall(r"^import time: .*\| +([a-z0-9_]+)$", told, re.MULTILINE))
+    imports = installed("run", *_SEEDED, "--scenario", "search-retrieve-only").err
+    loaded = set(re.findall(r"^import time: .*\| +([a-z0-9_]+)$", imports, re.MULTILINE))
     assert "httpx" in loaded
     assert not loaded & {"numpy", "scipy", "openai", "anthropic"}
 
@@ -107,7 +107,7 @@ def test_a_second_run_of_the_day_replaces_the_copy_and_keeps_the_record(memconfo
     assert json.loads(copy.read_text())["run_id"] == max(record.name for record in records)
 
 
-def test_json_on_standard_output_is_alone_there_and_keeps_its_schema(installed: Call) -> None:
+def test_json_is_the_only_standard_output_and_matches_its_schema(installed: Call) -> None:
     schema = json.loads(installed("run", "--schema").out)
     ended = installed("run", *_SEEDED, "--scenario", "ask-basic", "--json", "-")
     report = json.loads(ended.out)
@@ -177,7 +177,7 @@ def test_repeats_are_attempts_of_one_question(memconform: Call) -> None:
     assert all(len(question["attempts"]) == 3 for question in result["questions"])
 
 
-def test_questions_that_a_search_cannot_answer_are_left_out(
+def test_questions_that_a_search_cannot_answer_are_not_applicable(
     memconform: Call, dataset: Path
 ) -> None:
     with dataset.open("a") as file:
@@ -219,7 +219,7 @@ def test_the_plain_command_leaves_a_running_daemon_as_it_is(
         ended = memconform("run", *flags)
         assert (ended.code, "has no brain 'eval'" in ended.err) == (2, True), ended.err
         assert httpx.get(f"{url}/v1/brains/eval").status_code == 404
-        # What a flag says is done all the same.
+        # A flag still takes effect.
         assert memconform("run", *flags, "--seed-reference-brain").code == 0
     finally:
         daemon.terminate()

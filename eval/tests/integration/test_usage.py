@@ -22,7 +22,7 @@ _EXACT = ("--scorer", "exact", "--scenario", "search-retrieve-only")
 @pytest.mark.parametrize(
     ("args", "code", "says"),
     [
-        (("--sdk", "pyy"), 2, "no SDK 'pyy'"),
+        (("--sdk", "pyy"), 2, "unknown SDK 'pyy'"),
         (("--sdk", "nowhere/sdk.toml"), 2, "nowhere/sdk.toml: No such file"),
         (("--sdk", _PY, "--dataset", "smok"), 2, "did you mean 'smoke'?"),
         (("--sdk", _PY, "--dataset", "nowhere.jsonl"), 2, "no dataset 'nowhere.jsonl'"),
@@ -34,7 +34,7 @@ _EXACT = ("--scorer", "exact", "--scenario", "search-retrieve-only")
         (("--sdk", "all", "--sdk", _PY), 2, "all_and_more"),
         (("--sdk", "all", "--resume", "x"), 2, "resume_many"),
         (("--sdk", _PY, "--upstream", "magic"), 2, "Invalid value for '--upstream'"),
-        (("--sdk", _PY, "--floor", "1.5"), 2, "--floor 1.5 is not a floor"),
+        (("--sdk", _PY, "--floor", "1.5"), 2, "invalid --floor 1.5"),
         (("--sdk", _PY, "--ids", "smoke-99"), 2, "no question 'smoke-99'"),
         (("--sdk", _PY, "--tag", "geografy"), 4, "did you mean 'geography'?"),
         (("--sdk", _PY, "--corpus", "nowhere"), 2, "nowhere is not a folder"),
@@ -46,11 +46,11 @@ _EXACT = ("--scorer", "exact", "--scenario", "search-retrieve-only")
             2,
             "use --brain mc-",
         ),
-        (("--sdk", "url:http://127.0.0.1:9"), 3, "is the daemon running"),
+        (("--sdk", "url:http://127.0.0.1:9"), 3, "check that the daemon is running"),
         (("--timeout", "0", "--sdk", _PY), 2, "Invalid value for '--timeout'"),
         ((), 2, "Missing option '--sdk'"),
-        (("--sdk", "url:http://127.0.0.1:99999"), 2, "is not the address of a daemon"),
-        (("--sdk", "url:http://[::1"), 2, "is not the address of a daemon"),
+        (("--sdk", "url:http://127.0.0.1:99999"), 2, "is not a valid daemon address"),
+        (("--sdk", "url:http://[::1"), 2, "is not a valid daemon address"),
         (("--sdk", ":"), 2, "--sdk :"),
         (("--sdk", _PY, "--timeout", "nan"), 2, "not a finite number"),
         (("--sdk", _PY, "--ids", ","), 2, "--ids names no question"),
@@ -90,7 +90,7 @@ def test_a_taken_port_is_named_with_its_owner(memconform: Call) -> None:
             *("--seed-reference-brain", "--port", str(port)),
         )
     assert ended.code == 3
-    assert f"port {port} is taken by " in ended.err
+    assert f"port {port} is in use by " in ended.err
     assert "(pid " in ended.err
     assert ended.result["counts"]["not_run"] == 20
 

@@ -1,4 +1,4 @@
-"""Every way in which a daemon can fail a question, and the verdict in which that ends."""
+"""Every way in which a daemon can fail a question, and the resulting verdict."""
 
 import json
 import shlex
@@ -77,7 +77,7 @@ _BOTH = {
     "nan_score": ("protocol_error", None),
 }
 _QUICKLY = 3
-"""Of these so many are searched in every test run, and all of them asked."""
+"""Number of these that every test run searches; all of them are asked."""
 _STREAM = {
     "cuts_stream": ("daemon_error", "connection_broken"),
     "silent_after_retrieve": ("timeout", "timeout"),
@@ -114,7 +114,7 @@ _STREAM = {
         *(("ask-basic", fault, *end) for fault, end in (_BOTH | _STREAM).items()),
     ],
 )
-def test_one_bad_question_is_not_measured_and_the_rest_is(
+def test_one_failed_question_does_not_affect_the_others(
     memconform: Call,
     scripted: Scripted,
     dataset: Path,
@@ -136,17 +136,17 @@ def test_one_bad_question_is_not_measured_and_the_rest_is(
     assert result["counts"][verdict] == 1
     assert (result["passed"], result["total"]) == (11, 12)
     assert result["mean_score"] == 1.0
-    # 11 of 12 is above the floor, and the twelfth is named all the same.
+    # 11 of 12 is above the floor, and the twelfth is still reported.
     assert ended.code == result["exit_code"] == 0
     assert f"1 of 12 questions were not measured: 1 {verdict}" in ended.err
     assert "11/12 pass_rate=0.9167" in ended.out
 
 
 @pytest.mark.parametrize("fault", ["", "crlf", "cr", "bom", "byte_by_byte", "noise"])
-def test_what_event_streams_allow_is_scored_as_plain_lines_are(
+def test_unusual_but_valid_event_streams_are_scored_alike(
     memconform: Call, scripted: Scripted, dataset: Path, fault: str
 ) -> None:
-    """Line ends, a byte order mark, UTF-8 in pieces, and what only looks like a line end."""
+    """Line ends, a byte order mark, split UTF-8, and characters that only resemble line ends."""
     secret = f"word{STRUCK}x"
     strange = f"{secret} caf\u00e9 \u2028 \u2029 \u0085 \U0001f511 end"
     rows = [json.loads(line) for line in dataset.read_text().splitlines()]
@@ -181,7 +181,7 @@ def test_a_daemon_that_dies_ends_the_run_and_keeps_what_was_measured(
     assert "killed by SIGKILL" in result["incident"]["message"]
     assert "this is the end" in ended.err
     assert result["counts"]["incorrect"] == 0
-    # What was asked since the index was last seen whole is thrown away: it died with its daemon.
+    # Attempts since the last verification are discarded, because the index died with the daemon.
     assert proven_attempts(ended.folder) == result["counts"]["correct"] <= 7
     unproven = [q for q in result["questions"] if (q["error"] or {}).get("code") == _UNPROVEN]
     if concurrency == "1":
@@ -230,7 +230,7 @@ def test_unmeasured_questions_that_decide_the_floor_exit_3(
         ("other_contract", "contract_version"),
     ],
 )
-def test_a_brain_that_is_not_whole_is_never_asked(
+def test_an_incomplete_brain_is_never_asked(
     memconform: Call, scripted: Scripted, dataset: Path, fault: str, code: str
 ) -> None:
     ended = _run(memconform, scripted(fault), dataset, "search-retrieve-only")
@@ -265,10 +265,10 @@ def test_a_daemon_that_does_not_start_says_why(
 def test_no_secret_leaves_the_harness(
     memconform: Call, scripted: Scripted, dataset: Path, environment: dict[str, str]
 ) -> None:
-    """Canaries: a bearer token, a header, a key that the manifest passes on."""
+    """Canaries: a bearer token, a header, a key that the manifest passes."""
     canaries = ("canary-token", "canary-header", "sk-canary")
     environment["MEMCONFORM_AUTH_TOKEN"] = canaries[0]
-    # The daemon tells all it was sent, in its answer and in its log.
+    # The daemon echoes everything it was sent, in its answer and in its log.
     sdk = scripted("tells_headers", first="echo $OPENAI_API_KEY >&2")
     sdk.write_text(sdk.read_text() + '[env]\npass = ["OPENAI_API_KEY"]\n')
     ended = _run(
@@ -290,7 +290,7 @@ def test_no_secret_leaves_the_harness(
 
 
 @pytest.mark.parametrize("header", ["no colon", "bad name: x", ": x", "a: b\nc: d"])
-def test_what_is_no_header_is_refused(
+def test_an_invalid_header_is_refused(
     memconform: Call, scripted: Scripted, dataset: Path, header: str
 ) -> None:
     ended = _run(memconform, scripted(), dataset, "ask-basic", "--header", header)

@@ -1,4 +1,4 @@
-"""Daemons that answer, and do not tell the truth; none of it may pass for a score."""
+"""Daemons that answer untruthfully; none of their lies may become a score."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -40,7 +40,7 @@ def test_a_lie_in_a_search_is_not_measured(
 
 
 @pytest.mark.parametrize("fault", ["silent_reader", "misspelt_delta"])
-def test_an_answer_that_never_came_is_no_wrong_answer(
+def test_a_missing_answer_is_not_a_wrong_answer(
     memconform: Call, scripted: Scripted, dataset: Path, fault: str
 ) -> None:
     ended = _run(
@@ -52,7 +52,7 @@ def test_an_answer_that_never_came_is_no_wrong_answer(
     assert ("answer-delta" in error["message"]) == (fault == "misspelt_delta")
 
 
-def test_a_brain_that_changes_while_it_is_asked_is_noticed(
+def test_a_brain_that_changes_during_the_run_is_detected(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
     ended = _run(
@@ -73,7 +73,7 @@ def test_claimed_modes_are_proven_before_a_run(
     assert ended.result["counts"]["not_run"] == 12
 
 
-def test_a_fallback_is_scored_only_where_it_is_allowed(
+def test_a_fallback_is_scored_only_if_allowed(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
     ended = _run(
@@ -107,9 +107,9 @@ def test_a_daemon_that_cannot_be_trusted_is_not_asked(
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"", "no document that went in holds a word"),
-        (b"!!! ???", "no document that went in holds a word"),
-        (b"---\ntitle: Only front matter\n---\n", "no document that went in holds a word"),
+        (b"", "no ingested document contains a word"),
+        (b"!!! ???", "no ingested document contains a word"),
+        (b"---\ntitle: Only front matter\n---\n", "no ingested document contains a word"),
     ],
 )
 def test_a_corpus_with_nothing_to_search_for_is_refused(
@@ -126,7 +126,7 @@ def test_a_corpus_with_nothing_to_search_for_is_refused(
 def test_documents_with_front_matter_are_probed_too(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
-    """A broken index once passed where every document began with front matter."""
+    """A broken index once passed if every document began with front matter."""
     corpus = dataset.parent / "corpus"
     corpus.mkdir()
     for name in "abc":
@@ -143,7 +143,7 @@ def test_documents_with_front_matter_are_probed_too(
     assert (ended.code, ended.result["incident"]["code"]) == (3, "not_searchable")
 
 
-def test_nothing_measured_is_no_success_even_without_a_floor(
+def test_a_run_without_measurements_fails_even_without_a_floor(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
     ended = _run(

@@ -154,7 +154,7 @@ def test_a_running_daemon_keeps_its_own_brains(
         (["--mutant", "no-such"], 4, "no mutant fits"),
         (["--sdk", "py", "--against", "go"], 2, "not several"),
         (["--list", "--json", "-"], 2, "writes no JSON"),
-        (["--sdk", "nobody"], 2, "no SDK"),
+        (["--sdk", "nobody"], 2, "unknown SDK"),
         (["--sdk", "url:https://127.0.0.1:1"], 2, "behind a proxy"),
         (["--sdk", "go", "--mutant", "version-contract"], 4, "cannot be made into"),
         (["--sdk", "url:http://127.0.0.1:1", "--mutant", "topk-ignored"], 3, "127.0.0.1:1"),

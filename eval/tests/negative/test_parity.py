@@ -619,8 +619,8 @@ def test_what_contradicts_itself_is_no_result(place: _Place, tmp_path: Path) -> 
     def head(**changes: object) -> Callable[[dict[str, Any]], None]:
         return lambda loaded: loaded.update(changes)
 
-    assert "passed False beside correct" in _refused(place, tmp_path, set_(passed=False))
-    assert "correct beside score None" in _refused(place, tmp_path, set_(score=None))
+    assert "passed False contradicts correct" in _refused(place, tmp_path, set_(passed=False))
+    assert "correct contradicts score None" in _refused(place, tmp_path, set_(score=None))
     assert "another text" in _refused(place, tmp_path, set_(question="Who?"))
     assert "result_unreadable" in _refused(place, tmp_path, set_(score=1e308))
     for told in ({"mode": "hybrid"}, {"dataset": "other"}, {"schema_version": "x@1"}):

@@ -58,17 +58,17 @@ def test_the_score_of_several_attempts_is_their_mean() -> None:
     assert [attempt.verdict for attempt in result.attempts] == list(two_of_three)
 
 
-def test_one_attempt_that_was_not_measured_leaves_the_question_unmeasured() -> None:
+def test_one_unmeasured_attempt_leaves_the_question_unmeasured() -> None:
     result = _aggregate(_measured(0, QuestionStatus.CORRECT), _failed(1))
     assert (result.verdict, result.passed, result.score) == (QuestionStatus.TIMEOUT, False, None)
 
 
-def test_attempts_that_are_not_complete_are_not_run() -> None:
+def test_a_question_with_missing_attempts_is_not_run() -> None:
     result = aggregate_attempts(_QUESTION, [_measured(0, QuestionStatus.CORRECT)], 2)
     assert (result.verdict, result.score) == (QuestionStatus.NOT_RUN, None)
 
 
-def test_abstaining_is_one_kind_of_not_passing() -> None:
+def test_abstentions_count_only_if_every_attempt_abstains() -> None:
     abstained = QuestionStatus.ABSTAINED
     assert _aggregate(*(_measured(n, abstained) for n in range(2))).verdict is abstained
     mixed = _aggregate(_measured(0, abstained), _measured(1, QuestionStatus.INCORRECT))

@@ -1,4 +1,4 @@
-"""SDKs are handed out as they are built."""
+"""SDKs are yielded as their builds finish."""
 
 import asyncio
 from collections.abc import Callable
@@ -26,35 +26,35 @@ async def _fails(_: object) -> None:
     raise DaemonError("no compiler", code="toolchain_missing")
 
 
-async def test_what_is_built_comes_in_the_order_given() -> None:
+async def test_quick_builds_keep_their_order() -> None:
     async def soon(_: object) -> None:
         await asyncio.sleep(0.05)
 
     runners = [_runner("go", soon), _runner("py", _at_once), _runner("ts", _at_once)]
-    found = [runner.name async for runner, _ in as_built(runners, print)]
-    assert found == ["go", "py", "ts"]
+    names = [runner.name async for runner, _ in as_built(runners, print)]
+    assert names == ["go", "py", "ts"]
 
 
-async def test_one_that_takes_long_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(availability, "_PATIENCE_SECONDS", 0.01)
-    others_came = asyncio.Event()
+async def test_a_slow_build_does_not_delay_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(availability, "_ORDER_SECONDS", 0.01)
+    others_built = asyncio.Event()
 
     async def slow(_: object) -> None:
-        await others_came.wait()
+        await others_built.wait()
 
-    found = []
-    told: list[str] = []
-    async for runner, absence in as_built(
-        [_runner("go", slow), _runner("py", _fails), _runner("ts", _at_once)], told.append
+    outcomes = []
+    messages: list[str] = []
+    async for runner, skip in as_built(
+        [_runner("go", slow), _runner("py", _fails), _runner("ts", _at_once)], messages.append
     ):
-        found.append((runner.name, absence.error.code if absence else None))
-        if len(found) == 2:
-            others_came.set()
-    assert found == [("py", "toolchain_missing"), ("ts", None), ("go", None)]
-    assert told == ["go still building: latencies are not those of an idle machine"] * 2
+        outcomes.append((runner.name, skip.error.code if skip else None))
+        if len(outcomes) == 2:
+            others_built.set()
+    assert outcomes == [("py", "toolchain_missing"), ("ts", None), ("go", None)]
+    assert messages == ["still building go: latencies exceed those of an idle machine"] * 2
 
 
-async def test_closing_it_ends_what_is_building() -> None:
+async def test_closing_the_generator_cancels_unfinished_builds() -> None:
     ended = False
 
     async def endless(_: object) -> None:

@@ -1,4 +1,4 @@
-"""When attempts count: the order of verifying, confirming and stating, whatever comes between."""
+"""When attempts count: verification, repetition and statements in every order of events."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from memconform.datasets.model import Question
 from memconform.errors import DaemonError
 from memconform.ingest.verification import IndexChangedError, IndexDoubtError, IndexVerifier
 from memconform.records import Failure
-from memconform.runs.checkpoints import Checkpoints, Retrieved, not_repeatable
+from memconform.runs.checkpoints import Checkpoints, RetrievalSnapshot, not_repeatable
 from memconform.runs.journal import Journal
 from memconform.scoring.statuses import QuestionStatus
 from tests.unit.test_journal import HEADER, records
@@ -20,7 +20,7 @@ _QUESTION = Question(id="q", question="What?", expected_substrings=("x",))
 
 
 class _Verifier(IndexVerifier):
-    """Finds the index whole, unless it is told to raise."""
+    """Finds the index complete unless it is set up to raise."""
 
     def __init__(self) -> None:
         self.raises: list[Exception] = []
@@ -48,18 +48,18 @@ class _Case:
         self.journal = Journal(folder / "journal", HEADER)
         self.verifier = _Verifier()
         self.confirmed: list[int] = []
-        self.outcomes: Callable[[Retrieved], Failure | None] = lambda _: None
+        self.outcomes: Callable[[RetrievalSnapshot], Failure | None] = lambda _: None
         self.checkpoints = Checkpoints(
             self.verifier, self.journal, self._confirm, lambda _: (), reproof=reproof
         )
 
-    async def _confirm(self, retrieved: Retrieved) -> Failure | None:
+    async def _confirm(self, retrieved: RetrievalSnapshot) -> Failure | None:
         self.confirmed.append(retrieved.number)
         return self.outcomes(retrieved)
 
     def attempt(self, row: int, *, held: bool = True) -> None:
         number = self.journal.write(*records(row))
-        self.checkpoints.note(Retrieved(number, _QUESTION, held, ("a",), passed=held))
+        self.checkpoints.add(RetrievalSnapshot(number, _QUESTION, held, ("a",), passed=held))
 
     def verdicts(self, *rows: int) -> list[str]:
         return [
@@ -72,12 +72,12 @@ class _Case:
 
 @pytest.fixture
 def case(tmp_path: Path) -> Iterator[_Case]:
-    made = _Case(tmp_path)
-    yield made
-    made.journal.close({})
+    checkpoint_case = _Case(tmp_path)
+    yield checkpoint_case
+    checkpoint_case.journal.close({})
 
 
-async def test_only_what_lacked_the_answer_is_made_again(case: _Case) -> None:
+async def test_only_suspect_retrievals_are_repeated(case: _Case) -> None:
     case.attempt(0)
     case.attempt(1, held=False)
     await case.checkpoints.verify()
@@ -86,54 +86,54 @@ async def test_only_what_lacked_the_answer_is_made_again(case: _Case) -> None:
     assert case.checkpoints.record().repeated == 1
 
 
-async def test_what_no_judge_has_seen_is_made_again_before_it_counts(case: _Case) -> None:
-    """It held one of two facts, was settled so, and judged incorrect later: an outage's doing."""
+async def test_an_unjudged_attempt_is_repeated_before_it_counts(case: _Case) -> None:
+    """An attempt with one of two facts was settled and later judged incorrect, due to an outage."""
     number = case.journal.write(*records(0))
-    case.checkpoints.note(Retrieved(number, _QUESTION, held=True, chunks=("a",)))
-    whole = Retrieved(number, _QUESTION, held=True, chunks=("a", "b"))
+    case.checkpoints.add(RetrievalSnapshot(number, _QUESTION, held=True, chunks=("a",)))
+    whole = RetrievalSnapshot(number, _QUESTION, held=True, chunks=("a", "b"))
     case.outcomes = lambda r: not_repeatable(r, whole)
     await case.checkpoints.verify()
     assert case.confirmed == [0]
     assert case.verdicts(0) == ["not_repeatable"]
 
 
-async def test_one_surprise_has_all_made_again(case: _Case) -> None:
+async def test_one_differing_repetition_has_all_repeated(case: _Case) -> None:
     for row in range(3):
         case.attempt(row, held=row != 1)
-    again = Retrieved(1, _QUESTION, held=True, chunks=("a",))
+    again = RetrievalSnapshot(1, _QUESTION, held=True, chunks=("a",))
     case.outcomes = lambda r: not_repeatable(r, again) if r.number == 1 else None
     await case.checkpoints.verify()
     assert case.confirmed == [1, 0, 2]
     assert case.verdicts(0, 1, 2) == ["correct", "not_repeatable", "correct"]
 
 
-async def test_one_answer_that_was_retracted_does_not_void_the_run(case: _Case) -> None:
-    """It came out otherwise in the sample at the end, too, and everything was thrown away."""
+async def test_a_retracted_attempt_does_not_void_the_run(case: _Case) -> None:
+    """It once differed again in the final sample, and everything was discarded."""
     for row in range(3):
         case.attempt(row, held=row != 1)
-    again = Retrieved(1, _QUESTION, held=True, chunks=("a",))
+    again = RetrievalSnapshot(1, _QUESTION, held=True, chunks=("a",))
     case.outcomes = lambda r: not_repeatable(r, again) if r.number == 1 else None
     await case.checkpoints.verify()
     await case.checkpoints.verify(last=True)
     assert case.verdicts(0, 1, 2) == ["correct", "not_repeatable", "correct"]
 
 
-async def test_what_comes_out_otherwise_at_the_end_voids_the_run(case: _Case) -> None:
+async def test_a_difference_in_the_final_sample_voids_the_run(case: _Case) -> None:
     case.attempt(0)
     await case.checkpoints.verify()
     case.attempt(1)
-    lost = Retrieved(0, _QUESTION, held=False, chunks=())
+    lost = RetrievalSnapshot(0, _QUESTION, held=False, chunks=())
     case.outcomes = lambda r: not_repeatable(r, lost) if r.number == 0 else None
     await case.checkpoints.verify(last=True)
     assert case.verdicts(0, 1) == ["not_repeatable"] * 2
 
 
-async def test_what_surprises_each_time_is_not_measured(case: _Case) -> None:
+async def test_retrievals_that_always_differ_are_not_measured(case: _Case) -> None:
     for row in range(8):
         case.attempt(row, held=False)
-    left = iter(range(8))
-    # In each round another one comes out otherwise; the last rows never do.
-    case.outcomes = lambda r: Failure(code="x", message="") if r.number == next(left, -1) else None
+    rows = iter(range(8))
+    # In each round another retrieval differs; those of the last rows never do.
+    case.outcomes = lambda r: Failure(code="x", message="") if r.number == next(rows, -1) else None
     await case.checkpoints.verify()
     assert set(case.verdicts(*range(8))) <= {"x", "not_confirmed", "correct"}
     assert case.checkpoints.record().retracted > 0
@@ -146,7 +146,7 @@ async def test_what_surprises_each_time_is_not_measured(case: _Case) -> None:
         (IndexDoubtError("not_searchable", "gone"), "not_searchable"),
     ],
 )
-async def test_a_doubt_throws_away_what_is_open_and_goes_on(
+async def test_a_doubt_discards_open_attempts_and_the_run_continues(
     case: _Case, raised: Exception, code: str
 ) -> None:
     case.attempt(0)
@@ -176,31 +176,31 @@ async def test_an_index_that_does_not_recover_ends_the_run(case: _Case) -> None:
         (DaemonFailedError("http_500", "boom"), False),
     ],
 )
-async def test_odd_failures_are_followed_by_a_verification_at_once(
+async def test_suspicious_failures_make_a_verification_due(
     *, case: _Case, error: CallError, due: bool
 ) -> None:
     await asyncio.sleep(0)
     case.attempt(0)
     await case.checkpoints.verify()
-    # As after a verification that took its share of the time.
+    # As if verifications had used up their share of the time.
     case.checkpoints._spent = 1e9
     case.attempt(1)
     assert not case.checkpoints.due
-    case.checkpoints.failed(error)
+    case.checkpoints.record_failure(error)
     assert case.checkpoints.due is due
 
 
-async def test_bytes_out_of_step_throw_away_what_is_open(case: _Case) -> None:
+async def test_bytes_out_of_step_discard_open_attempts(case: _Case) -> None:
     case.attempt(0)
-    case.checkpoints.failed(ContractViolatedError("out_of_step", "bytes came"))
+    case.checkpoints.record_failure(ContractViolatedError("out_of_step", "bytes came"))
     await case.checkpoints.verify()
     case.attempt(1)
     await case.checkpoints.verify()
     assert case.verdicts(0, 1) == ["out_of_step", "correct"]
 
 
-async def test_an_interrupted_verification_leaves_what_it_had_to_confirm(case: _Case) -> None:
-    """It had taken the list with it, and the last verification confirmed nothing."""
+async def test_an_interrupted_verification_keeps_its_attempts_open(case: _Case) -> None:
+    """It once took the list with it, and the last verification confirmed nothing."""
     case.attempt(0, held=False)
     case.verifier.pause = asyncio.Event()
     verifying = asyncio.create_task(case.checkpoints.verify())
@@ -213,7 +213,7 @@ async def test_an_interrupted_verification_leaves_what_it_had_to_confirm(case: _
     assert set(case.confirmed) == {0}
 
 
-async def test_what_ends_during_a_verification_is_left_to_the_next(case: _Case) -> None:
+async def test_attempts_that_end_during_a_verification_wait_for_the_next(case: _Case) -> None:
     case.attempt(0)
     case.verifier.pause = asyncio.Event()
     verifying = asyncio.create_task(case.checkpoints.verify())
@@ -228,7 +228,7 @@ async def test_what_ends_during_a_verification_is_left_to_the_next(case: _Case) 
     assert case.confirmed == [1]
 
 
-async def test_nothing_is_made_again_without_reproof(tmp_path: Path) -> None:
+async def test_nothing_is_repeated_without_reproof(tmp_path: Path) -> None:
     case = _Case(tmp_path, reproof=False)
     case.attempt(0, held=False)
     await case.checkpoints.verify(last=True)

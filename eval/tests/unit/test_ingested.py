@@ -1,4 +1,4 @@
-"""Returned chunks are held to the documents that were ingested."""
+"""Returned chunks are verified against the ingested documents."""
 
 from collections.abc import Iterator
 
@@ -21,10 +21,10 @@ _DOCUMENTS = {
 
 @pytest.fixture
 def ingested() -> Iterator[IngestedDocuments]:
-    with IngestedDocuments() as found:
+    with IngestedDocuments() as documents:
         for path, (text, chunks) in _DOCUMENTS.items():
             document = Document(path, text.encode(), "text/markdown")
-            found.add(
+            documents.add(
                 document,
                 Ingested(
                     document_id=f"id-{path}",
@@ -34,7 +34,7 @@ def ingested() -> Iterator[IngestedDocuments]:
                     took_ms=0.0,
                 ),
             )
-        yield found
+        yield documents
 
 
 def _chunk(path: str, text: str, document_id: str | None = None) -> Chunk:
@@ -81,7 +81,7 @@ def test_a_chunk_of_a_document_passes(ingested: IngestedDocuments, path: str, te
         (_chunk("a.md", "\ud800"), "foreign_text"),
     ],
 )
-def test_what_is_no_chunk_of_its_document_is_refused(
+def test_a_chunk_that_does_not_match_its_document_is_refused(
     ingested: IngestedDocuments, chunk: Chunk, code: str
 ) -> None:
     with pytest.raises(ContractViolatedError) as caught:
@@ -89,26 +89,26 @@ def test_what_is_no_chunk_of_its_document_is_refused(
     assert caught.value.code == code
 
 
-def test_documents_are_read_back_as_they_were_sent(ingested: IngestedDocuments) -> None:
+def test_documents_are_read_back_unchanged(ingested: IngestedDocuments) -> None:
     assert {d.path: d.content.decode() for d in ingested.documents()} == {
         path: text for path, (text, _) in _DOCUMENTS.items()
     }
     assert len(ingested) == 5
 
 
-def test_a_document_that_is_in_the_index_twice_is_refused(ingested: IngestedDocuments) -> None:
-    """Entries that were indexed again pushed others out of each ranking, and looked like chunks."""
+def test_a_document_indexed_twice_is_refused(ingested: IngestedDocuments) -> None:
+    """Duplicate index entries once crowded out others in every ranking and passed as chunks."""
     chunk = _chunk("a.md", "The harbour lamp is lit at dusk.")
     again = chunk.model_copy(update={"chunk_id": "a.md#1000"})
-    with pytest.raises(ContractViolatedError, match="came as 2 chunks"):
+    with pytest.raises(ContractViolatedError, match=r"2 chunks of a\.md were retrieved"):
         ingested.require_own([chunk, again])
 
 
-def test_blanks_and_marks_at_the_ends_may_be_dropped() -> None:
-    with IngestedDocuments() as found:
+def test_outer_whitespace_and_byte_order_marks_may_be_dropped() -> None:
+    with IngestedDocuments() as documents:
         for path, text in (("b.md", "\ufeffA text\u3000\n"), ("blank.md", " \n")):
             document = Document(path, text.encode(), "text/plain")
-            found.add(
+            documents.add(
                 document,
                 Ingested(
                     document_id=f"id-{path}",
@@ -118,5 +118,5 @@ def test_blanks_and_marks_at_the_ends_may_be_dropped() -> None:
                     took_ms=0.0,
                 ),
             )
-        found.require_own([_chunk("b.md", "A text")])
-        found.require_own([_chunk("blank.md", " \n")])
+        documents.require_own([_chunk("b.md", "A text")])
+        documents.require_own([_chunk("blank.md", " \n")])

@@ -62,34 +62,34 @@ def records(row: int, attempt: int = 0) -> list[StageRecord]:
     ]
 
 
-def test_what_was_written_is_read_back_by_question(tmp_path: Path) -> None:
+def test_attempts_are_read_back_by_question(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j", HEADER)
     for row in (2, 0, 1):
         journal.write(*records(row))
     journal.write(*records(2, attempt=1))
-    journal.state(IndexVerified(attempts=4))
+    journal.write_statement(IndexVerified(attempts=4))
     assert _stages(journal, 2) == records(2) + records(2, attempt=1)
     assert list(journal.read(7)) == []
     journal.close({})
 
 
 def test_questions_are_read_while_others_are_written(tmp_path: Path) -> None:
-    """One handle reads them all, and holds what the file was when it last looked."""
+    """The single read handle buffers the file as it was at the last read."""
     journal = Journal(tmp_path / "j", HEADER)
     for row in range(50):
         journal.write(*records(row))
-        journal.state(IndexVerified(attempts=row + 1))
+        journal.write_statement(IndexVerified(attempts=row + 1))
         assert _stages(journal, row) == records(row)
         assert _stages(journal, row // 2) == records(row // 2)
     journal.close({})
 
 
 @pytest.mark.parametrize("lost", [5, 200])
-def test_a_journal_that_is_cut_while_it_grows_is_no_result(tmp_path: Path, lost: int) -> None:
+def test_a_journal_truncated_during_the_run_is_refused(tmp_path: Path, lost: int) -> None:
     journal = Journal(tmp_path / "j", HEADER)
     journal.write(*records(0))
     os.truncate(tmp_path / "j", (tmp_path / "j").stat().st_size - lost)
-    with pytest.raises(ResultsError, match="was changed while it was written"):
+    with pytest.raises(ResultsError, match="was changed during the run"):
         list(journal.read(0))
     journal.close({})
 
@@ -104,14 +104,14 @@ def test_every_line_is_a_record_and_reaches_the_file_at_once(tmp_path: Path) -> 
     assert footer == {"stage": "footer", "exit_code": 0}
 
 
-def test_a_journal_is_never_written_over(tmp_path: Path) -> None:
+def test_a_journal_is_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "j").write_text("precious")
     with pytest.raises(ResultsError, match="File exists"):
         Journal(tmp_path / "j", HEADER)
     assert (tmp_path / "j").read_text() == "precious"
 
 
-def test_a_full_disk_is_an_error_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_a_results_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = Journal(tmp_path / "j", HEADER)
 
     class _Full:
@@ -156,11 +156,11 @@ def test_an_attempt_counts_once_the_index_was_verified_after_it(tmp_path: Path) 
     for row in range(6):
         journal.write(*records(row))
         if row == 1:
-            journal.state(IndexVerified(attempts=2))
+            journal.write_statement(IndexVerified(attempts=2))
         if row == 3:
-            journal.state(IndexInvalidated(attempts=4, error=lost))
-    journal.state(Retraction(number=0, error=Failure(code="not_repeatable", message="x")))
-    journal.state(IndexVerified(attempts=5))
+            journal.write_statement(IndexInvalidated(attempts=4, error=lost))
+    journal.write_statement(Retraction(number=0, error=Failure(code="not_repeatable", message="x")))
+    journal.write_statement(IndexVerified(attempts=5))
     expected = [
         *("not_repeatable", "correct", "brain_changed", "brain_changed"),
         *("correct", "index_not_proven"),
@@ -176,13 +176,13 @@ def test_an_attempt_counts_once_the_index_was_verified_after_it(tmp_path: Path) 
     resumed.close({})
 
 
-def test_a_document_that_is_lost_spoils_what_was_verified_by_others(tmp_path: Path) -> None:
+def test_a_lost_document_invalidates_attempts_verified_by_other_documents(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j", HEADER)
     for row in range(4):
         journal.write(*records(row))
-        journal.state(IndexVerified(attempts=row + 1))
+        journal.write_statement(IndexVerified(attempts=row + 1))
     lost = Failure(code="not_searchable", message="gone")
-    journal.state(IndexInvalidated(attempts=4, since=1, error=lost))
+    journal.write_statement(IndexInvalidated(attempts=4, since=1, error=lost))
     assert _verdicts(r for row in range(4) for r in journal.read(row)) == [
         "correct",
         *["not_searchable"] * 3,
@@ -200,12 +200,12 @@ def test_a_document_that_is_lost_spoils_what_was_verified_by_others(tmp_path: Pa
         {"verdict": "incorrect"},
     ],
 )
-def test_a_record_that_contradicts_itself_is_no_record(
+def test_a_record_that_contradicts_itself_is_refused(
     tmp_path: Path, broken: dict[str, object]
 ) -> None:
     journal = Journal(tmp_path / "j", HEADER)
     journal.write(*records(0))
-    journal.state(IndexVerified(attempts=1))
+    journal.write_statement(IndexVerified(attempts=1))
     journal.close({})
     lines = [json.loads(line) for line in (tmp_path / "j").read_bytes().splitlines()]
     lines[2] |= broken
@@ -214,7 +214,7 @@ def test_a_record_that_contradicts_itself_is_no_record(
         list(read_attempts(tmp_path / "j"))
 
 
-def test_a_journal_of_before_there_were_proofs_is_scored_and_not_resumed(tmp_path: Path) -> None:
+def test_a_journal_without_proofs_is_rescored_but_not_resumed(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j", HEADER)
     journal.write(*records(0))
     journal.close({})
@@ -239,12 +239,12 @@ def _judgement(row: int, verdict: QuestionStatus = QuestionStatus.CORRECT) -> Ju
     return JudgementRecord(row=row, attempt=0, id="q", verdict=verdict, score=score, error=failed)
 
 
-def test_stages_of_several_attempts_may_lie_between_each_other(tmp_path: Path) -> None:
-    """A judge takes its time: other questions are answered meanwhile, and judged before."""
+def test_stages_of_several_attempts_may_interleave(tmp_path: Path) -> None:
+    """With a slow judge, later questions may be answered and judged first."""
     journal = Journal(tmp_path / "j", HEADER)
     assert journal.write(_retrieval(0), records(0)[0]) == 0
     assert journal.write(_retrieval(1), records(1)[0]) == 1
-    journal.state(IndexVerified(attempts=2))
+    journal.write_statement(IndexVerified(attempts=2))
     assert not journal.is_settled(0)
     assert journal.write(_judgement(1)) == 1
     assert journal.write(_judgement(0, QuestionStatus.INCORRECT)) == 0
@@ -252,7 +252,7 @@ def test_stages_of_several_attempts_may_lie_between_each_other(tmp_path: Path) -
     assert _verdicts(journal.read(0)) == ["incorrect"]
     assert _stages(journal, 1) == [_retrieval(1), records(1)[0], _judgement(1)]
     journal.close({})
-    ended = {(each.row, each.number) for each in read_attempts(tmp_path / "j")}
+    ended = {(records.row, records.number) for records in read_attempts(tmp_path / "j")}
     assert ended == {(0, 0), (1, 1)}
 
 
@@ -260,13 +260,13 @@ def test_stages_of_several_attempts_may_lie_between_each_other(tmp_path: Path) -
 def test_an_answer_without_a_judgement_is_adopted_and_judged(
     tmp_path: Path, judgement: QuestionStatus | None
 ) -> None:
-    """Each stage is resumed alone: what the daemon has answered is not asked for again."""
+    """Each stage is resumed separately: answered questions are not asked again."""
     journal = Journal(tmp_path / "j", HEADER)
     journal.write(_retrieval(0), records(0)[0])
     if judgement is not None:
         journal.write(_judgement(0, judgement))
-    journal.state(IndexVerified(attempts=1))
-    # Answered, and never proven: the index may have been gone by then.
+    journal.write_statement(IndexVerified(attempts=1))
+    # Answered but never proven: the index may have been lost by then.
     journal.write(_retrieval(1), records(1)[0])
     journal.close({})
     resumed = Journal(tmp_path / "k", HEADER)
@@ -282,11 +282,11 @@ def test_an_answer_without_a_judgement_is_adopted_and_judged(
     resumed.close({})
 
 
-def test_a_masked_answer_is_asked_for_again(tmp_path: Path) -> None:
+def test_a_question_with_a_masked_answer_is_asked_again(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j", HEADER)
     masked = AnswerRecord(row=0, attempt=0, text="***", citations=[], redacted=True)
     journal.write(_retrieval(0), masked)
-    journal.state(IndexVerified(attempts=1))
+    journal.write_statement(IndexVerified(attempts=1))
     journal.close({})
     resumed = Journal(tmp_path / "k", HEADER)
     resumed.adopt(tmp_path / "j")
@@ -294,8 +294,8 @@ def test_a_masked_answer_is_asked_for_again(tmp_path: Path) -> None:
     resumed.close({})
 
 
-def test_an_attempt_that_is_adopted_alone_is_counted_from_zero(tmp_path: Path) -> None:
-    """Its number was kept, and the attempt that was made after it bore the same."""
+def test_an_adopted_attempt_is_renumbered_from_zero(tmp_path: Path) -> None:
+    """It once kept its number, and the next attempt got the same one."""
     journal = Journal(tmp_path / "j", HEADER)
     lost = Failure(code="timeout", message="m")
     journal.write(
@@ -304,29 +304,29 @@ def test_an_attempt_that_is_adopted_alone_is_counted_from_zero(tmp_path: Path) -
         )
     )
     journal.write(*records(0, attempt=1))
-    journal.state(IndexVerified(attempts=2))
+    journal.write_statement(IndexVerified(attempts=2))
     journal.close({})
     resumed = Journal(tmp_path / "k", HEADER)
     resumed.adopt(tmp_path / "j")
     assert [attempt.attempt for attempt in resumed.read(0)] == [0]
     resumed.write(*records(0, attempt=resumed.attempts(0)))
-    resumed.state(IndexVerified(attempts=2))
+    resumed.write_statement(IndexVerified(attempts=2))
     assert [record.attempt for record in _stages(resumed, 0) if record.stage == "answer"] == [0, 1]
     resumed.close({})
 
 
-def test_attempts_come_in_their_order_whichever_is_judged_first(tmp_path: Path) -> None:
-    """A resumed run showed the second attempt of a question for its first."""
+def test_attempts_keep_their_order_whichever_is_judged_first(tmp_path: Path) -> None:
+    """A resumed run once showed the second attempt of a question as its first."""
     journal = Journal(tmp_path / "j", HEADER)
     for attempt in range(3):
         journal.write(_retrieval(0, attempt), records(0, attempt)[0])
-    journal.state(IndexVerified(attempts=3))
+    journal.write_statement(IndexVerified(attempts=3))
     for attempt in (1, 0):
         journal.write(_judgement(0).model_copy(update={"attempt": attempt}))
     journal.close({})
     read = list(read_attempts(tmp_path / "j"))
-    assert [each.attempt for each in read] == [0, 1, 2]
-    assert [each.measured for each in read] == [True, True, False]
+    assert [records.attempt for records in read] == [0, 1, 2]
+    assert [records.measured for records in read] == [True, True, False]
     resumed = Journal(tmp_path / "k", HEADER)
     resumed.adopt(tmp_path / "j")
     assert [each.answer and each.answer.text for each in resumed.read(0)][:2] == [
@@ -337,16 +337,14 @@ def test_attempts_come_in_their_order_whichever_is_judged_first(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_an_attempt_that_an_older_version_was_writing_is_dropped(
-    tmp_path: Path, version: int
-) -> None:
-    """It was taken for an answer without a judgement, of the question ''."""
+def test_an_incomplete_attempt_of_an_older_version_is_dropped(tmp_path: Path, version: int) -> None:
+    """It was once taken for an unjudged answer to the question ''."""
     journal = Journal(tmp_path / "j", HEADER)
     journal.write(*records(0))
     torn = _retrieval(1).model_copy(update={"id": ""})
     journal.write(torn, records(1)[0])
-    journal.state(IndexVerified(attempts=2))
+    journal.write_statement(IndexVerified(attempts=2))
     journal.close({})
     text = (tmp_path / "j").read_text().replace("journal@3", f"journal@{version}")
     (tmp_path / "j").write_text(text)
-    assert [each.row for each in read_attempts(tmp_path / "j")] == [0]
+    assert [records.row for records in read_attempts(tmp_path / "j")] == [0]

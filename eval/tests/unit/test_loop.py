@@ -1,4 +1,4 @@
-"""The loop of runs and benches."""
+"""The concurrent loop that runs and benches share."""
 
 import asyncio
 from collections.abc import Iterator
@@ -15,19 +15,19 @@ async def _double(item: int) -> int:
 
 
 @pytest.mark.parametrize("concurrency", [1, 3, 16])
-async def test_every_item_has_its_result(concurrency: int) -> None:
-    results = [each async for each in work_through(iter(range(10)), _double, concurrency)]
+async def test_every_item_yields_a_result(concurrency: int) -> None:
+    results = [result async for result in work_through(iter(range(10)), _double, concurrency)]
     assert sorted(results) == [2 * n for n in range(10)]
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
-async def test_between_two_results_nothing_is_begun_by_whoever_was_done(concurrency: int) -> None:
-    """Of a bench one query in a hundred was put while the index was proven."""
-    begun = 0
+async def test_a_worker_starts_no_item_before_its_result_was_consumed(concurrency: int) -> None:
+    """In a bench, one query in a hundred was once sent while the index was being proven."""
+    started = 0
 
     async def work(item: int) -> int:
-        nonlocal begun
-        begun += 1
+        nonlocal started
+        started += 1
         return await _double(item)
 
     taken = 0
@@ -36,10 +36,10 @@ async def test_between_two_results_nothing_is_begun_by_whoever_was_done(concurre
             taken += 1
             for _ in range(10):
                 await asyncio.sleep(0)
-            assert begun <= taken - 1 + concurrency
+            assert started <= taken - 1 + concurrency
 
 
-async def test_the_first_error_ends_it_once_earlier_results_were_taken() -> None:
+async def test_the_first_error_ends_the_loop_after_earlier_results() -> None:
     async def work(item: int) -> int:
         if item == 3:
             raise ZeroDivisionError
@@ -51,7 +51,7 @@ async def test_the_first_error_ends_it_once_earlier_results_were_taken() -> None
             await anext(results)
 
 
-async def test_what_is_in_work_is_cancelled_with_it() -> None:
+async def test_closing_the_loop_cancels_items_in_progress() -> None:
     cancelled = 0
 
     async def work(item: int) -> int:
@@ -69,8 +69,8 @@ async def test_what_is_in_work_is_cancelled_with_it() -> None:
     assert cancelled == 2
 
 
-async def test_items_are_taken_as_there_is_room() -> None:
-    """A halted run takes no more of them."""
+async def test_items_are_consumed_only_as_workers_are_free() -> None:
+    """A halted run must not consume more items."""
     taken = 0
 
     def items() -> Iterator[int]:

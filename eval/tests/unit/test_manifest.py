@@ -43,7 +43,9 @@ def test_the_smallest_manifest(tmp_path: Path) -> None:
         (('name = "mine"', 'name = "mine"\ncontract = "2"'), "contract: Input should be '1'"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, change: tuple[str, str], says: str) -> None:
+def test_an_invalid_manifest_is_refused_with_the_fault(
+    tmp_path: Path, change: tuple[str, str], says: str
+) -> None:
     path = _write(tmp_path, _GOOD.replace(*change))
     with pytest.raises(UsageError) as caught:
         load_manifest(path)
@@ -65,7 +67,7 @@ def test_a_user_file_adds_sdks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["[sdk]\n", "sdks = 3", "[sdks]\na = 1", "["])
-def test_a_wrong_user_file_is_refused(tmp_path: Path, content: str) -> None:
+def test_an_invalid_user_file_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "memconform.toml").write_text(content)
     with pytest.raises(UsageError, match=r"memconform\.toml"):
         known_sdks(tmp_path)
@@ -74,16 +76,16 @@ def test_a_wrong_user_file_is_refused(tmp_path: Path, content: str) -> None:
 @pytest.mark.parametrize(
     ("reference", "says"),
     [
-        ("pi", "no SDK 'pi'"),
+        ("pi", "unknown SDK 'pi'"),
         ("nowhere/sdk.toml", "No such file"),
-        ("url:localhost", "not the address"),
-        ("url:ftp://x", "not the address"),
+        ("url:localhost", "not a valid daemon address"),
+        ("url:ftp://x", "not a valid daemon address"),
         ("no.such.module:Thing", "No module named"),
         ("memconform.errors:Nothing", "Nothing"),
         ("memconform.errors:UsageError", "not a subclass of SdkRunner"),
     ],
 )
-def test_what_names_no_sdk_is_refused(reference: str, says: str) -> None:
+def test_an_unresolvable_reference_is_refused(reference: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         find_runner(reference, Path(__file__).parent)
 
@@ -103,7 +105,7 @@ def _passing(folder: Path, entries: str, monkeypatch: pytest.MonkeyPatch) -> dic
     return dict(runner.variables())
 
 
-def test_a_passed_variable_is_secret_where_the_manifest_or_its_name_says_so(
+def test_a_passed_variable_is_secret_if_the_manifest_or_its_name_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entries = '["JB_MODEL", "JB_API_KEY", {name = "JB_STORE", secret = true}]'

@@ -1,4 +1,4 @@
-"""A change of what an SDK serves changes its build hash, although nothing is built."""
+"""A change to the program that an SDK serves changes its build hash, even without a build."""
 
 import os
 from pathlib import Path
@@ -34,10 +34,10 @@ def _hash(folder: Path, *argv: str) -> str:
         (("{python}", "-m", "memory.server"), "memory/store.py"),
     ],
 )
-def test_a_served_file_that_changes_changes_the_hash(
+def test_a_change_to_a_served_file_changes_the_hash(
     tmp_path: Path, argv: tuple[str, ...], file: str
 ) -> None:
-    """The hash was once of the manifest alone: a resume went on with another program."""
+    """The hash once covered only the manifest, and a resume continued with another program."""
     for name in ("hook.mjs", "main.mjs", "venv/bin/sh", "memory.db"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
@@ -62,7 +62,7 @@ def test_a_served_file_that_changes_changes_the_hash(
         ("node", "{build_dir}/main.mjs", "memory.db"),
     ],
 )
-def test_a_file_that_the_program_may_write_is_no_part_of_it(
+def test_files_that_the_program_may_write_are_ignored(
     tmp_path: Path, argv: tuple[str, ...]
 ) -> None:
     (tmp_path / "memory.py").touch()
@@ -74,7 +74,7 @@ def test_a_file_that_the_program_may_write_is_no_part_of_it(
 
 
 @pytest.mark.parametrize("name", ["tool", "{bin}/tool"])
-def test_a_program_on_path_is_told_by_its_place_size_and_time(
+def test_a_program_on_path_is_identified_by_path_size_and_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     tool = tmp_path / "bin" / "tool"
@@ -89,7 +89,7 @@ def test_a_program_on_path_is_told_by_its_place_size_and_time(
     assert list(program_identity([name], tmp_path / "elsewhere")) != [before]
 
 
-def test_what_names_no_file_is_left_alone(tmp_path: Path) -> None:
+def test_arguments_that_name_no_file_are_ignored(tmp_path: Path) -> None:
     (tmp_path / "{state_dir}").touch()
     script = "touch x; exec sleep 1000" * 1000
     argv = ["{python}", "-c", script, "{state_dir}", "--addr", "{addr}", "-m", "no.such", "-", "="]

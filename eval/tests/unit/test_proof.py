@@ -1,4 +1,4 @@
-"""Every document is found by words of its own, whatever a daemon makes of filters."""
+"""Every document is found by its own words, however a daemon treats filters."""
 
 import random
 from collections.abc import AsyncIterator, Sequence
@@ -15,15 +15,15 @@ from memconform.errors import DaemonError, UsageError
 from memconform.fakes.scripted import ScriptedBrain, ScriptedDaemon
 from memconform.fakes.wire import RawExchange, serving
 from memconform.ingest import proof
-from memconform.ingest.documents import Document, GivenDocuments
+from memconform.ingest.documents import Document, InMemoryCorpus
 from memconform.ingest.ingested import IngestedDocuments
 from memconform.ingest.probing import RareWords
-from memconform.ingest.seeding import Seeded, seeded_brain
+from memconform.ingest.seeding import SeededBrain, seeded_brain
 from tests.adversarial.inprocess import InProcessRunner
 
 
 class _Daemon(ScriptedDaemon):
-    """A good one, but for what it makes of filters, and for documents that it loses."""
+    """A correct daemon, except for its treatment of filters and the documents that it loses."""
 
     def __init__(self, filters: str = "honoured", lost: Sequence[str] = ()) -> None:
         super().__init__("", "", None)
@@ -54,12 +54,12 @@ _TEXTS = [f"note {n} says that word{n}x and term{n}y are kept apart" for n in ra
 
 
 @asynccontextmanager
-async def _seeded(daemon: _Daemon, texts: Sequence[str] = _TEXTS) -> AsyncIterator[Seeded]:
+async def _seeded(daemon: _Daemon, texts: Sequence[str] = _TEXTS) -> AsyncIterator[SeededBrain]:
     runner: SdkRunner = InProcessRunner([])
     async with (
         serving(daemon.answer, "127.0.0.1", 0) as port,
         ContractClient(f"http://127.0.0.1:{port}") as client,
-        seeded_brain(client, runner, "b", GivenDocuments(_documents(texts)), [Mode.BM25]) as seeded,
+        seeded_brain(client, runner, "b", InMemoryCorpus(_documents(texts)), [Mode.BM25]) as seeded,
     ):
         yield seeded
 
@@ -67,65 +67,65 @@ async def _seeded(daemon: _Daemon, texts: Sequence[str] = _TEXTS) -> AsyncIterat
 @pytest.mark.parametrize("filters", ["honoured", "refused", "ignored"])
 async def test_an_honest_daemon_is_proven(filters: str) -> None:
     async with _seeded(_Daemon(filters)) as seeded:
-        found = seeded.record.proof
-        assert found is not None
-        assert (found.documents, found.of, found.share) == (30, 30, None)
-        assert found.describe() == "all 30 documents proven searchable (bm25)"
+        record = seeded.record.proof
+        assert record is not None
+        assert (record.documents, record.of, record.share) == (30, 30, None)
+        assert record.describe() == "all 30 documents proven searchable (bm25)"
         await seeded.prover.prove_some(5, ["raw/3.md"])
-        await seeded.prover.prove_openly({"raw/3.md", "raw/7.md"})
+        await seeded.prover.prove_unfiltered({"raw/3.md", "raw/7.md"})
 
 
 @pytest.mark.parametrize("filters", ["honoured", "refused", "ignored"])
-async def test_a_single_document_that_is_not_indexed_is_found(filters: str) -> None:
+async def test_a_single_unindexed_document_is_reported(filters: str) -> None:
     """Probes of some eight documents once accepted a brain that lacked four of 212."""
-    with pytest.raises(DaemonError, match=r"1 of 30 documents .*: raw/17\.md") as caught:
+    with pytest.raises(DaemonError, match=r"1 of 30 ingested documents: raw/17\.md") as caught:
         async with _seeded(_Daemon(filters, lost=["raw/17.md"])):
             pass
     assert caught.value.code == "not_searchable"
 
 
-async def test_a_document_that_is_lost_for_questions_alone_is_found() -> None:
+async def test_a_document_lost_only_for_unfiltered_searches_is_reported() -> None:
     daemon = _Daemon()
     async with _seeded(daemon) as seeded:
-        await seeded.prover.prove_openly({"raw/3.md"})
+        await seeded.prover.prove_unfiltered({"raw/3.md"})
         daemon._lost = ["raw/3.md"]
         with pytest.raises(DaemonError, match="own words"):
-            await seeded.prover.prove_openly({"raw/3.md"})
+            await seeded.prover.prove_unfiltered({"raw/3.md"})
 
 
-async def test_of_many_documents_a_sample_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_sample_of_a_large_corpus_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proof, "EVERY", 20)
     monkeypatch.setattr(proof, "SAMPLE", 10)
     async with _seeded(_Daemon()) as seeded:
-        found = seeded.record.proof
-        assert found is not None
-        assert (found.documents, found.of) == (10, 30)
-        assert found.share == pytest.approx(0.05 ** (1 / 10))
-        assert "10 of 30 documents drawn at random and found: at least 74.1%" in found.describe()
+        record = seeded.record.proof
+        assert record is not None
+        assert (record.documents, record.of) == (10, 30)
+        assert record.share == pytest.approx(0.05 ** (1 / 10))
+        assert "10 random documents of 30 found: at least 74.1%" in record.describe()
 
 
 def test_the_stated_sample_proves_the_stated_share() -> None:
-    """Of 0.1 % that were missing, a sample of this size misses all in 5 % of the draws."""
+    """If 0.1 % of the documents are missing, 5 % of the samples of this size contain none."""
     assert pytest.approx(0.999, abs=1e-6) == (1 - proof.CONFIDENCE) ** (1 / proof.SAMPLE)
     assert pytest.approx(0.99, abs=1e-4) == 0.05 ** (1 / proof.AGAIN)
 
 
-async def test_texts_of_which_there_are_many_are_no_false_alarm() -> None:
+async def test_documents_with_a_common_text_are_no_false_alarm() -> None:
     texts = ["Thanks!"] * 1_200 + ["!!!", "", "the only text of its kind: quillwort"]
     async with _seeded(_Daemon(), texts) as seeded:
-        found = seeded.record.proof
-        assert found is not None
-        assert (found.documents, found.without_words) == (1_201, 2)
-        await seeded.prover.prove_openly({"raw/5.md", "raw/1202.md"})
+        record = seeded.record.proof
+        assert record is not None
+        assert (record.documents, record.without_words) == (1_201, 2)
+        await seeded.prover.prove_unfiltered({"raw/5.md", "raw/1202.md"})
 
 
-async def test_a_corpus_without_a_word_is_refused() -> None:
-    with pytest.raises(UsageError, match="holds a word"):
+async def test_a_corpus_without_words_is_refused() -> None:
+    with pytest.raises(UsageError, match="contains a word"):
         async with _seeded(_Daemon(), ["!!!", "?"]):
             pass
 
 
-def test_words_are_drawn_anew_and_rare() -> None:
+def test_probe_words_are_rare_and_vary() -> None:
     common = " ".join(f"common{n}" for n in range(40))
     with IngestedDocuments() as documents:
         for n in range(50):

@@ -1,4 +1,4 @@
-"""A question of a result that contradicts itself is refused, and is no low score."""
+"""A result with a self-contradictory question is refused, not read as a low score."""
 
 import json
 from contextlib import suppress
@@ -27,7 +27,7 @@ _TIMINGS = CallTimings(first_byte=1.0, first_event=None, first_delta=None, done=
 
 
 def _question(verdict: QuestionStatus, *scores: float) -> QuestionResult:
-    """As `fold` makes it; several scores are of several attempts."""
+    """A question as `aggregate_attempts` builds it; several scores mean several attempts."""
     mean = sum(scores) / len(scores) if scores else None
     attempts = [
         Attempt(
@@ -77,7 +77,7 @@ _SCORED = ("verdict", "passed", "score")
 
 
 def _side(folder: Path, question: QuestionResult, text: str) -> LoadedRun:
-    """A run of one question, whose line is `text`."""
+    """A run of one question, with `text` as its line in the file."""
     path = folder / "result.json"
     path.write_text(f'{{\n "questions": [\n{text}\n]\n}}\n')
     head: dict[str, Any] = {
@@ -100,7 +100,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     key=st.sampled_from(sorted(QuestionResult.model_fields)),
     value=_VALUES,
 )
-def test_a_field_that_is_corrupted_is_refused_or_changes_no_score(
+def test_a_corrupted_field_is_refused_or_changes_no_score(
     folder: Path, question: QuestionResult, key: str, value: Any
 ) -> None:
     line = json.loads(question.model_dump_json()) | {key: value}
@@ -117,20 +117,24 @@ def test_a_field_that_is_corrupted_is_refused_or_changes_no_score(
     ("number", "corrupted", "reason"),
     [
         (0, {"score": 7.0}, "less than or equal to 1"),
-        (0, {"score": None}, "correct beside score None"),
-        (0, {"score": 0.4}, "correct beside score 0.4"),
-        (0, {"passed": False}, "passed False beside correct"),
-        (1, {"passed": True}, "passed True beside incorrect"),
-        (1, {"score": 0.5}, "incorrect beside score 0.5"),
-        (1, {"verdict": "correct", "passed": True}, "correct beside score 0.0"),
-        (0, {"verdict": "timeout", "passed": False}, "timeout beside score 1.0"),
-        (4, {"score": 0.0}, "timeout beside score 0.0"),
-        (4, {"verdict": "incorrect"}, "incorrect beside score None"),
+        (0, {"score": None}, "correct contradicts score None"),
+        (0, {"score": 0.4}, "correct contradicts score 0.4"),
+        (0, {"passed": False}, "passed False contradicts correct"),
+        (1, {"passed": True}, "passed True contradicts incorrect"),
+        (1, {"score": 0.5}, "incorrect contradicts score 0.5"),
+        (1, {"verdict": "correct", "passed": True}, "correct contradicts score 0.0"),
+        (0, {"verdict": "timeout", "passed": False}, "timeout contradicts score 1.0"),
+        (4, {"score": 0.0}, "timeout contradicts score 0.0"),
+        (4, {"verdict": "incorrect"}, "incorrect contradicts score None"),
         (0, {"first_hit": 0}, "first_hit 0 of 1 chunks"),
         (0, {"first_hit": 2}, "first_hit 2 of 1 chunks"),
-        (3, {"score": 1.0}, "score 1.0 of attempts with mean"),
+        (3, {"score": 1.0}, "score 1.0 differs from the attempts' mean"),
         (3, {"attempts": [{"verdict": "timeout", "score": None, "latency_ms": None}]}, "mean None"),
-        (3, {"attempts": [{"verdict": "timeout", "score": 0.0, "latency_ms": None}]}, "beside"),
+        (
+            3,
+            {"attempts": [{"verdict": "timeout", "score": 0.0, "latency_ms": None}]},
+            "contradicts",
+        ),
         (3, {"attempts": [{"verdict": "correct", "score": 7.0, "latency_ms": 1.0}]}, "score 7.0"),
         (3, {"attempts": [{"verdict": "correct", "score": 1.0, "latency_ms": -1.0}]}, "-1.0 ms"),
     ],
@@ -144,7 +148,7 @@ def test_a_question_that_contradicts_itself_is_refused(
         QuestionResult.model_validate(line | corrupted)
 
 
-def test_scores_whose_mean_is_another_than_the_summary_tells_are_refused(folder: Path) -> None:
+def test_scores_whose_mean_differs_from_the_summary_are_refused(folder: Path) -> None:
     question = _question(QuestionStatus.CORRECT, 1.0)
     line = json.loads(question.model_dump_json()) | {"score": 0.9}
     side = _side(folder, question, json.dumps(line))

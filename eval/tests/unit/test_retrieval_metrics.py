@@ -17,23 +17,23 @@ _golds = st.sets(st.sampled_from([*_IDS, "nowhere"]), min_size=1, max_size=5)
 
 @given(ranking=_rankings, gold=_golds, k=st.integers(1, 15))
 def test_metrics_are_those_of_ir_measures(ranking: list[str], gold: set[str], k: int) -> None:
-    found = metrics(ranking, gold, [k])
+    values = metrics(ranking, gold, [k])
     qrels = {"q": dict.fromkeys(gold, 1)}
     run = {"q": {name: float(-rank) for rank, name in enumerate(ranking)} or {"none": 0.0}}
     wanted = [Success @ k, P @ k, nDCG @ k, RR @ k, R @ k]
     theirs = {
         str(name): value for name, value in ir_measures.calc_aggregate(wanted, qrels, run).items()
     }
-    assert found[f"recall_any@{k}"] == theirs[f"Success@{k}"]
-    assert found[f"precision@{k}"] == pytest.approx(theirs[f"P@{k}"])
-    assert found[f"ndcg@{k}"] == pytest.approx(theirs[f"nDCG@{k}"])
-    assert found[f"mrr@{k}"] == pytest.approx(theirs[f"RR@{k}"])
+    assert values[f"recall_any@{k}"] == theirs[f"Success@{k}"]
+    assert values[f"precision@{k}"] == pytest.approx(theirs[f"P@{k}"])
+    assert values[f"ndcg@{k}"] == pytest.approx(theirs[f"nDCG@{k}"])
+    assert values[f"mrr@{k}"] == pytest.approx(theirs[f"RR@{k}"])
     # They have no recall_all: it is where recall is whole.
-    assert found[f"recall_all@{k}"] == float(theirs[f"R@{k}"] == 1)
+    assert values[f"recall_all@{k}"] == float(theirs[f"R@{k}"] == 1)
 
 
 @given(ranking=_rankings, gold=_golds, k=st.integers(1, 15))
-def test_longmemevals_ndcg_is_its_released_formula(
+def test_ndcg_of_longmemeval_follows_its_released_formula(
     ranking: list[str], gold: set[str], k: int
 ) -> None:
     relevances = [float(each in gold) for each in ranking][:k]
@@ -48,22 +48,20 @@ def test_longmemevals_ndcg_is_its_released_formula(
     )
 
 
-def test_a_ranking_worked_by_hand() -> None:
-    found = metrics(["a", "x", "b", "y"], {"b", "c"}, [2, 4])
-    assert (found["recall_any@2"], found["recall_any@4"]) == (0.0, 1.0)
-    assert (found["recall_all@4"], found["precision@4"], found["mrr@4"]) == (0.0, 0.25, 1 / 3)
-    assert found["ndcg@4"] == pytest.approx((1 / log2(4)) / (1 + 1 / log2(3)))
-    assert found["ndcg_lme@4"] == pytest.approx((1 / log2(3)) / (1 + 1))
-    # Of MRR there is one, at the largest k.
-    assert "mrr@2" not in found
+def test_metrics_of_a_hand_computed_ranking() -> None:
+    values = metrics(["a", "x", "b", "y"], {"b", "c"}, [2, 4])
+    assert (values["recall_any@2"], values["recall_any@4"]) == (0.0, 1.0)
+    assert (values["recall_all@4"], values["precision@4"], values["mrr@4"]) == (0.0, 0.25, 1 / 3)
+    assert values["ndcg@4"] == pytest.approx((1 / log2(4)) / (1 + 1 / log2(3)))
+    assert values["ndcg_lme@4"] == pytest.approx((1 / log2(3)) / (1 + 1))
+    # MRR is computed once, at the largest k.
+    assert "mrr@2" not in values
 
 
 @pytest.mark.parametrize(
     ("ranking", "gold", "ks"),
     [([], [], [5]), (["a", "a"], ["a"], [5]), (["a"], ["a"], [0]), (["a"], ["a"], [])],
 )
-def test_nothing_is_measured_of_what_is_no_ranking(
-    ranking: list[str], gold: list[str], ks: list[int]
-) -> None:
+def test_invalid_arguments_are_refused(ranking: list[str], gold: list[str], ks: list[int]) -> None:
     with pytest.raises(ValueError, match="distinct ids"):
         metrics(ranking, gold, ks)

@@ -74,7 +74,7 @@ def test_abstention(answer: str, marker: str | None, expected: bool) -> None:  #
         ),
         ({"abstain": True}, "No information available.", "answer", QuestionStatus.CORRECT),
         ({"abstain": True}, "It is x.", "answer", QuestionStatus.INCORRECT),
-        # Retrieved text that happens to hold the phrase is no abstention.
+        # Retrieved text that happens to contain the phrase is not an abstention.
         ({"expected_substrings": ["x"]}, "not mentioned, x", "retrieval", QuestionStatus.CORRECT),
     ],
 )

@@ -33,11 +33,11 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("ingest/monitor.py", "error.code"): (),
     ("ingest/verification.py", "error.code"): (),
     ("records.py", "error.code"): (),
-    ("runs/question_runner.py", "**why"): (),  # `why` is the dict with `error.code`, the next entry
+    ("runs/question_runner.py", "**fields"): (),  # the dict with `error.code`, the next entry
     ("runs/question_runner.py", "error.code"): (),
     (
         "runs/question_runner.py",
-        "**self._keep(row, attempt, exchanges)",
+        "**self._store_wire(row, attempt, exchanges)",
     ): (),  # `curl` and `wire`, no code
     ("runs/checkpoints.py", "error.code"): (),
     ("runs/checkpoints.py", "failure.code"): (),

@@ -1,4 +1,4 @@
-"""From counts to exit codes: an outage is no low score."""
+"""From counts to exit codes: an outage is not a low score."""
 
 import pytest
 
@@ -54,7 +54,7 @@ def test_exit_code(counts: dict[str, int], code: ExitCode) -> None:
     assert conclude(_tally(**counts), _FLOOR, None).exit_code is code
 
 
-def test_nothing_measured_is_no_success_whatever_the_floor() -> None:
+def test_a_run_without_measurements_fails_whatever_the_floor() -> None:
     assert conclude(_tally(daemon_error=3), (Floor(0),), None).exit_code is ExitCode.DAEMON
     assert conclude(_tally(daemon_error=3), (), None).exit_code is ExitCode.DAEMON
 
@@ -71,7 +71,7 @@ def test_unmeasured_questions_are_always_named() -> None:
     assert conclusion.reasons == ("1 of 20 questions were not measured: 1 timeout",)
 
 
-def test_a_tags_floor_is_held_apart() -> None:
+def test_a_floor_for_a_tag_is_checked_separately() -> None:
     tally = Tally(tags=frozenset({"hard"}))
     for _ in range(18):
         tally.add(_result(QuestionStatus.CORRECT))
@@ -83,7 +83,7 @@ def test_a_tags_floor_is_held_apart() -> None:
     assert "tag hard 0.500" in conclusion.reasons[0]
 
 
-def test_a_floor_for_a_tag_that_nothing_has_is_an_error() -> None:
+def test_a_floor_for_an_unused_tag_is_an_error() -> None:
     tally = _tally("typo", correct=20)
     conclusion = conclude(tally, (Floor(0.9), Floor(0.8, "typo")), None)
     assert conclusion.exit_code is ExitCode.NOTHING_SELECTED
@@ -103,13 +103,13 @@ def test_attempts_that_end_differently_are_unstable() -> None:
     ("text", "floor"),
     [("0.9", Floor(0.9)), ("1", Floor(1)), ("tag:a=b=0.5", Floor(0.5, "a=b"))],
 )
-def test_floors_are_read(text: str, floor: Floor) -> None:
+def test_floors_are_parsed(text: str, floor: Floor) -> None:
     assert Floor.parse(text) == floor
 
 
 @pytest.mark.parametrize(
     "text", ["", "x", "1.1", "-0.1", "nan", "temporal=0.8", "tag:=0.8", "tag:x="]
 )
-def test_what_is_no_floor_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="not a floor"):
+def test_an_invalid_floor_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="invalid --floor"):
         Floor.parse(text)
