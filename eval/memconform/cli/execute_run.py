@@ -5,10 +5,14 @@ from contextlib import aclosing
 
 from memconform.cli.events import dispatch
 from memconform.cli.interrupts import cancel_on_signals
-from memconform.cli.planning import plan_runs
+from memconform.cli.judging import open_scorer, require_answers, scorer_name, show_forecast
+from memconform.cli.planning import ALL, Chosen, every_sdk, plan_runs, select_questions
 from memconform.cli.run_options import RunOptions
 from memconform.cli.targets import json_target
+from memconform.cli.values import read_floors
+from memconform.daemons.discovery import working_folder
 from memconform.daemons.runner import SdkRunner
+from memconform.datasets.selection import Selected
 from memconform.errors import ExitCode, gravest, missing_extra
 from memconform.parity import comparison
 from memconform.parity.agreement import Agreement, compare_rankings
@@ -27,6 +31,10 @@ from memconform.scenarios import SCENARIOS
 from memconform.stats.resampling import is_slow
 
 
+_ENDING = (ExitCode.INTERRUPTED, ExitCode.BUDGET, ExitCode.USAGE)
+"""After a run that ended so, the next one would too: of a spent budget, of a wrong key."""
+
+
 def run(options: RunOptions) -> ExitCode:
     """Carry out the runs of a command line; raises what stops all of them."""
     configure_logs(options.log_level)
@@ -36,23 +44,48 @@ def run(options: RunOptions) -> ExitCode:
 async def _run(options: RunOptions) -> ExitCode:
     cancel_on_signals()
 
-    def progress(line: str) -> None:
-        echo(f"  {line}", err=True)
+    answers = SCENARIOS[options.scenario].text_kind == "answer"
+    name = scorer_name(options.scorer, options, answers=answers)
+    require_answers(name, answers=answers)
+    selected = select_questions(options)
+    if options.dry_run:
+        _show_cost(options, selected, name)
+        return ExitCode.OK
+    floors = read_floors(options.floor)
+    async with open_scorer(name, options, floors, options.output) as scorer:
+        scorer.scorer.require_scorable(selected)
+        choice = await plan_runs(options, selected, scorer, _progress)
+        return await _run_all(options, choice)
 
-    choice = await plan_runs(options, progress)
+
+def _progress(line: str) -> None:
+    echo(f"  {line}", err=True)
+
+
+def _show_cost(options: RunOptions, selected: Selected, scorer: str) -> None:
+    """What the scorer would take; the daemons' own calls are theirs to count."""
+    if scorer != "judge":
+        echo(f"the {scorer} scorer calls no model; nothing was asked")
+        return
+    every = every_sdk(options.sdk, working_folder()) if ALL in options.sdk else options.sdk
+    asked = ((q, None) for q in selected for _ in range(options.repeat * len(every)))
+    show_forecast(options, asked, exact=False)
+
+
+async def _run_all(options: RunOptions, choice: Chosen) -> ExitCode:
     finished: list[RunFinished] = []
     agreement: Agreement | None = None
     parity: ParityReport | None = None
     # With --json - standard output is the report alone.
     to_stderr = options.json_file == "-"
     try:
-        async with aclosing(choice.ready(progress)) as runs:
+        async with aclosing(choice.ready(_progress)) as runs:
             async for plan, runner in runs:
                 brief = len(choice.runs) > 1
                 end = await _run_one(plan, runner, quiet=options.quiet, brief=brief)
                 finished.append(end)
                 echo(f"{banner(end.summary)} -> {end.copy}", err=to_stderr)
-                if end.summary.exit_code == ExitCode.INTERRUPTED:
+                if end.summary.exit_code in _ENDING:
                     break
         if not finished:
             raise choice.absences[0].error

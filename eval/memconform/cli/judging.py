@@ -1,8 +1,9 @@
 """From the judge's flags to a scorer that is open, or to what it would cost."""
 
 import os
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from memconform.cli.judge_options import CallFlags, JudgeFlags
@@ -15,9 +16,11 @@ from memconform.llm.prices import Prices
 from memconform.printing.output import echo
 from memconform.runs.plan import Floor
 from memconform.scoring.exact import ExactScorer
+from memconform.scoring.judge.calibration import Calibration
 from memconform.scoring.judge.forecast import Forecast, forecast_judging
 from memconform.scoring.judge.gate import calibrations, require_pinned, require_trusted
 from memconform.scoring.judge.opening import JudgeSpec, judge_names, open_judge
+from memconform.scoring.judge.records import JudgeSettings
 from memconform.scoring.scorer import Scorer
 
 
@@ -83,27 +86,43 @@ def require_answers(scorer: str, *, answers: bool) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class OpenScorer:
+    """A scorer that can be used, and what a plan and a result say of it."""
+
+    scorer: Scorer
+    judge: JudgeSettings | None = None
+    calibrations: Mapping[str, Calibration | None] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """As `--scorer` has it."""
+        return self.scorer.name
+
+
 @asynccontextmanager
 async def open_scorer(
     name: str, flags: JudgeFlags, floors: Sequence[Floor], results: Path
-) -> AsyncIterator[Scorer]:
+) -> AsyncIterator[OpenScorer]:
     """The scorer of a command; a judge may call its service until the block ends.
 
     Raises:
         UsageError: where a judge cannot be called, or may not decide over the floors.
+        ResultsError: where a judge's calibration cannot be read.
         DaemonError: where the offline upstream does not start.
     """
     if name == ExactScorer.name:
-        yield ExactScorer()
+        yield OpenScorer(ExactScorer())
         return
     spec = judge_spec(flags)
     gated = any(floor.rate > 0 for floor in floors)
     if gated and not spec.accept_floating:
         require_pinned(judge_names(spec.names, os.environ), Prices.load(spec.prices))
     async with open_judge(spec, os.environ) as judge:
+        known = calibrations(judge.settings, results)
         if gated and not spec.accept_weak:
-            require_trusted(calibrations(judge.settings, results))
-        yield judge
+            require_trusted(known)
+        yield OpenScorer(judge, judge.settings, known)
 
 
 def show_forecast(

@@ -7,6 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
+from memconform.cli.judging import OpenScorer
 from memconform.cli.run_options import EXISTING_BRAIN, RunOptions
 from memconform.cli.values import comma_separated, daemon_variables, read_floors, request_headers
 from memconform.client.timing import Timeouts
@@ -24,7 +25,6 @@ from memconform.printing.output import echo
 from memconform.runs.journal import read_header
 from memconform.runs.plan import Plan, Settings
 from memconform.scenarios import SCENARIOS
-from memconform.scoring import scorer_of
 from memconform.storage.folders import find_journal
 
 ALL = "all"
@@ -58,7 +58,9 @@ class Chosen:
                     self.absences.append(absence)
 
 
-async def plan_runs(options: RunOptions, progress: Progress) -> Chosen:
+async def plan_runs(
+    options: RunOptions, selected: Selected, scorer: OpenScorer, progress: Progress
+) -> Chosen:
     """The runs that the command line asks for.
 
     Of `--sdk all` those SDKs are left out that cannot be built here, or do not claim what is asked.
@@ -67,13 +69,12 @@ async def plan_runs(options: RunOptions, progress: Progress) -> Chosen:
         UsageError: where nothing can be carried out as it is.
         DaemonError: with `--no-skip`, where an SDK cannot be built.
     """
-    selected = _selected_questions(options)
     folder = working_folder()
     if ALL not in options.sdk:
         runners = [find_runner(reference, folder) for reference in options.sdk]
         require_distinct_names(runners)
         corpus = _corpus(options, selected, runners)
-        runs = [(_plan(options, selected, corpus, r, n), r) for n, r in enumerate(runners)]
+        runs = [(_plan(options, selected, corpus, scorer, r, n), r) for n, r in enumerate(runners)]
         return Chosen(runs, [])
     every = [find_runner(name, folder) for name in every_sdk(options.sdk, folder)]
     require_distinct_names(every)
@@ -84,7 +85,7 @@ async def plan_runs(options: RunOptions, progress: Progress) -> Chosen:
     runs = []
     for runner in present:
         try:
-            runs.append((_plan(options, selected, corpus, runner, len(runs)), runner))
+            runs.append((_plan(options, selected, corpus, scorer, runner, len(runs)), runner))
         except UsageError as error:
             if error.code not in _UNCLAIMED:
                 raise
@@ -147,8 +148,13 @@ def every_sdk(references: Sequence[str], folder: Path) -> list[str]:
     return every
 
 
-def _selected_questions(options: RunOptions) -> Selected:
-    scorer = scorer_of(options.scorer)
+def select_questions(options: RunOptions) -> Selected:
+    """The questions that the command line asks for.
+
+    Raises:
+        UsageError: for flags that contradict each other, or a dataset that cannot be read.
+        NothingSelectedError: where no question is left.
+    """
     if options.resume is not None and (len(options.sdk) > 1 or ALL in options.sdk):
         raise UsageError(
             "--resume goes on with one run, and so with one --sdk",
@@ -174,9 +180,7 @@ def _selected_questions(options: RunOptions) -> Selected:
     if not str(options.output).isprintable():
         raise UsageError("--output is not a printable path", code="bad_output", hint="rename it")
     dataset = open_dataset(options.dataset)
-    selected = select(dataset, Selection(ids=ids, tags=options.tag, limit=options.limit))
-    scorer.require_scorable(selected)
-    return selected
+    return select(dataset, Selection(ids=ids, tags=options.tag, limit=options.limit))
 
 
 _Corpus = CorpusFolder | ReferenceAnswers | None
@@ -204,8 +208,13 @@ def _corpus(options: RunOptions, selected: Selected, runners: Sequence[SdkRunner
     return ReferenceAnswers(dataset) if answered == {True} else None
 
 
-def _plan(
-    options: RunOptions, selected: Selected, corpus: _Corpus, runner: SdkRunner, index: int
+def _plan(  # noqa: PLR0917 - what a plan is made of
+    options: RunOptions,
+    selected: Selected,
+    corpus: _Corpus,
+    scorer: OpenScorer,
+    runner: SdkRunner,
+    index: int,
 ) -> Plan:
     if options.port and options.port + index > 65535:
         raise UsageError(
@@ -226,7 +235,8 @@ def _plan(
         rows=None if selected.rows is None else sorted(selected.rows),
         scenario=options.scenario,
         mode=mode,
-        scorer=options.scorer,
+        scorer=scorer.name,
+        judge=scorer.judge,
         # Another run cannot empty, or fill, a brain whose name it does not know.
         brain=options.brain or (EXISTING_BRAIN if corpus is None else None),
         top_k=options.top_k,
@@ -244,7 +254,8 @@ def _plan(
         selected=selected,
         output=options.output,
         floors=read_floors(options.floor),
-        scorer=scorer_of(options.scorer),
+        scorer=scorer.scorer,
+        calibrations=scorer.calibrations,
         corpus=corpus,
         port=options.port + index if options.port else 0,
         concurrency=options.concurrency,

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from memconform.cli.grouping import DAEMONS, OUTPUT, SCORING, Command, option
+from memconform.cli.judge_options import calls, judges
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import (
     SECONDS,
@@ -32,14 +33,15 @@ _LIMITS = "Limits and timeouts"
     "run",
     cls=Command,
     examples=(
-        "memconform run --sdk go",
-        "memconform run --sdk all --dataset smoke --require-agreement",
+        "memconform run --sdk go --judge fake",
+        "memconform run --sdk all --dataset smoke --scorer exact --require-agreement",
         "memconform run --sdk py --dataset mine.jsonl --corpus docs --floor 0.8",
     ),
     exit_codes={
         ExitCode.FAILED: "below a floor, drift, or no agreement with --require-agreement",
         ExitCode.DAEMON: "a daemon failed, or too little was measured",
         ExitCode.NOTHING_SELECTED: "no question selected",
+        ExitCode.BUDGET: "the budget is spent; --resume continues",
         ExitCode.INCONCLUSIVE: "agreement cannot be decided with --require-agreement",
     },
 )
@@ -161,10 +163,12 @@ _LIMITS = "Limits and timeouts"
     "--scorer",
     group=SCORING,
     type=click.Choice(["exact", "judge"]),
-    default="exact",
-    help="`exact` looks for the expected strings; `judge` is not implemented yet.",
+    show_default="judge; exact with search-retrieve-only",
+    help="`exact` looks for the expected strings; `judge` asks language models (--judge).",
 )
 @floors(unless_given="0.90 of all questions")
+@judges
+@calls
 @option(
     "--allow-fallback",
     group=SCORING,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from memconform.cli.judge_options import JudgeFlags
 from memconform.daemons.kinds import UpstreamKind
 
 SCENARIO_NAMES = ("ask-basic", "ask-augmented", "search-retrieve-only")
@@ -12,8 +13,8 @@ EXISTING_BRAIN = "eval"
 """The brain that is asked where none is named and none is seeded."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions(JudgeFlags):
     """Names are those of the flags."""
 
     sdk: tuple[str, ...]
@@ -21,7 +22,7 @@ class RunOptions:
     scenario: str
     mode: str
     dataset: str
-    scorer: str
+    scorer: str | None
     limit: int | None
     ids: tuple[str, ...]
     tag: tuple[str, ...]

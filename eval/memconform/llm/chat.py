@@ -118,3 +118,8 @@ class ServiceDownError(LlmError):
 
 HALTING = (ModelUnusableError, BudgetSpentError, NotCachedError, ServiceDownError)
 """Errors after which no further call makes sense."""
+
+HALTING_CODES = frozenset(
+    ("llm_unusable", "budget_spent", "not_cached", "llm_down", "llm_unreachable")
+)
+"""Their codes, as incidents of results hold them."""

@@ -7,8 +7,9 @@ from rich.table import Table
 
 from memconform.parity.judge_comparison import Disagreement, JudgeComparison
 from memconform.reports.console import standard_error
-from memconform.runs.judgements import JudgingSummary
-from memconform.scoring.judge.calibration import Calibration, ErrorRate
+from memconform.runs.judging_summary import JudgingSummary
+from memconform.scoring.judge.calibration import Calibration
+from memconform.scoring.judge.records import ErrorRate
 
 _SHOWN = 20
 _ANSWER = 200

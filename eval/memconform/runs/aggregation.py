@@ -6,6 +6,7 @@ from statistics import fmean
 from memconform.datasets.model import Question
 from memconform.runs.results import Attempt, QuestionResult
 from memconform.runs.stages import AttemptRecords, JudgementRecord
+from memconform.scoring.judge.records import JudgeVote
 from memconform.scoring.statuses import PASS_THRESHOLD, QuestionStatus
 
 
@@ -40,6 +41,12 @@ def aggregate_attempts(
         ranking=retrieval.ranking if retrieval else [],
         trace=retrieval.trace if retrieval else None,
         error=judgement.error,
+        reason=judgement.reason,
+        judges=[
+            JudgeVote.model_validate(vote)
+            for _, judgement in judged
+            for vote in judgement.detail.get("judges", ())
+        ],
         first_hit=retrieval.first_hit if retrieval else None,
         seen=retrieval.seen if retrieval else None,
         attempts=[

@@ -4,6 +4,8 @@ import asyncio
 from typing import Protocol
 
 from memconform.datasets.model import Question
+from memconform.errors import MemconformError
+from memconform.llm.chat import HALTING
 from memconform.printing.logs import Logger
 from memconform.runs.journal import Journal
 from memconform.runs.stages import AnswerRecord, JudgementRecord
@@ -35,6 +37,8 @@ class JudgementQueue:
         self._journal = journal
         self._slots = asyncio.Semaphore(_MOST_AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
+        self.halted: MemconformError | None = None
+        """Why nothing more is judged, once that is so."""
 
     async def judge(
         self,
@@ -61,6 +65,9 @@ class JudgementQueue:
             return
         await self._slots.acquire()
         self._raise_failure()
+        if self.halted is not None:
+            self._slots.release()
+            return
         task = asyncio.create_task(self._judge(row, attempt, question, response, on_judged))
         self._tasks.add(task)
         task.add_done_callback(lambda _: self._slots.release())
@@ -92,7 +99,12 @@ class JudgementQueue:
         response: DaemonResponse,
         on_judged: JudgementCallback | None,
     ) -> None:
-        score = await self._scorer.score(question, response)
+        try:
+            score = await self._scorer.score(question, response)
+        except HALTING as error:
+            # No other answer can be judged either: this one stays unjudged, and is resumed.
+            self.halted = self.halted or error
+            return
         self._journal.write(JudgementRecord.of(score, row=row, attempt=attempt, id=question.id))
         if on_judged is not None and score.status.measured:
             on_judged(passed=score.status is QuestionStatus.CORRECT)

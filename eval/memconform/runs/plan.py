@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -14,7 +15,11 @@ from memconform.datasets.selection import Selected
 from memconform.errors import UsageError
 from memconform.ingest.documents import Corpus
 from memconform.scenarios.scenario import RetrievalSettings
+from memconform.scoring.judge.records import JudgeSettings
 from memconform.scoring.scorer import Scorer
+
+if TYPE_CHECKING:
+    from memconform.scoring.judge.calibration import Calibration
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,8 @@ class Settings(BaseModel):
     """Variables from the user's shell and `--env`, secrets masked; they may select models."""
     build_hash: str | None = None
     contract: str = CONTRACT_VERSION
+    judge: JudgeSettings | None = None
+    """The judges, if they score."""
 
     def retrieval(self, brain: str) -> RetrievalSettings:
         """The retrieval settings for `brain`."""
@@ -90,7 +97,9 @@ class Settings(BaseModel):
 
     def digest(self) -> str:
         """The SHA-256 of the settings."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+        # Journals of earlier versions have no judge in what their digest is of.
+        unused = {"judge"} if self.judge is None else None
+        return hashlib.sha256(self.model_dump_json(exclude=unused).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +111,8 @@ class Plan:
     output: Path
     floors: tuple[Floor, ...]
     scorer: Scorer
+    calibrations: Mapping[str, "Calibration | None"] = field(default_factory=dict)
+    """What is known of each judge, by its name."""
     corpus: Corpus | None = None
     """The corpus to seed the brain from; None uses an existing brain."""
     port: int = 0

@@ -96,7 +96,7 @@ class QuestionRunner:
     @property
     def halted(self) -> MemconformError | None:
         """Why the remaining questions are not asked; None while they are."""
-        return self._monitor.halted
+        return self._monitor.halted or self._judging.halted
 
     def is_open(self, row: int) -> bool:
         """Whether a question still lacks attempts or judgements."""

@@ -1,16 +1,21 @@
 """Rescores stored answers without a daemon."""
 
+import asyncio
 import shutil
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memconform.datasets.model import Question
 from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import Selected
 from memconform.errors import ResultsError, UsageError
 from memconform.ingest.records import IndexVerified
+from memconform.llm.chat import HALTING, HALTING_CODES, LlmError
+from memconform.records import Incident
 from memconform.runs.events import RunFinished
 from memconform.runs.journal import Header, Journal, read_attempts, read_header
 from memconform.runs.judging import stored_response
@@ -21,8 +26,16 @@ from memconform.runs.result_builder import ResultBuilder
 from memconform.runs.results import DaemonRecord, RunSummary
 from memconform.runs.stages import AttemptRecords, JudgementRecord
 from memconform.scenarios import SCENARIOS
-from memconform.scoring import scorer_of
+from memconform.scoring.judge.records import JudgeSettings
+from memconform.scoring.scorer import Score, Scorer
+from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.folders import RunFolder, new_run_id
+
+if TYPE_CHECKING:
+    from memconform.scoring.judge.calibration import Calibration
+
+_AT_ONCE = 64
+"""Answers that are judged at once; the door to a provider limits its calls."""
 
 _UNKNOWN_DAEMON = DaemonRecord(
     name=None,
@@ -48,6 +61,9 @@ async def rescore(
     *,
     output: Path,
     dataset: str | None,
+    scorer: Scorer,
+    judge: JudgeSettings | None = None,
+    calibrations: Mapping[str, "Calibration | None"] | None = None,
     floors: Sequence[Floor],
     command: Sequence[str],
 ) -> RunFinished:
@@ -58,6 +74,9 @@ async def rescore(
         output: the results folder for the new result; the old result is left unchanged.
         dataset: another version of the dataset, for example with a fixed expectation; None uses
             the run's dataset, which must be unchanged.
+        scorer: scores the answers; one that calls a service scores several at a time.
+        judge: the judges' settings, if they score.
+        calibrations: what is known of each judge.
         floors: if empty, the floors of the run, or the default if it has no result.
         command: the command line, for the provenance.
 
@@ -68,14 +87,20 @@ async def rescore(
     header = read_header(journal)
     earlier = _EarlierRun(journal, header, _read_result(journal.with_name("result.json")))
     selected = _selected(earlier, dataset)
-    scorer = scorer_of(header.settings.scorer)
     scorer.require_scorable(selected)
-    settings = header.settings.model_copy(update={"dataset_sha256": selected.dataset.sha256})
+    settings = header.settings.model_copy(
+        update={
+            "dataset_sha256": selected.dataset.sha256,
+            "scorer": scorer.name,
+            "judge": judge,
+        }
+    )
     plan = Plan(
         settings=settings,
         selected=selected,
         output=output,
         scorer=scorer,
+        calibrations=calibrations or {},
         floors=tuple(floors) or _floors(earlier),
         command=tuple(command),
         rescored=header.run_id,
@@ -88,8 +113,10 @@ async def rescore(
     rescored = Journal(folder.journal, builder.journal_header())
     questions = dict(enumerate(selected))
     try:
-        for attempt in read_attempts(journal, trusting=True):
-            await _judge_again(plan, attempt, questions)
+        halted = None
+        same = settings.digest() == header.settings_sha256
+        async for attempt, error in _judged(plan, journal, questions, same=same):
+            halted = halted or error
             if settings.dataset_sha256 != header.settings.dataset_sha256 and attempt.retrieval:
                 # The first hit belongs to the old expectation, and chunk texts are not stored.
                 attempt.retrieval = attempt.retrieval.model_copy(update={"first_hit": None})
@@ -106,7 +133,7 @@ async def rescore(
     summary: RunSummary = builder.finish(
         folder,
         rescored,
-        old.incident if old else None,
+        _incident(old, halted),
         old.daemon if old else _UNKNOWN_DAEMON,
         old.seeded if old else None,
         old.verification if old else None,
@@ -127,7 +154,56 @@ def _selected(earlier: _EarlierRun, dataset: str | None) -> Selected:
     return Selected(opened, rows, settings.questions)
 
 
-async def _judge_again(plan: Plan, attempt: AttemptRecords, questions: dict[int, Question]) -> None:
+def _incident(old: RunSummary | None, halted: LlmError | None) -> Incident | None:
+    """What keeps the result from being one: an incident of the run, or that judging ended early."""
+    if old is not None and old.incident is not None and old.incident.code not in HALTING_CODES:
+        return old.incident
+    return Incident.of(halted) if halted is not None else None
+
+
+async def _judged(
+    plan: Plan, journal: Path, questions: dict[int, Question], *, same: bool
+) -> AsyncIterator[tuple[AttemptRecords, LlmError | None]]:
+    """The attempts of a journal in their order, judged anew.
+
+    Several at a time, if the scorer calls a service. After an error that concerns all calls the
+    rest come unjudged, each with that error. `same` says whether the settings are the run's own.
+    """
+    size = 1 if plan.scorer.in_process else _AT_ONCE
+    halted: LlmError | None = None
+
+    async def judge(attempt: AttemptRecords) -> None:
+        nonlocal halted
+        try:
+            if halted is None:
+                await _judge_again(plan, attempt, questions, same=same)
+                return
+        except HALTING as error:
+            halted = error
+        if attempt.answer is not None:
+            # An old judgement is another scorer's.
+            attempt.judgement = None
+
+    pending: deque[tuple[AttemptRecords, asyncio.Task[None]]] = deque()
+    try:
+        for attempt in read_attempts(journal, trusting=True):
+            pending.append((attempt, asyncio.ensure_future(judge(attempt))))
+            if len(pending) >= size:
+                first, task = pending.popleft()
+                await task
+                yield first, halted
+        while pending:
+            first, task = pending.popleft()
+            await task
+            yield first, halted
+    finally:
+        for _, task in pending:
+            task.cancel()
+
+
+async def _judge_again(
+    plan: Plan, attempt: AttemptRecords, questions: dict[int, Question], *, same: bool
+) -> None:
     """Judge an attempt, again or for the first time, if it has an answer."""
     scenario = SCENARIOS[plan.settings.scenario]
     question = questions.get(attempt.row)
@@ -139,8 +215,17 @@ async def _judge_again(plan: Plan, attempt: AttemptRecords, questions: dict[int,
             hint="rescoring needs the same question ids in the same order",
         )
     answer = attempt.answer
-    if answer is None or answer.redacted:
-        # The stored text is masked, and the mask may hide part of the expected text.
+    if answer is None:
+        return
+    if answer.redacted:
+        # The stored text is masked, and the mask may hide part of the expected text. The judgement
+        # of the text itself stays, unless it was made by other rules.
+        if not same:
+            reason = "the answer was stored with secrets masked, and cannot be judged anew"
+            masked = Score(None, QuestionStatus.JUDGE_ERROR, reason)
+            attempt.judgement = JudgementRecord.of(
+                masked, row=attempt.row, attempt=attempt.attempt, id=question.id
+            )
         return
     if not is_applicable(question, scenario):
         raise UsageError(

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from memconform.ingest.records import SeedRecord
 from memconform.records import Incident
@@ -32,6 +33,9 @@ from memconform.storage.provenance import HostOrigin
 from memconform.storage.result_file import write_result
 from memconform.storage.writing import Masked, replacing
 
+if TYPE_CHECKING:
+    from memconform.runs.judgements import JudgingTally
+
 MANIFEST_SCHEMA = "memconform/run-manifest@1"
 
 
@@ -47,6 +51,7 @@ class ResultBuilder:
         # Monotonic: a clock that is set back must not end a run before it started.
         self._started_clock = time.monotonic()
         self._modes: Counter[str] = Counter()
+        self._judging = _judging_tally(plan)
         self.highlights = Highlights()
         self._latency = {"done": array("d"), "first_event": array("d"), "first_delta": array("d")}
 
@@ -108,6 +113,13 @@ class ResultBuilder:
 
     def _count(self, result: QuestionResult) -> None:
         self._tally.add(result)
+        if self._judging is not None:
+            measured = [attempt.verdict.measured for attempt in result.attempts]
+            self._judging.add(
+                result.judges,
+                attempts=sum(measured) if measured else int(result.verdict.measured),
+                passed=result.passed,
+            )
         if result.verdict not in (QuestionStatus.NOT_RUN, QuestionStatus.NOT_APPLICABLE):
             self.highlights.add(result)
         if result.trace is not None:
@@ -162,6 +174,7 @@ class ResultBuilder:
             daemon=daemon,
             seeded=seeded,
             verification=verification,
+            judging=None if self._judging is None else self._judging.summary(),
             provenance=self._provenance,
         )
 
@@ -177,3 +190,15 @@ class ResultBuilder:
             settings=settings.model_dump(mode="json"),
             settings_sha256=settings.digest(),
         )
+
+
+def _judging_tally(plan: Plan) -> "JudgingTally | None":
+    """Counts what the judges do; None with another scorer."""
+    settings = plan.settings
+    if settings.judge is None:
+        return None
+    from memconform.runs.judgements import JudgingTally  # noqa: PLC0415 - runs without a judge need none of it
+
+    # With another upstream than the real services, no vendor's model reads.
+    reader = settings.variables.get("JB_LLM_PROVIDER") if settings.upstream == "real" else None
+    return JudgingTally(settings.judge, plan.calibrations, reader)

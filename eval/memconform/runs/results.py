@@ -8,6 +8,8 @@ from pydantic import Field, model_validator
 from memconform.datasets.model import Question
 from memconform.ingest.records import SeedRecord
 from memconform.records import Failure, Incident, Record
+from memconform.runs.judging_summary import JudgingSummary
+from memconform.scoring.judge.records import JudgeVote
 from memconform.scoring.statuses import PASS_THRESHOLD, QuestionStatus
 from memconform.stats.quantiles import QuantileSummary
 from memconform.storage.provenance import HostOrigin
@@ -102,6 +104,10 @@ class QuestionResult(Record):
     ranking: list[RankedChunk]
     trace: dict[str, Any] | None
     error: Failure | None
+    reason: str = ""
+    """Why it has this verdict, if the scorer says so."""
+    judges: list[JudgeVote] = Field(default_factory=list)
+    """The votes of its judges, attempt by attempt; empty if no judge was asked."""
     first_hit: int | None = None
     """The rank, from 1, of the first chunk whose text alone would pass."""
     seen: WireFingerprint | None = None
@@ -262,6 +268,8 @@ class RunSummary(Record):
     seeded: SeedRecord | None
     verification: VerificationRecord | None = None
     """Null in results of earlier versions, which only compared counts at the end."""
+    judging: JudgingSummary | None = None
+    """What the judges did; null with another scorer."""
     provenance: Provenance
 
 

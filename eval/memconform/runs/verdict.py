@@ -90,7 +90,7 @@ def conclude(tally: Tally, floors: Sequence[Floor], incident: Incident | None) -
     if tally.total == 0:
         codes.append(ExitCode.NOTHING_SELECTED)
         reasons.append("no selected question applies to this scenario")
-    if tally.total and not tally.measured:
+    if tally.total and not tally.measured and incident is None:
         codes.append(ExitCode.DAEMON)
         reasons.append("nothing was measured")
     # A run that an incident ended has no pass rate to compare with a floor.

@@ -25,9 +25,9 @@ from memconform.scoring.judge.prompt import (
     parse_reply,
     prompt_digest,
 )
+from memconform.scoring.judge.records import ErrorRate, Group
 from memconform.scoring.judge.scorer import settled_by_text
 from memconform.scoring.statuses import QuestionStatus
-from memconform.stats.intervals import wilson
 from memconform.storage.writing import replacing
 from memconform.validation import first_fault
 
@@ -42,7 +42,6 @@ LONG_WORDS = 60
 _CONSISTENCY_SAMPLE = 40
 """Items that are asked again: half of an interval is then at most 15 points."""
 
-Group = Literal["right", "specific-wrong", "vague-wrong", "injected"]
 WRONG_GROUPS: tuple[Group, ...] = ("specific-wrong", "vague-wrong", "injected")
 """Never pooled: judges that accept many vague answers may reject each wrong number."""
 
@@ -71,22 +70,6 @@ class CalibrationItem(Record):
             question_date=self.question_date,
             abstain=self.abstain,
         )
-
-
-class ErrorRate(Record):
-    """How often a judge was wrong: about right answers it rejects, about wrong ones it accepts."""
-
-    errors: int
-    items: int
-    """Items with a verdict."""
-    rate: float | None
-    interval: tuple[float, float]
-    """Wilson, 95 %."""
-
-    @classmethod
-    def of(cls, errors: int, items: int) -> "ErrorRate":
-        rate = errors / items if items else None
-        return cls(errors=errors, items=items, rate=rate, interval=wilson(errors, items))
 
 
 class KindRate(Record):

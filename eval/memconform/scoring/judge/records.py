@@ -5,8 +5,27 @@ from typing import Any, Literal
 from pydantic import Field
 
 from memconform.records import Record
+from memconform.stats.intervals import wilson
 
 TieRule = Literal["error", "correct", "incorrect"]
+
+Group = Literal["right", "specific-wrong", "vague-wrong", "injected"]
+
+
+class ErrorRate(Record):
+    """How often a judge was wrong: about right answers it rejects, about wrong ones it accepts."""
+
+    errors: int
+    items: int
+    """Items with a verdict."""
+    rate: float | None
+    interval: tuple[float, float]
+    """Wilson, 95 %."""
+
+    @classmethod
+    def of(cls, errors: int, items: int) -> "ErrorRate":
+        rate = errors / items if items else None
+        return cls(errors=errors, items=items, rate=rate, interval=wilson(errors, items))
 
 
 class JudgeModel(Record):
