@@ -12,7 +12,7 @@ from openapi_spec_validator import validate
 from openapi_spec_validator.validation.exceptions import OpenAPIValidationError
 
 from memconform.conformance.catalog import catalog
-from memconform.conformance.coverage import uncovered
+from memconform.conformance.coverage import uncovered_rules
 from memconform.conformance.names import CASES
 from memconform.conformance.rules import rules
 from memconform.conformance.running import check_ids
@@ -121,14 +121,14 @@ def test_the_contract_is_yaml_and_json_that_others_can_read() -> None:
 
 
 def test_every_rule_has_a_case_and_every_case_a_rule() -> None:
-    assert uncovered(catalog()) == []
+    assert uncovered_rules(catalog()) == []
     assert {rule for entry in catalog() for rule in entry.case.rules} == set(rules())
     assert set(rules()) == {rule for rule, _ in _RULE.findall(_TEXT)}
 
 
 def test_a_rule_without_a_case_would_be_seen() -> None:
     without = [entry for entry in catalog() if "ask.flush" not in entry.case.rules]
-    assert uncovered(without) == ["ask.flush"]
+    assert uncovered_rules(without) == ["ask.flush"]
 
 
 def test_a_case_is_as_strict_as_the_rule_that_it_is_about() -> None:

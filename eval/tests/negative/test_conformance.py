@@ -11,9 +11,9 @@ import pytest
 
 from memconform.conformance.catalog import catalog
 from memconform.conformance.mutation.mutant import Mutant
-from memconform.conformance.mutation.mutants import mutants_of_checks
+from memconform.conformance.mutation.mutants import check_mutants
 from memconform.conformance.mutation.results import FalseAlarm, Fate, MutantResult
-from memconform.conformance.mutation.score import MutantFinished, Scored, score
+from memconform.conformance.mutation.score import MutantFinished, ScoringFinished, score
 from memconform.daemons.discovery import find_runner
 
 CHECKOUT = Path(__file__).parents[3]
@@ -75,7 +75,7 @@ def outcome(
             match event:
                 case MutantFinished(result=result):
                     outcome.mutants[result.id] = result
-                case Scored(alarms=alarms):
+                case ScoringFinished(alarms=alarms):
                     outcome.alarms.extend(alarms)
 
     try:
@@ -86,11 +86,11 @@ def outcome(
 
 
 def test_every_case_has_a_mutant() -> None:
-    found = {mutant.finder.base for mutant in mutants_of_checks() if mutant.finder}
+    found = {mutant.finder.base for mutant in check_mutants() if mutant.finder}
     assert {entry.base for entry in catalog()} == found
 
 
-@pytest.mark.parametrize("mutant", _params(mutants_of_checks()))
+@pytest.mark.parametrize("mutant", _params(check_mutants()))
 def test_a_broken_daemon_fails(mutant: Mutant, outcome: _Outcome) -> None:
     result = outcome.mutants[mutant.id]
     assert result.fate is Fate.KILLED, result

@@ -17,7 +17,7 @@ import pytest
 from memconform.conformance.catalog import catalog
 from memconform.conformance.mutation.mutants import mutants
 from memconform.conformance.mutation.results import Fate
-from memconform.conformance.mutation.score import MutantFinished, Scored, score
+from memconform.conformance.mutation.score import MutantFinished, ScoringFinished, score
 from memconform.conformance.results import SdkResult
 from memconform.conformance.suite import SdkFinished
 from memconform.daemons.discovery import find_runner
@@ -55,13 +55,13 @@ def test_a_suite_that_does_not_look_lets_a_mutant_live(cache: Path, tmp_path: Pa
     blind = [entry for entry in catalog() if entry.base in ("version", "search-nothing-found")]
     chosen = [m for m in mutants() if m.id in ("version-contract", "chunks-null", "topk-ignored")]
 
-    async def scored() -> tuple[dict[str, Fate], Scored]:
+    async def scored() -> tuple[dict[str, Fate], ScoringFinished]:
         fates, last = {}, None
         runs = score(lambda: find_runner("py", CHECKOUT), chosen, blind, folder=tmp_path, daemons=2)
         async for event in runs:
             if isinstance(event, MutantFinished):
                 fates[event.result.id] = event.result.fate
-            elif isinstance(event, Scored):
+            elif isinstance(event, ScoringFinished):
                 last = event
         assert last is not None
         return fates, last
@@ -96,8 +96,8 @@ def test_cases_that_a_lost_daemon_never_ended_are_no_survival(
     *_, finished, last = asyncio.run(scored())
     assert isinstance(finished, MutantFinished)
     assert finished.result.fate is Fate.UNTESTABLE
-    assert "could not be tried" in finished.result.got[0]
-    assert isinstance(last, Scored)
+    assert "could not be run" in finished.result.got[0]
+    assert isinstance(last, ScoringFinished)
     assert last.alarms[0].got == ["it was lost"]
 
 

@@ -43,28 +43,28 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("id: good", "id: good\n  id: better", "'id' stands here twice"),
+        ("id: good", "id: good\n  id: better", "'id' occurs twice"),
         ("id: good", "id: Good Case", "id"),
         ("title: A case", "titel: A case", "titel"),
         ("rules: [core.health]", "rules: [core.helath]", "did you mean 'core.health'"),
         ("rules: [core.health]", "rules: []", "rules"),
-        ("http: GET /healthz", "htpp: GET /healthz", "a step has one of"),
+        ("http: GET /healthz", "htpp: GET /healthz", "a step needs one of"),
         ("http: GET /healthz", "http: GET healthz", "String should match"),
         ("ok: 200", "ok: {status: 200, problem: not_found}", "one of"),
         ("ok: 200", "ok: {at: /ok}", "`at` needs `is`"),
-        ("ok: 200", "ok: {header: allow}", "want `is`"),
-        ("ok: 200", "ok: not_fuond", "no code 'not_fuond'"),
-        ("ok: 200", "ok: {is: {$eqals: 1}}", "no matcher $eqals"),
+        ("ok: 200", "ok: {header: allow}", "need `is`"),
+        ("ok: 200", "ok: not_fuond", "unknown code 'not_fuond'"),
+        ("ok: 200", "ok: {is: {$eqals: 1}}", "unknown matcher $eqals"),
         ("ok: 200", "ok: {is: {$regex: '('}}", "$regex"),
         ("ok: 200", "ok: {is: '${brian}'}", "did you mean 'brain'"),
-        ("GET /healthz", "GET /${nobody}", "${nobody} is not known here"),
+        ("GET /healthz", "GET /${nobody}", "${nobody} is not defined here"),
         ("GET /healthz", "GET /${Nobody}", "a variable is written"),
         ("ok: 200", "Ok: 200", "Ok"),
-        ("\n      expect:\n        ok: 200", "", "it expects nothing"),
+        ("\n      expect:\n        ok: 200", "", "it has no expectations"),
         ("title: A case", "title: A case\n  upstream: {rules: []}", "needs `daemon: {upstream"),
         ("title: A case", "title: A case\n  matrix: {x: []}", "x has no values"),
-        ("title: A case", "title: A case\n  matrix: {x: [1]}", "nothing refers to ${x}"),
-        ("GET /healthz", "GET /healthz\n      capture: {seen: /ok}", "nothing refers to it"),
+        ("title: A case", "title: A case\n  matrix: {x: [1]}", "${x} is never used"),
+        ("GET /healthz", "GET /healthz\n      capture: {seen: /ok}", "captured but never used"),
         ("title: A case", "title: A case\n  level: maybe", "level"),
     ],
 )
@@ -76,28 +76,28 @@ def test_what_is_wrong_is_refused_and_named(tmp_path: Path, old: str, new: str, 
 
 
 def test_a_file_that_is_no_list_is_refused(tmp_path: Path) -> None:
-    assert "a file of cases is a list" in _refusal(tmp_path, "id: good\ntitle: A case\n")
+    assert "a case file must be a list" in _refusal(tmp_path, "id: good\ntitle: A case\n")
 
 
 def test_one_slot_in_two_steps_is_refused(tmp_path: Path) -> None:
     twice = GOOD + GOOD[GOOD.index("    - http") :]
-    assert "the slot 'ok' stands in two steps" in _refusal(tmp_path, twice)
+    assert "the slot 'ok' is used in two steps" in _refusal(tmp_path, twice)
 
 
 def test_one_id_in_two_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(GOOD)
-    assert "a.yaml has a case of that id too" in _refusal(tmp_path, GOOD)
+    assert "a.yaml has a case with the same id" in _refusal(tmp_path, GOOD)
 
 
 def test_one_id_twice_in_a_file_is_refused(tmp_path: Path) -> None:
-    assert "stands here twice" in _refusal(tmp_path, GOOD + GOOD)
+    assert "the id is used twice" in _refusal(tmp_path, GOOD + GOOD)
 
 
 def test_a_capture_is_known_only_behind_its_step(tmp_path: Path) -> None:
     later = GOOD.replace("GET /healthz", "GET /${seen}") + (
         "    - http: GET /version\n      capture: {seen: /name}\n"
     )
-    assert "${seen} is not known here" in _refusal(tmp_path, later)
+    assert "${seen} is not defined here" in _refusal(tmp_path, later)
 
 
 def test_a_matrix_makes_a_case_for_every_combination(tmp_path: Path) -> None:

@@ -125,4 +125,4 @@ def test_bodies_part_where_they_part() -> None:
     judged = evaluate(
         Expectation.model_validate({"body": "abcd"}), StepResult("x", body=b"abxd"), {}
     )
-    assert "they part at byte 2" in judged.faults[0]
+    assert "they differ from byte 2" in judged.faults[0]

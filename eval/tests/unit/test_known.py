@@ -94,8 +94,8 @@ def test_what_results_come_to() -> None:
 @pytest.mark.parametrize(
     ("entry", "told"),
     [
-        (_known(expires="2026-11-20"), "has expired on 2026-11-20"),
-        (_known(check="nothing#*"), "fits no check"),
+        (_known(expires="2026-11-20"), "expired on 2026-11-20"),
+        (_known(check="nothing#*"), "matches no check"),
     ],
 )
 def test_a_stale_entry_is_refused(entry: KnownFailure, told: str) -> None:

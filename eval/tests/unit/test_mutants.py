@@ -8,9 +8,9 @@ from typing import Literal
 import pytest
 
 from memconform.conformance.catalog import CaseVariant, catalog
-from memconform.conformance.mutation.derived import derived
+from memconform.conformance.mutation.derived import derived_mutants
 from memconform.conformance.mutation.mutant import Mutant
-from memconform.conformance.mutation.mutants import mutants, mutants_of_checks, table_of
+from memconform.conformance.mutation.mutants import check_mutants, mutants, read_table
 from memconform.conformance.mutation.results import (
     FalseAlarm,
     Fate,
@@ -20,10 +20,10 @@ from memconform.conformance.mutation.results import (
 )
 from memconform.conformance.mutation.score import (
     MutantProgress,
-    finding,
-    possible,
+    applicable_cases,
+    detecting_check,
+    is_applicable,
     quick_groups,
-    selectable,
 )
 from memconform.conformance.results import CaseResult, Check, Result
 from memconform.conformance.rules import rules
@@ -72,7 +72,7 @@ def test_each_mutant_breaks_something() -> None:
 
 
 def test_every_key_of_every_answer_is_broken() -> None:
-    ids = {each.id for each in derived()}
+    ids = {each.id for each in derived_mutants()}
     for route in ROUTES:
         for name, info in (route.answer.model_fields if route.answer else {}).items():
             key = info.alias or name
@@ -80,7 +80,7 @@ def test_every_key_of_every_answer_is_broken() -> None:
 
 
 def test_what_may_be_left_out_is_not_broken_by_null() -> None:
-    ids = {each.id for each in derived()}
+    ids = {each.id for each in derived_mutants()}
     assert "brain-documents-null" in ids
     assert "brain-description-null" not in ids
 
@@ -125,17 +125,17 @@ def _case(*results: Result) -> CaseResult:
     ],
 )
 def test_only_a_failing_check_kills(level: str, result: Result, found: bool) -> None:  # noqa: FBT001 - a parameter of the test
-    assert (finding(_mutant(level), _case(Result.PASS, result)) is not None) is found
+    assert (detecting_check(_mutant(level), _case(Result.PASS, result)) is not None) is found
 
 
 def test_a_mutant_of_one_check_is_found_by_no_other() -> None:
-    mutant = next(each for each in mutants_of_checks() if each.check == "health#says")
+    mutant = next(each for each in check_mutants() if each.check == "health#says")
     checks = [
         Check(id=id_, result=Result.FAIL, level="must", rules=["wire.json"])
         for id_ in ("health#other", "health#says")
     ]
-    assert finding(mutant, CaseResult(case="health", title="x", checks=checks[:1])) is None
-    found = finding(mutant, CaseResult(case="health", title="x", checks=checks))
+    assert detecting_check(mutant, CaseResult(case="health", title="x", checks=checks[:1])) is None
+    found = detecting_check(mutant, CaseResult(case="health", title="x", checks=checks))
     assert found is not None
     assert found.id == "health#says"
     assert [entry.id for entry in catalog() if mutant.concerns(entry)] == ["health"]
@@ -143,8 +143,8 @@ def test_a_mutant_of_one_check_is_found_by_no_other() -> None:
 
 def test_a_check_that_is_not_there_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text('- {check: "health#no-such", when: {target: x}}\n')
-    with pytest.raises(UsageError, match="mutant health#no-such: no case has such a check"):
-        table_of(tmp_path)
+    with pytest.raises(UsageError, match="mutant health#no-such: no case has this check"):
+        read_table(tmp_path)
 
 
 def _result(fate: Fate, level: Literal["must", "should"] = "must") -> MutantResult:
@@ -200,14 +200,14 @@ def _runner(name: str) -> ManifestRunner:
 
 
 def test_only_py_is_broken_in_its_source() -> None:
-    assert possible(FROM_SOURCE[0], _runner("py"), catalog())
-    assert not possible(FROM_SOURCE[0], _runner("go"), catalog())
+    assert is_applicable(FROM_SOURCE[0], _runner("py"), catalog())
+    assert not is_applicable(FROM_SOURCE[0], _runner("go"), catalog())
 
 
 def test_a_daemon_that_runs_is_only_broken_on_its_way() -> None:
     url = UrlRunner("http://127.0.0.1:1")
-    entries = selectable(catalog(), url)
-    kept = [mutant for mutant in mutants() if possible(mutant, url, entries)]
+    entries = applicable_cases(catalog(), url)
+    kept = [mutant for mutant in mutants() if is_applicable(mutant, url, entries)]
     assert kept
     assert all(mutant.mutation.is_of_exchanges for mutant in kept)
     with pytest.raises(UsageError, match="not ours to start"):
@@ -224,5 +224,5 @@ def test_a_mutant_is_built_from_what_the_good_daemon_is_built_from() -> None:
 def test_ids_can_be_typed() -> None:
     assert all(
         re.fullmatch(r"[A-Za-z0-9_.,*\[\]-]+", mutant.id)
-        for mutant in (*mutants(), *mutants_of_checks())
+        for mutant in (*mutants(), *check_mutants())
     )
