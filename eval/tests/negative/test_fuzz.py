@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memconform.conformance import strict_yaml
-from memconform.conformance.case import Serving
+from memconform.conformance.case import DaemonSettings
 from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.fixture import Fixture
 from memconform.conformance.results import CaseResult, Result
@@ -20,7 +20,7 @@ from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.runner import SdkRunner
 from memconform.fakes.mutant import MutantRunner
 from memconform.fakes.mutation import Mutation
-from memconform.fuzzing.session import Disagreement, seek, serve_sdks
+from memconform.fuzzing.session import Disagreement, find_disagreement, serve_sdks
 from memconform.fuzzing.writing import case_file
 from tests.conftest import CHECKOUT
 
@@ -67,7 +67,7 @@ async def _found(runners: list[ManifestRunner], folder: Path) -> Disagreement | 
         await runner.build(lambda _: None)
     async with serve_sdks(runners, folder) as addresses:
         sought = await asyncio.to_thread(
-            seek,
+            find_disagreement,
             addresses,
             set(runners[0].profiles),
             examples=_EXAMPLES,
@@ -79,7 +79,7 @@ async def _found(runners: list[ManifestRunner], folder: Path) -> Disagreement | 
 
 
 async def _result(entry: CaseVariant, runner: SdkRunner, folder: Path) -> CaseResult:
-    async with Fixture(runner, Serving(), folder, f"fuzz-{secrets.token_hex(4)}") as fixture:
+    async with Fixture(runner, DaemonSettings(), folder, f"fuzz-{secrets.token_hex(4)}") as fixture:
         await fixture.prepare()
         return (await run_case(entry, fixture, brain_id(entry))).result
 

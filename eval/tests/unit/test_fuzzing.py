@@ -22,11 +22,11 @@ from memconform.contract.schemas import ROUTES
 from memconform.contract.wire import Profile
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.fuzzing import session
-from memconform.fuzzing.answers import ProgramAnswer, normalized
-from memconform.fuzzing.comparing import AnswerDifference, agreeing, compare_answers
+from memconform.fuzzing.answers import ProgramAnswer, normalize
+from memconform.fuzzing.comparing import AnswerDifference, compare_answers, group_by_answer
 from memconform.fuzzing.program_runner import BrainLostError
 from memconform.fuzzing.programs import BRAIN, Call, Program
-from memconform.fuzzing.session import Disagreement, seek, serve_sdks
+from memconform.fuzzing.session import Disagreement, find_disagreement, serve_sdks
 from memconform.fuzzing.strategies import TEXTS, programs
 from memconform.fuzzing.writing import case_file
 
@@ -71,7 +71,7 @@ def test_a_difference_has_the_values_of_all_and_no_value_where_nothing_is() -> N
     answers = {"a": [_json({"k": 1})], "b": [_json({"k": 1})], "c": [_json({})]}
     found = compare_answers(answers)
     assert found == AnswerDifference(0, "/body/k", {"a": 1, "b": 1})
-    assert agreeing(answers, 0) == [["a", "b"], ["c"]]
+    assert group_by_answer(answers, 0) == [["a", "b"], ["c"]]
 
 
 def _normalized(
@@ -80,7 +80,7 @@ def _normalized(
     content = content.encode() if isinstance(content, str) else content
     request = httpx.Request(method, "http://127.0.0.1/")
     response = httpx.Response(200, headers={"content-type": media, **headers}, request=request)
-    return normalized(response, content, "mc-fuzz-1")
+    return normalize(response, content, "mc-fuzz-1")
 
 
 def test_moments_durations_and_the_brains_id_are_not_compared() -> None:
@@ -257,7 +257,7 @@ def test_every_route_is_asked_validly_and_spoilt() -> None:
     )
     @given(programs(_PROFILES))
     def look(program: Program) -> None:
-        asked.update((call.route, bool(call.spoilt)) for call in program.calls)
+        asked.update((call.route, bool(call.defect)) for call in program.calls)
         if wanted <= asked:
             # Only an error ends it before the last example, and to draw one is what takes time.
             raise StopIteration
@@ -291,7 +291,7 @@ class _LosesOneBrain:
     def __init__(self, address: str) -> None:
         self._left = 3 if address == "http://bad" else -1
 
-    def ask(self, program: Program) -> list[ProgramAnswer]:
+    def run(self, program: Program) -> list[ProgramAnswer]:
         self._left -= 1
         if self._left == 0:
             raise BrainLostError("POST /v1/brains: ReadTimeout")
@@ -304,7 +304,7 @@ class _LosesOneBrain:
 def test_a_daemon_that_is_lost_once_is_no_agreement(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "ProgramRunner", _LosesOneBrain)
     with pytest.raises(BrainLostError):
-        seek(
+        find_disagreement(
             {"good": "http://good", "bad": "http://bad"},
             {Profile.CORE},
             examples=50,
