@@ -165,30 +165,30 @@ def _check_variables(case: Case) -> None:
     Raises:
         UnknownVariableError: for an undefined reference or an unused capture.
     """
-    known, used = set(BUILT_IN), set[str]()
-    _require_known([case.documents, case.daemon.env], known)
+    defined, used = set(BUILT_IN), set[str]()
+    _require_defined([case.documents, case.daemon.env], defined)
     for step in walk_steps(case):
         nested = {"until", "repeat", "parallel", "expect"}
         own = step.model_dump(by_alias=True, exclude=nested, exclude_unset=True)
-        used |= _require_known(own, known)
-        known |= set(step.capture)
+        used |= _require_defined(own, defined)
+        defined |= set(step.capture)
         expected = [e.model_dump(by_alias=True, exclude_unset=True) for e in step.expect.values()]
-        used |= _require_known(expected, known)
-    for name in sorted(known - BUILT_IN - used):
+        used |= _require_defined(expected, defined)
+    for name in sorted(defined - BUILT_IN - used):
         raise UnknownVariableError(f"{name} is captured but never used")
 
 
-def _require_known(value: JsonValue, known: set[str]) -> set[str]:
+def _require_defined(value: JsonValue, defined: set[str]) -> set[str]:
     """Return the variables that `value` refers to.
 
     Raises:
-        UnknownVariableError: if one of them is not in `known`.
+        UnknownVariableError: if one of them is not in `defined`.
     """
     variables = set()
     for name in references(value):
         variable = name.partition(".")[0]
-        if variable not in known:
-            raise UnknownVariableError(f"${{{name}}} is not defined here; {nearest(name, known)}")
+        if variable not in defined:
+            raise UnknownVariableError(f"${{{name}}} is not defined here; {nearest(name, defined)}")
         variables.add(variable)
     return variables
 

@@ -1,4 +1,4 @@
-"""The daemon of conformance cases, where it is not there."""
+"""The fixture of conformance cases while its daemon is not running."""
 
 import signal
 from pathlib import Path
@@ -12,7 +12,7 @@ from memconform.daemons.manifest_runner import ManifestRunner
 from tests.conftest import CHECKOUT
 
 
-async def test_a_daemon_that_does_not_run_is_untestable_and_no_fault_of_ours(
+async def test_a_stopped_daemon_is_untestable(
     tmp_path: Path,
 ) -> None:
     folder = CHECKOUT / "sdks" / "py"

@@ -1,4 +1,4 @@
-"""The shapes of answers, whatever a case is about."""
+"""The checks of response shapes, which apply to every case."""
 
 import json
 from typing import Any
@@ -44,7 +44,7 @@ def test_good_answers_have_no_fault() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "status", "body", "media", "told"),
+    ("line", "status", "body", "media", "message"),
     [
         ("GET /healthz", 200, {"ok": True}, "text/html", "Content-Type"),
         ("GET /healthz", 200, {"ok": 1}, JSON, "ok"),
@@ -63,12 +63,14 @@ def test_good_answers_have_no_fault() -> None:
         ("GET /v1/brains/b/events", 200, b"", JSON, "text/event-stream"),
     ],
 )
-def test_a_bad_answer_is_told(line: str, status: int, body: Any, media: str, told: str) -> None:
-    found = _faults(line, status, body, media)
-    assert any(told in fault and fault.startswith("daemon") for fault in found), found
+def test_reports_invalid_responses(
+    line: str, status: int, body: Any, media: str, message: str
+) -> None:
+    faults = _faults(line, status, body, media)
+    assert any(message in fault and fault.startswith("daemon") for fault in faults), faults
 
 
-def test_rankings_are_held_to_their_rules() -> None:
+def test_reports_invalid_rankings() -> None:
     rising = [CHUNK, CHUNK | {"chunkId": "b#0", "score": 2.0}]
     assert "rises" in _search(rising)[0]
     assert "twice" in _search([CHUNK, CHUNK])[0]
@@ -76,17 +78,17 @@ def test_rankings_are_held_to_their_rules() -> None:
     assert "effectiveMode semantic without" in _search([CHUNK], effectiveMode="semantic")[0]
 
 
-def test_who_is_to_blame_for_a_request_that_the_schemas_refuse() -> None:
+def test_blames_the_case_if_it_expects_an_invalid_request_to_succeed() -> None:
     line, body = "POST /v1/brains/b/search", {"chunks": [], "tookMs": 1.0, "trace": TRACE}
     sent = {"query": "x", "mode": "bm25", "topK": 0}
-    [wanted] = _faults(line, 200, body, JSON, sent)
-    [unwanted] = _faults(line, 200, body, JSON, sent, expects_success=False)
-    assert wanted.startswith("case: an invalid request was accepted")
-    assert unwanted.startswith("daemon: an invalid request was accepted")
+    [expected] = _faults(line, 200, body, JSON, sent)
+    [unexpected] = _faults(line, 200, body, JSON, sent, expects_success=False)
+    assert expected.startswith("case: an invalid request was accepted")
+    assert unexpected.startswith("daemon: an invalid request was accepted")
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "told"),
+    ("name", "data", "message"),
     [
         ("change", {"kind": "created", "path": "a", "when": "2026-01-01T00:00:00Z"}, ""),
         ("change", {"kind": "made", "path": "a", "when": "2026-01-01T00:00:00Z"}, "kind"),
@@ -96,16 +98,16 @@ def test_who_is_to_blame_for_a_request_that_the_schemas_refuse() -> None:
         ("telemetry", {}, ""),
     ],
 )
-def test_changes_are_held_to_their_rules(name: str, data: Any, told: str) -> None:
+def test_reports_invalid_change_events(name: str, data: Any, message: str) -> None:
     text = data if isinstance(data, str) else json.dumps(data)
     headers = [("content-type", "text/event-stream")]
     outcome = StepResult("GET /v1/brains/b/events", status=200, headers=headers)
     outcome.events = [Event(name, text, "1", 0)]
-    found = wire_faults(outcome, b"", expects_success=True)
-    assert [told in fault.message for fault in found] == ([True] if told else [])
+    faults = wire_faults(outcome, b"", expects_success=True)
+    assert [message in fault.message for fault in faults] == ([True] if message else [])
 
 
-def test_ask_streams_are_held_to_their_order() -> None:
+def test_reports_ask_events_out_of_order() -> None:
     headers = [("content-type", "text/event-stream")]
     outcome = StepResult("POST /v1/brains/b/ask", status=200, headers=headers, ended="end")
     outcome.events = [Event("answer_delta", '{"text": "x"}', "", 0)]

@@ -110,10 +110,10 @@ async def score(
             _run_all(daemons, scorer.run_citing, all_progress, entries)
         ) as finished:
             async for progress in finished:
-                if progress.found is not None:
+                if progress.detection is not None:
                     yield MutantFinished(progress.result())
         # Survivors come last: one of them takes as long as hundreds of killed mutants.
-        survivors = [progress for progress in all_progress if progress.found is None]
+        survivors = [progress for progress in all_progress if progress.detection is None]
         async with aclosing(_run_all(daemons, scorer.run_others, survivors, entries)) as finished:
             async for progress in finished:
                 yield MutantFinished(progress.result())
@@ -152,7 +152,7 @@ class MutantProgress:
 
     def __init__(self, mutant: Mutant) -> None:
         self.mutant = mutant
-        self.found: Check | None = None
+        self.detection: Check | None = None
         """The check that detected the mutant."""
         self.took_s = 0.0
         self.unfit: list[str] = []
@@ -161,25 +161,25 @@ class MutantProgress:
         self._untested: list[str] = []
 
     @property
-    def found_by(self) -> str:
+    def detecting_case(self) -> str:
         """Id of the case that detected it; empty if none did."""
-        return self.found.id.partition("#")[0] if self.found is not None else ""
+        return self.detection.id.partition("#")[0] if self.detection is not None else ""
 
     def add(self, case: CaseResult) -> bool:
         """Record the result of a case; return whether the mutant is detected now."""
         self._cases += 1
-        self.found = self.found or detecting_check(self.mutant, case)
+        self.detection = self.detection or detecting_check(self.mutant, case)
         self._untested += [
             f"{check.id}: {' '.join(check.got)}"
             for check in case.checks
             if check.result in (Result.UNTESTABLE, Result.ERROR)
         ]
-        return self.found is not None
+        return self.detection is not None
 
     def result(self) -> MutantResult:
         """Return the result, which is final once no more cases are run."""
-        if self.found is not None:
-            fate, by, got = Fate.KILLED, self.found.id, self.found.got
+        if self.detection is not None:
+            fate, by, got = Fate.KILLED, self.detection.id, self.detection.got
         else:
             by, got = "", [*self._untested, *self.unfit]
             fate = Fate.UNTESTABLE if got or not self._cases else Fate.SURVIVED
@@ -278,13 +278,13 @@ class _MutantScorer:
         others = [e for e in entries if not progress.mutant.concerns(e)]
         while others:
             await self._run_cases(progress, others)
-            if progress.found is None:
+            if progress.detection is None:
                 return
-            finder = [e for e in others if e.id == progress.found_by]
-            others = [e for e in others if e.id != progress.found_by]
-            progress.found = None
+            finder = [e for e in others if e.id == progress.detecting_case]
+            others = [e for e in others if e.id != progress.detecting_case]
+            progress.detection = None
             await self._run_on_new_daemon(f"{progress.mutant.id}-again", finder, progress)
-            if progress.found is not None:
+            if progress.detection is not None:
                 return
 
     async def _run_cases(self, progress: "MutantProgress", entries: Sequence[CaseVariant]) -> None:
@@ -299,7 +299,7 @@ class _MutantScorer:
                 await self._run_on_pooled_daemon(usable, progress)
             else:
                 await self._run_on_new_daemon(f"{progress.mutant.id}-{number}", usable, progress)
-            if progress.found is not None:
+            if progress.detection is not None:
                 break
         progress.took_s += time.perf_counter() - started
 
