@@ -83,9 +83,9 @@ class CaseContext:
             "index": 0,
         }
 
-    def variables(self, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def variables(self, extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the current variables; `${address}` is the daemon's current address."""
-        variables = {**self._variables, **(more or {})}
+        variables = {**self._variables, **(extra or {})}
         if self.fixture.runner.restartable:
             variables["state"] = str(self.fixture.state)
             variables["run_id"] = f"{self.fixture.run_id}-daemon"

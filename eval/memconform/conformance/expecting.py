@@ -8,7 +8,7 @@ from typing import Any
 
 from memconform.conformance.bodies import content
 from memconform.conformance.case import Expectation, ProblemSpec
-from memconform.conformance.matchers import BadMatcherError, Mismatch, mismatches, shown
+from memconform.conformance.matchers import BadMatcherError, Mismatch, abbreviate, mismatches
 from memconform.conformance.pointer import resolve
 from memconform.conformance.step_result import StepResult
 from memconform.conformance.variables import substitute
@@ -128,7 +128,7 @@ def _status_fault(statuses: Sequence[int | None], outcome: StepResult) -> str:
 
 
 def _excerpt(outcome: StepResult) -> str:
-    return shown(outcome.body.decode("utf-8", "replace")) if outcome.body else ""
+    return abbreviate(outcome.body.decode("utf-8", "replace")) if outcome.body else ""
 
 
 def _problem_faults(
@@ -160,15 +160,15 @@ def _order_faults(expected: Expectation, outcome: StepResult, _: Mapping[str, An
     tokens = "".join(_NAME.sub(lambda m: f"(?:{m[0]} )", part) for part in pattern.split())
     if re.fullmatch(tokens, f"{names} " if names else ""):
         return []
-    return [f"expected the events {pattern}, got {shown(names)}"]
+    return [f"expected the events {pattern}, got {abbreviate(names)}"]
 
 
 def _id_faults(_: Expectation, outcome: StepResult, __: Mapping[str, Any]) -> list[str]:
     ids = [event.id for event in outcome.events if event.name == "change"]
     if not ids or not all(id_.isascii() and id_.isdigit() for id_ in ids):
-        return [f"expected change events with decimal ids, got the ids {shown(ids)}"]
+        return [f"expected change events with decimal ids, got the ids {abbreviate(ids)}"]
     rising = all(int(a) < int(b) for a, b in itertools.pairwise(ids))
-    return [] if rising else [f"expected rising ids, got {shown(ids)}"]
+    return [] if rising else [f"expected rising ids, got {abbreviate(ids)}"]
 
 
 def _body_faults(

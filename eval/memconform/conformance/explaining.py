@@ -9,7 +9,7 @@ from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.expecting import describe
 from memconform.conformance.rules import rules
 
-_SHOWN = 400
+_MAX_SHOWN = 400
 
 
 def explain_case(entry: CaseVariant) -> str:
@@ -21,7 +21,7 @@ def explain_case(entry: CaseVariant) -> str:
     lines += [f"  needs {need}" for need in _needs(case)]
     lines += [f"  with {name} = {json.dumps(value)}" for name, value in entry.variables.items()]
     for path, document in case.documents.items():
-        lines.append(f"  stores {path} {_shown(document)}")
+        lines.append(f"  stores {path} {_abbreviate(document)}")
     for title, steps in (("first", case.setup), ("then", case.steps), ("last", case.teardown)):
         for step in steps:
             lines += [f"  {title}: {line}" for line in _step(step)]
@@ -53,7 +53,8 @@ def _step(step: BaseStep) -> Iterator[str]:
     nested: list[Any] = [*getattr(step, "until", []), *getattr(step, "repeat", [])]
     branches: list[list[Any]] = getattr(step, "parallel", [])
     kind = type(step).__name__.removesuffix("Step").lower()
-    yield f"{kind} {' '.join(f'{key}: {_shown(value)}' for key, value in fields.items())}".rstrip()
+    values = " ".join(f"{key}: {_abbreviate(value)}" for key, value in fields.items())
+    yield f"{kind} {values}".rstrip()
     for inner in nested:
         yield from (f"    {line}" for line in _step(inner))
     for branch in branches:
@@ -63,6 +64,6 @@ def _step(step: BaseStep) -> Iterator[str]:
     yield from (f"  #{slot}: {describe(expected)}" for slot, expected in step.expect.items())
 
 
-def _shown(value: object) -> str:
+def _abbreviate(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"

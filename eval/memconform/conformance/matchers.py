@@ -29,20 +29,20 @@ class Mismatch:
 
     def __str__(self) -> str:
         at = f"{self.where}: " if self.where else ""
-        return f"{at}expected {self.expected}, got {shown(self.got)}"
+        return f"{at}expected {self.expected}, got {abbreviate(self.got)}"
 
 
 class BadMatcherError(ValueError):
     """A matcher is unknown or malformed."""
 
 
-_SHOWN = 200
+_MAX_SHOWN = 200
 
 
-def shown(value: JsonValue) -> str:
+def abbreviate(value: JsonValue) -> str:
     """Format a value for a report, truncated if it is long."""
     text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}… ({len(text)} characters)"
 
 
 def mismatches(expected: JsonValue, got: JsonValue, where: str = "") -> list[Mismatch]:
@@ -66,7 +66,7 @@ def mismatches(expected: JsonValue, got: JsonValue, where: str = "") -> list[Mis
         return _open_object(expected, got, where)
     if isinstance(expected, list):
         return _exact_array(expected, got, where)
-    return [] if _equal(expected, got) else [Mismatch(where, shown(expected), got)]
+    return [] if _equal(expected, got) else [Mismatch(where, abbreviate(expected), got)]
 
 
 def _open_object(expected: Mapping[str, JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
@@ -81,9 +81,9 @@ def _open_object(expected: Mapping[str, JsonValue], got: JsonValue, where: str) 
 
 def _exact_array(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
     if not isinstance(got, list):
-        return [Mismatch(where, f"the array {shown(expected)}", got)]
+        return [Mismatch(where, f"the array {abbreviate(expected)}", got)]
     if len(expected) != len(got):
-        return [Mismatch(where, f"the {len(expected)} items {shown(expected)}", got)]
+        return [Mismatch(where, f"the {len(expected)} items {abbreviate(expected)}", got)]
     return [
         fault
         for index, (wanted, item) in enumerate(zip(expected, got, strict=True))
@@ -140,7 +140,9 @@ def _deep_equal(expected: JsonValue, got: JsonValue) -> bool:
 
 def _equals(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
     return (
-        [] if _deep_equal(expected, got) else [Mismatch(where, f"exactly {shown(expected)}", got)]
+        []
+        if _deep_equal(expected, got)
+        else [Mismatch(where, f"exactly {abbreviate(expected)}", got)]
     )
 
 
@@ -166,7 +168,7 @@ def _regex(expected: str, got: JsonValue, where: str) -> list[Mismatch]:
 
 def _in(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
     fits = any(not mismatches(option, got) for option in expected)
-    return [] if fits else [Mismatch(where, f"one of {shown(expected)}", got)]
+    return [] if fits else [Mismatch(where, f"one of {abbreviate(expected)}", got)]
 
 
 def _range(expected: list[float | None], got: JsonValue, where: str) -> list[Mismatch]:
@@ -194,7 +196,7 @@ def _contains(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]
         fits = isinstance(expected, str) and expected in got
     else:
         fits = isinstance(got, list) and any(not mismatches(expected, item) for item in got)
-    return [] if fits else [Mismatch(where, f"a value containing {shown(expected)}", got)]
+    return [] if fits else [Mismatch(where, f"a value containing {abbreviate(expected)}", got)]
 
 
 def _items(expected: list[int | None], got: JsonValue, where: str) -> list[Mismatch]:
@@ -207,16 +209,16 @@ def _items(expected: list[int | None], got: JsonValue, where: str) -> list[Misma
 
 def _multiset(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
     if not isinstance(got, list) or len(got) != len(expected):
-        return [Mismatch(where, f"{shown(expected)} in any order", got)]
+        return [Mismatch(where, f"{abbreviate(expected)} in any order", got)]
     return _subset(expected, got, where)
 
 
 def _set(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
     has_extra = isinstance(got, list) and any(_in(expected, item, where) for item in got)
     if not isinstance(got, list) or has_extra:
-        return [Mismatch(where, f"the set {shown(expected)}", got)]
+        return [Mismatch(where, f"the set {abbreviate(expected)}", got)]
     missing = [item for item in expected if _contains(item, got, where)]
-    return [Mismatch(where, f"the set {shown(expected)}", got)] if missing else []
+    return [Mismatch(where, f"the set {abbreviate(expected)}", got)] if missing else []
 
 
 def _subset(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
@@ -224,7 +226,7 @@ def _subset(expected: list[JsonValue], got: JsonValue, where: str) -> list[Misma
     for wanted in expected:
         index = next((n for n, item in enumerate(remaining) if not mismatches(wanted, item)), None)
         if index is None:
-            return [Mismatch(where, f"items that include {shown(wanted)}", got)]
+            return [Mismatch(where, f"items that include {abbreviate(wanted)}", got)]
         del remaining[index]
     return []
 
@@ -234,7 +236,7 @@ def _prefix(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
         fits = isinstance(got, str) and got.startswith(expected)
     else:
         fits = isinstance(got, list) and _deep_equal(expected, got[: len(expected)])
-    return [] if fits else [Mismatch(where, f"a value beginning with {shown(expected)}", got)]
+    return [] if fits else [Mismatch(where, f"a value beginning with {abbreviate(expected)}", got)]
 
 
 def _absent(expected: bool, got: JsonValue, where: str) -> list[Mismatch]:  # noqa: FBT001 - as all matchers
@@ -294,7 +296,7 @@ def _each(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
 
 def _any(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
     fits = isinstance(got, list) and any(not mismatches(expected, item) for item in got)
-    return [] if fits else [Mismatch(where, f"an item matching {shown(expected)}", got)]
+    return [] if fits else [Mismatch(where, f"an item matching {abbreviate(expected)}", got)]
 
 
 def _all(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
@@ -303,7 +305,7 @@ def _all(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch
 
 def _not(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
     holds = got is not MISSING and bool(mismatches(expected, got))
-    return [] if holds else [Mismatch(where, f"a value other than {shown(expected)}", got)]
+    return [] if holds else [Mismatch(where, f"a value other than {abbreviate(expected)}", got)]
 
 
 _MATCHERS: dict[str, Callable[[Any, Any, str], list[Mismatch]]] = {

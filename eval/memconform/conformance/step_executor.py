@@ -69,25 +69,25 @@ class StepExecutor:
         }
 
     async def run(
-        self, steps: Sequence[BaseStep], results: CheckResults, more: Variables = _NOTHING
+        self, steps: Sequence[BaseStep], results: CheckResults, extra: Variables = _NOTHING
     ) -> None:
         """Execute steps in order and record their checks.
 
         Args:
             steps: The steps.
             results: Receives the results of the checks.
-            more: Variables in addition to those of the case.
+            extra: Variables in addition to those of the case.
 
         Raises:
             StoppedError: if a value to capture is missing, or a step without expectations fails.
             UntestableError: if the daemon does not support what a step needs.
         """
         for step in steps:
-            outcome = await self._handlers[type(step)](step, results, more)
+            outcome = await self._handlers[type(step)](step, results, extra)
             if outcome is None:
                 continue
             self._context.exchanges.append(outcome)
-            self._context.expect(results, step.expect, outcome, self._context.variables(more))
+            self._context.expect(results, step.expect, outcome, self._context.variables(extra))
             for name, pointer in step.capture.items():
                 value = resolve(outcome.json(), pointer)
                 if value is MISSING:
@@ -105,8 +105,8 @@ class StepExecutor:
             return bodies.Content(base64=step.base64).encoded()
         return step.size.content() if step.size is not None else None
 
-    async def _http(self, step: HttpStep, results: CheckResults, more: Variables) -> StepResult:
-        variables = self._context.variables(more)
+    async def _http(self, step: HttpStep, results: CheckResults, extra: Variables) -> StepResult:
+        variables = self._context.variables(extra)
         sent = self._body(step, variables)
         line = substitute(step.http, variables)
         headers = _headers(step, variables)
@@ -117,21 +117,23 @@ class StepExecutor:
             self._context.check_wire(results, outcome, sent or b"", step.expect)
         return outcome
 
-    async def _stream(self, step: StreamStep, results: CheckResults, more: Variables) -> StepResult:
-        variables = self._context.variables(more)
+    async def _stream(
+        self, step: StreamStep, results: CheckResults, extra: Variables
+    ) -> StepResult:
+        variables = self._context.variables(extra)
         sent = self._body(step, variables)
         sender = self._context.sender(step.server)
         headers = _headers(step, variables)
         request, exchange = sender.request(substitute(step.stream, variables), headers, sent)
         stream = await sender.open(request, exchange, step.timeout_ms / 1e3)
-        self._context.streams[_name(step.name, more)] = stream, sent or b""
+        self._context.streams[_name(step.name, extra)] = stream, sent or b""
         if not step.unread:
             stream.read()
         del results
         return stream.outcome
 
-    async def _await(self, step: AwaitStep, results: CheckResults, more: Variables) -> StepResult:
-        name = _name(step.await_, more)
+    async def _await(self, step: AwaitStep, results: CheckResults, extra: Variables) -> StepResult:
+        name = _name(step.await_, extra)
         if name not in self._context.streams:
             raise StoppedError(f"await: there is no stream {step.await_!r}")
         stream, sent = self._context.streams[name]
@@ -139,16 +141,16 @@ class StepExecutor:
         self._context.check_wire(results, stream.outcome, sent, step.expect)
         return stream.outcome
 
-    async def _close(self, step: CloseStep, results: CheckResults, more: Variables) -> None:
-        name = _name(step.close, more)
+    async def _close(self, step: CloseStep, results: CheckResults, extra: Variables) -> None:
+        name = _name(step.close, extra)
         if name not in self._context.streams:
             raise StoppedError(f"close: there is no stream {step.close!r}")
         stream, sent = self._context.streams.pop(name)
         self._context.check_wire(results, stream.outcome, sent, step.expect)
         await stream.close()
 
-    async def _raw(self, step: RawStep, results: CheckResults, more: Variables) -> StepResult:
-        variables = self._context.variables(more)
+    async def _raw(self, step: RawStep, results: CheckResults, extra: Variables) -> StepResult:
+        variables = self._context.variables(extra)
         del results
         pieces = [bodies.content(bodies.build_body(piece, dict(variables))) for piece in step.raw]
         return await converse(
@@ -160,8 +162,8 @@ class StepExecutor:
             seconds=step.timeout_ms / 1e3,
         )
 
-    async def _store(self, step: StoreStep, results: CheckResults, more: Variables) -> StepResult:
-        variables = self._context.variables(more)
+    async def _store(self, step: StoreStep, results: CheckResults, extra: Variables) -> StepResult:
+        variables = self._context.variables(extra)
         documents = [
             _document(path, bodies.build_body(source, dict(variables)))
             for path, source in substitute(step.store, variables).items()
@@ -201,8 +203,8 @@ class StepExecutor:
             raise StoppedError(f"{outcome.label}: {why}")
         return outcome
 
-    async def _disk(self, step: DiskStep, results: CheckResults, more: Variables) -> StepResult:
-        variables = self._context.variables(more)
+    async def _disk(self, step: DiskStep, results: CheckResults, extra: Variables) -> StepResult:
+        variables = self._context.variables(extra)
         del results
         state = self._context.fixture.state
         path = substitute(step.path, variables)
@@ -230,9 +232,9 @@ class StepExecutor:
             raise StoppedError(str(error)) from error
 
     async def _process(
-        self, step: ProcessStep, results: CheckResults, more: Variables
+        self, step: ProcessStep, results: CheckResults, extra: Variables
     ) -> StepResult:
-        variables = self._context.variables(more)
+        variables = self._context.variables(extra)
         del results
         fixture = self._context.fixture
         fixture.require_managed()
@@ -271,31 +273,31 @@ class StepExecutor:
         took = round((time.perf_counter() - started) * 1e3, 3)
         return StepResult(f"process: {step.process}", took_ms=took, value=report.value())
 
-    async def _pause(self, step: PauseStep, results: CheckResults, more: Variables) -> None:
-        del results, more
+    async def _pause(self, step: PauseStep, results: CheckResults, extra: Variables) -> None:
+        del results, extra
         await asyncio.sleep(step.pause / 1e3)
 
-    async def _until(self, step: UntilStep, results: CheckResults, more: Variables) -> None:
+    async def _until(self, step: UntilStep, results: CheckResults, extra: Variables) -> None:
         loop = asyncio.get_running_loop()
         end = loop.time() + step.within_ms / 1e3
         while True:
             attempt = CheckResults()
-            await self.run(step.until, attempt, more)
+            await self.run(step.until, attempt, extra)
             if attempt.holds or loop.time() >= end:
                 results.merge(attempt)
                 return
             results.wire += attempt.wire
             await asyncio.sleep(step.every_ms / 1e3)
 
-    async def _repeat(self, step: RepeatStep, results: CheckResults, more: Variables) -> None:
+    async def _repeat(self, step: RepeatStep, results: CheckResults, extra: Variables) -> None:
         for index in range(step.times):
-            await self.run(step.repeat, results, {**more, "index": index})
+            await self.run(step.repeat, results, {**extra, "index": index})
 
-    async def _parallel(self, step: ParallelStep, results: CheckResults, more: Variables) -> None:
+    async def _parallel(self, step: ParallelStep, results: CheckResults, extra: Variables) -> None:
         try:
             async with asyncio.TaskGroup() as group:
                 for copy in range(step.copies):
-                    variables = {**more, "index": copy, "copy": step.copies > 1}
+                    variables = {**extra, "index": copy, "copy": step.copies > 1}
                     for branch in step.parallel:
                         group.create_task(self.run(branch, results, variables))
         except* (StoppedError, UntestableError) as errors:
@@ -307,14 +309,13 @@ def _headers(step: RequestStep, variables: Variables) -> dict[str, Any]:
     """Return the step's headers; a JSON body gets a Content-Type unless the step sets one."""
     headers: dict[str, Any] = substitute(step.headers, variables)
     has_type = any(name.lower() == "content-type" for name in headers)
-    return (
-        headers if has_type or "json_" not in step.model_fields_set else {**headers, **JSON_HEADERS}
-    )
+    has_json = "json_" in step.model_fields_set
+    return {**headers, **JSON_HEADERS} if has_json and not has_type else headers
 
 
-def _name(stream: str, more: Variables) -> str:
+def _name(stream: str, extra: Variables) -> str:
     """Return the name of the stream, unique for each copy of a branch."""
-    return f"{stream} {more['index']}" if more.get("copy") else stream
+    return f"{stream} {extra['index']}" if extra.get("copy") else stream
 
 
 def _document(path: str, source: JsonValue) -> dict[str, JsonValue]:

@@ -22,8 +22,8 @@ RESPONSE_LIMIT = 64 * 2**20
 STREAM_LIMIT = 8 * 2**20
 """Largest stream, in bytes; the longest that a case causes has about 3 MiB."""
 
-_SHOWN_WHILE_OPEN = 65_536
-"""Largest body, in bytes, that an open stream shows: copying a larger one at each event is slow."""
+_OPEN_BODY_LIMIT = 65_536
+"""Largest body of an open stream to copy at each event, in bytes; copying more is slow."""
 
 _CONNECTIONS = 512
 
@@ -181,7 +181,7 @@ class Stream:
                 async for event in EventSource(without_bom(response)).aiter_sse():
                     at = _elapsed_ms(self._started)
                     outcome.events.append(Event(event.event, event.data, event.id, at))
-                    outcome.body = bytes(body) if len(body) <= _SHOWN_WHILE_OPEN else b""
+                    outcome.body = bytes(body) if len(body) <= _OPEN_BODY_LIMIT else b""
                     self._counts[event.event] += 1
                     await self._notify()
             except SSEError:

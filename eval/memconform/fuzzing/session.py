@@ -66,7 +66,7 @@ async def serve_sdks(runners: Sequence[SdkRunner], folder: Path) -> AsyncIterato
         for runner in runners:
             subfolder = folder / runner.name
             await asyncio.to_thread(subfolder.mkdir, parents=True)
-            # A unique id: stopping a daemon would also end those of a concurrent session as strays.
+            # With a shared id, stopping a daemon would also end those of a concurrent session.
             run_id = f"fuzz-{runner.name}-{secrets.token_hex(4)}"
             launch = Launch(run_id=run_id, folder=subfolder)
             addresses[runner.name] = (
