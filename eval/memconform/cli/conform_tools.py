@@ -12,11 +12,11 @@ from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.options import json_file, results
 from memconform.cli.targets import json_target
 from memconform.conformance.catalog import CaseVariant, catalog
-from memconform.conformance.coverage import uncovered
-from memconform.conformance.explaining import explained
+from memconform.conformance.coverage import uncovered_rules
+from memconform.conformance.explaining import explain_case
 from memconform.conformance.fixture import Fixture, UntestableError
 from memconform.conformance.names import CASES, ROBUSTNESS
-from memconform.conformance.results import exit_of
+from memconform.conformance.results import exit_code_of
 from memconform.conformance.running import CaseRun, check_ids, run_case, skip_reason
 from memconform.conformance.schema import case_schema
 from memconform.conformance.session import read_report, transcript
@@ -78,7 +78,7 @@ def explain(case: str) -> ExitCode:
     CASE is the id of a case, or of one of its checks.
     """
     for entry in _named(case):
-        echo(Lines(explained(entry)))
+        echo(Lines(explain_case(entry)))
     return ExitCode.OK
 
 
@@ -122,7 +122,7 @@ def lint(cases: Path, *, schema: bool) -> ExitCode:
         echo(Lines(json.dumps(case_schema(), indent=2)))
         return ExitCode.OK
     entries = catalog(cases)
-    bare = uncovered(entries) if cases == CASES else []
+    bare = uncovered_rules(entries) if cases == CASES else []
     for rule in bare:
         echo(f"{rule}: no case cites it")
     count = len({entry.base for entry in entries})
@@ -178,7 +178,7 @@ async def _replayed(entry: CaseVariant, references: list[str]) -> ExitCode:
             shown = redact_bytes(transcript(outcome)).decode("utf-8", "backslashreplace")
             echo(Lines(shown))
         show_case(runner.name, ran.result)
-        codes.append(exit_of(ran.result.checks))
+        codes.append(exit_code_of(ran.result.checks))
     return gravest(codes)
 
 

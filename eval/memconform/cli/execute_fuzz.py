@@ -57,7 +57,7 @@ async def _fuzz(options: FuzzOptions) -> ExitCode:
         async with session.serve_sdks(runners, Path(folder)) as addresses:
             seeking = asyncio.create_task(
                 asyncio.to_thread(
-                    session.seek,
+                    session.find_disagreement,
                     addresses,
                     profiles,
                     examples=options.examples,

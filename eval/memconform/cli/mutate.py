@@ -19,7 +19,7 @@ from memconform.cli.options import json_file, log_level, schema
 from memconform.cli.targets import json_target
 from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.mutation.mutant import Mutant
-from memconform.conformance.mutation.mutants import mutants, mutants_of_checks
+from memconform.conformance.mutation.mutants import check_mutants, mutants
 from memconform.conformance.mutation.results import (
     FalseAlarm,
     Fate,
@@ -30,10 +30,10 @@ from memconform.conformance.mutation.results import (
 )
 from memconform.conformance.mutation.score import (
     MutantFinished,
-    Scored,
-    possible,
+    ScoringFinished,
+    applicable_cases,
+    is_applicable,
     score,
-    selectable,
 )
 from memconform.conformance.names import ROBUSTNESS
 from memconform.contract.wire import CONTRACT_VERSION, Profile
@@ -160,9 +160,9 @@ async def _mutate(options: MutateOptions) -> ExitCode:
     folder = working_folder()
     runner = find_runner(options.sdk[0], folder)
     mutant_of(runner, Mutation())
-    wanted = select_mutants(mutants_of_checks() if options.checks else mutants(), options)
-    entries = selectable(catalog(), runner)
-    chosen = [mutant for mutant in wanted if possible(mutant, runner, entries)]
+    wanted = select_mutants(check_mutants() if options.checks else mutants(), options)
+    entries = applicable_cases(catalog(), runner)
+    chosen = [mutant for mutant in wanted if is_applicable(mutant, runner, entries)]
     left = len(wanted) - len(chosen)
     if options.sample is not None:
         chosen = sample_mutants(chosen, options.sample)
@@ -211,7 +211,7 @@ async def _scored(
             async for event in events:
                 console.handle(event)
                 match event:
-                    case Scored():
+                    case ScoringFinished():
                         alarms, tried = event.alarms, event.cases
                     case MutantFinished(result=result):
                         results[result.id] = result

@@ -3,7 +3,12 @@
 from collections.abc import Mapping
 
 from memconform.conformance.mutation.results import Fate, KillCount, MutationReport
-from memconform.conformance.mutation.score import Begun, CaseTried, Event, MutantFinished
+from memconform.conformance.mutation.score import (
+    BaselineCaseFinished,
+    Event,
+    MutantFinished,
+    ScoringStarted,
+)
 from memconform.conformance.rules import rules
 from memconform.reports.console import ProgressReport, standard_error
 
@@ -18,9 +23,9 @@ class MutationConsole(ProgressReport):
 
     def handle(self, event: Event) -> None:
         match event:
-            case Begun():
+            case ScoringStarted():
                 self._progress.update(self._cases, total=event.cases)
-            case CaseTried():
+            case BaselineCaseFinished():
                 self._progress.advance(self._cases)
             case MutantFinished():
                 self._progress.advance(self._mutants)

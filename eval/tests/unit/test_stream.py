@@ -111,7 +111,7 @@ def test_an_error_without_done_is_still_an_error() -> None:
 
 def test_more_chunks_than_asked_for_are_no_ranking() -> None:
     chunks = [_CHUNK | {"chunkId": f"d#{n}"} for n in range(6)]
-    with pytest.raises(ContractViolatedError, match="6 chunks where topK is 5"):
+    with pytest.raises(ContractViolatedError, match="6 chunks, but topK is 5"):
         _run(("retrieve", _RETRIEVE[1] | {"chunks": chunks}))
 
 
