@@ -13,7 +13,7 @@ from memconform.client.failures import (
     ContractViolatedError,
     DaemonFailedError,
 )
-from memconform.client.recorder import Exchange, recorded
+from memconform.client.recorder import Exchange, record_exchanges
 from memconform.client.shape import shape
 from memconform.contract.core import Chunk, Trace
 from memconform.daemons.runner import Daemon
@@ -179,7 +179,7 @@ class QuestionRunner:
 
     async def _attempt(self, row: int, attempt: int, question: Question) -> None:
         """Put a question, journal what comes of it, and have that judged."""
-        with recorded() as exchanges:
+        with record_exchanges() as exchanges:
             try:
                 outcome = await self._put(question)
                 if self._documents is not None:
