@@ -1,4 +1,4 @@
-"""`memconform mutate` on real daemons: what it finds, what it must not find, and what it leaves."""
+"""`memconform mutate` on real daemons: what it detects, what it must not report, what it leaves."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ def _report(ended: Ended) -> dict[str, Any]:
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("sample", [6, pytest.param(24, marks=pytest.mark.exhaustive)])
-def test_a_fixed_sample_is_killed_and_the_good_daemon_passes(
+def test_fixed_sample_is_killed_and_the_good_daemon_passes(
     sample: int, memconform: Callable[..., Ended]
 ) -> None:
     ended = memconform("mutate", "--sample", str(sample), "--json", "m.json", timeout=170)
@@ -50,7 +50,7 @@ def test_the_sample_is_always_the_same(installed: Callable[..., Ended]) -> None:
     assert len(first.splitlines()) == 5
 
 
-def test_a_suite_that_does_not_look_lets_a_mutant_live(cache: Path, tmp_path: Path) -> None:
+def test_suite_without_the_case_lets_the_mutant_survive(cache: Path, tmp_path: Path) -> None:
     del cache
     blind = [entry for entry in catalog() if entry.base in ("version", "search-nothing-found")]
     chosen = [m for m in mutants() if m.id in ("version-contract", "chunks-null", "topk-ignored")]
@@ -75,7 +75,7 @@ def test_a_suite_that_does_not_look_lets_a_mutant_live(cache: Path, tmp_path: Pa
     assert last.alarms == ()
 
 
-def test_cases_that_a_lost_daemon_never_ended_are_no_survival(
+def test_cases_of_a_lost_daemon_do_not_count_as_survival(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     async def lost(*_: Any, **__: Any) -> AsyncIterator[SdkFinished]:
@@ -101,7 +101,7 @@ def test_cases_that_a_lost_daemon_never_ended_are_no_survival(
     assert last.alarms[0].got == ["it was lost"]
 
 
-def test_a_daemon_that_fails_by_itself_is_a_false_alarm(
+def test_daemon_that_fails_without_a_mutation_is_a_false_alarm(
     memconform: Callable[..., Ended], cache: Path, tmp_path: Path
 ) -> None:
     with _served(cache, tmp_path, JB_EMBED_PROVIDER="none") as url:
@@ -160,7 +160,7 @@ def test_a_running_daemon_keeps_its_own_brains(
         (["--sdk", "url:http://127.0.0.1:1", "--mutant", "topk-ignored"], 3, "127.0.0.1:1"),
     ],
 )
-def test_what_cannot_be_mutated_is_said(
+def test_reports_what_cannot_be_mutated(
     memconform: Callable[..., Ended], arguments: list[str], code: int, word: str
 ) -> None:
     ended = memconform("mutate", *arguments)
@@ -168,7 +168,7 @@ def test_what_cannot_be_mutated_is_said(
     assert word in ended.err
 
 
-def test_a_patch_that_does_not_fit_ends_the_daemon() -> None:
+def test_patch_that_does_not_apply_ends_the_daemon() -> None:
     folder = CHECKOUT / "eval" / "memconform" / "fakes" / "source_patch"
     edits = json.dumps([{"file": "colorsys.py", "find": "no such text", "put": "x"}])
     ended = subprocess.run(
@@ -179,4 +179,4 @@ def test_a_patch_that_does_not_fit_ends_the_daemon() -> None:
         check=False,
     )
     assert ended.returncode == 96
-    assert "'no such text' does not stand there once" in ended.stderr
+    assert "'no such text' must occur exactly once" in ended.stderr

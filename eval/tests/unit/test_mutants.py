@@ -1,4 +1,4 @@
-"""The table of mutants, what follows from the shapes, how a score is reckoned. No daemon runs."""
+"""The table of mutants, the mutants derived from shapes, and the score. No daemon runs."""
 
 import re
 from collections import Counter
@@ -34,7 +34,7 @@ from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.url_runner import UrlRunner
 from memconform.errors import ExitCode, UsageError
 from memconform.fakes.mutant import MutantRunner, mutant_of
-from memconform.fakes.mutation import Edit, Mutation, SourceEdit, edited
+from memconform.fakes.mutation import Edit, Mutation, SourceEdit, apply_edits
 
 CHECKOUT = Path(__file__).parents[3]
 SOURCES = CHECKOUT / "sdks" / "py" / "src"
@@ -54,7 +54,7 @@ def test_every_profile_has_mutants_and_there_are_hundreds() -> None:
 
 
 @pytest.mark.parametrize("mutant", FROM_SOURCE, ids=lambda mutant: mutant.id)
-def test_a_patched_source_is_one_and_is_python(mutant: Mutant) -> None:
+def test_source_patches_apply_and_compile(mutant: Mutant) -> None:
     texts: dict[str, str] = {}
     for edit in mutant.mutation.source:
         text = texts.get(edit.file) or (SOURCES / edit.file).read_text(encoding="utf-8")
@@ -79,7 +79,7 @@ def test_every_key_of_every_answer_is_broken() -> None:
             assert {f"{route.name}-{key}-{how}" for how in ("missing", "retyped", "renamed")} <= ids
 
 
-def test_what_may_be_left_out_is_not_broken_by_null() -> None:
+def test_optional_keys_are_not_broken_by_null() -> None:
     ids = {each.id for each in derived()}
     assert "brain-documents-null" in ids
     assert "brain-description-null" not in ids
@@ -97,8 +97,8 @@ def test_what_may_be_left_out_is_not_broken_by_null() -> None:
         (Edit(at="/a", set=None), {"a": None, "c": ["x"]}),
     ],
 )
-def test_an_edit_changes_what_is_there_and_adds_nothing(edit: Edit, becomes: object) -> None:
-    assert edited({"a": 1, "c": ["x"]}, [edit]) == becomes
+def test_edit_changes_existing_values_and_adds_nothing(edit: Edit, becomes: object) -> None:
+    assert apply_edits({"a": 1, "c": ["x"]}, [edit]) == becomes
 
 
 def _mutant(level: str = "must") -> Mutant:
@@ -128,7 +128,7 @@ def test_only_a_failing_check_kills(level: str, result: Result, found: bool) -> 
     assert (finding(_mutant(level), _case(Result.PASS, result)) is not None) is found
 
 
-def test_a_mutant_of_one_check_is_found_by_no_other() -> None:
+def test_mutant_of_a_check_is_found_by_that_check_only() -> None:
     mutant = next(each for each in mutants_of_checks() if each.check == "health#says")
     checks = [
         Check(id=id_, result=Result.FAIL, level="must", rules=["wire.json"])
@@ -141,7 +141,7 @@ def test_a_mutant_of_one_check_is_found_by_no_other() -> None:
     assert [entry.id for entry in catalog() if mutant.concerns(entry)] == ["health"]
 
 
-def test_a_check_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_unknown_check_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text('- {check: "health#no-such", when: {target: x}}\n')
     with pytest.raises(UsageError, match="mutant health#no-such: no case has such a check"):
         table_of(tmp_path)
@@ -154,7 +154,7 @@ def _result(fate: Fate, level: Literal["must", "should"] = "must") -> MutantResu
     )  # fmt: skip
 
 
-def test_a_survivor_of_a_should_is_told_and_decides_nothing() -> None:
+def test_surviving_mutant_of_a_should_is_reported_but_does_not_fail() -> None:
     assert (
         mutation_exit_code([_result(Fate.SURVIVED, "should"), _result(Fate.KILLED)], [])
         is ExitCode.OK
@@ -162,7 +162,7 @@ def test_a_survivor_of_a_should_is_told_and_decides_nothing() -> None:
     assert mutation_exit_code([_result(Fate.SURVIVED)], []) is ExitCode.FAILED
 
 
-def test_a_mutant_that_could_not_be_tested_is_not_a_killed_one() -> None:
+def test_untestable_mutant_does_not_count_as_killed() -> None:
     results = [_result(Fate.UNTESTABLE), _result(Fate.KILLED)]
     assert mutation_exit_code(results, []) is ExitCode.DAEMON
     assert mutation_exit_code([_result(Fate.UNTESTABLE, "should")], []) is ExitCode.DAEMON
@@ -174,7 +174,7 @@ def test_a_false_alarm_fails_the_score() -> None:
     assert mutation_exit_code([_result(Fate.KILLED)], [alarm]) is ExitCode.FAILED
 
 
-def test_a_good_daemon_that_is_lost_is_no_low_score() -> None:
+def test_losing_the_good_daemon_is_not_a_low_score() -> None:
     lost = FalseAlarm(check="x#y", result="untestable", got=["it did not start"])
     assert mutation_exit_code([_result(Fate.SURVIVED)], [lost]) is ExitCode.DAEMON
     assert MutantProgress(_mutant()).result().fate is Fate.UNTESTABLE
@@ -199,29 +199,29 @@ def _runner(name: str) -> ManifestRunner:
     return ManifestRunner(load_manifest(folder / "sdk.toml"), folder)
 
 
-def test_only_py_is_broken_in_its_source() -> None:
+def test_source_mutants_apply_to_py_only() -> None:
     assert possible(FROM_SOURCE[0], _runner("py"), catalog())
     assert not possible(FROM_SOURCE[0], _runner("go"), catalog())
 
 
-def test_a_daemon_that_runs_is_only_broken_on_its_way() -> None:
+def test_running_daemon_gets_exchange_mutants_only() -> None:
     url = UrlRunner("http://127.0.0.1:1")
     entries = selectable(catalog(), url)
     kept = [mutant for mutant in mutants() if possible(mutant, url, entries)]
     assert kept
     assert all(mutant.mutation.is_of_exchanges for mutant in kept)
-    with pytest.raises(UsageError, match="not ours to start"):
+    with pytest.raises(UsageError, match="a daemon that the harness starts"):
         mutant_of(url, FROM_SOURCE[0].mutation)
 
 
-def test_a_mutant_is_built_from_what_the_good_daemon_is_built_from() -> None:
+def test_mutant_shares_the_build_of_the_good_daemon() -> None:
     good = _runner("py")
     patched = MutantRunner(good, Mutation(source=[SourceEdit(file="a/b.py", find="x", put="y")]))
     assert patched.build_hash() == good.build_hash()
     assert MutantRunner(good, Mutation()).build_hash() == good.build_hash()
 
 
-def test_ids_can_be_typed() -> None:
+def test_ids_are_typeable() -> None:
     assert all(
         re.fullmatch(r"[A-Za-z0-9_.,*\[\]-]+", mutant.id)
         for mutant in (*mutants(), *mutants_of_checks())
