@@ -26,7 +26,7 @@ from memconform.bench.strategy import Strategy
 from memconform.bench.system import Index, Session, System
 from memconform.bench.tasks import Task
 from memconform.client.failures import CallError
-from memconform.client.recorder import recorded
+from memconform.client.recorder import record_exchanges
 from memconform.datasets.haystacks import Haystack
 from memconform.errors import DaemonError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
@@ -191,7 +191,7 @@ async def _put(system: str, index: Index, strategy: Strategy, task: Task) -> Que
         latency_ms=None,
         search_ms=None,
     )
-    with recorded() as exchanges:
+    with record_exchanges() as exchanges:
         try:
             found = await index.search(task, strategy)
         except CallError as error:

@@ -13,7 +13,7 @@ from memconform.cli.values import comma_separated
 from memconform.contract.core import DEEPEST, Tuning
 from memconform.contract.wire import JsonValue, Mode
 from memconform.errors import UsageError, nearest
-from memconform.upstream.embedders import FEATURE_HASH, Embedder, embedder_of
+from memconform.upstream.embedders import FEATURE_HASH, Embedder, get_embedder
 from memconform.validation import first_fault
 
 
@@ -145,7 +145,7 @@ def embedder_for(options: BenchOptions, variables: Mapping[str, str]) -> Callabl
     @cache
     def embedder() -> Embedder:
         if url is None:
-            return embedder_of(model)
+            return get_embedder(model)
         return RemoteEmbedder(url, model, variables.get("OPENAI_API_KEY"))
 
     if options.embed_dims is not None and (dims := embedder().dimensions) != options.embed_dims:

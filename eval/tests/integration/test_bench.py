@@ -384,7 +384,7 @@ def test_a_dataset_that_is_another_benchmarks_is_refused(memconform: Call, boxes
         (("--sdk", "py", "--rerank", "sometimes"), "is not none, llm or an address"),
         (("--sdk", "py", "--modes", "hybrid-rerank"), "does not claim mode hybrid-rerank"),
         (("--system", "null", "--events", "e.json"), "prune together"),
-        (("--system", "flat-dense", "--embed-model", "nomic"), "no embedding model"),
+        (("--system", "flat-dense", "--embed-model", "nomic"), "unknown embedding model"),
         (
             ("--system", "null", "--embed-model", "fh256-1", "--embed-dims", "384"),
             "vectors of 256 dimensions, not 384",

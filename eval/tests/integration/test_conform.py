@@ -244,7 +244,7 @@ def test_a_daemon_that_does_not_start_is_untestable(
 ) -> None:
     ended = memconform("conform", "--sdk", scripted("exits"), *QUICK, "--json", "c.json")
     assert ended.code == 3
-    assert "scripted: no reason to live" in ended.err
+    assert "scripted: exiting at once" in ended.err
     results = _results(_report(workspace / "c.json"))
     assert set(results.values()) <= {"untestable", "not_applicable"}
 

@@ -31,7 +31,7 @@ def _report(ended: Ended) -> dict[str, Any]:
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("sample", [6, pytest.param(24, marks=pytest.mark.exhaustive)])
-def test_a_fixed_sample_is_killed_and_the_good_daemon_passes(
+def test_fixed_sample_is_killed_and_the_good_daemon_passes(
     sample: int, memconform: Callable[..., Ended]
 ) -> None:
     ended = memconform("mutate", "--sample", str(sample), "--json", "m.json", timeout=170)
@@ -103,7 +103,7 @@ def test_unfinished_cases_of_a_lost_daemon_are_not_a_survival(
     assert last.alarms[0].got == ["it was lost"]
 
 
-def test_a_daemon_that_fails_by_itself_is_a_false_alarm(
+def test_daemon_that_fails_without_a_mutation_is_a_false_alarm(
     memconform: Callable[..., Ended], cache: Path, tmp_path: Path
 ) -> None:
     with _served(cache, tmp_path, JB_EMBED_PROVIDER="none") as url:
@@ -181,4 +181,4 @@ def test_a_patch_that_does_not_apply_stops_the_daemon() -> None:
         check=False,
     )
     assert ended.returncode == 96
-    assert "'no such text' does not stand there once" in ended.stderr
+    assert "'no such text' must occur exactly once" in ended.stderr

@@ -34,7 +34,7 @@ from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.url_runner import UrlRunner
 from memconform.errors import ExitCode, UsageError
 from memconform.fakes.mutant import MutantRunner, mutant_of
-from memconform.fakes.mutation import Edit, Mutation, SourceEdit, edited
+from memconform.fakes.mutation import Edit, Mutation, SourceEdit, apply_edits
 
 CHECKOUT = Path(__file__).parents[3]
 SOURCES = CHECKOUT / "sdks" / "py" / "src"
@@ -98,7 +98,7 @@ def test_null_does_not_break_an_optional_key() -> None:
     ],
 )
 def test_an_edit_changes_only_existing_keys(edit: Edit, becomes: object) -> None:
-    assert edited({"a": 1, "c": ["x"]}, [edit]) == becomes
+    assert apply_edits({"a": 1, "c": ["x"]}, [edit]) == becomes
 
 
 def _mutant(level: str = "must") -> Mutant:
@@ -210,7 +210,7 @@ def test_a_running_daemon_gets_only_mutants_of_exchanges() -> None:
     applicable = [mutant for mutant in mutants() if is_applicable(mutant, url, entries)]
     assert applicable
     assert all(mutant.mutation.is_of_exchanges for mutant in applicable)
-    with pytest.raises(UsageError, match="not ours to start"):
+    with pytest.raises(UsageError, match="a daemon that the harness starts"):
         mutant_of(url, FROM_SOURCE[0].mutation)
 
 
