@@ -77,7 +77,7 @@ function reranker(variables: Variables): Reranker | undefined {
   const llm = variables.choice("JB_LLM_PROVIDER", READERS);
   if (llm === "none" || llm === "fake") {
     throw new SettingsError(
-      `JB_RERANK_PROVIDER=llm needs a language model, but JB_LLM_PROVIDER is ${llm}`,
+      `JB_RERANK_PROVIDER=llm: JB_LLM_PROVIDER=${llm} is not a language model`,
     );
   }
   return new ModelReranker(chat(llm, variables), model ?? variables.required("JB_LLM_MODEL"));
