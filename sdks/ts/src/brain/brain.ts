@@ -3,7 +3,7 @@
 import type { Embedder } from "../embedding/embedder.js";
 import { type Counts, type IndexedDocument, SearchIndex } from "../index/searchIndex.js";
 import { Problem } from "../problem.js";
-import { Changes } from "./changes.js";
+import { Feed } from "./changes.js";
 import { toIndexedDocument, readSidecar } from "./document.js";
 import { Draft } from "./draft.js";
 import type { Edit } from "./edits.js";
@@ -24,7 +24,7 @@ export class Brain {
   readonly #sidecars: Tree;
   readonly #lock: Lock | undefined;
   readonly #index: SearchIndex;
-  readonly #changes = new Changes();
+  readonly #changes = new Feed();
   #commits = 0;
   #closed = false;
 
@@ -81,7 +81,7 @@ export class Brain {
   }
 
   /** The feed of changes; throws as `index` does. */
-  get changes(): Pick<Changes, "listen"> {
+  get changes(): Pick<Feed, "listen"> {
     this.#requireOpen();
     return this.#changes;
   }

@@ -20,7 +20,7 @@ export interface Listener {
 }
 
 /** Publishes changes to the listeners of one brain. */
-export class Changes {
+export class Feed {
   readonly #listeners = new Set<Listener>();
   /** Increases across restarts too, up to a million changes a second. */
   #lastId = Date.now() * 1000;

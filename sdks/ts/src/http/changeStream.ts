@@ -2,7 +2,7 @@
 
 import { Readable } from "node:stream";
 
-import type { Changes, Listener, AnnouncedChange } from "../brain/changes.js";
+import type { Feed, Listener, AnnouncedChange } from "../brain/changes.js";
 
 /** Changes queued for a client that does not read; beyond this its stream is destroyed. */
 const QUEUE_LIMIT = 1024;
@@ -21,7 +21,7 @@ export class ChangeStream extends Readable implements Listener {
   #wanted = false;
   #ended = false;
 
-  constructor(changes: Pick<Changes, "listen">, pingMs = PING_MS) {
+  constructor(changes: Pick<Feed, "listen">, pingMs = PING_MS) {
     super({ highWaterMark: 1 });
     this.#silence = setInterval(() => {
       this.#add(["ping"]);

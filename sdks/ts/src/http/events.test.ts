@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { Changes } from "../brain/changes.js";
+import { Feed } from "../brain/changes.js";
 import { document, FAKES, TestDaemon } from "../testing/daemon.js";
 import { ChangeStream } from "./changeStream.js";
 
@@ -152,7 +152,7 @@ test("a client that disconnects is removed", async (t) => {
 });
 
 test("sends a ping after silence", async () => {
-  const stream = new ChangeStream(new Changes(), 20);
+  const stream = new ChangeStream(new Feed(), 20);
   const events: string[] = [];
   for await (const event of stream) {
     events.push(String(event));
@@ -165,7 +165,7 @@ test("sends a ping after silence", async () => {
 });
 
 test("a client that does not read is cut off and delays nobody", async () => {
-  const changes = new Changes();
+  const changes = new Feed();
   const [slow, quick] = [new ChangeStream(changes), new ChangeStream(changes)];
   let read = 0;
   quick.on("data", () => read++);
