@@ -62,7 +62,7 @@ async def _fuzz(options: FuzzOptions) -> ExitCode:
                     profiles,
                     examples=options.examples,
                     seed_value=seed,
-                    tried=console.tried,
+                    tried=console.advance,
                     stop=stop,
                 )
             )

@@ -93,7 +93,7 @@ async def _run(options: RunOptions) -> ExitCode:
                     target,
                     [end.result for end in finished],
                     code,
-                    absences=choice.absences,
+                    skipped=choice.absences,
                     agreement=agreement,
                     parity=parity,
                 )

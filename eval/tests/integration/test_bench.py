@@ -189,7 +189,7 @@ def test_front_matter_of_an_item_is_text(memconform: Call, one_sdk: str, workspa
     ended, report = _bench(memconform, data, "--sdk", one_sdk)
     assert ended.code == 0, ended.err
     assert _value(_row(report, one_sdk, "bm25"), "recall_any@5") == 100
-    assert "1 items have no text, and cannot be found" in ended.err
+    assert "1 item without text, which no system can retrieve" in ended.err
 
 
 def test_names_of_a_file_do_not_steer_the_terminal(memconform: Call, workspace: Path) -> None:
@@ -223,7 +223,7 @@ def test_one_query_that_fails_keeps_its_row_from_having_numbers(
     row = _row(report, "scripted", "bm25")
     assert (ended.code, row["measured"], row["views"], row["latency"]) == (3, False, {}, None)
     assert any(code in why for why in row["why"])
-    assert "of 12 queries are missing" in ended.err
+    assert "of 12 queries missing" in ended.err
     if fault != "dies":
         assert row["not_measured"] == 1
         [path] = ended.folder.glob("results/runs/*/result.json")
@@ -422,7 +422,7 @@ def test_what_was_fetched_is_named_by_its_name(
     ended = memconform(*flags, "--level", "turn")
     assert ended.code == 0, ended.err
     # It is not the public file.
-    assert "none of those that are pinned" in ended.err
+    assert "not one of the pinned versions" in ended.err
 
 
 def test_nothing_selected_is_no_success(memconform: Call) -> None:

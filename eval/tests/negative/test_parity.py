@@ -154,7 +154,7 @@ def test_a_reader_that_ignores_dates_is_found_in_the_prompt(
     runs = place.run("py", *flags), place.run("IgnoresDates", *flags)
     shown = place.call("parity", "show", pair["parted"][0]["question"], *runs)
     assert shown.code == 0
-    assert "they part at prompt" in shown.out
+    assert "first difference at prompt" in shown.out
     assert "\n-Date of the question: " in shown.out
 
 
@@ -178,6 +178,24 @@ def test_two_runs_of_one_daemon_are_identical(place: _Place) -> None:
     assert pair["stages"] == {}
     assert pair["shapes"]["equal"] == pair["shapes"]["compared"] == pair["contrast"]["compared"]
     assert [run["name"] for run in report["runs"]] == [run["run_id"] for run in report["runs"]]
+
+
+def test_two_runs_of_one_sdk_are_labelled_by_letters(place: _Place) -> None:
+    runs = place.run("py", *LME, *SEARCH), place.run("py", *LME, *SEARCH, again=1)
+    first, second = (path.parent.name for path in runs)
+    legend = f"A: py, run {first}; B: py, run {second}"
+    ended = place.call("parity", *runs)
+    table = ended.err.partition(legend)[0].splitlines()
+    assert legend in ended.err.splitlines()
+    assert any(line.split()[:3] == ["A,", "B", "identical"] for line in table)
+    assert all(len(line.rstrip()) <= 80 for line in table)
+    assert "A, B: identical on all" in ended.err
+    markdown = place.call("parity", *runs, "--markdown", "-").out
+    assert "| A, B |" in markdown
+    assert markdown.count(first) == markdown.count(second) == 2, "in its heading and its legend"
+    shown = place.call("parity", "show", "lme-009", *runs).out.splitlines()
+    assert legend in shown
+    assert any(line.split() == ["A", "B"] for line in shown)
 
 
 @pytest.mark.parametrize(
@@ -583,7 +601,7 @@ def test_what_a_faulty_daemon_sent_to_its_model_is_shown(place: _Place, tmp_path
     bad = altered(good, tmp_path, _each(odd))
     [first, *_] = json.loads(good.read_text())["questions"]
     ended = place.call("parity", "show", first["id"], good, bad)
-    assert (ended.code, "they part at prompt" in ended.out) == (0, True), ended.err
+    assert (ended.code, "first difference at prompt" in ended.out) == (0, True), ended.err
 
 
 def test_nine_questions_are_too_few_for_an_interval_of_latencies(
