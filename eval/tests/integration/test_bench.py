@@ -139,7 +139,7 @@ def test_what_no_proof_followed_is_put_again(memconform: Call, one_sdk: str, box
     forged = [line.replace('"ranking": ["', '"ranking": ["lost", "') for line in lines]
     journal.write_text("".join([*lines[: proofs[0] + 1], *forged[proofs[0] + 1 : proofs[1]]]))
     ended, report = _bench(memconform, boxes, "--sdk", one_sdk, "--resume", run)
-    assert (ended.code, "6 measurements are taken over" in ended.err) == (0, True)
+    assert (ended.code, "6 measurements kept from the interrupted bench" in ended.err) == (0, True)
     assert report["rows"][0]["views"] == whole["rows"][0]["views"]
     # Its speed is of two runs, and of none.
     assert report["rows"][0]["latency"] is None
@@ -368,30 +368,30 @@ def test_a_dataset_that_is_another_benchmarks_is_refused(memconform: Call, boxes
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ((), "nothing to measure"),
-        (("--system", "null", "-k", "0"), "a cut is at 1 to 1000"),
+        ((), "no system to measure"),
+        (("--system", "null", "-k", "0"), "a cutoff must be 1 to 1000"),
         (("--system", "null", "-k", "five"), "not a list of numbers"),
         (("--system", "null", "--modes", "bm52"), "did you mean 'bm25'"),
-        (("--system", "null", "--modes", ""), "--modes names none"),
+        (("--system", "null", "--modes", ""), "--modes is empty"),
         (("--system", "null", "--suite", "locomo"), "needs --data"),
         (("--system", "null", "--data", "x.json"), "takes no --data"),
         (("--system", "null", "--modes", "hybrid", "--alpha", "2"), "alpha: "),
         (("--system", "null", "--modes", "hybrid", "--rrf-k", "x"), "not a list of numbers"),
-        (("--system", "null", "--modes", "hybrid", "--rrf-k", "5"), "no strategy goes by rrfK 5"),
+        (("--system", "null", "--modes", "hybrid", "--rrf-k", "5"), "no strategy uses rrfK 5"),
         (("--system", "null", "--recency", "{"), "is not JSON"),
-        (("--sdk", "py", "--embed-model", "all-MiniLM-L6-v2"), "needs a server that has it"),
+        (("--sdk", "py", "--embed-model", "all-MiniLM-L6-v2"), "needs a server for that model"),
         (("--sdk", "py", "--embed-base-url", "http://127.0.0.1:1/v1"), "needs --embed-model"),
-        (("--sdk", "py", "--rerank", "sometimes"), "is not none, llm or an address"),
+        (("--sdk", "py", "--rerank", "sometimes"), "is not none, llm or a URL"),
         (("--sdk", "py", "--modes", "hybrid-rerank"), "does not claim mode hybrid-rerank"),
-        (("--system", "null", "--events", "e.json"), "prune together"),
+        (("--system", "null", "--events", "e.json"), "need each other"),
         (("--system", "flat-dense", "--embed-model", "nomic"), "no embedding model"),
         (
             ("--system", "null", "--embed-model", "fh256-1", "--embed-dims", "384"),
-            "vectors of 256 dimensions, not 384",
+            "has 256 dimensions, not 384",
         ),
         (("--system", "null", "--embed-dims", "384"), "--embed-dims needs --embed-model"),
         (("--system", "null", "--join", "merge"), "--join needs --keys"),
-        (("--system", "null", "--alpha", "0.5"), "no strategy goes by alpha 0.5"),
+        (("--system", "null", "--alpha", "0.5"), "no strategy uses alpha 0.5"),
         (("--system", "null", "--category", "singlehop"), "did you mean 'single-hop'"),
         (("--system", "null", "--resume", "nowhere"), "no run 'nowhere'"),
     ],

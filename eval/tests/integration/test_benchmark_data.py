@@ -115,7 +115,7 @@ def test_what_was_dropped_is_listed_on_demand(
     item = {"id": "a", "content": "A"}
     path.write_text(json.dumps({"items": [item], "questions": [{"query": "q", "gold": ["z"]}]}))
     plain = memconform("datasets", "info", path).out
-    assert "1 of them a miss that cannot be avoided" in plain
+    assert "1 with gold, 1 unavoidable miss among them" in plain
     assert "1 dropped or unresolved: --verbose lists them" in plain
     assert "  #0: no item 'z'" in memconform("datasets", "info", path, "--verbose").out
 

@@ -127,8 +127,8 @@ def test_a_file_is_fetched_once_and_asked_for_unpacked(place: Place) -> None:
     ended = place.fetched()
     assert ended.out == "data/set/set.json\n"
     assert "set: CC0, see https://example.org/set" in ended.err
-    assert "307,200 bytes, sha256 is right" in ended.err
-    assert "was there already" in place.fetched().err
+    assert "307,200 bytes, sha256 ok" in ended.err
+    assert "already present" in place.fetched().err
     [request] = place.server.requests
     assert (request["path"], request["accept-encoding"]) == ("/set.json", "identity")
 
@@ -376,7 +376,7 @@ def test_verify_tells_right_wrong_and_missing_apart(place: Place) -> None:
     assert (ended.code, "no_source_here" in ended.err) == (4, True), ended.err
     ended = place.call("verify", "set")
     assert ended.code == 2
-    assert ended.out == f"data/set/set.json: missing; it is at {place.server.url}set.json\n"
+    assert ended.out == f"data/set/set.json: missing; download it from {place.server.url}set.json\n"
     place.fetched()
     for given in ((), ("set",), (place.path,), (place.path.parent,)):
         ended = place.call("verify", *given)
@@ -385,8 +385,8 @@ def test_verify_tells_right_wrong_and_missing_apart(place: Place) -> None:
     for given in ((), ("set",), (place.path,), (place.path.parent,)):
         ended = place.call("verify", *given)
         assert ended.code == 1, ended.err
-        told = f"another digest: {hashlib.sha256(WRONG).hexdigest()}; pinned: {SHA256}\n"
-        assert ended.out.endswith(told)
+        line = f"digest is {hashlib.sha256(WRONG).hexdigest()}, but {SHA256} is pinned\n"
+        assert ended.out.endswith(line)
 
 
 def test_verify_names_a_path_that_no_source_has(place: Place) -> None:
@@ -405,12 +405,12 @@ def test_a_folder_of_files_is_fetched_verified_and_listed_as_one(place: Place) -
     for name in ("datasets/all_questions.json", "documents/a.txt"):
         told += _FILE.format(name="many", file=name, size=len(CONTENT), sha256=SHA256)
     (place.folder / "sources.toml").write_text(told)
-    assert "many                   a set of questions (614,400 bytes, CC0): not here" in (
+    assert "many                   a set of questions (614,400 bytes, CC0): not fetched" in (
         place.call("list").out
     )
     place.server.script += [Reply(), Reply(404, b"")]
     assert place.call("fetch", "many").code == 2
-    assert "CC0): 1 of 2 files are here" in place.call("list").out
+    assert "CC0): 1 of 2 files fetched" in place.call("list").out
     assert place.call("verify").code == 2
     ended = place.call("fetch", "many")
     assert (ended.code, ended.out) == (0, "data/set\n")
@@ -419,7 +419,7 @@ def test_a_folder_of_files_is_fetched_verified_and_listed_as_one(place: Place) -
     assert "CC0): data/set\n" in place.call("list").out
     assert place.call("verify", "data/set").code == 0
     (place.folder / "data/set/documents/a.txt").write_text("a")
-    assert "of another size than it should be" in place.call("list").out
+    assert "fetched, but a file has the wrong size" in place.call("list").out
     assert place.call("verify").code == 1
 
 

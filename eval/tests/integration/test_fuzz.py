@@ -14,7 +14,7 @@ Call = Callable[..., Ended]
 def test_one_sdk_cannot_be_compared(memconform: Call) -> None:
     ended = memconform("fuzz", "--sdk", "py", "--examples", "1")
     assert (ended.code, ended.out) == (2, "")
-    assert "fuzz compares daemons with one another" in ended.err
+    assert "fuzz compares daemons with each other" in ended.err
     assert "Traceback" not in ended.err
 
 

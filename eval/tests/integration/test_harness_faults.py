@@ -131,7 +131,7 @@ def test_output_that_cannot_be_written_is_no_fault_of_ours(
     environment["PYTHONUNBUFFERED"] = unbuffered
     command = _command(scripted(), dataset)
     ended = _shell('exec "$0" "$@" >/dev/full', dataset, environment, *command)
-    assert (ended.code, "a fault of memconform" in ended.err) == (70, False), ended.err
+    assert (ended.code, "a bug in memconform" in ended.err) == (70, False), ended.err
     assert "output_unwritable: cannot write to standard output: No space left" in ended.err
     assert ended.result["passed"] == 12
 

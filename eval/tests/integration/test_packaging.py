@@ -46,7 +46,7 @@ def test_an_installed_package_has_its_cases_and_the_contract(tmp_path: Path) -> 
         text=True,
         check=False,
     )
-    assert (ended.returncode, "0 rules without one" in ended.stdout) == (0, True), ended.stderr
+    assert (ended.returncode, "0 rules without a case" in ended.stdout) == (0, True), ended.stderr
     table = tmp_path / "installed" / "memconform" / "conformance" / "mutation" / "table"
     assert sorted(path.name for path in table.iterdir()) == sorted(
         path.name for path in TABLE.iterdir()

@@ -17,7 +17,7 @@ def test_tables_in_readmes_are_made_from_what_is_published(
 ) -> None:
     ended = installed("report", "tables", "--check", CHECKOUT)
     assert (ended.code, ended.err) == (0, "")
-    assert ended.out.count("is what is published") == 3
+    assert ended.out.count("is up to date") == 3
 
 
 def test_a_figure_that_was_changed_by_hand_is_found(

@@ -38,7 +38,7 @@ _EXACT = ("--scorer", "exact", "--scenario", "search-retrieve-only")
         (("--sdk", _PY, "--ids", "smoke-99"), 2, "no question 'smoke-99'"),
         (("--sdk", _PY, "--tag", "geografy"), 4, "did you mean 'geography'?"),
         (("--sdk", _PY, "--corpus", "nowhere"), 2, "nowhere is not a folder"),
-        (("--sdk", _PY, "--corpus", ".", "--seed-reference-brain"), 2, "both fill the brain"),
+        (("--sdk", _PY, "--corpus", ".", "--seed-reference-brain"), 2, "exclude each other"),
         (("--sdk", _PY, "--brain", "eval"), 2, "has no brain 'eval'"),
         (("--sdk", _PY, "--brain", "mc-mine"), 2, "has no brain 'mc-mine'"),
         (

@@ -151,12 +151,16 @@ def test_a_running_daemon_keeps_its_own_brains(
 @pytest.mark.parametrize(
     ("arguments", "code", "word"),
     [
-        (["--mutant", "no-such"], 4, "no mutant fits"),
+        (["--mutant", "no-such"], 4, "no mutant matches"),
         (["--sdk", "py", "--against", "go"], 2, "not several"),
-        (["--list", "--json", "-"], 2, "writes no JSON"),
+        (["--list", "--json", "-"], 2, "--list and --json exclude each other"),
         (["--sdk", "nobody"], 2, "no SDK"),
         (["--sdk", "url:https://127.0.0.1:1"], 2, "behind a proxy"),
-        (["--sdk", "go", "--mutant", "version-contract"], 4, "cannot be made into"),
+        (
+            ["--sdk", "go", "--mutant", "version-contract"],
+            4,
+            "none of the selected mutants applies to",
+        ),
         (["--sdk", "url:http://127.0.0.1:1", "--mutant", "topk-ignored"], 3, "127.0.0.1:1"),
     ],
 )

@@ -487,7 +487,7 @@ def test_a_trend_tells_of_two_files_that_contradict_each_other(
     assert (ended.err, ended.out.count(whole)) == ("", 1)
     altered(good, tmp_path, _each(_failed))
     ended = place.call("trend", tmp_path)
-    assert f"{copy} is skipped: another file tells otherwise of its run" in ended.err
+    assert f"{copy} is skipped: another file contradicts it about run" in ended.err
     assert (ended.code, ended.out.count(whole)) == (0, 1), ended.out
 
 
