@@ -96,7 +96,7 @@ def test_the_reference_daemons_are_conformant_without_known_failures(
         assert results == {"pass"}, sdk["sdk"]
 
 
-def test_a_failure_is_told_with_all_that_shows_it(
+def test_a_failure_is_reported_with_its_evidence(
     memconform: Callable[..., Ended], broken: Callable[..., Path], workspace: Path
 ) -> None:
     manifest = broken(CONFLICT_TAKEN)
@@ -139,7 +139,7 @@ def test_replay_shows_the_exchange_again(
     assert memconform("conform", "replay", run.name, "go:brain-create").code == 2
 
 
-def test_the_first_red_check_can_end_it(
+def test_stops_at_the_first_failing_check_if_requested(
     memconform: Callable[..., Ended], broken: Callable[..., Path], workspace: Path
 ) -> None:
     manifest = broken(CONFLICT_TAKEN)
@@ -183,7 +183,7 @@ def test_known_failures(
     assert told in ended.out + ended.err
 
 
-def test_known_failures_of_a_manifest_turn_the_verdict(
+def test_known_failures_of_a_manifest_change_the_verdict(
     memconform: Callable[..., Ended], broken: Callable[..., Path], workspace: Path
 ) -> None:
     entry = "  reason: x\n  link: https://example.org/1\n  expires: 2999-01-31\n"
@@ -200,7 +200,7 @@ def test_known_failures_of_a_manifest_turn_the_verdict(
     assert (ended.code, "has expired on 2020-01-31" in ended.err) == (2, True)
 
 
-def test_a_daemon_of_which_nothing_is_asked_is_not_conformant(
+def test_a_daemon_without_an_applicable_check_is_not_conformant(
     memconform: Callable[..., Ended],
 ) -> None:
     minimal = CHECKOUT / "sdks" / "examples" / "minimal"
@@ -216,7 +216,7 @@ def test_nothing_selected_is_an_error(memconform: Callable[..., Ended]) -> None:
     assert memconform("conform").code == 2
 
 
-def test_a_mode_that_is_not_claimed_is_not_asked_for(
+def test_modes_that_are_not_claimed_are_not_requested(
     memconform: Callable[..., Ended], broken: Callable[..., Path], workspace: Path
 ) -> None:
     manifest = broken(modes=("auto", "bm25"))
@@ -227,7 +227,7 @@ def test_a_mode_that_is_not_claimed_is_not_asked_for(
     assert results["search-empty-brain[semantic]#empty"] == "not_applicable"
 
 
-def test_a_daemon_that_dies_is_found_and_the_rest_goes_on(
+def test_a_daemon_that_dies_is_reported_and_the_other_cases_run(
     memconform: Callable[..., Ended], broken: Callable[..., Path], workspace: Path
 ) -> None:
     manifest = broken({"dies_of": "mc-search-empty-brain-auto-[0-9a-f]+/search"})
@@ -249,7 +249,7 @@ def test_a_daemon_that_does_not_start_is_untestable(
     assert set(results.values()) <= {"untestable", "not_applicable"}
 
 
-def test_of_a_running_daemon_only_what_can_be_seen_is_tested(
+def test_only_observable_behaviour_of_a_running_daemon_is_tested(
     memconform: Callable[..., Ended],
     environment: dict[str, str],
     workspace: Path,
@@ -280,7 +280,7 @@ def test_of_a_running_daemon_only_what_can_be_seen_is_tested(
 
 
 @pytest.mark.exhaustive
-def test_two_runs_say_the_same_in_the_same_order(
+def test_two_runs_report_the_same_in_the_same_order(
     memconform: Callable[..., Ended], broken: Callable[..., Path], workspace: Path
 ) -> None:
     manifest = broken({"when": {"target": "/search"}, "edits": [{"at": "/chunks", "set": None}]})

@@ -61,7 +61,7 @@ async def test_a_log_of_gigabytes_is_cut_to_its_head_and_tail(tmp_path: Path) ->
     assert all(line.startswith(b"line ") for line in (head.splitlines()[-1], parts[1][:5]))
 
 
-async def test_a_log_below_the_cap_is_left_as_it_was_written(tmp_path: Path) -> None:
+async def test_a_log_below_the_cap_is_unchanged(tmp_path: Path) -> None:
     log, _ = await _written(tmp_path, _writes(600_000))
     assert log.stat().st_size == 60_000_000
     assert _OMITTED.search(log.read_bytes()) is None
@@ -78,7 +78,7 @@ async def test_each_start_has_a_head_and_a_tail_in_one_log(tmp_path: Path) -> No
     assert len(_OMITTED.findall(text)) >= 2
 
 
-async def test_a_log_that_was_moved_away_does_not_grow_for_ever(tmp_path: Path) -> None:
+async def test_a_log_that_was_moved_away_does_not_grow_forever(tmp_path: Path) -> None:
     command = 'mv daemon.log other.log; exec "$0" "$@"'
     process = await DaemonProcess.start(
         ["sh", "-c", command, *_writes(2_000_000)],

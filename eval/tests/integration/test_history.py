@@ -60,7 +60,7 @@ def test_the_same_seed_writes_the_same_bytes(
     assert "2 haystacks" in info
 
 
-def test_a_history_goes_to_standard_output_and_what_is_told_does_not(
+def test_a_history_goes_to_standard_output_without_its_messages(
     memconform: Callable[..., Ended], evidence: Path, filler: Path
 ) -> None:
     options = ("--evidence", evidence, "--filler", filler, *_COUNTS, "--max-chars", "12")
@@ -81,7 +81,7 @@ def test_a_history_goes_to_standard_output_and_what_is_told_does_not(
         ((*_COUNTS, "--evidence", "empty.json"), 4, "no question has evidence"),
     ],
 )
-def test_where_it_fails_nothing_is_written(
+def test_nothing_is_written_on_failure(
     memconform: Callable[..., Ended],
     workspace: Path,
     evidence: Path,

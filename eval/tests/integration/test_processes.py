@@ -91,7 +91,7 @@ def test_an_interrupted_run_writes_its_result(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("stage", ["build", "start", "seeding"])
-def test_a_run_may_be_ended_at_any_stage(
+def test_a_run_can_be_interrupted_at_any_stage(
     *,
     scripted: Scripted,
     dataset: Path,
@@ -187,7 +187,7 @@ def test_a_hang_up_is_ignored_under_nohup(
         signal.signal(signal.SIGHUP, previous)
 
 
-def test_interrupts_to_the_last_moment_end_in_one_code(
+def test_late_interrupts_always_give_the_same_exit_code(
     scripted: Scripted, dataset: Path, environment: dict[str, str]
 ) -> None:
     """Between the end of the event loop and that of the process one more was once its death."""
@@ -199,7 +199,7 @@ def test_interrupts_to_the_last_moment_end_in_one_code(
         assert run.returncode == 130
 
 
-def test_a_second_interrupt_does_not_break_off_the_result(
+def test_a_second_interrupt_does_not_cut_off_the_result(
     scripted: Scripted, dataset: Path, environment: dict[str, str]
 ) -> None:
     """Two Ctrl-C once ended in 1, as a low score does."""
@@ -373,7 +373,7 @@ def test_a_running_daemon_is_used_and_left_running(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_doctor_ends_in_130_and_not_in_a_verdict(
+def test_an_interrupted_doctor_exits_130_without_a_verdict(
     scripted: Scripted, environment: dict[str, str], workspace: Path, number: signal.Signals
 ) -> None:
     marker = workspace / "reached"

@@ -27,7 +27,7 @@ def _counting(scripted: Scripted, fault: str, asked: Path) -> Path:
 
 
 @pytest.mark.parametrize("repeat", [1, 3])
-def test_a_run_goes_on_where_its_daemon_died(
+def test_resumes_a_run_whose_daemon_died(
     memconform: Call, scripted: Scripted, dataset: Path, repeat: int
 ) -> None:
     asked = dataset.parent / "asked.txt"
@@ -56,7 +56,7 @@ def test_a_run_goes_on_where_its_daemon_died(
     assert len(questions) == 12 * repeat - proven
 
 
-def test_what_was_not_proven_is_asked_again_by_a_run_that_proves(
+def test_resuming_with_proofs_asks_unproven_questions_again(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
     """A resume of a run with --no-reproof said that its attempts had been proven."""
@@ -77,7 +77,7 @@ def test_what_was_not_proven_is_asked_again_by_a_run_that_proves(
     assert next(x["attempts"] for x in proofs if x["stage"] == "proved") == 12
 
 
-def test_a_journal_that_was_cut_in_a_line_loses_that_line_alone(
+def test_a_truncated_journal_loses_only_its_last_line(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
     call = ("run", "--sdk", scripted(), "--dataset", dataset, *_COMMON, "--seed-reference-brain")
@@ -93,7 +93,7 @@ def test_a_journal_that_was_cut_in_a_line_loses_that_line_alone(
     assert resumed["passed"] == 12
 
 
-def test_other_settings_are_refused(memconform: Call, scripted: Scripted, dataset: Path) -> None:
+def test_resume_rejects_other_settings(memconform: Call, scripted: Scripted, dataset: Path) -> None:
     call = ("run", "--sdk", scripted(), "--dataset", dataset, *_COMMON, "--seed-reference-brain")
     [run] = _runs(memconform(*call).folder)
     for other, named in (
@@ -114,7 +114,7 @@ def test_other_settings_are_refused(memconform: Call, scripted: Scripted, datase
     assert memconform(*call, "--resume", run.name).code == 2
 
 
-def test_another_program_is_refused(memconform: Call, scripted: Scripted, dataset: Path) -> None:
+def test_resume_rejects_another_build(memconform: Call, scripted: Scripted, dataset: Path) -> None:
     """The hash of an SDK without a build was once of its manifest alone."""
     script = dataset.parent / "serve.sh"
     script.write_text('exec "$@"\n')
@@ -129,7 +129,7 @@ def test_another_program_is_refused(memconform: Call, scripted: Scripted, datase
     assert "was run with other settings" in refused.err
 
 
-def test_what_is_no_journal_is_refused(memconform: Call, scripted: Scripted, dataset: Path) -> None:
+def test_rejects_an_invalid_journal(memconform: Call, scripted: Scripted, dataset: Path) -> None:
     call = ("run", "--sdk", scripted(), "--dataset", dataset, *_COMMON, "--seed-reference-brain")
     [run] = _runs(memconform(*call).folder)
     missing = memconform(*call, "--resume", run.name[:-1])

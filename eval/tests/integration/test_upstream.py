@@ -51,7 +51,7 @@ def _chat(**reply: object) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("provider", _PROVIDERS)
-async def test_the_same_is_sent_by_every_sdk(
+async def test_every_sdk_sends_the_same_requests(
     sdk: str, provider: str, daemons: SharedDaemons
 ) -> None:
     embed = "ollama" if provider == "ollama" else "openai"
@@ -164,7 +164,7 @@ async def test_no_fault_of_the_upstream_becomes_an_answer(
         assert (await server.ask("Who lights the lamp?"))[-1][1]["ok"] is True
 
 
-async def test_a_refusal_that_passes_is_tried_again(sdk: str, daemons: SharedDaemons) -> None:
+async def test_a_temporary_refusal_is_retried(sdk: str, daemons: SharedDaemons) -> None:
     async with daemons.served(sdk) as server:
         await _fill(server)
         refused = _chat(status=429, retry_after=0.05)

@@ -137,7 +137,7 @@ def test_a_build_that_fails_shows_the_tail_of_its_log(
         ('upstream = { real = ["A B"] }', 2, "upstream.real"),
     ],
 )
-def test_a_manifest_that_cannot_be_served(
+def test_reports_a_manifest_that_cannot_be_served(
     memconform: Call, scripted: Scripted, dataset: Path, addition: str, code: int, says: str
 ) -> None:
     sdk = scripted()
@@ -147,7 +147,7 @@ def test_a_manifest_that_cannot_be_served(
     assert says in ended.err
 
 
-def test_a_results_folder_that_cannot_be_written(memconform: Call) -> None:
+def test_reports_a_results_folder_that_cannot_be_written(memconform: Call) -> None:
     memconform_results = memconform("info").folder / "file"
     memconform_results.write_text("in the way")
     ended = memconform(

@@ -50,7 +50,7 @@ def test_the_sample_is_always_the_same(installed: Callable[..., Ended]) -> None:
     assert len(first.splitlines()) == 5
 
 
-def test_a_suite_that_does_not_look_lets_a_mutant_live(cache: Path, tmp_path: Path) -> None:
+def test_a_suite_without_checks_lets_a_mutant_survive(cache: Path, tmp_path: Path) -> None:
     del cache
     blind = [entry for entry in catalog() if entry.base in ("version", "search-nothing-found")]
     chosen = [m for m in mutants() if m.id in ("version-contract", "chunks-null", "topk-ignored")]
@@ -75,7 +75,7 @@ def test_a_suite_that_does_not_look_lets_a_mutant_live(cache: Path, tmp_path: Pa
     assert last.alarms == ()
 
 
-def test_cases_that_a_lost_daemon_never_ended_are_no_survival(
+def test_unfinished_cases_of_a_lost_daemon_do_not_count_as_survival(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     async def lost(*_: Any, **__: Any) -> AsyncIterator[SdkFinished]:
@@ -101,7 +101,7 @@ def test_cases_that_a_lost_daemon_never_ended_are_no_survival(
     assert last.alarms[0].got == ["it was lost"]
 
 
-def test_a_daemon_that_fails_by_itself_is_a_false_alarm(
+def test_a_failing_unmodified_daemon_is_a_false_alarm(
     memconform: Callable[..., Ended], cache: Path, tmp_path: Path
 ) -> None:
     with _served(cache, tmp_path, JB_EMBED_PROVIDER="none") as url:
@@ -164,7 +164,7 @@ def test_a_running_daemon_keeps_its_own_brains(
         (["--sdk", "url:http://127.0.0.1:1", "--mutant", "topk-ignored"], 3, "127.0.0.1:1"),
     ],
 )
-def test_what_cannot_be_mutated_is_said(
+def test_reports_what_cannot_be_mutated(
     memconform: Callable[..., Ended], arguments: list[str], code: int, word: str
 ) -> None:
     ended = memconform("mutate", *arguments)
