@@ -149,12 +149,12 @@ def _ranking(answer: SearchResponse) -> Ranking:
     return [(chunk.path, chunk.score) for chunk in answer.chunks]
 
 
-def _compare(found: dict[str, dict[str, list[Ranking]]]) -> None:
+def _compare(rankings_by_sdk: dict[str, dict[str, list[Ranking]]]) -> None:
     """Report how many rankings differ from the first daemon's."""
-    first, *others = found
+    first, *others = rankings_by_sdk
     for sdk in others:
-        for name, rankings in found[sdk].items():
-            pairs = zip(rankings, found[first][name], strict=True)
+        for name, rankings in rankings_by_sdk[sdk].items():
+            pairs = zip(rankings, rankings_by_sdk[first][name], strict=True)
             differing = sum(mine != theirs for mine, theirs in pairs)
             report(f"{sdk} and {first}, {name}: rankings that differ", differing, "", limit=0)
 

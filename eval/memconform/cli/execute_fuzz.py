@@ -42,7 +42,7 @@ async def _fuzz(options: FuzzOptions) -> ExitCode:
     runners = [runner for runner, _ in present]
     if len(runners) < 2:
         raise UsageError(
-            "fuzz compares daemons with each other and needs two",
+            "fuzz compares daemons with each other and needs at least two SDKs",
             code="one_sdk",
             hint="give --sdk twice, or all",
         )

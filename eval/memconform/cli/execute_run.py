@@ -72,7 +72,7 @@ async def _run(options: RunOptions) -> ExitCode:
             echo(agreement_banner(agreement), err=to_stderr)
             if is_slow(finished[0].summary.total):
                 slow = missing_extra(
-                    "parity", "without numpy, comparing so many questions may take minutes"
+                    "parity", "without numpy, comparing this many questions may take minutes"
                 )
                 echo(slow.render(), err=True)
             loaded_runs = [LoadedRun(end.summary.sdk, end.result, end.summary) for end in finished]

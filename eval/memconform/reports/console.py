@@ -161,7 +161,7 @@ class ConsoleReport(ProgressReport):
 
 
 def verdict_counts(summary: RunSummary) -> Text:
-    """Format the number of questions per verdict, each in its colour."""
+    """Format the number of questions with each verdict, in the verdict's colour."""
     counts = [
         styled([(f"{count} {verdict.value}", _VERDICT_STYLE.get(verdict, "magenta"))])
         for verdict, count in summary.counts.items()

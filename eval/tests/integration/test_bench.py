@@ -176,7 +176,7 @@ def test_different_rankings_fail_only_if_agreement_is_required(
     ended, _ = _bench(memconform, boxes, *sdks, "--require-agreement")
     assert ended.code == 1
     ended, _ = _bench(memconform, boxes, "--sdk", scripted(), "--require-agreement")
-    assert (ended.code, "no agreement" in ended.err) == (5, True)
+    assert (ended.code, "agreement undecided" in ended.err) == (5, True)
 
 
 def test_front_matter_of_an_item_is_text(memconform: Call, one_sdk: str, workspace: Path) -> None:

@@ -454,5 +454,5 @@ def test_a_mirror_takes_exactly_one_source(place: Place) -> None:
     file = place.folder / "sources.toml"
     file.write_text(file.read_text() + file.read_text().replace("set", "other"))
     ended = place.call("fetch", "set", "other", "--from", place.server.url)
-    assert (ended.code, "name one" in ended.err) == (2, True)
+    assert (ended.code, "takes exactly one NAME" in ended.err) == (2, True)
     assert not place.path.parent.exists()
