@@ -148,7 +148,7 @@ def command(**flags: object) -> ExitCode:
     """Break a correct daemon, one thing at a time, and measure which defects the cases detect."""
     options = MutateOptions(**flags)  # type: ignore[arg-type] # click has validated every flag
     if len(options.sdk) > 1:
-        raise click.UsageError("--sdk takes only one SDK here")
+        raise click.UsageError("--sdk takes one daemon here, not several")
     if options.list_only and options.json_file is not None:
         raise click.UsageError("--list and --json exclude each other")
     configure_logs(options.log_level)
