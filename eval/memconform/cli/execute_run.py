@@ -1,4 +1,4 @@
-"""What `memconform run` does."""
+"""Runs `memconform run`."""
 
 import asyncio
 from contextlib import aclosing
@@ -28,7 +28,11 @@ from memconform.stats.resampling import is_slow
 
 
 def run(options: RunOptions) -> ExitCode:
-    """Carry out the runs of a command line; raises what stops all of them."""
+    """Execute the runs of a command line.
+
+    Raises:
+        MemconformError: if no run can start.
+    """
     configure_logs(options.log_level)
     return asyncio.run(_run(options))
 
@@ -39,24 +43,24 @@ async def _run(options: RunOptions) -> ExitCode:
     def progress(line: str) -> None:
         echo(f"  {line}", err=True)
 
-    choice = await plan_runs(options, progress)
+    planned = await plan_runs(options, progress)
     finished: list[RunFinished] = []
     agreement: Agreement | None = None
     parity: ParityReport | None = None
-    # With --json - standard output is the report alone.
+    # With `--json -`, standard output holds the report only.
     to_stderr = options.json_file == "-"
     try:
-        async with aclosing(choice.ready(progress)) as runs:
+        async with aclosing(planned.ready(progress)) as runs:
             async for plan, runner in runs:
-                brief = len(choice.runs) > 1
+                brief = len(planned.runs) > 1
                 end = await _run_one(plan, runner, quiet=options.quiet, brief=brief)
                 finished.append(end)
                 echo(f"{banner(end.summary)} -> {end.copy}", err=to_stderr)
                 if end.summary.exit_code == ExitCode.INTERRUPTED:
                     break
         if not finished:
-            raise choice.absences[0].error
-        order = [runner.name for _, runner in choice.runs]
+            raise planned.skipped[0].error
+        order = [runner.name for _, runner in planned.runs]
         finished.sort(key=lambda end: order.index(end.summary.sdk))
         if len(finished) > 1:
             agreement = await asyncio.to_thread(
@@ -67,21 +71,23 @@ async def _run(options: RunOptions) -> ExitCode:
             )
             echo(agreement_banner(agreement), err=to_stderr)
             if is_slow(finished[0].summary.total):
-                slow = missing_extra("parity", "without numpy so many questions may take minutes")
+                slow = missing_extra(
+                    "parity", "without numpy, comparing this many questions may take minutes"
+                )
                 echo(slow.render(), err=True)
-            sides = [LoadedRun(end.summary.sdk, end.result, end.summary) for end in finished]
-            parity = await asyncio.to_thread(comparison.compare_runs, sides)
+            loaded_runs = [LoadedRun(end.summary.sdk, end.result, end.summary) for end in finished]
+            parity = await asyncio.to_thread(comparison.compare_runs, loaded_runs)
             echo(parity_banner(parity), err=to_stderr)
         if options.quiet:
-            show_matrix([], choice.absences, None)
+            show_matrix([], planned.skipped, None)
         else:
-            show_matrix([end.summary for end in finished], choice.absences, agreement)
+            show_matrix([end.summary for end in finished], planned.skipped, agreement)
             if parity is not None:
                 show_parity(parity, brief=True)
     finally:
-        # Whatever stops a later run, the report holds those that ended before it.
+        # The report holds the finished runs, even if a later run was stopped by an error.
         codes = [ExitCode(end.summary.exit_code) for end in finished]
-        codes += [absence.exit_code for absence in choice.absences]
+        codes += [sdk.exit_code for sdk in planned.skipped]
         if parity is not None and parity.verdict is ParityVerdict.DRIFT:
             codes.append(ExitCode.FAILED)
         if options.require_agreement:
@@ -93,7 +99,7 @@ async def _run(options: RunOptions) -> ExitCode:
                     target,
                     [end.result for end in finished],
                     code,
-                    absences=choice.absences,
+                    skipped=planned.skipped,
                     agreement=agreement,
                     parity=parity,
                 )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from memconform.printing.plurals import plural
 from memconform.runs.results import CitedChunk, QuestionResult, RankedChunk
 
 SCORE_TOLERANCE = 1e-6
@@ -95,7 +96,7 @@ def _candidates(one: QuestionResult, other: QuestionResult) -> Divergence | None
     if not missing and len(ours) == len(theirs):
         return None
     if len(ours) != len(theirs):
-        return Divergence(Stage.CANDIDATES, f"{len(theirs)} chunks, not {len(ours)}")
+        return Divergence(Stage.CANDIDATES, f"{plural(len(theirs), 'chunk')}, not {len(ours)}")
     rank, chunk = next(
         (rank, chunk)
         for rank, (chunk, key) in enumerate(zip(other.ranking, theirs, strict=True), 1)
@@ -133,7 +134,7 @@ def _prompt(one: QuestionResult, other: QuestionResult) -> Divergence | None:
         return None
     if len(ours) != len(theirs):
         return Divergence(
-            Stage.PROMPT, f"{len(theirs)} requests to the chat model, not {len(ours)}"
+            Stage.PROMPT, f"{plural(len(theirs), 'request')} to the chat model, not {len(ours)}"
         )
     a, b = next((a, b) for a, b in zip(ours, theirs, strict=True) if a != b)
     keys = sorted(key for key in a.keys() | b.keys() if a.get(key) != b.get(key))

@@ -96,7 +96,7 @@ def test_the_reference_daemons_are_conformant_without_known_failures(
         assert results == {"pass"}, sdk["sdk"]
 
 
-def test_a_failure_is_reported_with_rule_values_and_command(
+def test_a_failure_is_reported_with_its_evidence(
     memconform: Callable[..., Ended], broken: Callable[..., Path], workspace: Path
 ) -> None:
     manifest = broken(CONFLICT_TAKEN)
@@ -139,7 +139,7 @@ def test_replay_shows_the_exchange_again(
     assert memconform("conform", "replay", run.name, "go:brain-create").code == 2
 
 
-def test_a_run_can_stop_at_the_first_failing_check(
+def test_stops_at_the_first_failing_check_if_requested(
     memconform: Callable[..., Ended], broken: Callable[..., Path], workspace: Path
 ) -> None:
     manifest = broken(CONFLICT_TAKEN)
@@ -200,7 +200,7 @@ def test_known_failures_of_a_manifest_change_the_verdict(
     assert (ended.code, "expired on 2020-01-31" in ended.err) == (2, True)
 
 
-def test_a_daemon_without_applicable_checks_is_not_conformant(
+def test_a_daemon_without_an_applicable_check_is_not_conformant(
     memconform: Callable[..., Ended],
 ) -> None:
     minimal = CHECKOUT / "sdks" / "examples" / "minimal"
@@ -211,12 +211,12 @@ def test_a_daemon_without_applicable_checks_is_not_conformant(
 
 def test_nothing_selected_is_an_error(memconform: Callable[..., Ended]) -> None:
     ended = memconform("conform", "--sdk", "py", "--case", "nothing-*")
-    assert (ended.code, "no case fits" in ended.err) == (4, True)
+    assert (ended.code, "no case matches" in ended.err) == (4, True)
     assert memconform("conform", "--sdk", "py", "--profile", "nothing").code == 2
     assert memconform("conform").code == 2
 
 
-def test_unclaimed_modes_are_not_tested(
+def test_modes_that_are_not_claimed_are_not_requested(
     memconform: Callable[..., Ended], broken: Callable[..., Path], workspace: Path
 ) -> None:
     manifest = broken(modes=("auto", "bm25"))
@@ -227,7 +227,7 @@ def test_unclaimed_modes_are_not_tested(
     assert results["search-empty-brain[semantic]#empty"] == "not_applicable"
 
 
-def test_a_crash_is_reported_and_the_run_continues(
+def test_a_daemon_that_dies_is_reported_and_the_other_cases_run(
     memconform: Callable[..., Ended], broken: Callable[..., Path], workspace: Path
 ) -> None:
     manifest = broken({"dies_of": "mc-search-empty-brain-auto-[0-9a-f]+/search"})
@@ -249,7 +249,7 @@ def test_a_daemon_that_does_not_start_is_untestable(
     assert set(results.values()) <= {"untestable", "not_applicable"}
 
 
-def test_a_running_daemon_is_tested_on_the_wire_only(
+def test_only_observable_behaviour_of_a_running_daemon_is_tested(
     memconform: Callable[..., Ended],
     environment: dict[str, str],
     workspace: Path,
@@ -334,7 +334,7 @@ def test_list_explain_and_lint(memconform: Callable[..., Ended], workspace: Path
     assert "#again: problem conflict (409)" in explained
     assert memconform("conform", "explain", "brain-craete").code == 2
     ended = memconform("conform", "lint")
-    assert (ended.code, "0 rules without one" in ended.out) == (0, True)
+    assert (ended.code, "0 rules without a case" in ended.out) == (0, True)
     (workspace / "mine").mkdir()
     (workspace / "mine" / "bad.yaml").write_text("- id: x\n  id: y\n")
     ended = memconform("conform", "lint", "--cases", "mine")

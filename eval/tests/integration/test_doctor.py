@@ -13,7 +13,7 @@ Scripted = Callable[..., Path]
 _QUESTION = "Who carries the post uphill?"
 
 
-def test_the_reference_daemon_passes(installed: Call) -> None:
+def test_the_reference_daemon_passes_every_step(installed: Call) -> None:
     ended = installed("doctor", "--sdk", CHECKOUT / "sdks" / "py" / "sdk.toml")
     assert ended.code == 0, ended.out
     steps = [line.split()[1] for line in ended.out.splitlines()[:-1]]
@@ -41,7 +41,7 @@ def test_the_reference_daemon_passes(installed: Call) -> None:
         ("keeps_brain", 1, "deleting it answers 404"),
     ],
 )
-def test_a_faulty_daemon_is_diagnosed(
+def test_names_the_failing_step(
     memconform: Call, scripted: Scripted, fault: str, code: int, says: str
 ) -> None:
     ended = memconform("doctor", "--sdk", scripted(fault, ready_s=5, on=_QUESTION))

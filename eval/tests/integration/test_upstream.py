@@ -164,7 +164,7 @@ async def test_upstream_fault_never_becomes_an_answer(
         assert (await server.ask("Who lights the lamp?"))[-1][1]["ok"] is True
 
 
-async def test_transient_refusal_is_retried(sdk: str, daemons: SharedDaemons) -> None:
+async def test_a_temporary_refusal_is_retried(sdk: str, daemons: SharedDaemons) -> None:
     async with daemons.served(sdk) as server:
         await _fill(server)
         refused = _chat(status=429, retry_after=0.05)

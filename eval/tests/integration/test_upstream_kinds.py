@@ -83,7 +83,7 @@ def test_shell_s_services_are_called_only_with_upstream_real(
     assert ended.result["served_modes"] == {"hybrid": 4}
 
 
-def test_command_line_variables_take_precedence_and_are_recorded(memconform: Call) -> None:
+def test_variables_of_the_command_line_take_precedence_and_are_recorded(memconform: Call) -> None:
     ended = memconform(
         *("run", *_PY, *_SMOKE, "--scenario", "search-retrieve-only", "--mode", "bm25"),
         *("--env", "JB_EMBED_PROVIDER=none", "--env", f"MY_API_KEY={_KEY}", "--allow-fallback"),
@@ -103,12 +103,12 @@ def test_command_line_variables_take_precedence_and_are_recorded(memconform: Cal
 
 
 @pytest.mark.parametrize("text", ["X", "=x", "A B=x", "1=x"])
-def test_invalid_variable_is_refused(memconform: Call, text: str) -> None:
+def test_rejects_an_invalid_variable(memconform: Call, text: str) -> None:
     ended = memconform("run", *_PY, *_SMOKE, "--env", text)
     assert (ended.code, "bad_env" in ended.err) == (2, True)
 
 
-def test_run_with_another_model_is_not_resumed(memconform: Call, workspace: Path) -> None:
+def test_resume_rejects_another_model(memconform: Call, workspace: Path) -> None:
     flags = ("run", *_PY, *_SMOKE, "--quiet")
     assert memconform(*flags, "--env", "JB_LLM_MODEL=one").code == 0
     [run] = (workspace / "results" / "runs").iterdir()
@@ -201,9 +201,7 @@ def test_failing_upstream_is_a_daemon_error_not_a_wrong_answer(
         ("{", "script.json"),
     ],
 )
-def test_invalid_script_is_refused_by_name(
-    memconform: Call, workspace: Path, text: str, told: str
-) -> None:
+def test_names_an_invalid_script(memconform: Call, workspace: Path, text: str, told: str) -> None:
     (workspace / "script.json").write_text(text)
     ended = memconform("upstream", "--script", "script.json")
     assert ended.code == 2
@@ -212,7 +210,7 @@ def test_invalid_script_is_refused_by_name(
 
 
 @pytest.mark.parametrize("addr", ["nowhere", "127.0.0.1:99999", "127.0.0.1:"])
-def test_invalid_address_is_refused(memconform: Call, addr: str) -> None:
+def test_rejects_an_invalid_address(memconform: Call, addr: str) -> None:
     ended = memconform("upstream", "--addr", addr)
     assert (ended.code, "bad_addr" in ended.err) == (2, True)
 

@@ -50,7 +50,7 @@ def test_the_sample_is_always_the_same(installed: Callable[..., Ended]) -> None:
     assert len(first.splitlines()) == 5
 
 
-def test_a_mutant_survives_cases_that_do_not_check_for_it(cache: Path, tmp_path: Path) -> None:
+def test_a_suite_without_checks_lets_a_mutant_survive(cache: Path, tmp_path: Path) -> None:
     del cache
     blind = [entry for entry in catalog() if entry.base in ("version", "search-nothing-found")]
     selected = [m for m in mutants() if m.id in ("version-contract", "chunks-null", "topk-ignored")]
@@ -77,7 +77,7 @@ def test_a_mutant_survives_cases_that_do_not_check_for_it(cache: Path, tmp_path:
     assert last.alarms == ()
 
 
-def test_unfinished_cases_of_a_lost_daemon_are_not_a_survival(
+def test_unfinished_cases_of_a_lost_daemon_do_not_count_as_survival(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     async def lost(*_: Any, **__: Any) -> AsyncIterator[SdkFinished]:
@@ -103,7 +103,7 @@ def test_unfinished_cases_of_a_lost_daemon_are_not_a_survival(
     assert last.alarms[0].got == ["it was lost"]
 
 
-def test_daemon_that_fails_without_a_mutation_is_a_false_alarm(
+def test_a_failing_unmodified_daemon_is_a_false_alarm(
     memconform: Callable[..., Ended], cache: Path, tmp_path: Path
 ) -> None:
     with _served(cache, tmp_path, JB_EMBED_PROVIDER="none") as url:
@@ -153,12 +153,16 @@ def test_a_running_daemon_keeps_its_own_brains(
 @pytest.mark.parametrize(
     ("arguments", "code", "word"),
     [
-        (["--mutant", "no-such"], 4, "no mutant fits"),
+        (["--mutant", "no-such"], 4, "no mutant matches"),
         (["--sdk", "py", "--against", "go"], 2, "not several"),
-        (["--list", "--json", "-"], 2, "writes no JSON"),
-        (["--sdk", "nobody"], 2, "unknown SDK"),
+        (["--list", "--json", "-"], 2, "--list and --json exclude each other"),
+        (["--sdk", "nobody"], 2, "no SDK"),
         (["--sdk", "url:https://127.0.0.1:1"], 2, "behind a proxy"),
-        (["--sdk", "go", "--mutant", "version-contract"], 4, "cannot be made into"),
+        (
+            ["--sdk", "go", "--mutant", "version-contract"],
+            4,
+            "none of the selected mutants applies to",
+        ),
         (["--sdk", "url:http://127.0.0.1:1", "--mutant", "topk-ignored"], 3, "127.0.0.1:1"),
     ],
 )
