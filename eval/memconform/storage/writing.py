@@ -184,5 +184,5 @@ def unwritable(path: Path, error: OSError) -> ResultsError:
     return ResultsError(
         f"cannot write {path}: {error.strerror}",
         code="results_unwritable",
-        hint="choose another --output or free disk space; the journal beside it has the measurements",
+        hint="choose another --output or free space; the journal beside it has the measurements",
     )
