@@ -106,7 +106,7 @@ def test_another_answer_is_named_where_answers_count(tmp_path: Path) -> None:
 def test_other_chunks_of_the_same_documents_are_no_agreement(tmp_path: Path) -> None:
     found = _compare(tmp_path, [_question("q", *_AB)], [_question("q", *_AB, ordinal=1)])
     assert (found.rankings_equal, found.exit_code) == (0, ExitCode.FAILED)
-    assert found.differences[0].detail == "another chunk of a at rank 1"
+    assert found.differences[0].detail == "different chunk of a at rank 1"
 
 
 def _placed(question: QuestionResult, prefix: str) -> QuestionResult:
