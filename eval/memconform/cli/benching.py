@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memconform.bench.baselines import flat_system
+from memconform.bench.baselines import baseline_system
 from memconform.bench.daemon_system import DaemonSystem
 from memconform.bench.journal import ResumeState, load_resume_state
-from memconform.bench.plan import BenchPlan, Survey, scan
+from memconform.bench.plan import BenchmarkScan, BenchPlan, scan
 from memconform.bench.records import BenchSettings
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import System
@@ -65,11 +65,11 @@ async def plan_bench(options: BenchOptions, progress: Progress) -> Prepared:
         keys = read_keys(options.keys)
         benchmark.transform = lambda haystacks: expanded(haystacks, keys, join)
     found = scan(benchmark)
-    settings, tasking = _asked(options, benchmark, found)
+    settings, planner = _asked(options, benchmark, found)
     runners, absences = await _runners(options, searched, variables, progress)
     embedder = embedder_for(options, variables)
     flat = [
-        flat_system(name, options.seed, embedder, options.query_prefix or "")
+        baseline_system(name, options.seed, embedder, options.query_prefix or "")
         for name in dict.fromkeys(options.system)
     ]
     _require_distinct_names(runners, options)
@@ -97,12 +97,12 @@ async def plan_bench(options: BenchOptions, progress: Progress) -> Prepared:
         benchmark=benchmark,
         scan=found,
         settings=settings,
-        tasking=tasking,
+        planner=planner,
         systems=systems,
         seed=options.seed,
         concurrency=options.concurrency,
         shuffle=options.shuffle,
-        made=_made(options),
+        transformations=_made(options),
         command=tuple(part.encode("utf-8", "replace").decode() for part in sys.argv),
         resumed=journal,
     )
@@ -156,7 +156,7 @@ def _benchmark(options: BenchOptions) -> Benchmark:
 
 
 def _asked(
-    options: BenchOptions, benchmark: Benchmark, found: Survey
+    options: BenchOptions, benchmark: Benchmark, found: BenchmarkScan
 ) -> tuple[BenchSettings, QueryPlanner]:
     ks = cuts(options.ks)
     selection = QuerySelection(
@@ -184,15 +184,15 @@ def _asked(
         index=options.index,
         ks=ks,
     )
-    tasking = QueryPlanner(
-        chosen=chosen,
+    planner = QueryPlanner(
+        query_ids=chosen,
         depth=ks[-1],
         official_gold=benchmark.format.official_gold,
         turns=benchmark.options.get("level") == "turn",
         disputed=disputed,
         pruning=pruning,
     )
-    return settings, tasking
+    return settings, planner
 
 
 def _told(pruning: Pruning) -> Iterable[object]:
@@ -214,7 +214,7 @@ def _made(options: BenchOptions) -> tuple[str, ...]:
     return tuple(words for words, given in told.items() if given)
 
 
-def _pruning(options: BenchOptions, found: Survey) -> Pruning | None:
+def _pruning(options: BenchOptions, found: BenchmarkScan) -> Pruning | None:
     if options.events is None or options.ranges is None:
         if options.events is not options.ranges:
             raise UsageError(

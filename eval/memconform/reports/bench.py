@@ -4,13 +4,13 @@ from collections.abc import Iterable, Sequence
 
 from memconform.bench.events import (
     BenchEvent,
-    HaystackFilled,
-    QueryPut,
+    HaystackIndexed,
+    QueryFinished,
     SystemHalted,
     SystemStarted,
 )
 from memconform.bench.plan import BenchPlan
-from memconform.bench.records import BenchReport, Estimate, FilledSystem, Row, Scores
+from memconform.bench.records import BenchReport, Estimate, Row, Scores, SystemReport
 from memconform.bench.tasks import ALL
 from memconform.daemons.availability import SkippedSdk
 from memconform.datasets.haystacks import Dropped
@@ -40,12 +40,12 @@ class BenchConsole(ProgressReport):
         match event:
             case SystemStarted():
                 self._filled = 0
-                self._progress.reset(self._task, total=event.to_put, description=event.system)
-            case HaystackFilled():
-                self._filled += event.filled.documents
-                described = f"{event.filled.system}, {self._filled:,} items"
+                self._progress.reset(self._task, total=event.pending, description=event.system)
+            case HaystackIndexed():
+                self._filled += event.record.documents
+                described = f"{event.record.system}, {self._filled:,} items"
                 self._progress.update(self._task, description=described)
-            case QueryPut():
+            case QueryFinished():
                 self._progress.advance(self._task)
             case SystemHalted():
                 self._console.print(Lines(f"{event.system}: {event.error.render()}"), style="red")
@@ -189,7 +189,7 @@ def _p50(values: QuantileSummary | None) -> str:
     return _MISSING if values is None else f"{values.p50:.1f}"
 
 
-def _system(each: FilledSystem) -> list[str]:
+def _system(each: SystemReport) -> list[str]:
     return [
         each.name,
         f"{each.documents:,}",

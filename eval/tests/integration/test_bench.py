@@ -63,7 +63,7 @@ def _bench(memconform: Call, data: Path, *more: str | Path) -> tuple[Ended, dict
     return ended, json.loads(file.read_text()) if file.exists() else {}
 
 
-def test_the_sample_needs_no_data_and_the_sdks_rank_it_alike(
+def test_sdks_rank_the_shipped_sample_equally(
     installed: Call, cache: Path, workspace: Path
 ) -> None:
     del cache
@@ -92,7 +92,7 @@ def test_the_sample_needs_no_data_and_the_sdks_rank_it_alike(
     assert "### all, multi-hop: 5 queries" in table
 
 
-def test_a_shared_index_is_asked_with_a_filter(memconform: Call, sdk: str, boxes: Path) -> None:
+def test_a_shared_index_is_searched_with_a_filter(memconform: Call, sdk: str, boxes: Path) -> None:
     ended, report = _bench(memconform, boxes, "--sdk", sdk, "--index", "shared", "-k", "6")
     assert ended.code == 0, ended.err
     assert _value(_row(report, sdk, "bm25"), "recall_any@6") == 100
@@ -102,7 +102,7 @@ def test_a_shared_index_is_asked_with_a_filter(memconform: Call, sdk: str, boxes
         assert {int(item[1:]) % 2 for item in query["ranking"]} == {int(query["haystack"][1:])}
 
 
-def test_a_server_that_embeds_is_asked_by_daemons_and_by_flat_dense(
+def test_daemons_and_flat_dense_use_the_embedding_server(
     memconform: Call, one_sdk: str, boxes: Path, environment: dict[str, str]
 ) -> None:
     with upstream_by_hand(environment) as url:
@@ -114,10 +114,10 @@ def test_a_server_that_embeds_is_asked_by_daemons_and_by_flat_dense(
         assert daemon["views"] == flat["views"]
         assert report["systems"][0]["variables"]["OPENAI_BASE_URL"] == f"{url}/v1"
         ended, _ = _bench(memconform, boxes, *systems, *served[:3], "nobody", "--embed-dims", "256")
-        assert (ended.code, "does not embed by nobody" in ended.err) == (3, True)
+        assert (ended.code, "cannot embed with nobody" in ended.err) == (3, True)
 
 
-def test_what_a_daemon_loses_is_no_low_score(
+def test_a_lost_document_is_not_scored_as_a_miss(
     memconform: Call, scripted: Scripted, boxes: Path
 ) -> None:
     sdk = scripted("loses_document")
@@ -128,7 +128,9 @@ def test_what_a_daemon_loses_is_no_low_score(
     assert "scripted bm25: not measured" in ended.err
 
 
-def test_what_no_proof_followed_is_put_again(memconform: Call, one_sdk: str, boxes: Path) -> None:
+def test_resume_repeats_queries_that_no_verification_followed(
+    memconform: Call, one_sdk: str, boxes: Path
+) -> None:
     _, whole = _bench(memconform, boxes, "--sdk", one_sdk)
     [run] = (boxes.parent / "results" / "runs").iterdir()
     journal = run / "journal.jsonl"
@@ -145,7 +147,7 @@ def test_what_no_proof_followed_is_put_again(memconform: Call, one_sdk: str, box
     assert report["rows"][0]["latency"] is None
 
 
-def test_other_events_are_another_bench(memconform: Call, one_sdk: str, boxes: Path) -> None:
+def test_refuses_to_resume_with_other_events(memconform: Call, one_sdk: str, boxes: Path) -> None:
     events, ranges = boxes.with_name("events.json"), boxes.with_name("ranges.json")
     flags = ("--sdk", one_sdk, "--events", events, "--ranges", ranges)
     ranges.write_text(json.dumps({"#4": {"start": "2023/05/05", "end": "2023/05/09"}}))
@@ -158,7 +160,7 @@ def test_other_events_are_another_bench(memconform: Call, one_sdk: str, boxes: P
     assert (ended.code, "measured otherwise: pruned_sha256" in ended.err) == (2, True)
 
 
-def test_sdks_that_rank_otherwise_fail_only_where_agreement_is_required(
+def test_different_rankings_fail_only_if_agreement_is_required(
     memconform: Call, scripted: Scripted, boxes: Path
 ) -> None:
     (boxes.parent / "other").mkdir()
@@ -170,7 +172,7 @@ def test_sdks_that_rank_otherwise_fail_only_where_agreement_is_required(
     [pair] = report["parity"]
     assert pair["contrast"]["verdict"] == "inconclusive"
     assert (pair["contrast"]["compared"], pair["contrast"]["settled_by"] > 12) == (12, True)
-    assert report["alike"][0]["differs"] == [f"#{STRUCK}: other parts from scripted at rank 1"]
+    assert report["alike"][0]["differs"] == [f"#{STRUCK}: other differs from scripted at rank 1"]
     ended, _ = _bench(memconform, boxes, *sdks, "--require-agreement")
     assert ended.code == 1
     ended, _ = _bench(memconform, boxes, "--sdk", scripted(), "--require-agreement")
@@ -192,7 +194,7 @@ def test_front_matter_of_an_item_is_text(memconform: Call, one_sdk: str, workspa
     assert "1 items have no text, and cannot be found" in ended.err
 
 
-def test_names_of_a_file_do_not_steer_the_terminal(memconform: Call, workspace: Path) -> None:
+def test_names_in_a_file_cannot_control_the_terminal(memconform: Call, workspace: Path) -> None:
     asked = {"query": "What?", "gold": ["a"], "category": "c\n\n# loud\x1b[31m|x"}
     data = workspace / "odd.json"
     data.write_text(json.dumps({"items": [{"id": "a", "content": "b c"}], "questions": [asked]}))
@@ -216,7 +218,7 @@ def test_names_of_a_file_do_not_steer_the_terminal(memconform: Call, workspace: 
         ("dies", "daemon_died"),
     ],
 )
-def test_one_query_that_fails_keeps_its_row_from_having_numbers(
+def test_a_row_with_a_failed_query_has_no_numbers(
     memconform: Call, scripted: Scripted, boxes: Path, fault: str, code: str
 ) -> None:
     ended, report = _bench(memconform, boxes, "--sdk", scripted(fault))
@@ -241,7 +243,7 @@ def test_one_query_that_fails_keeps_its_row_from_having_numbers(
         ("not_searchable", "not_searchable"),
     ],
 )
-def test_nothing_is_asked_of_an_index_that_is_not_whole(
+def test_an_incomplete_index_is_not_searched(
     memconform: Call, scripted: Scripted, boxes: Path, fault: str, code: str
 ) -> None:
     ended, report = _bench(memconform, boxes, "--sdk", scripted(fault), "--system", "flat-bm25")
@@ -253,9 +255,7 @@ def test_nothing_is_asked_of_an_index_that_is_not_whole(
     assert _row(report, "flat-bm25")["measured"]
 
 
-def test_a_filter_that_is_ignored_is_said(
-    memconform: Call, scripted: Scripted, boxes: Path
-) -> None:
+def test_reports_an_ignored_filter(memconform: Call, scripted: Scripted, boxes: Path) -> None:
     sdk = scripted("ignores_prefix")
     ended, report = _bench(memconform, boxes, "--sdk", sdk, "--index", "shared")
     row = _row(report, "scripted", "bm25")
@@ -272,7 +272,7 @@ def test_tuning_that_a_trace_does_not_echo_is_not_measured(
     ended, report = _bench(memconform, boxes, "--sdk", one_sdk, *sweep, "--recency", "true")
     assert ended.code == 3
     # The reference daemons know no recency.
-    assert all("asked for recency True" in row["why"][0] for row in report["rows"])
+    assert all("requested recency True" in row["why"][0] for row in report["rows"])
     ended, report = _bench(memconform, boxes, "--sdk", one_sdk, *sweep)
     assert ended.code == 0, ended.err
     assert [row["strategy"] for row in report["rows"]] == [
@@ -283,7 +283,9 @@ def test_tuning_that_a_trace_does_not_echo_is_not_measured(
     ]
 
 
-def test_a_reranker_stands_beside_what_it_adds(memconform: Call, one_sdk: str, boxes: Path) -> None:
+def test_reports_the_latency_that_a_reranker_adds(
+    memconform: Call, one_sdk: str, boxes: Path
+) -> None:
     modes = ("--modes", "hybrid,hybrid-rerank", "--upstream", "scripted")
     ended, report = _bench(memconform, boxes, "--sdk", one_sdk, *modes)
     assert ended.code == 0, ended.err
@@ -291,7 +293,7 @@ def test_a_reranker_stands_beside_what_it_adds(memconform: Call, one_sdk: str, b
     assert _row(report, one_sdk, "hybrid-rerank")["rerank_adds_ms"]
 
 
-def test_a_reranker_by_its_address_is_called_and_none_is_not(
+def test_a_reranker_is_called_only_if_an_address_is_given(
     memconform: Call, one_sdk: str, boxes: Path, environment: dict[str, str]
 ) -> None:
     with upstream_by_hand(environment) as url:
@@ -330,10 +332,10 @@ def test_order_concurrency_and_resume_change_no_score(
         "bench", "--sdk", one_sdk, "--modes", "bm25", "-k", "3", "--resume", run.name
     )
     assert other.code == 2
-    assert "was measured otherwise: ks" in other.err
+    assert "was measured with different settings: ks" in other.err
 
 
-def test_an_interrupted_bench_keeps_what_it_has(
+def test_an_interrupted_bench_keeps_its_measurements(
     scripted: Scripted, boxes: Path, environment: dict[str, str]
 ) -> None:
     sdk = scripted("hangs")
@@ -359,7 +361,7 @@ def test_an_interrupted_bench_keeps_what_it_has(
     assert "interrupted" in row["why"][0]
 
 
-def test_a_dataset_that_is_another_benchmarks_is_refused(memconform: Call, boxes: Path) -> None:
+def test_refuses_a_dataset_of_another_benchmark(memconform: Call, boxes: Path) -> None:
     ended = memconform("bench", "--suite", "locomo", "--data", boxes, "--system", "null")
     assert ended.code == 2
     assert "looks like memini, not locomo" in ended.err
@@ -396,7 +398,7 @@ def test_a_dataset_that_is_another_benchmarks_is_refused(memconform: Call, boxes
         (("--system", "null", "--resume", "nowhere"), "no run 'nowhere'"),
     ],
 )
-def test_what_cannot_be_carried_out_is_said_before_anything_is(
+def test_reports_an_invalid_bench_before_starting_it(
     memconform: Call, workspace: Path, cache: Path, flags: tuple[str, ...], message: str
 ) -> None:
     del cache
@@ -405,7 +407,7 @@ def test_what_cannot_be_carried_out_is_said_before_anything_is(
     assert not list(workspace.glob("results/runs/*"))
 
 
-def test_what_was_fetched_is_named_by_its_name(
+def test_a_fetched_dataset_can_be_given_by_name(
     memconform: Call, workspace: Path, environment: dict[str, str]
 ) -> None:
     data = workspace / "data"
@@ -425,12 +427,12 @@ def test_what_was_fetched_is_named_by_its_name(
     assert "none of those that are pinned" in ended.err
 
 
-def test_nothing_selected_is_no_success(memconform: Call) -> None:
+def test_an_empty_selection_is_not_a_success(memconform: Call) -> None:
     ended = memconform("bench", "--system", "null", "--ids", "#1", "--holdout", "held")
     assert ended.code == 4
 
 
-def test_disputed_gold_is_scored_with_and_without(
+def test_scores_are_reported_with_and_without_disputed_gold(
     memconform: Call, workspace: Path, boxes: Path
 ) -> None:
     (workspace / "errata.json").write_text('{"#3": "its gold says another box"}')
@@ -456,7 +458,7 @@ def test_keys_of_an_item_count_as_the_item(memconform: Call, one_sdk: str, boxes
         assert found <= {f"i{n}" for n in range(12)}
 
 
-def test_a_query_about_a_time_is_put_to_its_items(
+def test_a_query_about_a_time_searches_the_items_of_that_time(
     memconform: Call, one_sdk: str, boxes: Path
 ) -> None:
     events, ranges = boxes.with_name("events.json"), boxes.with_name("ranges.json")
@@ -475,7 +477,7 @@ def test_a_query_about_a_time_is_put_to_its_items(
     assert len(rankings["#6"]) == 5 or len(rankings["#6"]) == 6
 
 
-def test_a_daemon_that_dies_while_it_is_filled_is_told_by_its_death(
+def test_reports_a_daemon_that_dies_during_ingestion(
     memconform: Call, scripted: Scripted, boxes: Path
 ) -> None:
     ended, report = _bench(memconform, boxes, "--sdk", scripted("dies_on_ingest"))
