@@ -157,7 +157,7 @@ def test_refuses_to_resume_with_other_events(memconform: Call, one_sdk: str, box
     [run] = (boxes.parent / "results" / "runs").iterdir()
     events.write_text(json.dumps({"g0/i4": [{"date": "2024/05/05", "event": "packed"}]}))
     ended, _ = _bench(memconform, boxes, *flags, "--resume", run)
-    assert (ended.code, "measured otherwise: pruned_sha256" in ended.err) == (2, True)
+    assert (ended.code, "different settings: pruned_sha256" in ended.err) == (2, True)
 
 
 def test_different_rankings_fail_only_if_agreement_is_required(
