@@ -12,7 +12,7 @@ from memconform.bench.system import System
 from memconform.bench.tasks import QueryPlanner
 from memconform.contract.wire import JsonValue
 from memconform.datasets.benchmarks import Benchmark
-from memconform.datasets.haystacks import Dropped, Haystack
+from memconform.datasets.haystacks import DroppedEntry, Haystack
 from memconform.datasets.sources import pinned_as
 from memconform.errors import UsageError
 
@@ -31,7 +31,7 @@ class BenchmarkScan:
     """Ids of the queries."""
     with_gold: frozenset[str]
     """Ids of the queries that have gold."""
-    dropped: tuple[Dropped, ...]
+    dropped: tuple[DroppedEntry, ...]
     items_without_text: int
 
 
@@ -66,7 +66,7 @@ def scan(benchmark: Benchmark) -> BenchmarkScan:
     counts: Counter[str] = Counter()
     queries: list[str] = []
     with_gold: list[str] = []
-    dropped: list[Dropped] = []
+    dropped: list[DroppedEntry] = []
     for haystack in benchmark:
         digest.add(haystack)
         without_text = sum(not item.text for item in haystack.items)
@@ -118,7 +118,7 @@ class BenchPlan:
             yield haystack
         if digest.hexdigest() != self.scan.content_sha256:
             raise UsageError(
-                f"{self.benchmark.path} changed while it was being read",
+                f"{self.benchmark.path} changed while it was being used",
                 code="dataset_changed",
                 hint="run again; the measurements are in the journal of the run's folder",
             )

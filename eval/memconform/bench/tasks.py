@@ -75,7 +75,7 @@ class QueryPlanner:
                 relevant_by_view=self._relevant_by_view(haystack, query),
                 sessions=sessions,
                 depth=max(self.depth, len(haystack.items)) if by_session else self.depth,
-                candidates=self.pruning.allowed(haystack, query) if self.pruning else None,
+                candidates=self.pruning.candidates(haystack, query) if self.pruning else None,
             )
             for query in haystack.queries
             if query.id in self.query_ids

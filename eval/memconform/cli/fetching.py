@@ -17,7 +17,7 @@ from rich.progress import (
 
 from memconform.cli.grouping import Command, option
 from memconform.datasets.fetching import (
-    Pinned,
+    PinnedFile,
     fetch,
     http_client,
     pinned,
@@ -144,7 +144,7 @@ def fetch_command(
             echo(str(source.place(data)))
 
 
-def _fetch_one(file: Pinned, http: httpx.Client, progress: Progress) -> None:
+def _fetch_one(file: PinnedFile, http: httpx.Client, progress: Progress) -> None:
     task = progress.add_task(file.path.name, total=file.size)
     came = fetch(file, http, lambda here: progress.update(task, completed=here))
     progress.remove_task(task)
@@ -173,7 +173,7 @@ def verify_command(given: tuple[str, ...], data: Path, sources_file: Path | None
     known = load_sources(sources_file)
     if not given:
         return gravest([_verify(files) for files in _all_here(known, data)])
-    sets: list[list[Pinned]] = []
+    sets: list[list[PinnedFile]] = []
     for each in given:
         if each in known:
             sets.append(pinned(known[each], data / known[each].folder))
@@ -188,7 +188,7 @@ def verify_command(given: tuple[str, ...], data: Path, sources_file: Path | None
     return gravest([_verify(files) for files in sets])
 
 
-def _all_here(known: dict[str, DownloadSource], data: Path) -> list[list[Pinned]]:
+def _all_here(known: dict[str, DownloadSource], data: Path) -> list[list[PinnedFile]]:
     """The files of the sources of which there is any in the data folder."""
     all_files = (pinned(source, data / source.folder) for source in known.values())
     here = [files for files in all_files if _any_here(files)]
@@ -201,7 +201,7 @@ def _all_here(known: dict[str, DownloadSource], data: Path) -> list[list[Pinned]
     return here
 
 
-def _at(known: dict[str, DownloadSource], path: Path) -> list[Pinned]:
+def _at(known: dict[str, DownloadSource], path: Path) -> list[PinnedFile]:
     """The pins of what lies at a path outside the data folder."""
     folder = path if path.is_dir() else path.parent
     sets = [pinned(source, folder) for source in known.values()]
@@ -224,11 +224,11 @@ def _at(known: dict[str, DownloadSource], path: Path) -> list[Pinned]:
     return found
 
 
-def _any_here(files: Iterable[Pinned]) -> bool:
+def _any_here(files: Iterable[PinnedFile]) -> bool:
     return any(file.path.exists() for file in files)
 
 
-def _verify(files: Iterable[Pinned]) -> ExitCode:
+def _verify(files: Iterable[PinnedFile]) -> ExitCode:
     codes = []
     for file in files:
         match state(file):
@@ -245,7 +245,7 @@ def _verify(files: Iterable[Pinned]) -> ExitCode:
     return gravest(codes)
 
 
-def _digest(file: Pinned) -> str:
+def _digest(file: PinnedFile) -> str:
     try:
         return sha256_of(file.path)
     except OSError as error:

@@ -13,7 +13,7 @@ from memconform.bench.plan import BenchPlan
 from memconform.bench.records import BenchReport, Estimate, Row, Scores, SystemReport
 from memconform.bench.tasks import ALL
 from memconform.daemons.availability import SkippedSdk
-from memconform.datasets.haystacks import Dropped
+from memconform.datasets.haystacks import DroppedEntry
 from memconform.parity.records import ParityVerdict
 from memconform.printing.escaping import Lines, escape_markdown
 from memconform.reports.console import ProgressReport, fitting_tables, standard_error
@@ -55,7 +55,7 @@ def show_bench(
     report: BenchReport,
     absences: Sequence[SkippedSdk],
     *,
-    dropped: Sequence[Dropped],
+    dropped: Sequence[DroppedEntry],
     verbose: bool,
     quiet: bool,
 ) -> None:
