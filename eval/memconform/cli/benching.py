@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memconform.bench.baselines import flat_system
+from memconform.bench.baselines import baseline_system
 from memconform.bench.daemon_system import DaemonSystem
 from memconform.bench.journal import ResumeState, load_resume_state
-from memconform.bench.plan import BenchPlan, Survey, scan
+from memconform.bench.plan import BenchmarkScan, BenchPlan, scan
 from memconform.bench.records import BenchSettings
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import System
@@ -73,7 +73,7 @@ async def plan_bench(options: BenchOptions, progress: Progress) -> PreparedBench
     runners, skipped = await _runners(options, strategies, variables, progress)
     embedder = embedder_for(options, variables)
     baselines = [
-        flat_system(name, options.seed, embedder, options.query_prefix or "")
+        baseline_system(name, options.seed, embedder, options.query_prefix or "")
         for name in dict.fromkeys(options.system)
     ]
     _require_distinct_names(runners, options)
@@ -101,12 +101,12 @@ async def plan_bench(options: BenchOptions, progress: Progress) -> PreparedBench
         benchmark=benchmark,
         scan=survey,
         settings=settings,
-        tasking=planner,
+        planner=planner,
         systems=systems,
         seed=options.seed,
         concurrency=options.concurrency,
         shuffle=options.shuffle,
-        made=_transformations(options),
+        transformations=_transformations(options),
         command=tuple(part.encode("utf-8", "replace").decode() for part in sys.argv),
         resumed=journal,
     )
@@ -163,7 +163,7 @@ def _benchmark(options: BenchOptions) -> Benchmark:
 
 
 def _settings(
-    options: BenchOptions, benchmark: Benchmark, survey: Survey
+    options: BenchOptions, benchmark: Benchmark, survey: BenchmarkScan
 ) -> tuple[BenchSettings, QueryPlanner]:
     ks = cuts(options.ks)
     selection = QuerySelection(
@@ -192,7 +192,7 @@ def _settings(
         ks=ks,
     )
     planner = QueryPlanner(
-        chosen=chosen,
+        query_ids=chosen,
         depth=ks[-1],
         official_gold=benchmark.format.official_gold,
         turns=benchmark.options.get("level") == "turn",
@@ -221,7 +221,7 @@ def _transformations(options: BenchOptions) -> tuple[str, ...]:
     return tuple(text for text, flag in descriptions.items() if flag)
 
 
-def _pruning(options: BenchOptions, survey: Survey) -> Pruning | None:
+def _pruning(options: BenchOptions, survey: BenchmarkScan) -> Pruning | None:
     if options.events is None or options.ranges is None:
         if options.events is not options.ranges:
             raise UsageError(

@@ -13,7 +13,7 @@ from memconform.cli.options import json_file, output_file, schema
 from memconform.cli.targets import json_target
 from memconform.datasets.benchmarks import Benchmark, formats, open_benchmark
 from memconform.datasets.files import PACKED
-from memconform.datasets.haystacks import Dropped
+from memconform.datasets.haystacks import DroppedEntry
 from memconform.datasets.memini import memini_json
 from memconform.datasets.registry import shipped
 from memconform.datasets.sources import load_sources
@@ -62,7 +62,7 @@ class BenchmarkInfo(BaseModel):
     scored: int | None = None
     """Queries that the official retrieval metrics count, if these exclude some."""
     categories: dict[str, int] = Field(default_factory=dict)
-    dropped: list[Dropped] = Field(default_factory=list)
+    dropped: list[DroppedEntry] = Field(default_factory=list)
     """Items and queries that could not be read or resolved, with reasons."""
 
 
@@ -147,7 +147,7 @@ def _count(benchmark: Benchmark) -> BenchmarkInfo:
     )
     categories: Counter[str] = Counter()
     scored, official_gold = 0, benchmark.format.official_gold
-    dropped: list[Dropped] = []
+    dropped: list[DroppedEntry] = []
     for haystack in benchmark:
         info.haystacks += 1
         info.items += len(haystack.items)

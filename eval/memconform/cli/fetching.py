@@ -17,7 +17,7 @@ from rich.progress import (
 
 from memconform.cli.grouping import Command, option
 from memconform.datasets.fetching import (
-    Pinned,
+    PinnedFile,
     fetch,
     http_client,
     pinned,
@@ -146,7 +146,7 @@ def fetch_command(
             echo(str(source.place(data)))
 
 
-def _fetch_one(file: Pinned, http: httpx.Client, progress: Progress) -> None:
+def _fetch_one(file: PinnedFile, http: httpx.Client, progress: Progress) -> None:
     task = progress.add_task(file.path.name, total=file.size)
     downloaded = fetch(file, http, lambda received: progress.update(task, completed=received))
     progress.remove_task(task)
@@ -176,7 +176,7 @@ def verify_command(targets: tuple[str, ...], data: Path, sources_file: Path | No
     known = load_sources(sources_file)
     if not targets:
         return gravest([_verify(files) for files in _fetched_sources(known, data)])
-    sets: list[list[Pinned]] = []
+    sets: list[list[PinnedFile]] = []
     for target in targets:
         if target in known:
             sets.append(pinned(known[target], data / known[target].folder))
@@ -191,7 +191,7 @@ def verify_command(targets: tuple[str, ...], data: Path, sources_file: Path | No
     return gravest([_verify(files) for files in sets])
 
 
-def _fetched_sources(known: dict[str, DownloadSource], data: Path) -> list[list[Pinned]]:
+def _fetched_sources(known: dict[str, DownloadSource], data: Path) -> list[list[PinnedFile]]:
     """Return the files of each source of which any file is in the data folder."""
     all_files = (pinned(source, data / source.folder) for source in known.values())
     present = [files for files in all_files if _any_exists(files)]
@@ -204,7 +204,7 @@ def _fetched_sources(known: dict[str, DownloadSource], data: Path) -> list[list[
     return present
 
 
-def _files_at(known: dict[str, DownloadSource], path: Path) -> list[Pinned]:
+def _files_at(known: dict[str, DownloadSource], path: Path) -> list[PinnedFile]:
     """Return the pinned files that match a path outside the data folder, by name."""
     folder = path if path.is_dir() else path.parent
     sets = [pinned(source, folder) for source in known.values()]
@@ -227,11 +227,11 @@ def _files_at(known: dict[str, DownloadSource], path: Path) -> list[Pinned]:
     return matches
 
 
-def _any_exists(files: Iterable[Pinned]) -> bool:
+def _any_exists(files: Iterable[PinnedFile]) -> bool:
     return any(file.path.exists() for file in files)
 
 
-def _verify(files: Iterable[Pinned]) -> ExitCode:
+def _verify(files: Iterable[PinnedFile]) -> ExitCode:
     codes = []
     for file in files:
         match state(file):
@@ -248,7 +248,7 @@ def _verify(files: Iterable[Pinned]) -> ExitCode:
     return gravest(codes)
 
 
-def _digest(file: Pinned) -> str:
+def _digest(file: PinnedFile) -> str:
     try:
         return sha256_of(file.path)
     except OSError as error:

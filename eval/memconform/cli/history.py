@@ -8,7 +8,7 @@ from memconform.cli.grouping import Command, option
 from memconform.cli.options import output_file
 from memconform.cli.targets import json_target
 from memconform.datasets.files import PACKED
-from memconform.datasets.haystacks import Dropped
+from memconform.datasets.haystacks import DroppedEntry
 from memconform.datasets.history import FillerPool, Shape, compiled
 from memconform.datasets.history_sources import Sources, cases
 from memconform.errors import ExitCode, NothingSelectedError
@@ -125,10 +125,10 @@ def compile_command(
     sources = Sources(evidence, fillers, sessions, attributes)
     shape = Shape(min_filler, max_filler, max_chars, seed)
     questions = fillers_drawn = fillers_dropped = 0
-    dropped: list[Dropped] = []
+    dropped: list[DroppedEntry] = []
     with FillerPool() as pool, json_target(output) as target:
         for case in cases(sources, pool):
-            if isinstance(case, Dropped):
+            if isinstance(case, DroppedEntry):
                 dropped.append(case)
                 continue
             history = compiled(case, pool, shape)

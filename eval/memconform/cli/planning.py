@@ -16,7 +16,7 @@ from memconform.daemons.availability import SkippedSdk, as_built, build_all
 from memconform.daemons.discovery import find_runner, known_sdks, working_folder
 from memconform.daemons.runner import Progress, SdkRunner
 from memconform.datasets.registry import corpus_of, open_dataset
-from memconform.datasets.selection import Selected, Selection, select
+from memconform.datasets.selection import SelectedQuestions, Selection, select
 from memconform.errors import UsageError
 from memconform.ingest.documents import CorpusFolder, ReferenceAnswers
 from memconform.ingest.seeding import require_own_brain
@@ -147,7 +147,7 @@ def every_sdk(references: Sequence[str], folder: Path) -> list[str]:
     return names
 
 
-def _selected_questions(options: RunOptions) -> Selected:
+def _selected_questions(options: RunOptions) -> SelectedQuestions:
     scorer = scorer_of(options.scorer)
     if options.resume is not None and (len(options.sdk) > 1 or ALL in options.sdk):
         raise UsageError(
@@ -183,7 +183,9 @@ _Corpus = CorpusFolder | ReferenceAnswers | None
 """Source of the documents to seed a brain with; None asks an existing brain."""
 
 
-def _corpus(options: RunOptions, selected: Selected, runners: Sequence[SdkRunner]) -> _Corpus:
+def _corpus(
+    options: RunOptions, selected: SelectedQuestions, runners: Sequence[SdkRunner]
+) -> _Corpus:
     """Choose the corpus: the flags decide; otherwise the dataset's own, if we start all daemons.
 
     A daemon that we start has no documents of its own. One that already runs may have some, so its
@@ -205,7 +207,7 @@ def _corpus(options: RunOptions, selected: Selected, runners: Sequence[SdkRunner
 
 
 def _plan(
-    options: RunOptions, selected: Selected, corpus: _Corpus, runner: SdkRunner, index: int
+    options: RunOptions, selected: SelectedQuestions, corpus: _Corpus, runner: SdkRunner, index: int
 ) -> Plan:
     if options.port and options.port + index > 65535:
         raise UsageError(

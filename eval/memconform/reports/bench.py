@@ -4,16 +4,16 @@ from collections.abc import Iterable, Sequence
 
 from memconform.bench.events import (
     BenchEvent,
-    HaystackFilled,
-    QueryPut,
+    HaystackIndexed,
+    QueryFinished,
     SystemHalted,
     SystemStarted,
 )
 from memconform.bench.plan import BenchPlan
-from memconform.bench.records import BenchReport, Estimate, FilledSystem, Row, Scores
+from memconform.bench.records import BenchReport, Estimate, Row, Scores, SystemReport
 from memconform.bench.tasks import ALL
 from memconform.daemons.availability import SkippedSdk
-from memconform.datasets.haystacks import Dropped
+from memconform.datasets.haystacks import DroppedEntry
 from memconform.parity.records import ParityVerdict
 from memconform.printing.escaping import Lines, escape_markdown
 from memconform.printing.plurals import plural
@@ -42,12 +42,12 @@ class BenchConsole(ProgressReport):
         match event:
             case SystemStarted():
                 self._ingested = 0
-                self._progress.reset(self._task, total=event.to_put, description=event.system)
-            case HaystackFilled():
-                self._ingested += event.filled.documents
+                self._progress.reset(self._task, total=event.pending, description=event.system)
+            case HaystackIndexed():
+                self._ingested += event.record.documents
                 items = plural(self._ingested, "item", spec=",")
-                self._progress.update(self._task, description=f"{event.filled.system}, {items}")
-            case QueryPut():
+                self._progress.update(self._task, description=f"{event.record.system}, {items}")
+            case QueryFinished():
                 self._progress.advance(self._task)
             case SystemHalted():
                 self._console.print(Lines(f"{event.system}: {event.error.render()}"), style="red")
@@ -57,7 +57,7 @@ def show_bench(
     report: BenchReport,
     skipped: Sequence[SkippedSdk],
     *,
-    dropped: Sequence[Dropped],
+    dropped: Sequence[DroppedEntry],
     verbose: bool,
     quiet: bool,
 ) -> None:
@@ -197,7 +197,7 @@ def _p50(values: QuantileSummary | None) -> str:
     return _MISSING if values is None else f"{values.p50:.1f}"
 
 
-def _ingest_cells(system: FilledSystem) -> list[str]:
+def _ingest_cells(system: SystemReport) -> list[str]:
     return [
         system.name,
         f"{system.documents:,}",

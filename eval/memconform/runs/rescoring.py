@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memconform.datasets.model import Question
 from memconform.datasets.registry import open_dataset
-from memconform.datasets.selection import Selected
+from memconform.datasets.selection import SelectedQuestions
 from memconform.errors import ResultsError, UsageError
 from memconform.ingest.records import IndexVerified
 from memconform.runs.events import RunFinished
@@ -114,7 +114,7 @@ async def rescore(
     return RunFinished(summary, builder.highlights, folder.result, folder.result)
 
 
-def _selected(earlier: _EarlierRun, dataset: str | None) -> Selected:
+def _selected(earlier: _EarlierRun, dataset: str | None) -> SelectedQuestions:
     settings = earlier.header.settings
     opened = open_dataset(dataset or earlier.header.dataset_path)
     if dataset is None and opened.sha256 != settings.dataset_sha256:
@@ -124,7 +124,7 @@ def _selected(earlier: _EarlierRun, dataset: str | None) -> Selected:
             hint="to score against its current content, use --dataset " + str(opened.path),
         )
     rows = None if settings.rows is None else frozenset(settings.rows)
-    return Selected(opened, rows, settings.questions)
+    return SelectedQuestions(opened, rows, settings.questions)
 
 
 async def _judge_again(plan: Plan, attempt: AttemptRecords, questions: dict[int, Question]) -> None:

@@ -63,7 +63,7 @@ def _bench(memconform: Call, data: Path, *more: str | Path) -> tuple[Ended, dict
     return ended, json.loads(file.read_text()) if file.exists() else {}
 
 
-def test_the_sample_needs_no_data_and_the_sdks_rank_it_alike(
+def test_sdks_rank_the_shipped_sample_equally(
     installed: Call, cache: Path, workspace: Path
 ) -> None:
     del cache
@@ -92,7 +92,7 @@ def test_the_sample_needs_no_data_and_the_sdks_rank_it_alike(
     assert "### all, multi-hop: 5 queries" in table
 
 
-def test_a_shared_index_is_asked_with_a_filter(memconform: Call, sdk: str, boxes: Path) -> None:
+def test_a_shared_index_is_searched_with_a_filter(memconform: Call, sdk: str, boxes: Path) -> None:
     ended, report = _bench(memconform, boxes, "--sdk", sdk, "--index", "shared", "-k", "6")
     assert ended.code == 0, ended.err
     assert _value(_row(report, sdk, "bm25"), "recall_any@6") == 100
@@ -102,7 +102,7 @@ def test_a_shared_index_is_asked_with_a_filter(memconform: Call, sdk: str, boxes
         assert {int(item[1:]) % 2 for item in query["ranking"]} == {int(query["haystack"][1:])}
 
 
-def test_a_server_that_embeds_is_asked_by_daemons_and_by_flat_dense(
+def test_daemons_and_flat_dense_use_the_embedding_server(
     memconform: Call, one_sdk: str, boxes: Path, environment: dict[str, str]
 ) -> None:
     with upstream_by_hand(environment) as url:
@@ -114,7 +114,7 @@ def test_a_server_that_embeds_is_asked_by_daemons_and_by_flat_dense(
         assert daemon["views"] == flat["views"]
         assert report["systems"][0]["variables"]["OPENAI_BASE_URL"] == f"{url}/v1"
         ended, _ = _bench(memconform, boxes, *systems, *served[:3], "nobody", "--embed-dims", "256")
-        assert (ended.code, "does not embed by nobody" in ended.err) == (3, True)
+        assert (ended.code, "cannot embed with nobody" in ended.err) == (3, True)
 
 
 def test_documents_lost_by_a_daemon_do_not_lower_the_score(
@@ -157,7 +157,7 @@ def test_resume_rejects_other_events(memconform: Call, one_sdk: str, boxes: Path
     [run] = (boxes.parent / "results" / "runs").iterdir()
     events.write_text(json.dumps({"g0/i4": [{"date": "2024/05/05", "event": "packed"}]}))
     ended, _ = _bench(memconform, boxes, *flags, "--resume", run)
-    assert (ended.code, "measured otherwise: pruned_sha256" in ended.err) == (2, True)
+    assert (ended.code, "different settings: pruned_sha256" in ended.err) == (2, True)
 
 
 def test_different_rankings_fail_only_if_agreement_is_required(
@@ -172,7 +172,7 @@ def test_different_rankings_fail_only_if_agreement_is_required(
     [pair] = report["parity"]
     assert pair["contrast"]["verdict"] == "inconclusive"
     assert (pair["contrast"]["compared"], pair["contrast"]["settled_by"] > 12) == (12, True)
-    assert report["alike"][0]["differs"] == [f"#{STRUCK}: other parts from scripted at rank 1"]
+    assert report["alike"][0]["differs"] == [f"#{STRUCK}: other differs from scripted at rank 1"]
     ended, _ = _bench(memconform, boxes, *sdks, "--require-agreement")
     assert ended.code == 1
     ended, _ = _bench(memconform, boxes, "--sdk", scripted(), "--require-agreement")
@@ -218,7 +218,7 @@ def test_names_from_a_file_do_not_control_the_terminal(memconform: Call, workspa
         ("dies", "daemon_died"),
     ],
 )
-def test_one_query_that_fails_keeps_its_row_from_having_numbers(
+def test_a_row_with_a_failed_query_has_no_numbers(
     memconform: Call, scripted: Scripted, boxes: Path, fault: str, code: str
 ) -> None:
     ended, report = _bench(memconform, boxes, "--sdk", scripted(fault))
@@ -243,7 +243,7 @@ def test_one_query_that_fails_keeps_its_row_from_having_numbers(
         ("not_searchable", "not_searchable"),
     ],
 )
-def test_nothing_is_asked_of_an_index_that_is_not_whole(
+def test_an_incomplete_index_is_not_searched(
     memconform: Call, scripted: Scripted, boxes: Path, fault: str, code: str
 ) -> None:
     ended, report = _bench(memconform, boxes, "--sdk", scripted(fault), "--system", "flat-bm25")
@@ -274,7 +274,7 @@ def test_tuning_that_a_trace_does_not_echo_is_not_measured(
     ended, report = _bench(memconform, boxes, "--sdk", one_sdk, *sweep, "--recency", "true")
     assert ended.code == 3
     # The reference daemons know no recency.
-    assert all("asked for recency True" in row["why"][0] for row in report["rows"])
+    assert all("requested recency True" in row["why"][0] for row in report["rows"])
     ended, report = _bench(memconform, boxes, "--sdk", one_sdk, *sweep)
     assert ended.code == 0, ended.err
     assert [row["strategy"] for row in report["rows"]] == [
@@ -334,7 +334,7 @@ def test_order_concurrency_and_resume_change_no_score(
         "bench", "--sdk", one_sdk, "--modes", "bm25", "-k", "3", "--resume", run.name
     )
     assert other.code == 2
-    assert "was measured otherwise: ks" in other.err
+    assert "was measured with different settings: ks" in other.err
 
 
 def test_an_interrupted_bench_keeps_its_measurements(
@@ -434,7 +434,7 @@ def test_an_empty_selection_exits_4(memconform: Call) -> None:
     assert ended.code == 4
 
 
-def test_disputed_gold_is_scored_with_and_without(
+def test_scores_are_reported_with_and_without_disputed_gold(
     memconform: Call, workspace: Path, boxes: Path
 ) -> None:
     (workspace / "errata.json").write_text('{"#3": "its gold says another box"}')

@@ -48,7 +48,7 @@ def test_a_full_disk_exits_70_and_keeps_the_journal(
     ended = _shell(script, dataset, environment, *_command(scripted(), dataset))
     assert ended.code == 70
     assert "journal.jsonl: File too large" in ended.err
-    assert "what was measured so far is in" in ended.err
+    assert "all measurements so far are in" in ended.err
     [journal] = (ended.folder / "results" / "runs").glob("*/journal.jsonl")
     judged = [line for line in journal.read_text().splitlines() if '"judgement"' in line]
     assert 0 < len(judged) < 12

@@ -73,7 +73,7 @@ def test_a_history_goes_to_standard_output_without_its_messages(
     ("options", "code", "says"),
     [
         (("--min-filler", "5", "--max-filler", "4"), 2, "--min-filler is more than --max-filler"),
-        (("--min-filler", "10", "--max-filler", "10"), 2, "question 'q1' wants 10 filler sessions"),
+        (("--min-filler", "10", "--max-filler", "10"), 2, "question 'q1' needs 10 filler sessions"),
         ((*_COUNTS, "--max-chars", "3"), 2, "has 10 characters"),
         ((*_COUNTS, "-o", "oracle.json"), 2, "would replace an input file"),
         ((*_COUNTS, "-o", "out.json.gz"), 2, "cannot write packed files"),

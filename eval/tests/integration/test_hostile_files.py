@@ -75,7 +75,7 @@ def test_a_decompression_bomb_is_refused_in_bounded_memory(
 ) -> None:
     bomb = _compressed(tmp_path / "bomb.json.zst", zstd.open, head, 1 << 30)
     assert bomb.stat().st_size < 1 << 20
-    _require_refusal(run("datasets", "info", bomb), "bomb.json.zst unpacks from")
+    _require_refusal(run("datasets", "info", bomb), "bomb.json.zst decompresses from")
 
 
 _READERS: tuple[tuple[str, ...], ...] = (
@@ -102,7 +102,7 @@ def test_every_reader_refuses_a_decompression_bomb(
     run: Run, tmp_path: Path, bomb: Path, reader: tuple[str, ...]
 ) -> None:
     arguments = [str(bomb) if each == "FILE" else each for each in reader]
-    _require_refusal(run(*arguments), f"{bomb} unpacks from")
+    _require_refusal(run(*arguments), f"{bomb} decompresses from")
     assert not (tmp_path / "out.json").exists()
 
 

@@ -149,7 +149,7 @@ def test_a_reader_that_ignores_dates_is_found_in_the_prompt(
     flags = (*LME, *PROMPTED, *questions)
     pair = place.parted("IgnoresDates", *flags)
     assert pair["stages"] == {"prompt": pair["contrast"]["compared"]}
-    assert pair["parted"][0]["detail"] == "the chat model was sent other messages"
+    assert pair["parted"][0]["detail"] == "the chat model received different messages"
     assert pair["rankings"]["equal"] == pair["contrast"]["compared"]
     runs = place.run("py", *flags), place.run("IgnoresDates", *flags)
     shown = place.call("parity", "show", pair["parted"][0]["question"], *runs)
@@ -319,7 +319,7 @@ def test_rejects_runs_that_asked_different_things(place: _Place, tmp_path: Path)
         loaded["questions"].pop()
 
     ended = place.call("parity", good, altered(good, tmp_path, dropped))
-    assert (ended.code, "do not hold the same questions" in ended.err) == (2, True)
+    assert (ended.code, "do not contain the same questions" in ended.err) == (2, True)
 
 
 def test_rejects_what_is_not_a_result(place: _Place, tmp_path: Path) -> None:
@@ -533,7 +533,7 @@ def test_rejects_missing_questions_on_either_side(place: _Place, tmp_path: Path)
     bad = altered(good, tmp_path, _each(left_out))
     for pair in ((good, bad), (bad, good)):
         ended = place.call("parity", *pair)
-        assert (ended.code, "of some of them alone" in ended.err) == (2, True)
+        assert (ended.code, "in some of the runs only" in ended.err) == (2, True)
 
 
 def test_rejects_scores_that_are_not_numbers(place: _Place, tmp_path: Path) -> None:
@@ -637,7 +637,7 @@ def test_rejects_a_result_that_contradicts_itself(place: _Place, tmp_path: Path)
 
     assert "passed False contradicts correct" in _refused(place, tmp_path, set_(passed=False))
     assert "correct contradicts score None" in _refused(place, tmp_path, set_(score=None))
-    assert "another text" in _refused(place, tmp_path, set_(question="Who?"))
+    assert "the text of question" in _refused(place, tmp_path, set_(question="Who?"))
     assert "result_unreadable" in _refused(place, tmp_path, set_(score=1e308))
     for told in ({"mode": "hybrid"}, {"dataset": "other"}, {"schema_version": "x@1"}):
         assert "result_unreadable" in _refused(place, tmp_path, head(**told))

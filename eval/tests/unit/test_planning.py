@@ -10,7 +10,7 @@ from memconform.cli import planning
 from memconform.cli.run_options import RunOptions
 from memconform.daemons.runner import SdkRunner
 from memconform.datasets.registry import open_dataset
-from memconform.datasets.selection import Selected, Selection, select
+from memconform.datasets.selection import SelectedQuestions, Selection, select
 from memconform.errors import UsageError
 from memconform.ingest.documents import CorpusFolder, ReferenceAnswers
 
@@ -18,12 +18,12 @@ OURS = mock.Mock(spec=SdkRunner, managed=True)
 FOREIGN = mock.Mock(spec=SdkRunner, managed=False)
 
 
-def selected(name: str | Path) -> Selected:
+def selected(name: str | Path) -> SelectedQuestions:
     return select(open_dataset(str(name)), Selection())
 
 
 def seeding(
-    dataset: Selected,
+    dataset: SelectedQuestions,
     *runners: SdkRunner,
     brain: str | None = None,
     corpus: Path | None = None,
