@@ -1,28 +1,28 @@
-# Three words: `make demo` shows it, `make check` tells soon what broke, `make test` proves it.
+# Start here: `make demo` shows the program, `make check` finds most breakage fast, `make test` runs all tests.
 PYTHON ?= python3
 BIN := .venv/bin
 CORE := .venv/.core
 STAMP := .venv/.ready
-# Modules are compiled as they are first imported: compiling all of them took two fifths of the installation.
+# Modules are compiled on first import: compiling all of them took two fifths of the installation time.
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --no-compile
 NODE_STAMP := sdks/ts/node_modules/.package-lock.json
 RESULTS ?= results
 # CI sets it to "not slow".
 TESTS ?= not slow and not exhaustive
-ASKED := --sdk all --dataset smoke --scorer exact --seed-reference-brain
-DEMO := $(ASKED) --output $(RESULTS)
+RUN_FLAGS := --sdk all --dataset smoke --scorer exact --seed-reference-brain
+DEMO := $(RUN_FLAGS) --output $(RESULTS)
 
-# What shares no daemon and no build is made side by side, line by line; JOBS=1 one after another.
+# Targets that share no daemon and no build run in parallel; JOBS=1 runs them one after another.
 JOBS ?= 2
-SIDE_BY_SIDE := --no-print-directory --jobs=$(JOBS) \
+IN_PARALLEL := --no-print-directory --jobs=$(JOBS) \
 	$(if $(filter output-sync,$(.FEATURES)),--output-sync=line)
 UNIT := eval/tests/unit eval/tests/contract sdks/py/tests
-# One more than cores: a third of the time of many tests is waiting for what a daemon must not do.
+# One more than cores: many tests spend a third of their time waiting to see that a daemon does nothing.
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 PYTEST = $(BIN)/pytest -m "$(TESTS)" --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-# A missing toolchain leaves an SDK out, with a word; CI sets MEMCONFORM_REQUIRE_ALL=1.
-ABSENT = echo "$(1) is not on PATH: the tests of sdks/$(2) are left out"; \
+# An SDK whose toolchain is missing is skipped with a notice; CI sets MEMCONFORM_REQUIRE_ALL=1.
+SKIP_TESTS = echo "$(1) is not on PATH: the tests of sdks/$(2) are skipped"; \
 	test "$$MEMCONFORM_REQUIRE_ALL" != 1
 
 ACTIONLINT := go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
@@ -35,10 +35,10 @@ demo: $(CORE)
 	@$(BIN)/memconform run $(DEMO) --scenario ask-basic
 
 test: $(STAMP)
-	@$(MAKE) $(SIDE_BY_SIDE) lint types pytest sdk-go sdk-ts
+	@$(MAKE) $(IN_PARALLEL) lint types pytest sdk-go sdk-ts
 
 check: $(STAMP)
-	@$(MAKE) $(SIDE_BY_SIDE) lint types smoke
+	@$(MAKE) $(IN_PARALLEL) lint types smoke
 	@$(MAKE) --no-print-directory unit
 
 lint: $(STAMP)
@@ -51,29 +51,29 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
-# A file is a unit: what its tests share is made once, and not by each process.
+# Tests are distributed by file, so that fixtures shared by a file are set up only once.
 pytest: $(STAMP)
 	$(PYTEST)
 
 unit: $(STAMP)
 	$(PYTEST) $(UNIT)
 
-# Each daemon is built, started, filled and asked.
+# Build, start, seed and ask each daemon.
 smoke: $(CORE)
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT \
-	&& $(BIN)/memconform run $(ASKED) --output "$$folder" --scenario ask-basic --quiet \
+	&& $(BIN)/memconform run $(RUN_FLAGS) --output "$$folder" --scenario ask-basic --quiet \
 	$(if $(filter 1,$(MEMCONFORM_REQUIRE_ALL)),--no-skip)
 
 sdk-go:
 	@if command -v go >/dev/null; then cd sdks/go && { test -z "$$(gofmt -l .)" || { gofmt -l . >&2; false; }; } \
 	&& go vet ./... && go tool staticcheck ./... && go test ./...; \
-	else $(call ABSENT,go,go); fi
+	else $(call SKIP_TESTS,go,go); fi
 
 sdk-ts:
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(NODE_STAMP) && cd sdks/ts \
 	&& npm run --silent lint && npm run --silent typecheck && npm run --silent format:check \
 	&& npm test --silent; \
-	else $(call ABSENT,npm,ts); fi
+	else $(call SKIP_TESTS,npm,ts); fi
 
 $(NODE_STAMP): sdks/ts/package-lock.json
 	@echo "setting up sdks/ts/node_modules (once)"
@@ -90,7 +90,7 @@ mutate: $(STAMP)
 
 setup: $(STAMP)
 
-# The program alone, so that a newcomer waits for no tool of its tests.
+# The program without its test tools, so that newcomers wait less.
 $(CORE): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("memconform needs Python 3.11 or newer, but $(PYTHON) is %d.%d; try: make PYTHON=python3.12 ..." % v[:2])'
 	@echo "setting up .venv (once): the packages of requirements.lock"

@@ -1,4 +1,4 @@
-"""`python eval/runner.py …` is `memconform run …`, from a checkout that has been set up."""
+"""`python eval/runner.py …` is short for `memconform run …` in a checkout after `make setup`."""
 
 import os
 import sys
@@ -7,22 +7,23 @@ from pathlib import Path
 
 
 def main() -> None:
+    """Run `memconform run`, in the checkout's virtual environment if need be."""
     try:
         distribution("memconform")
     except PackageNotFoundError:
         _start_again_in_venv()
-    from memconform.cli.main import main as memconform  # noqa: PLC0415 - now it can be found
+    from memconform.cli.main import main as memconform  # noqa: PLC0415 - importable only now
 
     sys.argv.insert(1, "run")
     memconform()
 
 
 def _start_again_in_venv() -> None:
-    """Replace this process by the checkout's own interpreter, which has what we need."""
+    """Replace this process with the interpreter of the checkout's virtual environment."""
     python = Path(__file__).resolve().parent.parent / ".venv" / "bin" / "python"
     if not python.exists() or Path(sys.prefix) == python.parent.parent:
         sys.exit("memconform is not set up here; run: make setup")
-    os.execv(python, [str(python), *sys.argv])  # noqa: S606 - no shell is the point
+    os.execv(python, [str(python), *sys.argv])  # noqa: S606 - no shell on purpose
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""The project's performance figures, each measured side by side with what it is compared to.
+"""Measure the project's performance, each figure in alternation with its reference.
 
     python scripts/bench.py [SECTION …]      sections: harness, start, daemons, faults, ratio
 
-Times are medians over alternating rounds; a limit that is missed is marked, and ends in exit 1.
+Times are medians over alternating rounds. A missed limit is marked, and the script exits with 1.
 """
 
 import argparse
@@ -46,15 +46,15 @@ _DOCUMENTS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a reference SDK is held to."""
+    """Limits for a reference SDK."""
 
     ready_s: float
     batch: float
-    """Documents a second by ingest/batch."""
+    """Minimum documents per second with ingest/batch."""
     single: float
-    """Documents a second, one a request."""
+    """Minimum documents per second, one per request."""
     overhead_ms: float
-    """p50 of a search over a raw socket, the query itself taken off."""
+    """Maximum p50 of a search over a raw socket, without the time of the query itself."""
 
 
 _LIMITS = {
@@ -65,60 +65,61 @@ _LIMITS = {
 
 
 async def ratio(folder: Path) -> None:
-    """The same with fewer questions and wide limits, for a machine that has other work beside."""
+    """Measure the ratios with fewer questions and wide limits, for a busy machine."""
     with null_server() as url:
         for scenario, limit in _WIDE_RATIOS.items():
             overhead = await overhead_of(url, scenario, folder, rounds=3, questions=300)
-            report(f"{scenario}: over the bare loop", overhead.ratio, "x", limit=limit)
+            report(f"{scenario}: ratio to the bare loop", overhead.ratio, "x", limit=limit)
 
 
 async def harness(folder: Path) -> None:
-    """What a question costs in the harness, over a bare httpx loop against the same null server."""
-    print(f"harness, null server, {_QUESTIONS} questions, {_ROUNDS} rounds in turn")
+    """Measure what the harness adds to a question, against a bare httpx loop and a null server."""
+    print(f"harness, null server, {_QUESTIONS} questions, {_ROUNDS} alternating rounds")
     with null_server() as url:
         for scenario in ("search-retrieve-only", "ask-basic"):
             overhead = await overhead_of(url, scenario, folder)
-            report(f"{scenario}: CPU added a question", overhead.cpu_ms, "ms", limit=1.0)
-            report(f"{scenario}: wall time added a question", overhead.wall_ms, "ms", limit=1.3)
-            report(f"{scenario}: over the bare loop", overhead.ratio, "x", limit=_RATIOS[scenario])
+            report(f"{scenario}: CPU added per question", overhead.cpu_ms, "ms", limit=1.0)
+            report(f"{scenario}: wall time added per question", overhead.wall_ms, "ms", limit=1.3)
+            ratio_limit = _RATIOS[scenario]
+            report(f"{scenario}: ratio to the bare loop", overhead.ratio, "x", limit=ratio_limit)
 
 
 _RATIOS = {"search-retrieve-only": 1.8, "ask-basic": 2.1}
-"""Of a question through the harness, over a bare httpx loop that reads the same answer.
+"""Limits of the time of a question in the harness, divided by that in a bare httpx loop.
 
-1.4 and 1.6 were aimed at. What remains above them, by profile of an ask: proofs of the index
-between questions 4.5 %, the shape of the answer 4 %, keys that occur twice 4 %, the journal 3.5 %,
-the result 3.5 %, the records 2 %. Each keeps a failure from becoming a score, or a finding."""
+The goals were 1.4 and 1.6. By profile, an ask spends the excess on: proofs of the index between
+questions 4.5 %, the shape of the answer 4 %, duplicate keys 4 %, the journal 3.5 %, the result
+3.5 %, the records 2 %. Each of these keeps a failure from becoming a score or a finding."""
 _WIDE_RATIOS = {"search-retrieve-only": 2.1, "ask-basic": 2.4}
-"""Above what was measured on a busy machine, 1.67 to 1.90 and 1.83 to 2.08: an ask was once at 3.3
-unnoticed."""
+"""Limits just above 1.67 to 1.90 and 1.83 to 2.08, as measured on a busy machine: an ask had once
+grown to 3.3 unnoticed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overhead:
-    """What the harness adds to a question; medians over the rounds."""
+    """Overhead of the harness per question; medians over the rounds."""
 
     wall_ms: float
     cpu_ms: float
     ratio: float
-    """Of wall time, the server's own included, over that of a bare httpx loop."""
+    """Wall time, including the server's, divided by that of a bare httpx loop."""
 
 
 async def overhead_of(
     url: str, scenario: str, folder: Path, *, rounds: int = _ROUNDS, questions: int = _QUESTIONS
 ) -> Overhead:
-    """Run and bare loop in turn, against a server that answers at once."""
+    """Alternate runs and bare loops against a server that answers at once."""
     sizes = {count: _questions(folder, count) for count in (1, questions + 1)}
     walls, cpus, ratios = [], [], []
     for _ in range(rounds):
         bare = await _timed(lambda: _bare_loop(url, scenario, questions))
-        # A run of one question, taken off, leaves what a question costs.
-        fixed = await _timed(lambda: _run(url, scenario, sizes[1], folder))
+        # Subtracting a run of one question leaves the cost of the questions.
+        startup = await _timed(lambda: _run(url, scenario, sizes[1], folder))
         whole = await _timed(lambda: _run(url, scenario, sizes[questions + 1], folder))
-        own = [w - f for w, f in zip(whole, fixed, strict=True)]
-        walls.append((own[0] - bare[0]) / questions * 1e3)
-        cpus.append((own[1] - bare[1]) / questions * 1e3)
-        ratios.append(own[0] / bare[0])
+        net = [w - s for w, s in zip(whole, startup, strict=True)]
+        walls.append((net[0] - bare[0]) / questions * 1e3)
+        cpus.append((net[1] - bare[1]) / questions * 1e3)
+        ratios.append(net[0] / bare[0])
     return Overhead(*map(statistics.median, (walls, cpus, ratios)))
 
 
@@ -174,14 +175,14 @@ def _questions(folder: Path, count: int) -> Path:
 
 
 async def start(folder: Path) -> None:
-    """How long it takes until something can be seen."""
+    """Measure the time to first output, of `--help`, of daemons and of `make demo`."""
     print("start")
     bare = [_seconds([sys.executable, "-c", "pass"]) for _ in range(10)]
     program = str(Path(sys.executable).with_name("memconform"))
-    helped = [_seconds([program, "--help"]) for _ in range(10)]
-    report("memconform --help", statistics.median(helped), "s", limit=0.2)
-    ratio = statistics.median(helped) / statistics.median(bare)
-    print(f"  {'memconform --help, as a ratio to an empty Python':<58} {ratio:>9.2f}")
+    help_times = [_seconds([program, "--help"]) for _ in range(10)]
+    report("memconform --help", statistics.median(help_times), "s", limit=0.2)
+    ratio = statistics.median(help_times) / statistics.median(bare)
+    print(f"  {'memconform --help, ratio to an empty Python program':<58} {ratio:>9.2f}")
     present = await _present()
     ready: dict[str, list[float]] = {sdk: [] for sdk in present}
     for number in range(_ROUNDS):
@@ -192,7 +193,7 @@ async def start(folder: Path) -> None:
         limit = _LIMITS[sdk].ready_s
         report(f"{sdk}: launch to ready", statistics.median(seconds), "s", limit=limit)
     demo = _seconds(["make", "--no-print-directory", "-C", str(_CHECKOUT), "demo"])
-    report("make demo, once set up", demo, "s", limit=12)
+    report("make demo, after set-up", demo, "s", limit=12)
 
 
 def _seconds(command: list[str]) -> float:
@@ -202,17 +203,17 @@ def _seconds(command: list[str]) -> float:
 
 
 async def _present() -> list[str]:
-    """The reference SDKs that can be built here; the others are named."""
+    """Return the reference SDKs that can be built here; the others are printed."""
     runners = [find_runner(sdk, _CHECKOUT) for sdk in _LIMITS]
-    present, absences = await build_all(runners, print)
-    for absence in absences:
-        print(f"  {absence.sdk} left out: {absence.error.message}")
+    present, skipped = await build_all(runners, print)
+    for sdk in skipped:
+        print(f"  {sdk.sdk} skipped: {sdk.error.message}")
     return [runner.name for runner in present]
 
 
 @asynccontextmanager
 async def _daemon(sdk: str, folder: Path) -> AsyncIterator[tuple[Daemon, Callable[[], float]]]:
-    """A daemon, and what tells the MiB of memory that it holds now."""
+    """Serve a daemon; yields it with a function that returns its resident memory in MiB."""
     folder.mkdir()
     runner = find_runner(sdk, _CHECKOUT)
     await runner.build(print)
@@ -224,7 +225,7 @@ async def _daemon(sdk: str, folder: Path) -> AsyncIterator[tuple[Daemon, Callabl
             for process in psutil.process_iter():
                 with suppress(psutil.Error):
                     ours = process.environ().get(RUN_ID_VARIABLE) == run_id
-                    # The guard that watches over the daemon is the harness's.
+                    # The guard process belongs to the harness, not to the daemon.
                     if ours and "guard.py" not in " ".join(process.cmdline()):
                         sizes += process.memory_info().rss
             return sizes / 2**20
@@ -233,7 +234,7 @@ async def _daemon(sdk: str, folder: Path) -> AsyncIterator[tuple[Daemon, Callabl
 
 
 async def daemons(folder: Path) -> None:
-    """What the reference daemons take to ingest and to answer, at 10,000 short documents."""
+    """Measure ingest and search of the reference daemons with 10,000 short documents."""
     for sdk in await _present():
         print(f"{sdk} daemon, {_DOCUMENTS} short documents")
         async with _daemon(sdk, folder / f"daemon-{sdk}") as (daemon, resident):
@@ -250,7 +251,7 @@ def _measure_daemon(url: str, limits: Limits, resident: Callable[[], float]) -> 
             http.post("/v1/brains/one/ingest/file", json=body).raise_for_status()
             if number % 1_000 == 0:
                 marks.append(time.perf_counter())
-        _report_ingest("one request a document", marks, limit=limits.single)
+        _report_ingest("one request per document", marks, limit=limits.single)
         print(f"  {'resident memory':<58} {resident():>9.2f} MiB")
         marks = [time.perf_counter()]
         for first in range(0, _DOCUMENTS, 500):
@@ -262,15 +263,15 @@ def _measure_daemon(url: str, limits: Limits, resident: Callable[[], float]) -> 
     for mode in ("bm25", "semantic", "hybrid"):
         overhead, whole = _search_overhead(url, mode)
         limit = limits.overhead_ms
-        report(f"search {mode}: p50 over the query itself", overhead, "ms", limit=limit)
+        report(f"search {mode}: p50 without the query itself", overhead, "ms", limit=limit)
         print(f"  {f'search {mode}: p50, query included':<58} {whole:>9.2f} ms")
 
 
 def _report_ingest(name: str, marks: list[float], *, limit: float) -> None:
     rate = _DOCUMENTS / (marks[-1] - marks[0])
     ratio = (marks[-1] - marks[-2]) / (marks[1] - marks[0])
-    report(f"{name}: documents a second", rate, "1/s", limit=limit, least=True)
-    report(f"{name}: time of the last 1,000 to the first", ratio, "", limit=1.5)
+    report(f"{name}: documents per second", rate, "1/s", limit=limit, least=True)
+    report(f"{name}: time of the last 1,000 by the first", ratio, "", limit=1.5)
 
 
 def _document(number: int) -> dict[str, str]:
@@ -313,10 +314,10 @@ def _read_answer(raw: socket.socket) -> bytes:
 
 
 async def faults(folder: Path) -> None:
-    """How soon the death of a daemon is noticed while a question waits for it."""
-    print("faults, a daemon killed over a question that hangs")
-    took = [await asyncio.to_thread(_seconds_to_notice, folder / f"f{n}") for n in range(5)]
-    report("daemon killed: until the run has ended", statistics.median(took), "s", limit=1.0)
+    """Measure how soon the death of a daemon is noticed while a question is waiting."""
+    print("faults, a daemon killed during a hanging question")
+    times = [await asyncio.to_thread(_seconds_to_notice, folder / f"f{n}") for n in range(5)]
+    report("daemon killed: until the run has ended", statistics.median(times), "s", limit=1.0)
 
 
 def _seconds_to_notice(folder: Path) -> float:
@@ -370,12 +371,12 @@ async def main() -> int:
     }
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("section", nargs="*", help=", ".join(sections))
-    chosen = parser.parse_args().section or [name for name in sections if name != "ratio"]
-    if unknown := set(chosen) - sections.keys():
+    selected = parser.parse_args().section or [name for name in sections if name != "ratio"]
+    if unknown := set(selected) - sections.keys():
         parser.error(f"no section {unknown.pop()!r}")
     configure_logs("warning")
     with tempfile.TemporaryDirectory() as folder:
-        for name in chosen:
+        for name in selected:
             await sections[name](Path(folder))
     return 1 if missed() else 0
 

@@ -1,9 +1,9 @@
-"""Every benchmark in turn, and at the end one table of figures, limits and what was missed.
+"""Run every benchmark, then print one table of figures and limits, with the missed ones marked.
 
     python scripts/bench_all.py [SCRIPT …]      scripts: bench_conform.py, bench_scale.py, …
 
-One that fails does not keep the others from being measured. Ends in exit 1 where a figure is beyond
-its limit, or a script failed.
+A failing script does not stop the others. Exits with 1 if a figure misses its limit or a script
+fails.
 """
 
 import json
@@ -13,6 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from memconform.printing.plurals import plural
 from reporting import TABLE_VARIABLE, line
 
 _SCRIPTS = Path(__file__).resolve().parent
@@ -37,20 +38,21 @@ def main(scripts: list[str]) -> int:
         failed = []
         for script in scripts:
             print(f"== {script}", flush=True)
-            ended = subprocess.run(
+            process = subprocess.run(
                 [sys.executable, _SCRIPTS / script],
                 env=os.environ | {TABLE_VARIABLE: str(table)},
                 check=False,
             )
-            if ended.returncode:
-                failed.append(f"{script} ended with exit status {ended.returncode}")
+            if process.returncode:
+                failed.append(f"{script} ended with exit status {process.returncode}")
         figures = [json.loads(row) for row in table.read_text(encoding="utf-8").splitlines()]
     print("== all figures")
     lines = [line(figure) for figure in figures]
     print("\n".join([*lines, *failed]))
-    beyond = sum(row.endswith("MISSED") for row in lines)
-    print(f"{len(lines)} figures, {beyond} beyond their limits, {len(failed)} scripts failed")
-    return 1 if beyond or failed or not figures else 0
+    missed = sum(row.endswith("MISSED") for row in lines)
+    figure_count, failures = plural(len(lines), "figure"), plural(len(failed), "script")
+    print(f"{figure_count}, {missed} beyond the limit, {failures} failed")
+    return 1 if missed or failed or not figures else 0
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Whether `memconform conform` is quick, and never wrong about daemons that are right.
+"""Check that `memconform conform` is fast and raises no false alarms on correct daemons.
 
     python scripts/bench_conform.py [--times N] [--sdk SDK …]
 
-Runs all cases on the reference daemons N times. Any check that is not a pass is a false alarm, or a
-fault that shows now and then; it is named. Either, or a run over the limit, ends in exit 1.
+Runs all cases on the reference daemons N times. Any check that does not pass is a false alarm or an
+intermittent fault, and is printed. The script then exits with 1, as it does after a slow run.
 """
 
 import argparse
@@ -15,6 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from memconform.printing.plurals import plural
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
 _PROGRAM = Path(sys.executable).with_name("memconform")
@@ -31,24 +33,24 @@ def main() -> int:
     seconds: list[float] = []
     alarms = checks = 0
     with tempfile.TemporaryDirectory(prefix="memconform-bench-") as folder:
-        # What is built once is no part of a run's time.
+        # Build first, so that no run includes build time.
         _run(sdks, Path(folder), "--case", "health")
         for number in range(options.times):
             started = time.perf_counter()
             report = _run(sdks, Path(folder))
             seconds.append(time.perf_counter() - started)
-            found = _red(report)
+            failures = _failures(report)
             checks += sum(len(c["checks"]) for sdk in report["sdks"] for c in sdk["cases"])
-            alarms += len(found)
+            alarms += len(failures)
             print(f"run {number + 1:>2}: {seconds[-1]:5.1f} s, exit {report['exit_code']}, "
-                  f"{len(found)} alarms", flush=True)  # fmt: skip
-            for line in found:
+                  f"{plural(len(failures), 'alarm')}", flush=True)  # fmt: skip
+            for line in failures:
                 print(f"        {line}", flush=True)
-    late = sum(each > _LIMIT_S for each in seconds)
-    runs = f"{options.times} runs of {', '.join(sdks)}, {checks} checks"
-    print(f"conform, {runs}: {alarms} alarms (limit 0)")
+    late = sum(duration > _LIMIT_S for duration in seconds)
+    runs = f"{plural(options.times, 'run')} of {', '.join(sdks)}, {plural(checks, 'check')}"
+    print(f"conform, {runs}: {plural(alarms, 'alarm')} (limit 0)")
     median = statistics.median(seconds)
-    print(f"seconds a run: median {median:.1f}, most {max(seconds):.1f} (limit {_LIMIT_S:g})")
+    print(f"seconds per run: median {median:.1f}, most {max(seconds):.1f} (limit {_LIMIT_S:g})")
     return 1 if alarms or late else 0
 
 
@@ -57,16 +59,16 @@ def _run(sdks: list[str], folder: Path, *more: str) -> dict[str, Any]:
     report.unlink(missing_ok=True)
     command = [str(_PROGRAM), "conform", "--output", str(folder / "results"), "--json", str(report)]
     command += [part for sdk in sdks for part in ("--sdk", sdk)]
-    ended = subprocess.run(
+    process = subprocess.run(
         [*command, *more], cwd=_CHECKOUT, capture_output=True, text=True, check=False
     )
     if not report.is_file():
-        sys.exit(f"conform ended with {ended.returncode}:\n{ended.stderr[-3000:]}")
+        sys.exit(f"conform ended with {process.returncode}:\n{process.stderr[-3000:]}")
     loaded: dict[str, Any] = json.loads(report.read_bytes())
     return loaded
 
 
-def _red(report: dict[str, Any]) -> list[str]:
+def _failures(report: dict[str, Any]) -> list[str]:
     return [
         f"{sdk['sdk']} {check['id']} {check['result']}: {'; '.join(check['got'])[:300]}"
         for sdk in report["sdks"]

@@ -1,10 +1,10 @@
-"""Whether benchmarks are read as fast as json.load reads them, and in how little memory.
+"""Check that benchmarks are read as fast as json.load reads them, and in little memory.
 
     python scripts/bench_datasets.py [--data DIR] [--gigabytes N]
 
-Each is read in a process of its own: LongMemEval S (unpacked from DIR or $MEMCONFORM_DATA), whole
-haystacks and digest included, beside json.load, three times in turn; and a made file of the shape
-and size of M. A limit that is not held ends in exit 1.
+Each file is read in a process of its own: LongMemEval S (unpacked from DIR or $MEMCONFORM_DATA),
+including haystacks and digest, alternating with json.load three times; and a generated file of the
+shape and size of M. The script exits with 1 if a limit is missed.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from pathlib import Path
 from memconform.datasets.benchmarks import open_benchmark
 path = Path(sys.argv[2])
 def peak():
-    # Not getrusage: a child begins with the peak of its parent.
+    # Not getrusage: a child starts with its parent's peak.
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 before, started = peak(), time.perf_counter()
@@ -50,24 +50,24 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=data)
     parser.add_argument("--gigabytes", type=float, default=2.7)
     options = parser.parse_args()
-    held = True
+    within_limits = True
     with tempfile.TemporaryDirectory(prefix="memconform-bench-") as folder:
         if not (options.data / _PACKED).is_file():
-            print(f"LongMemEval S: left out, {options.data / _PACKED} is not there")
+            print(f"LongMemEval S: skipped, {options.data / _PACKED} is missing")
         else:
-            held &= _real(options.data / _PACKED, Path(folder) / "s.json")
-        held &= _made(Path(folder) / "m.json", int(options.gigabytes * 1e9))
-    return 0 if held else 1
+            within_limits &= _measure_s(options.data / _PACKED, Path(folder) / "s.json")
+        within_limits &= _measure_m(Path(folder) / "m.json", int(options.gigabytes * 1e9))
+    return 0 if within_limits else 1
 
 
 def _read(how: str, path: Path) -> dict[str, float]:
     argv = [sys.executable, "-c", _PROBE, how, str(path)]
-    ended = subprocess.run(argv, check=True, capture_output=True, text=True)
-    found: dict[str, float] = json.loads(ended.stdout)
-    return found
+    process = subprocess.run(argv, check=True, capture_output=True, text=True)
+    figures: dict[str, float] = json.loads(process.stdout)
+    return figures
 
 
-def _real(packed: Path, plain: Path) -> bool:
+def _measure_s(packed: Path, plain: Path) -> bool:
     with lzma.open(packed) as source, plain.open("wb") as target:
         shutil.copyfileobj(source, target)
     pairs = [(_read("json", plain), _read("haystacks", plain)) for _ in range(3)]
@@ -83,8 +83,8 @@ def _real(packed: Path, plain: Path) -> bool:
     return ratio <= _SLOWEST_RATIO and most <= _MOST_S_MB
 
 
-def _made(path: Path, size: int) -> bool:
-    """M has 500 questions, each with some 500 sessions of ten turns."""
+def _measure_m(path: Path, size: int) -> bool:
+    """Generate a file like M: 500 questions, each with about 500 sessions of ten turns."""
     words = [f"word{number}" for number in range(5_000)]
     rng = random.Random(1)  # noqa: S311 - not for secrets
     turns = [
@@ -109,14 +109,14 @@ def _made(path: Path, size: int) -> bool:
             json.dump(row | {"question_id": f"q{rows}"}, file)
             rows += 1
         file.write("]")
-    found = _read("haystacks", path)
-    if found["count"] != rows:
-        raise SystemExit(f"{rows} questions were written, and {found['count']:.0f} read")
+    figures = _read("haystacks", path)
+    if figures["count"] != rows:
+        raise SystemExit(f"{rows} questions were written, but {figures['count']:.0f} were read")
     print(
-        f"made as M is, {path.stat().st_size / 1e6:.0f} MB: {found['s']:.1f} s,"
-        f" {found['mb']:.0f} MB over imports (limit {_MOST_M_MB})"
+        f"generated like M, {path.stat().st_size / 1e6:.0f} MB: {figures['s']:.1f} s,"
+        f" {figures['mb']:.0f} MB over imports (limit {_MOST_M_MB})"
     )
-    return found["mb"] <= _MOST_M_MB
+    return figures["mb"] <= _MOST_M_MB
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Random faults at random moments, many of them: how many become a score.
+"""Inject many random faults at random moments, and count how many become a score.
 
     python scripts/bench_faults.py [--draws N] [--seed N]
 
-The draws are those of eval/tests/adversarial/test_random_faults.py, in a process a core.
+The draws are those of eval/tests/adversarial/test_random_faults.py, with one process per core.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from reporting import missed, report
 from tests.adversarial.test_random_faults import fooled
 
 _SHARE = 100
-"""Draws after which what they have written is removed."""
+"""Draws per process, after which their files are removed."""
 
 
 def _fooled(seed: int) -> list[str]:
@@ -43,12 +43,12 @@ def main() -> int:
     rounds = -(-options.draws // _SHARE)
     wrong: list[str] = []
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        for found in pool.map(_fooled, range(options.seed, options.seed + rounds)):
-            wrong += found
-            for line in found:
+        for false_scores in pool.map(_fooled, range(options.seed, options.seed + rounds)):
+            wrong += false_scores
+            for line in false_scores:
                 print(f"  {line}", flush=True)
-    took = time.perf_counter() - started
-    print(f"  {rounds * _SHARE} draws in {took:.0f} s")
+    elapsed = time.perf_counter() - started
+    print(f"  {rounds * _SHARE} draws in {elapsed:.0f} s")
     report(f"{rounds * _SHARE} draws of random faults: false scores", len(wrong), "", limit=0)
     return 1 if missed() else 0
 

@@ -1,10 +1,10 @@
-"""Whether the verdict on two runs is wrong as seldom as it says, and how much it sees.
+"""Check the error rates of parity verdicts, and how small a difference they detect.
 
     python scripts/bench_parity.py [--repetitions N] [--table]
 
-Runs are drawn, not measured: questions with a pass rate, of which each run turns some over, to
-either side alike. A figure that is missed is marked, and ends in exit 1. `--table` prints what
-n questions can tell, as docs/PARITY.md shows it.
+Runs are simulated: questions pass at some rate, and each run flips a few of them, in either
+direction equally. A missed limit is marked, and the script exits with 1. `--table` prints what n
+questions can show, as in docs/PARITY.md.
 """
 
 import argparse
@@ -28,32 +28,34 @@ from memconform.stats.paired import equivalent, holm, mcnemar
 from reporting import missed, report
 
 _SEED = 20_251
-_SEEN_FROM = 0.8
-"""The pass rate from which a loss of 5 % of it is to be found 9 times in 10."""
+_DETECTABLE_FROM = 0.8
+"""Pass rate from which a loss of 5 % of it must be detected 9 times in 10."""
 _NOISE = 0.04
-"""The share of questions that two runs of the same thing answer otherwise, half to each side."""
+"""Share of questions that two runs of the same system answer differently, half each way."""
 
 Runs = NDArray[np.bool_]
-"""Repetitions by runs by questions: whether it passed."""
+"""Shape (repetitions, runs, questions): whether a question passed."""
 
 _p = cache(lambda b, c: mcnemar(b, c).mid_p)
 _same = cache(lambda b, c, n: equivalent(b, c, n, MARGIN, ALPHA))
 
 
-def _parted(one: Runs, other: Runs) -> list[tuple[int, int]]:
-    """How many questions the one run alone passes, and the other alone, a repetition."""
+def _discordant_counts(one: Runs, other: Runs) -> list[tuple[int, int]]:
+    """Count, per repetition, the questions that only the one or only the other run passes."""
     return list(zip((one & ~other).sum(1).tolist(), (other & ~one).sum(1).tolist(), strict=True))
 
 
 def _false_alarms(draw: np.random.Generator, repetitions: int, n: int) -> float:
-    """Three runs of the same thing: how often any pair of them is told to drift."""
+    """Return how often any pair of three equal runs is reported as drift."""
     alarms = 0
     for _ in range(0, repetitions, 1_000):
         truth = draw.random((1_000, 1, n)) < 0.8
-        # Of two runs each turns half of the noise over.
-        turned = draw.random((1_000, 3, n)) < _NOISE / 2
-        passed = truth ^ turned
-        pairs = [_parted(passed[:, a], passed[:, b]) for a, b in ((0, 1), (0, 2), (1, 2))]
+        # Each of two runs contributes half of the noise.
+        flips = draw.random((1_000, 3, n)) < _NOISE / 2
+        passed = truth ^ flips
+        pairs = [
+            _discordant_counts(passed[:, a], passed[:, b]) for a, b in ((0, 1), (0, 2), (1, 2))
+        ]
         alarms += sum(
             min(holm([_p(*pair) for pair in row])) < ALPHA for row in zip(*pairs, strict=True)
         )
@@ -63,18 +65,20 @@ def _false_alarms(draw: np.random.Generator, repetitions: int, n: int) -> float:
 def _discordant(
     draw: np.random.Generator, repetitions: int, n: int, lost: float, gained: float
 ) -> list[tuple[int, int]]:
-    found = draw.multinomial(n, [lost, gained, 1 - lost - gained], size=repetitions)
-    return [(int(b), int(c)) for b, c, _ in found]
+    counts = draw.multinomial(n, [lost, gained, 1 - lost - gained], size=repetitions)
+    return [(int(b), int(c)) for b, c, _ in counts]
 
 
-def _found(draw: np.random.Generator, repetitions: int, n: int, rate: float, noise: float) -> float:
-    """5 % of what passed is lost, and `noise` of all turned over: how often that is drift."""
+def _detection_rate(
+    draw: np.random.Generator, repetitions: int, n: int, rate: float, noise: float
+) -> float:
+    """Return how often a loss of 5 % of the passed questions, with noise, is reported as drift."""
     pairs = _discordant(draw, repetitions, n, 0.05 * rate + noise / 2, noise / 2)
     return sum(_p(b, c) < ALPHA for b, c in pairs) / repetitions
 
 
 def _wrongly_equal(draw: np.random.Generator, repetitions: int, n: int, noise: float) -> float:
-    """Rates that differ by just the margin: how often they are called equivalent."""
+    """Return how often rates that differ by exactly the margin are called equivalent."""
     pairs = _discordant(draw, repetitions, n, MARGIN + noise / 2, noise / 2)
     return sum(_same(b, c, n) for b, c in pairs) / repetitions
 
@@ -85,7 +89,7 @@ def _table(draw: np.random.Generator, repetitions: int) -> None:
     for n in (50, 100, 200, 500, 1_000, 2_000):
         for noise in (0.0, 0.02, 0.04, 0.08):
             losses = (step / 200 for step in range(1, 101))
-            found = next(
+            smallest = next(
                 (
                     loss
                     for loss in losses
@@ -99,12 +103,12 @@ def _table(draw: np.random.Generator, repetitions: int) -> None:
             )
             equal = _discordant(draw, repetitions, n, noise / 2, noise / 2)
             shown = sum(_same(b, c, n) for b, c in equal) / repetitions
-            told = "-" if found is None else f"{100 * found:.1f} points"
-            print(f"| {n:,} | {noise:.0%} | {told} | {shown:.0%} |")
+            loss_text = "-" if smallest is None else f"{100 * smallest:.1f} points"
+            print(f"| {n:,} | {noise:.0%} | {loss_text} | {shown:.0%} |")
 
 
 def _result(folder: Path, sdk: str, draw: np.random.Generator, questions: int) -> Path:
-    """A result as `run` writes it, with scores that all differ."""
+    """Write a result as `run` does, with distinct scores."""
     head: dict[str, Any] = {
         "schema_version": "memconform/result@1",
         "run_id": sdk,
@@ -140,8 +144,8 @@ def _result(folder: Path, sdk: str, draw: np.random.Generator, questions: int) -
         )
         | {"command": [], "settings_sha256": "x"},
     }
-    told = ("scenario", "mode", "dataset", "scorer", "brain")
-    head["provenance"] |= {"settings": {name: head[name] for name in told}}
+    settings = ("scenario", "mode", "dataset", "scorer", "brain")
+    head["provenance"] |= {"settings": {name: head[name] for name in settings}}
     path = folder / f"{sdk}.json"
     lines = []
     # Four in five pass.
@@ -183,13 +187,13 @@ def _result(folder: Path, sdk: str, draw: np.random.Generator, questions: int) -
 
 
 def _speed(draw: np.random.Generator) -> tuple[float, float]:
-    """Seconds of comparing three runs of 10,000 questions, and the MiB that this took at most."""
+    """Compare three runs of 10,000 questions; returns seconds and peak memory in MiB."""
     with tempfile.TemporaryDirectory() as folder:
         paths = [str(_result(Path(folder), sdk, draw, 10_000)) for sdk in ("a", "b", "c")]
         started = time.perf_counter()
         compare_runs(load_runs(paths, Path(folder)))
-        took = time.perf_counter() - started
-    return took, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        elapsed = time.perf_counter() - started
+    return elapsed, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main() -> int:
@@ -201,23 +205,23 @@ def main() -> int:
     if options.table:
         _table(draw, min(options.repetitions, 2_000))
         return 0
-    # First, before anything else has made the process large.
-    took, most = _speed(draw)
-    report("3 runs of 10,000 questions, 10,000 resamples", took, "s", limit=5)
-    report("  memory at most", most, "MiB", limit=500)
+    # First, before anything else enlarges the process.
+    seconds, peak = _speed(draw)
+    report("3 runs of 10,000 questions, 10,000 resamples", seconds, "s", limit=5)
+    report("  peak memory", peak, "MiB", limit=500)
     for n in (100, 500):
         alarms = _false_alarms(draw, options.repetitions, n)
-        report(f"three like runs, {n} questions: false alarms", 100 * alarms, "%", limit=6)
+        report(f"three equal runs, {n} questions: false alarms", 100 * alarms, "%", limit=6)
         for noise in (0.0, _NOISE):
             wrong = _wrongly_equal(draw, options.repetitions, n, noise)
             name = f"rates {MARGIN:g} apart, {n} questions, noise {noise:.0%}: called equal"
             report(name, 100 * wrong, "%", limit=5)
     for rate in (0.7, 0.8, 0.9, 1.0):
         for noise in (0.02, _NOISE):
-            lost = 100 * (1 - _found(draw, options.repetitions, 500, rate, noise))
+            lost = 100 * (1 - _detection_rate(draw, options.repetitions, 500, rate, noise))
             name = f"5 % of what passes ({rate:.0%}) lost, noise {noise:.0%}, 500 questions: missed"
-            # Where less passes, 5 % of it is less to see: that much no test finds more often.
-            report(name, lost, "%", limit=10 if rate >= _SEEN_FROM else 20)
+            # At lower pass rates 5 % of them is a smaller loss, which no test detects more often.
+            report(name, lost, "%", limit=10 if rate >= _DETECTABLE_FROM else 20)
     return 1 if missed() else 0
 
 

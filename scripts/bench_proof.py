@@ -1,9 +1,9 @@
-"""What proving an index costs: a run with its proofs beside one without them, in turn.
+"""Measure the cost of index proofs, alternating between runs with and without them.
 
     python scripts/bench_proof.py [--sdk go]
 
-Of the proof after seeding, which both make, the figure is its share of the run; of proofs and
-repetitions while questions are asked, how much longer a run takes than with --no-reproof.
+Proofs and repetitions between questions are reported as extra time relative to --no-reproof; the
+proof after seeding, which both runs make, in seconds.
 """
 
 import argparse
@@ -37,9 +37,9 @@ _QUESTIONS = 1_000
 _ROUNDS = 3
 
 
-def _many(folder: Path) -> Path:
-    """Questions over many documents, whose words are as unequal as those of a language."""
-    draw = random.Random(7)  # noqa: S311 - nothing secret
+def _write_dataset(folder: Path) -> Path:
+    """Write questions over many documents, with word frequencies like those of a language."""
+    draw = random.Random(7)  # noqa: S311 - not for secrets
     letters = [consonant + vowel for consonant in "bcdfghjklmnprstvz" for vowel in "aeiou"]
     words = ["".join(draw.choices(letters, k=draw.randint(2, 5))) for _ in range(20_000)]
     weights = [1 / (rank + 5) for rank in range(len(words))]
@@ -86,8 +86,8 @@ async def _seconds(runner: SdkRunner, dataset: str, folder: Path, *, reproof: bo
     return time.perf_counter() - started
 
 
-async def _proof_share(runner: SdkRunner, dataset: Path, folder: Path) -> tuple[float, float]:
-    """Seconds of seeding without the proof, and with it."""
+async def _seeding_times(runner: SdkRunner, dataset: Path, folder: Path) -> tuple[float, float]:
+    """Return the seconds of seeding without and with its proof."""
     launch = Launch(run_id=f"bench-proof-{secrets.token_hex(4)}", folder=folder)
     async with runner.serve(launch) as daemon, ContractClient(daemon.base_url) as client:
         started = time.perf_counter()
@@ -108,8 +108,11 @@ async def main() -> int:
     await runner.build(print)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        many = _many(folder)
-        for label, dataset, limit in (("lme", "lme", 25), ("10,000 documents", str(many), 5)):
+        dataset_path = _write_dataset(folder)
+        for label, dataset, limit in (
+            ("lme", "lme", 25),
+            ("10,000 documents", str(dataset_path), 5),
+        ):
             ratios = []
             for _ in range(_ROUNDS):
                 with_, without = [
@@ -117,9 +120,9 @@ async def main() -> int:
                     for reproof in (True, False)
                 ]
                 ratios.append(100 * (with_ / without - 1))
-            name_ = f"{label}: wall time that proofs between questions add"
-            report(name_, statistics.median(ratios), "%", limit=limit)
-        bare, whole = await _proof_share(runner, many, folder)
+            figure = f"{label}: wall time added by proofs between questions"
+            report(figure, statistics.median(ratios), "%", limit=limit)
+        bare, whole = await _seeding_times(runner, dataset_path, folder)
         print(f"  {'10,000 documents: seeding without its proof':<58} {bare:>9.2f} s")
         report("10,000 documents: the proof after seeding", whole - bare, "s", limit=3)
     return 1 if missed() else 0

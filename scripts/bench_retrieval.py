@@ -1,7 +1,7 @@
-"""Holds `memconform bench` to figures on the real benchmarks: scores, and the time it takes.
+"""Check scores and times of `memconform bench` on the real benchmarks.
 
-The files are looked for in $MEMCONFORM_DATA, as `memconform datasets fetch` lays them; without them
-it says so and measures nothing.
+The files are expected in $MEMCONFORM_DATA, where `memconform datasets fetch` puts them. A benchmark
+whose files are missing is skipped with a notice.
 """
 
 import json
@@ -23,30 +23,34 @@ _PUBLISHED = {
     "session": (92.6, 96.8, 79.4),
     "longmemeval": (97.6, 99.0, 92.2),
 }
-"""memini's keyword search over one index, as its authors publish it."""
+"""Scores of memini's keyword search over one index, as published by its authors."""
 
 
 def bench(folder: Path, data: Path, *flags: str) -> dict[str, Any] | None:
+    """Run a bench and return its report; None if the data is missing."""
     if not data.exists():
-        print(f"  {data} is not there: memconform datasets fetch")
+        print(f"  {data} is missing; try: memconform datasets fetch")
         return None
     file = folder / "report.json"
     command: list[str | Path] = [_PROGRAM, "bench", "--data", data, *flags, "--quiet"]
     command += ["--output", folder / "results", "--json", file]
     subprocess.run(command, cwd=_CHECKOUT, check=True, stdout=subprocess.DEVNULL)
-    found: dict[str, Any] = json.loads(file.read_text())
-    return found
+    bench_report: dict[str, Any] = json.loads(file.read_text())
+    return bench_report
 
 
-def hold(name: str, found: dict[str, Any], published: Iterable[float], within: float) -> None:
-    """Report how far the metrics of each row are from those that are published."""
-    for row in found["rows"]:
+def compare(
+    name: str, bench_report: dict[str, Any], published: Iterable[float], within: float
+) -> None:
+    """Report how far the metrics of each row are from the published ones."""
+    for row in bench_report["rows"]:
         metrics = row["views"]["all"]["metrics"]
         gaps = [abs(metrics[m]["value"] - p) for m, p in zip(_METRICS, published, strict=True)]
         label = f"{name}, {row['system']} {row['strategy']}: farthest from published"
         report(label, max(gaps), "points", limit=within)
-    for each in found["alike"]:
-        report(f"{name}: rankings that differ", each["compared"] - each["equal"], "", limit=0)
+    for agreement in bench_report["alike"]:
+        differing = agreement["compared"] - agreement["equal"]
+        report(f"{name}: rankings that differ", differing, "", limit=0)
 
 
 def main() -> int:
@@ -58,22 +62,29 @@ def main() -> int:
         locomo = data / "locomo" / "locomo10.json"
         shared = ("--suite", "locomo", "--index", "shared")
         for level in ("turn", "session"):
-            found = bench(folder, locomo, *shared, "--level", level, *sdks)
-            if found:
-                hold(f"LoCoMo {level}", found, _PUBLISHED[level], 0.1)
-        if alone := bench(folder, locomo, *shared, "--level", "turn", "--sdk", "go"):
-            report("LoCoMo turn, bm25, go: all of it", alone["took_s"], "s", limit=60)
+            bench_report = bench(folder, locomo, *shared, "--level", level, *sdks)
+            if bench_report:
+                compare(f"LoCoMo {level}", bench_report, _PUBLISHED[level], 0.1)
+        if go_only := bench(folder, locomo, *shared, "--level", "turn", "--sdk", "go"):
+            report("LoCoMo turn, bm25, go: total time", go_only["took_s"], "s", limit=60)
         print("retrieval on LongMemEval S")
         files = sorted((data / "longmemeval").glob("longmemeval_s_cleaned*.json*"))
         s = files[0] if files else data / "longmemeval" / "longmemeval_s_cleaned.json"
-        if found := bench(folder, s, "--suite", "longmemeval", "--sdk", "go"):
-            report("LongMemEval S, bm25, go: all of it", found["took_s"], "s", limit=300)
-        if found := bench(folder, s, "--suite", "longmemeval", "--index", "shared", "--sdk", "go"):
-            hold("LongMemEval S", found, _PUBLISHED["longmemeval"], 0.2)
+        if bench_report := bench(folder, s, "--suite", "longmemeval", "--sdk", "go"):
+            report("LongMemEval S, bm25, go: total time", bench_report["took_s"], "s", limit=300)
+        if bench_report := bench(
+            folder, s, "--suite", "longmemeval", "--index", "shared", "--sdk", "go"
+        ):
+            compare("LongMemEval S", bench_report, _PUBLISHED["longmemeval"], 0.2)
         print("retrieval on WMB-100K, part B")
-        if found := bench(folder, data / "wmb100k", "--suite", "wmb", "--sdk", "go"):
-            report("ingest, go", found["systems"][0]["ingest_s"], "s", limit=75)
-            report("search p95, go", found["rows"][0]["latency"]["answer"]["p95"], "ms", limit=300)
+        if bench_report := bench(folder, data / "wmb100k", "--suite", "wmb", "--sdk", "go"):
+            report("ingest, go", bench_report["systems"][0]["ingest_s"], "s", limit=75)
+            report(
+                "search p95, go",
+                bench_report["rows"][0]["latency"]["answer"]["p95"],
+                "ms",
+                limit=300,
+            )
     return 1 if missed() else 0
 
 

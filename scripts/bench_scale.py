@@ -1,9 +1,9 @@
-"""What 100,000 questions take: a run against the null server, and each command that reads results.
+"""Measure a run of 100,000 questions against the null server, and commands that read its results.
 
     python scripts/bench_scale.py [--questions N]
 
-Each command is a process of its own: seconds and the largest resident set are of all of it, its
-start included. A limit that is missed is marked, and ends in exit 1.
+Each command is a process of its own; seconds and peak memory include its start. A missed limit is
+marked, and the script exits with 1.
 """
 
 import argparse
@@ -27,25 +27,25 @@ _MIB = 400
 
 
 class Cost(NamedTuple):
-    """What a process took, with all that it started."""
+    """Resources used by a process and its children."""
 
     seconds: float
     mib: float
-    """The largest resident set."""
+    """Peak resident set size."""
 
 
 def _measure(command: list[str]) -> Cost:
-    """Run a command in a child of its own: what `getrusage` has of children only ever grows."""
+    """Run a command in a new child, because the peak in `getrusage` of children only grows."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_run, (command,))
 
 
 def _run(command: list[str]) -> Cost:
     started = time.perf_counter()
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
     seconds = time.perf_counter() - started
-    if ended.returncode:
-        raise RuntimeError(f"{' '.join(command)}: exit {ended.returncode}\n{ended.stderr}")
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)}: exit {process.returncode}\n{process.stderr}")
     return Cost(seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)
 
 
@@ -61,17 +61,19 @@ def _write_questions(path: Path, count: int) -> None:
 
 
 def _measure_runs(folder: Path, count: int) -> tuple[Path, Path]:
-    """Two runs of the same questions; the folders that they leave."""
+    """Run the same questions twice, and return the folders of both runs."""
     _write_questions(folder / "questions.jsonl", count)
     runs = folder / "runs"
-    for concurrency, least in ((8, 300), (256, 300)):
+    for concurrency, minimum in ((8, 300), (256, 300)):
         with null_server() as url:
             command = [_PROGRAM, "run", "--sdk", f"url:{url}", *_SEARCH]
             command += ["--dataset", str(folder / "questions.jsonl"), "--output", str(folder)]
             cost = _measure([*command, "--concurrency", str(concurrency)])
         name = f"run, {concurrency} in flight"
-        report(f"{name}: questions a second", count / cost.seconds, "1/s", limit=least, least=True)
-        report(f"{name}: memory at most", cost.mib, "MiB", limit=_MIB)
+        report(
+            f"{name}: questions per second", count / cost.seconds, "1/s", limit=minimum, least=True
+        )
+        report(f"{name}: peak memory", cost.mib, "MiB", limit=_MIB)
     first, second = sorted(runs.iterdir())
     return first, second
 
@@ -91,7 +93,7 @@ def main() -> int:
         ):
             cost = _measure([_PROGRAM, *command])
             report(f"{command[0]}: seconds", cost.seconds, "s", limit=_SECONDS)
-            report(f"{command[0]}: memory at most", cost.mib, "MiB", limit=_MIB)
+            report(f"{command[0]}: peak memory", cost.mib, "MiB", limit=_MIB)
     return 1 if missed() else 0
 
 

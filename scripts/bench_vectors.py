@@ -1,10 +1,10 @@
-"""Whether the reference daemons search 100,000 vectors exactly, alike, and in good time.
+"""Check that the reference daemons search 100,000 vectors exactly, identically and fast.
 
     python scripts/bench_vectors.py [--sdk SDK …] [--documents N] [--queries N]
 
-The time is the daemon's own, `trace.searchMs`, less what the same query takes in a brain of one
-document, which is the embedding. A limit that is missed, or a ranking that is not the other
-daemons' bit by bit, is marked, and ends in exit 1.
+The time is the daemon's own, `trace.searchMs`, minus that of the same query in a brain of one
+document, which is spent on embedding. A missed limit, or a ranking that is not identical to the
+other daemons' to the last bit, is marked, and the script exits with 1.
 """
 
 import argparse
@@ -50,7 +50,7 @@ Ranking = list[tuple[str, float]]
 
 
 class _Embeddings(BaseHTTPRequestHandler):
-    """A text's vector is its hash, in whole numbers: the daemons scale it to length 1."""
+    """Serves embeddings: a text's vector is its hash, as integers; daemons scale it to length 1."""
 
     protocol_version = "HTTP/1.1"
 
@@ -67,7 +67,7 @@ class _Embeddings(BaseHTTPRequestHandler):
         head = (
             f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(content)}"
         )
-        # In one piece: two would wait for each other's acknowledgement.
+        # One write: a second one would wait for the acknowledgement of the first.
         self.wfile.write(f"{head}\r\n\r\n".encode() + content)
 
 
@@ -93,7 +93,7 @@ def _documents(count: int) -> Iterator[Document]:
 
 @asynccontextmanager
 async def _daemon(sdk: str, folder: Path, embeddings: str) -> AsyncIterator[ContractClient]:
-    """The daemon with two brains: `many`, and `one` that has a single document."""
+    """Serve a daemon, and yield a client of it."""
     folder.mkdir()
     runner: SdkRunner = find_runner(sdk, _CHECKOUT)
     runner.use_upstream("scripted")
@@ -117,7 +117,7 @@ async def _measure(
     ):
         pass
     rate = documents / (time.perf_counter() - started)
-    print(f"  {'ingest/batch: documents a second':<58} {rate:>9.2f} 1/s")
+    print(f"  {'ingest/batch: documents per second':<58} {rate:>9.2f} 1/s")
     rankings: dict[str, list[Ranking]] = {}
     for name, filters in _FILTERS.items():
         embedding, whole = [], []
@@ -134,14 +134,14 @@ async def _measure(
                 whole.append(answer.trace.search_ms)
         share = statistics.median(embedding)
         report(
-            f"semantic, {name}: p50, embedding taken off",
+            f"semantic, {name}: p50 without embedding",
             statistics.median(whole) - share,
             "ms",
             limit=_LIMITS_MS[sdk],
         )
         late = statistics.quantiles(whole, n=20)[-1] - share
         print(f"  {'  p95':<58} {late:>9.2f} ms")
-        print(f"  {'  the embedding that was taken off':<58} {share:>9.2f} ms")
+        print(f"  {'  embedding':<58} {share:>9.2f} ms")
     return rankings
 
 
@@ -149,12 +149,12 @@ def _ranking(answer: SearchResponse) -> Ranking:
     return [(chunk.path, chunk.score) for chunk in answer.chunks]
 
 
-def _compare(found: dict[str, dict[str, list[Ranking]]]) -> None:
-    """Count the rankings that are not the first daemon's."""
-    first, *others = found
+def _compare(rankings_by_sdk: dict[str, dict[str, list[Ranking]]]) -> None:
+    """Report how many rankings differ from the first daemon's."""
+    first, *others = rankings_by_sdk
     for sdk in others:
-        for name, rankings in found[sdk].items():
-            pairs = zip(rankings, found[first][name], strict=True)
+        for name, rankings in rankings_by_sdk[sdk].items():
+            pairs = zip(rankings, rankings_by_sdk[first][name], strict=True)
             differing = sum(mine != theirs for mine, theirs in pairs)
             report(f"{sdk} and {first}, {name}: rankings that differ", differing, "", limit=0)
 
@@ -167,17 +167,17 @@ async def main() -> int:
     options = parser.parse_args()
     configure_logs("warning")
     runners = [find_runner(sdk, _CHECKOUT) for sdk in options.sdk or _LIMITS_MS]
-    present, absences = await build_all(runners, print)
-    for absence in absences:
-        print(f"  {absence.sdk} left out: {absence.error.message}")
-    found = {}
+    present, skipped = await build_all(runners, print)
+    for sdk in skipped:
+        print(f"  {sdk.sdk} skipped: {sdk.error.message}")
+    rankings = {}
     with tempfile.TemporaryDirectory() as folder, _embedding_server() as embeddings:
-        for sdk in [runner.name for runner in present]:
-            print(f"{sdk} daemon, {options.documents} vectors of {_DIMENSIONS}")
-            async with _daemon(sdk, Path(folder) / sdk, embeddings) as client:
-                found[sdk] = await _measure(sdk, client, options.documents, options.queries)
-    if found:
-        _compare(found)
+        for name in [runner.name for runner in present]:
+            print(f"{name} daemon, {options.documents} vectors of {_DIMENSIONS}")
+            async with _daemon(name, Path(folder) / name, embeddings) as client:
+                rankings[name] = await _measure(name, client, options.documents, options.queries)
+    if rankings:
+        _compare(rankings)
     return 1 if missed() else 0
 
 

@@ -1,4 +1,4 @@
 #!/bin/sh
-# The public benchmarks but for LongMemEval M (2.7 GB). Usage: scripts/fetch_datasets.sh [--to DIR]
+# Fetches the public benchmarks except LongMemEval M (2.7 GB). Usage: scripts/fetch_datasets.sh [--to DIR]
 exec "$(dirname "$0")/../.venv/bin/memconform" datasets fetch \
   locomo longmemeval_oracle longmemeval_s_cleaned wmb100k "$@"

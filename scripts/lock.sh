@@ -9,7 +9,7 @@ lock() { # extra, folder, output
 }
 flags=$*
 lock dev . requirements-dev.lock
-# The same versions: what is there already is not installed anew.
+# The same versions as above, so that nothing is installed twice.
 flags="$* --constraint requirements-dev.lock"
 lock editable . requirements.lock
 flags=$*

@@ -1,11 +1,12 @@
-"""Measures what READMEs show, and writes it where `memconform report tables` makes them from.
+"""Measures the published results, and updates the tables that `memconform report tables` writes.
 
-python scripts/publish.py lme           measure, write results/published/, and the tables
-python scripts/publish.py mutation      the same for the mutation score, which takes minutes
-python scripts/publish.py bench         the same on the real benchmarks, which takes half an hour
+python scripts/publish.py lme           pass rates on lme
+python scripts/publish.py mutation      the mutation score, which takes minutes
+python scripts/publish.py bench         the real benchmarks, which takes half an hour
 python scripts/publish.py bench/NAME    one of them
 
-The benchmarks are looked for in $MEMCONFORM_DATA; those that embed need memconform[minilm].
+Results are written to results/published/. The benchmarks are expected in $MEMCONFORM_DATA; those
+that embed need memconform[minilm].
 """
 
 import json
@@ -22,7 +23,7 @@ _CHECKOUT = Path(__file__).resolve().parents[1]
 _PUBLISHED = _CHECKOUT / PUBLISHED
 _PROGRAM = Path(sys.executable).with_name("memconform")
 _SDKS = ("go", "ts", "py")
-_KEPT = ("dataset", "scenario", "mode", "scorer", "total", "passed", "pass_rate")
+_PUBLISHED_KEYS = ("dataset", "scenario", "mode", "scorer", "total", "passed", "pass_rate")
 
 _LOCOMO = ("--suite", "locomo", "--data", "@locomo/locomo10.json", "--index", "shared")
 _S = ("--suite", "longmemeval", "--data", "@longmemeval/longmemeval_s_cleaned_499.json.xz")
@@ -44,10 +45,11 @@ _BENCHES = {
     "longmemeval-s-shared": (*_S, "--index", "shared", "--sdk", "go"),
     "wmb-b": ("--suite", "wmb", "--data", "@wmb100k", "--part", "B", "--sdk", "go"),
 }
-"""What is published of `bench`; `@` stands before a path below the data."""
+"""Arguments of the published benches; `@` marks a path below the data folder."""
 
 
 def measure(mode: str) -> dict[str, Any]:
+    """Run lme in a mode on all SDKs, and return the figures to publish."""
     with tempfile.TemporaryDirectory() as output:
         report = Path(output) / "report.json"
         command = ["run", "--dataset", "lme", "--corpus", "lme", "--mode", mode]
@@ -64,7 +66,7 @@ def measure(mode: str) -> dict[str, Any]:
     if agreement["rankings_equal"] != agreement["questions"]:
         sys.exit(f"{mode}: the SDKs do not agree: {agreement}")
     run = measured["runs"][0]
-    kept = {key: run[key] for key in (*_KEPT, "pass_rate_interval")}
+    figures = {key: run[key] for key in (*_PUBLISHED_KEYS, "pass_rate_interval")}
     passed_by_tag: dict[str, list[int]] = {}
     for question in run["questions"]:
         if question["verdict"] != "not_applicable":
@@ -73,7 +75,7 @@ def measure(mode: str) -> dict[str, Any]:
                 counts[0] += question["passed"]
                 counts[1] += 1
     provenance = run["provenance"]
-    return kept | {
+    return figures | {
         "sdks": agreement["sdks"],
         "rankings_equal": agreement["rankings_equal"],
         "top_k": provenance["settings"]["top_k"],
@@ -83,7 +85,7 @@ def measure(mode: str) -> dict[str, Any]:
 
 
 def measure_mutation() -> dict[str, Any]:
-    """The report without what each of hundreds of mutants came to, but for those that live."""
+    """Return the mutation report, with only the surviving ones of its hundreds of mutants."""
     with tempfile.TemporaryDirectory() as output:
         report = Path(output) / "report.json"
         subprocess.run([_PROGRAM, "mutate", "--json", report], cwd=_CHECKOUT, check=True)
@@ -94,13 +96,13 @@ def measure_mutation() -> dict[str, Any]:
 
 
 def measure_bench(name: str) -> dict[str, Any]:
-    """A bench on the real files, as it is reported, without the folders of this machine."""
+    """Run a bench on the real files, and return its report without paths of this machine."""
     arguments = _BENCHES[name]
     data = Path(os.environ.get("MEMCONFORM_DATA") or _CHECKOUT.parent / "shared" / "data")
-    given = [str(data / part.removeprefix("@")) if part[0] == "@" else part for part in arguments]
+    flags = [str(data / part.removeprefix("@")) if part[0] == "@" else part for part in arguments]
     with tempfile.TemporaryDirectory() as output:
         report = Path(output) / "report.json"
-        command: list[str | Path] = [_PROGRAM, "bench", *given, "--output", output]
+        command: list[str | Path] = [_PROGRAM, "bench", *flags, "--output", output]
         command += ["--json", report]
         subprocess.run(command, cwd=_CHECKOUT, check=True)
         measured: dict[str, Any] = json.loads(report.read_text())
@@ -116,13 +118,13 @@ def _publish(name: str, measured: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    chosen = sys.argv[1:]
-    for mode in LME_MODES if "lme" in chosen else ():
+    parts = sys.argv[1:]
+    for mode in LME_MODES if "lme" in parts else ():
         _publish(f"lme-{mode}", measure(mode))
-    if "mutation" in chosen:
+    if "mutation" in parts:
         _publish("mutation", measure_mutation())
     for name in _BENCHES:
-        if "bench" in chosen or f"bench/{name}" in chosen:
+        if "bench" in parts or f"bench/{name}" in parts:
             _publish(f"bench/{name}", measure_bench(name))
     subprocess.run([_PROGRAM, "report", "tables"], cwd=_CHECKOUT, check=True)
 

@@ -1,20 +1,20 @@
-"""Figures of the benchmarks, each beside its limit."""
+"""Output of benchmark figures with their limits."""
 
 import json
 import os
 from pathlib import Path
 
 TABLE_VARIABLE = "MEMCONFORM_BENCH_TABLE"
-"""Names the file in which all scripts of one `make bench` collect their figures."""
+"""Environment variable with the file that collects the figures of all scripts."""
 
 _missed = 0
 
 
 def report(name: str, value: float, unit: str, *, limit: float, least: bool = False) -> None:
-    """Print a figure beside its limit."""
+    """Print a figure with its limit, a minimum if `least`, and count it if it is missed."""
     global _missed  # noqa: PLW0603 - the exit code of a script
-    held = value >= limit if least else value <= limit
-    _missed += not held
+    is_met = value >= limit if least else value <= limit
+    _missed += not is_met
     figure = {"name": name, "value": value, "unit": unit, "limit": limit, "least": least}
     print(line(figure))
     if table := os.environ.get(TABLE_VARIABLE):
@@ -23,16 +23,16 @@ def report(name: str, value: float, unit: str, *, limit: float, least: bool = Fa
 
 
 def line(figure: dict[str, object]) -> str:
-    """A figure, its limit, and whether it holds."""
+    """Format a figure with its limit, marked if it is missed."""
     value, limit = figure["value"], figure["limit"]
     if not isinstance(value, int | float) or not isinstance(limit, int | float):
-        raise TypeError(f"{figure} is no figure")
-    held = value >= limit if figure["least"] else value <= limit
+        raise TypeError(f"not a figure: {figure}")
+    is_met = value >= limit if figure["least"] else value <= limit
     sign = ">=" if figure["least"] else "<="
-    mark = "" if held else "   MISSED"
+    mark = "" if is_met else "   MISSED"
     return f"  {figure['name']:<58} {value:>9.2f} {figure['unit']:<6} {sign} {limit:g}{mark}"
 
 
 def missed() -> int:
-    """How many figures so far were beyond their limits."""
+    """Return how many figures missed their limits so far."""
     return _missed

@@ -1,4 +1,4 @@
-"""Writes the schemas of the contract, and of conformance cases, from their models."""
+"""Generates the schemas of the contract and of conformance cases from their models."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ _SDKS = Path(__file__).parents[1] / "sdks"
 
 
 def rendered() -> dict[Path, str]:
-    """The text of each file."""
+    """Render each file."""
     head = "# Made by scripts/schemas.py from eval/memconform/contract; do not edit.\n"
     shapes = yaml.safe_dump(openapi(), sort_keys=False, allow_unicode=True, width=100)
     return {

@@ -1,3 +1,3 @@
-"""Holds memory daemons written in different languages to one contract."""
+"""Test memory daemons written in different languages against one contract."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""Exit codes, and errors that say what failed, why, and what to try."""
+"""Exit codes, and the errors that state what failed, why, and what to try."""
 
 import difflib
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from memconform.printing.escaping import Lines, indent, printable
 
 
 class ExitCode(IntEnum):
-    """What a command ends with. Only a measured verdict is `FAILED`."""
+    """Exit status of a command. `FAILED` is reserved for a measured verdict."""
 
     OK = 0
     FAILED = 1
@@ -35,15 +35,15 @@ _PRECEDENCE = (
 
 
 def gravest(codes: Iterable[ExitCode]) -> ExitCode:
-    """The code that a command ends with when several apply; OK when none does."""
+    """Return the code with the highest precedence; OK if there are none."""
     return min(codes, key=_PRECEDENCE.index, default=ExitCode.OK)
 
 
 class MemconformError(Exception):
     """A failure that a user can act on.
 
-    `code` is stable and machine-readable, `hint` says what to try, `excerpt` holds the lines that
-    show the cause (the tail of a log, the body of an answer).
+    `code` is stable and machine-readable, `hint` says what to try, and `excerpt` holds the lines
+    that show the cause, such as the tail of a log or the body of a response.
     """
 
     exit_code = ExitCode.INTERNAL
@@ -56,7 +56,7 @@ class MemconformError(Exception):
         self.excerpt = excerpt
 
     def render(self) -> Lines:
-        """The error as a user reads it, over as many lines as it needs, safe to be shown."""
+        """Format the error for a user: redacted and escaped, on as many lines as it needs."""
         lines = [printable(f"{self.code}: {self.message}")]
         lines += [indent(self.excerpt.rstrip(), "  | ")] if self.excerpt.strip() else []
         lines += [printable(f"  try: {self.hint}")] if self.hint else []
@@ -64,31 +64,33 @@ class MemconformError(Exception):
 
 
 class UsageError(MemconformError):
-    """The command line, a dataset or a manifest cannot be used as it is."""
+    """The command line, a dataset or a manifest is invalid."""
 
     exit_code = ExitCode.USAGE
 
 
 class NothingSelectedError(MemconformError):
+    """A selection matches nothing, so there is nothing to run or to show."""
+
     exit_code = ExitCode.NOTHING_SELECTED
 
 
 class DaemonError(MemconformError):
-    """A daemon could not be built, started, filled or kept alive."""
+    """A daemon could not be built, started or seeded, or it died."""
 
     exit_code = ExitCode.DAEMON
 
 
 class ResultsError(MemconformError):
-    """Results could not be written or read back."""
+    """Results could not be written, or not be read again."""
 
 
 def missing_extra(extra: str, message: str) -> UsageError:
-    """That something is an extra and not installed; how to install it is said here alone."""
+    """Build the error for an optional dependency (an extra) that is not installed."""
     return UsageError(message, code="extra_missing", hint=f"pip install 'memconform[{extra}]'")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """`did you mean …?` for a misspelt name; empty where nothing is near."""
+    """Return `did you mean …?` for a misspelt name, or an empty string if no name is close."""
     matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f"did you mean {matches[0]!r}?" if matches else ""

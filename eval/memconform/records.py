@@ -1,4 +1,4 @@
-"""What every stored record has in common."""
+"""Base classes of stored records, and records shared by several results."""
 
 from typing import Self
 
@@ -8,7 +8,7 @@ from memconform.errors import MemconformError
 
 
 class Record(BaseModel):
-    """Unknown keys are refused: a result says just what its schema says."""
+    """Frozen model that rejects unknown keys, NaN and infinities."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -19,15 +19,15 @@ class Failure(Record):
     code: str
     message: str
     body: str = ""
-    """What the daemon did send, cut."""
+    """The start of what the daemon sent."""
     curl: str = ""
-    """A command that repeats the request."""
+    """A curl command that repeats the request."""
     wire: str | None = None
-    """The transcript of the exchange, a file in the run's folder."""
+    """File in the run's folder with the transcript of the exchange."""
 
 
 class Incident(Record):
-    """What ended or invalidated a run as a whole."""
+    """An error that ended or invalidated a whole run."""
 
     code: str
     message: str
@@ -37,6 +37,7 @@ class Incident(Record):
 
     @classmethod
     def of(cls, error: MemconformError) -> Self:
+        """Record an error."""
         return cls(
             code=error.code,
             message=error.message,
@@ -47,7 +48,7 @@ class Incident(Record):
 
 
 class SkipRecord(Record):
-    """An SDK of `--sdk all` that cannot run here, or does not claim what is asked."""
+    """An SDK of `--sdk all` that cannot run here or does not claim the requested feature."""
 
     sdk: str
     reason: str

@@ -1,17 +1,19 @@
-r"""The one redaction: secrets that were told to it leave the harness in no file, log or line.
+r"""The single redactor: registered secrets never reach a file, a log or the terminal.
 
-How a secret is masked depends on its length, because a short one occurs by accident:
+How a secret is masked depends on its length, because short strings also occur by accident:
 
 | characters | masked |
 | --- | --- |
 | 8 and more | anywhere, also inside words |
-| 4 to 7 | as a whole word, which is no part of a path, a date or a number |
-| 1 to 3 | as a whole value: all of a string, or quoted, or behind `:` or `=` |
+| 4 to 7 | as a whole word that is not part of a path, a date or a number |
+| 1 to 3 | as a whole value: an entire string, quoted, or after `:` or `=` |
 
-A word that results are written in (`true`, `bm25`) is no secret: masking it would break them.
+Words of the result format (`true`, `bm25`) are never masked, because masking them would break
+results.
 
-Each is also found in its encodings: JSON, `\uXXXX`, `\xXX`, octal and percent escapes of any of its
-characters, hexadecimal, base64 at every alignment, UTF-16. What is encoded twice is not found.
+Encoded forms are masked too: JSON, `\uXXXX`, `\xXX`, octal and percent escapes of any of the
+characters, hexadecimal, base64 at every alignment, UTF-16. A secret that was encoded twice is not
+recognized.
 """
 
 import base64
@@ -24,10 +26,10 @@ from typing import IO, Any
 from urllib.parse import unquote
 
 ANYWHERE = 8
-"""Characters from which a secret is masked inside words too: ordinary text does not hold it."""
+"""Minimum length in characters to mask a secret inside words: ordinary text does not hold it."""
 
 WORD = 4
-"""Characters from which a secret is masked as a word: of less, ordinary text has too many."""
+"""Minimum length in characters to mask a secret as a word: shorter words are too common."""
 
 MASK = "(hidden)"
 
@@ -46,7 +48,7 @@ VOCABULARY = frozenset(
         *("header", "filled", "proved", "spoilt", "query"),
     )
 )
-"""Words that results are read back by; everybody knows them."""
+"""Words of the result format, without which results cannot be read again; they are public."""
 
 _secrets: set[str] = set()
 
@@ -63,8 +65,8 @@ _KEY_VALUE = re.compile(
 
 
 def hide(secret: str) -> None:
-    """Keep `secret` out of everything that is written from now on."""
-    # A key in PEM is printed line by line.
+    """Mask `secret` in everything that is written from now on."""
+    # A PEM key may be printed line by line.
     lines = [line for line in secret.splitlines() if len(line) >= ANYWHERE]
     new = {part for part in (secret, secret.strip(), *lines) if part.strip()} - VOCABULARY
     if not new <= _secrets:
@@ -73,13 +75,13 @@ def hide(secret: str) -> None:
 
 
 def is_secret(name: str) -> bool:
-    """Whether an environment variable's name says that its value is a secret."""
+    """Whether the name of an environment variable suggests that its value is a secret."""
     # A shell's PWD is its working folder.
     return name != "PWD" and _NAMES.search(name) is not None
 
 
 def hide_variables(variables: dict[str, str]) -> None:
-    """Hide the values of variables that are secrets, and credentials inside other values."""
+    """Hide the values of secret variables, and credentials inside other values."""
     for name, value in variables.items():
         if is_secret(name):
             hide(value)
@@ -87,7 +89,7 @@ def hide_variables(variables: dict[str, str]) -> None:
 
 
 def hide_credentials(value: str) -> None:
-    """Hide the user names and passwords that a connection string or an address holds."""
+    """Hide the user names and passwords in a connection string or URL."""
     for userinfo in _USERINFO.findall(value):
         for form in (userinfo, unquote(userinfo)):
             hide(form)
@@ -97,7 +99,7 @@ def hide_credentials(value: str) -> None:
 
 
 def hide_header(value: str) -> None:
-    """Hide a header's value, and the credentials behind the name of a scheme."""
+    """Hide a header's value, and the credentials that follow an authentication scheme."""
     hide(value)
     scheme, space, credentials = value.partition(" ")
     if not space or " " in credentials:
@@ -113,13 +115,13 @@ def hide_header(value: str) -> None:
 
 
 def without_credentials(address: str) -> str:
-    """`address`, or any other text, without the passwords that it names as such."""
+    """Mask user info and labelled passwords in an address or any other text."""
     clean = _USERINFO.sub(MASK, address)
     return _KEY_VALUE.sub(lambda match: match[0].removesuffix(match[1]) + MASK, clean)
 
 
 def redact_bytes(data: bytes) -> bytes:
-    """`data` with every secret masked."""
+    """Return `data` with every secret masked."""
     patterns = _patterns()
     if patterns is None:
         return data
@@ -130,8 +132,11 @@ def redact_bytes(data: bytes) -> bytes:
 
 
 def redact_stream(source: IO[bytes], size: int = 1 << 20) -> Iterator[bytes]:
-    """What `redact_bytes` makes of a whole file, in pieces, with a few times `size` in memory."""
-    # An escape takes up to twelve bytes a letter.
+    """Yield a file in redacted pieces, with only a few times `size` bytes in memory.
+
+    Joined, the pieces equal `redact_bytes` of the whole file.
+    """
+    # An escape takes up to twelve bytes per letter.
     reach = 16 * max(
         (len(secret.encode("utf-8", "surrogatepass")) for secret in _secrets), default=1
     )
@@ -145,7 +150,10 @@ def redact_stream(source: IO[bytes], size: int = 1 << 20) -> Iterator[bytes]:
 
 
 def _safe_cut(data: bytes, reach: int) -> int:
-    """The last place that no secret lies across: there, both sides masked apart are the whole."""
+    """Return the last offset at which no secret is cut in two; 0 if there is none.
+
+    At such an offset, masking both sides separately gives the same bytes as masking the whole.
+    """
     cut = len(data) - reach
     while cut > 0:
         around = data[max(0, cut - reach) : cut + reach]
@@ -157,17 +165,17 @@ def _safe_cut(data: bytes, reach: int) -> int:
 
 
 def redact(text: str) -> str:
-    """`text` with every secret masked."""
+    """Return `text` with every secret masked."""
     if _patterns() is None:
         return text
     return redact_bytes(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
 
 def redact_values(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
-    """`value` with every secret masked in its strings; numbers and field names stay.
+    """Return `value` with every secret masked in its strings; numbers and field names stay.
 
-    Masking the finished JSON instead could break its syntax. A key is masked like a string where it
-    is not the name of a field: a daemon may send metadata whose keys are anything.
+    Masking the finished JSON instead could break its syntax. A key is masked like a string unless
+    it looks like a field name, because a daemon may send metadata with arbitrary keys.
     """
     if _patterns() is None:
         return value
@@ -175,31 +183,31 @@ def redact_values(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
         return MASK if value.strip() in _secrets else redact(value)
     if isinstance(value, dict):
         clean: dict[Any, Any] = {}
-        for key, each in value.items():
-            name = shown = _redact_key(key)
+        for key, item in value.items():
+            name = masked_key = _redact_key(key)
             while name in clean:
-                name = f"{shown} {len(clean)}"  # two secrets are two keys
-            clean[name] = redact_values(each)
+                name = f"{masked_key} {len(clean)}"  # two secrets stay two keys
+            clean[name] = redact_values(item)
         return clean
     if isinstance(value, list | tuple):
-        return [redact_values(each) for each in value]
+        return [redact_values(item) for item in value]
     return value
 
 
 def redact_json(text: str) -> str:
-    """A finished JSON text with every secret masked, which is JSON still, of the same fields."""
+    """Return JSON text with every secret masked: still valid JSON, with the same fields."""
     if _patterns() is None:
         return text
     return json.dumps(redact_values(json.loads(text)), indent=1, ensure_ascii=False)
 
 
 def hides_anything() -> bool:
-    """Whether there is a secret at all."""
+    """Whether any secret is registered."""
     return bool(_secrets)
 
 
 def forget() -> None:
-    """Hide nothing any more; for tests."""
+    """Forget all secrets; for tests."""
     _secrets.clear()
     _patterns.cache_clear()
 
@@ -207,19 +215,19 @@ def forget() -> None:
 _FIELD = re.compile(r"[a-z][a-z0-9]{0,15}(?:[_@-][a-z0-9]{1,15})*")
 
 
-def _redact_key(key: Any) -> Any:  # noqa: ANN401 - Python's dicts, before they are JSON
+def _redact_key(key: Any) -> Any:  # noqa: ANN401 - keys of any Python dict
     if not isinstance(key, str) or _FIELD.fullmatch(key):
         return key
     return redact(key)
 
 
 _BASE64_END = rb"[A-Za-z0-9+/_-]?={0,2}"
-"""The last letter of base64 holds bits of the secret's last byte."""
+"""The last base64 letter holds bits of the secret's last byte."""
 
 
 @cache
 def _patterns() -> tuple[re.Pattern[bytes], re.Pattern[bytes] | None] | None:
-    """What matches the forms that are masked anywhere, and those that must stand alone."""
+    """Compile the pattern of forms masked anywhere, and that of forms that must stand alone."""
     if not _secrets:
         return None
     anywhere, words, values = set[bytes](), set[bytes](), set[bytes]()
@@ -238,9 +246,9 @@ def _patterns() -> tuple[re.Pattern[bytes], re.Pattern[bytes] | None] | None:
         bounded.append(rb"(?<=[\"'])(?:%s)(?=\\*[\"'])" % short)
         bounded.append(rb"(?<=[:=])(?:%s)(?=[\s,;&\"')}\]]|$)" % short)
         bounded.append(rb"(?<=[:=] )(?:%s)(?=[\s,;&\"')}\]]|$)" % short)
-    # A pattern that never matches, where there is nothing to match anywhere.
-    free = re.compile(_any_of(anywhere) or rb"(?!)", re.DOTALL)
-    return free, re.compile(b"|".join(bounded)) if bounded else None
+    # `(?!)` never matches; it stands in when no form is masked anywhere.
+    unbounded = re.compile(_any_of(anywhere) or rb"(?!)", re.DOTALL)
+    return unbounded, re.compile(b"|".join(bounded)) if bounded else None
 
 
 def _any_of(patterns: Iterable[bytes]) -> bytes:
@@ -249,30 +257,30 @@ def _any_of(patterns: Iterable[bytes]) -> bytes:
 
 
 def _text_forms(secret: str) -> set[bytes]:
-    """As it is, and as it stands inside JSON, where quotes and other letters are escaped."""
+    """The secret as it is, and as JSON writes it, with quotes and other letters escaped."""
     plain = secret.encode("utf-8", "surrogatepass")
     in_json = json.dumps(secret, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
     return {plain, in_json, json.dumps(secret)[1:-1].encode()}
 
 
 def _binary_forms(secret: str) -> set[bytes]:
-    """Patterns of encodings that no ordinary text has; of a single letter there are none."""
+    """Patterns of encodings that do not occur in ordinary text; none for a single byte."""
     data = secret.encode("utf-8", "surrogatepass")
     if len(data) < 2:
         return set()
-    # The outer byte of UTF-16 may be missing, where a line begins or ends with it.
+    # The outer zero byte of UTF-16 may be missing at the start or end of a line.
     wide = {secret.encode(e, "surrogatepass").strip(b"\0") for e in ("utf-16-le", "utf-16-be")}
     forms = {re.escape(form) + rb"\x00?" for form in wide}
     if len(data) >= WORD:
         forms |= {data.hex().encode(), data.hex().upper().encode()}
     whole = base64.b64encode(data).rstrip(b"=")
     if len(data) < WORD:
-        # Its inner letters are too few to be told from others.
+        # Too few inner letters to be distinctive.
         edge = rb"(?<![A-Za-z0-9+/_-])%s={0,2}(?![A-Za-z0-9+/_-])"
         return forms | {edge % re.escape(f) for f in (whole, whole.translate(_URLSAFE))}
     for offset in range(3):
         encoded = base64.b64encode(b"\0" * offset + data).rstrip(b"=")
-        # Letters that hold bits of what is before and behind the secret differ from text to text.
+        # Letters that also hold bits of the neighbouring bytes differ from text to text.
         inner = encoded[-(-offset * 8 // 6) : (offset + len(data)) * 8 // 6]
         forms |= {re.escape(f) + _BASE64_END for f in (inner, inner.translate(_URLSAFE))}
     return forms
@@ -288,7 +296,7 @@ _CONTROLS = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 
 
 def _unescape(escape: bytes) -> bytes:
-    """The bytes that an escape of JSON, Python, printf or an address stands for."""
+    """Decode an escape sequence of JSON, Python, printf or a URL."""
     code = escape.lstrip(b"\\%")
     if code[:1] == b"u":
         units = b"".join(re.findall(rb"u([0-9a-fA-F]{4})", escape))
@@ -302,9 +310,10 @@ def _unescape(escape: bytes) -> bytes:
 
 
 def _redact_escaped(data: bytes, patterns: list[re.Pattern[bytes]]) -> bytes:
-    """Mask what is a secret once its escapes are undone, however many of its letters have one."""
+    """Mask secrets of which any number of characters are escaped."""
     decoded = bytearray()
-    # Where each run of letters without an escape, and each escape, begins: undone, and as it is.
+    # Offsets of each unescaped run and of each escape: `starts` in the decoded bytes, `places` and
+    # `ends` in the original.
     starts, places, ends = [], [], []
     end = 0
     for match in _ESCAPED.finditer(data):
@@ -342,7 +351,7 @@ def _redact_escaped(data: bytes, patterns: list[re.Pattern[bytes]]) -> bytes:
 
 
 def _is_run(starts: list[int], index: int) -> int:
-    """One, where a position is that of a letter without an escape, behind which its end is."""
+    """Return 1 if `index` is in an unescaped run: there `place` is the last byte, not the end."""
     return int((bisect_right(starts, index) - 1) % 2 == 0)
 
 

@@ -1,4 +1,4 @@
-"""What pydantic finds wrong with a value, as lines that people read."""
+"""Validation errors of pydantic, formatted for people."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from memconform.errors import nearest
 
 _MAX_KEY = 100
-"""Characters of an unknown key that is compared with the known ones, which takes long."""
+"""Characters of an unknown key that are compared with the known keys; long keys take long."""
 
 
 def validation_faults(
@@ -16,28 +16,28 @@ def validation_faults(
     place: Callable[[Sequence[str]], str] = ".".join,
     known: Callable[[Sequence[str]], Iterable[str]] | None = None,
 ) -> list[str]:
-    """What a value gets wrong, a line each, as `chunks.0.score: …`.
+    """List the faults of a value, one line each, such as `chunks.0.score: …`.
 
     Args:
-        error: of pydantic.
-        place: writes the path to what is wrong, where it is not to be joined by dots.
-        known: the keys that could have been meant by an unknown one, whose path it takes.
+        error: The validation error.
+        place: Formats the path to a fault; by default its parts are joined by dots.
+        known: Returns the known keys beside an unknown key, given its path.
     """
     lines = []
     for fault in error.errors(include_url=False, include_context=False, include_input=False):
         path = [str(part)[:_MAX_KEY] for part in fault["loc"]]
         match fault["type"]:
             case "extra_forbidden":
-                meant = nearest(path[-1], known(path)) if known is not None else ""
-                why = f"unknown key; {meant}".rstrip("; ")
+                suggestion = nearest(path[-1], known(path)) if known is not None else ""
+                reason = f"unknown key; {suggestion}".rstrip("; ")
             case "missing":
-                why = "missing"
+                reason = "missing"
             case _:
-                why = fault["msg"].removeprefix("Value error, ")
-        lines.append(f"{place(path)}: {why}" if path else why)
+                reason = fault["msg"].removeprefix("Value error, ")
+        lines.append(f"{place(path)}: {reason}" if path else reason)
     return lines
 
 
 def first_fault(error: ValidationError) -> str:
-    """The first of them: the others often follow from it."""
+    """Return the first fault only, because the others often follow from it."""
     return validation_faults(error)[0]

@@ -1,4 +1,4 @@
-"""Installs the daemon and what it needs into a virtual environment: build.py FOLDER."""
+"""Install the daemon and its dependencies into a virtual environment: build.py FOLDER."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ def main() -> None:
     here = Path(__file__).resolve().parent
     target = Path(sys.argv[1])
     python = str(target / "bin" / "python")
-    # 8 s of CPU time, and not 14: no pip of its own, and only what a start imports is compiled.
+    # 8 s of CPU time instead of 14: reuse the caller's pip, and compile only what a start imports.
     shared = find_spec("pip") is not None
     venv.create(target, with_pip=not shared)
     pip = [sys.executable, "-m", "pip", "--python", python] if shared else [python, "-m", "pip"]

@@ -4,13 +4,13 @@ import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 
-/** Of sysexits.h: not the sources are at fault, this machine lacks what they need. */
+/** From sysexits.h: the machine lacks something the build needs; the sources are not at fault. */
 const EX_UNAVAILABLE = 69;
 
 const here = import.meta.dirname;
 const target = resolve(process.argv[2] ?? "build");
 
-/** Announced, because whoever waits for a build is shown its last line. */
+/** Run a command and print it first: the last line of output is shown to whoever waits. */
 function run(...command) {
   const [program, ...args] = command;
   process.stdout.write(`${command.join(" ")}\n`);
@@ -29,10 +29,10 @@ for (const name of [
 }
 
 try {
-  // What is only for developers is left out, and no package has to run a script of its own.
+  // Without devDependencies; no package needs to run an install script.
   run("npm", "ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund");
 } catch {
-  process.stderr.write("npm ci failed: is there a network?\n");
+  process.stderr.write("npm ci failed: check the network connection and the npm registry\n");
   process.exit(EX_UNAVAILABLE);
 }
 run("npm", "run", "--silent", "build");

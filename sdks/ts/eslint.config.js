@@ -9,14 +9,14 @@ export default tseslint.config(
       parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname },
     },
     rules: {
-      // Numbers print as one expects; only objects and undefined slip by unnoticed.
+      // Numbers print as expected; the rule is for objects and undefined.
       "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
       "no-console": "error",
     },
   },
   {
     files: ["**/*.test.ts"],
-    // node:test collects what `test` and `describe` return by itself.
+    // node:test itself awaits what `test` and `describe` return.
     rules: { "@typescript-eslint/no-floating-promises": "off" },
   },
 );

@@ -1,1 +1,1 @@
-"""Retrieval benchmarks: how well and how fast systems find what answers a question."""
+"""Retrieval benchmarks: how well and how fast systems find the items that answer a question."""

@@ -1,4 +1,4 @@
-"""Plain algorithms that stand beside the daemons: what is hard about a benchmark, and what not."""
+"""Plain in-process algorithms to compare daemons with: they show how hard a benchmark is."""
 
 import asyncio
 import random
@@ -11,9 +11,9 @@ from typing import Protocol
 import numpy as np
 from rank_bm25 import BM25Okapi
 
-from memconform.bench.records import Filled, SystemRecord
+from memconform.bench.records import IndexRecord, SystemRecord
 from memconform.bench.strategy import Strategy
-from memconform.bench.system import Found, Index, Session
+from memconform.bench.system import Index, SearchResult, Session
 from memconform.bench.tasks import Task
 from memconform.datasets.haystacks import Haystack, Item
 from memconform.datasets.model import Question
@@ -27,12 +27,12 @@ class _Ranker(Protocol):
     vectors: int
 
     def order(self, haystack: str, query: Question) -> Iterable[int]:
-        """Places of entries, best first; those of other haystacks are passed over."""
+        """Indices of entries, best first; those of other haystacks are skipped by the caller."""
         ...
 
 
 class _Bm25:
-    """As LongMemEval's released code has it: `split(" ")`, ties by the reversed argsort."""
+    """BM25 as in LongMemEval's released code: `split(" ")`, ties by the reversed argsort."""
 
     vectors = 0
 
@@ -41,11 +41,11 @@ class _Bm25:
 
     def order(self, _: str, query: Question) -> Iterable[int]:
         scores = self._index.get_scores(query.question.split(" "))
-        return (int(place) for place in np.argsort(scores)[::-1])
+        return (int(index) for index in np.argsort(scores)[::-1])
 
 
 class _Dense:
-    """Cosines of unit vectors; ties in the order of the items."""
+    """Cosine similarity of unit vectors; ties keep the order of the items."""
 
     def __init__(self, entries: Sequence[_Entry], embedder: Embedder, prefix: str) -> None:
         self._embedder, self._prefix = embedder, prefix
@@ -54,11 +54,11 @@ class _Dense:
 
     def order(self, _: str, query: Question) -> Iterable[int]:
         scores = self._matrix @ np.array(self._embedder.embed([self._prefix + query.question])[0])
-        return (int(place) for place in np.argsort(-scores, kind="stable"))
+        return (int(index) for index in np.argsort(-scores, kind="stable"))
 
 
 class _Null:
-    """Finds nothing: the lowest score that there is."""
+    """Finds nothing: the lowest possible score."""
 
     vectors = 0
 
@@ -70,20 +70,20 @@ class _Null:
 
 
 class _Oracle:
-    """Finds the gold first: the highest score that there is."""
+    """Ranks the gold first: the highest possible score."""
 
     vectors = 0
 
     def __init__(self, entries: Sequence[_Entry]) -> None:
-        self._places = {(haystack, item.id): n for n, (haystack, item) in enumerate(entries)}
+        self._indices = {(haystack, item.id): n for n, (haystack, item) in enumerate(entries)}
 
     def order(self, haystack: str, query: Question) -> Iterable[int]:
-        wanted = ((haystack, gold) for gold in query.gold)
-        return (self._places[each] for each in wanted if each in self._places)
+        keys = ((haystack, gold) for gold in query.gold)
+        return (self._indices[key] for key in keys if key in self._indices)
 
 
 class _Random:
-    """Any order, by the query's id and a seed."""
+    """A random order, determined by the query's id and a seed."""
 
     vectors = 0
 
@@ -91,18 +91,20 @@ class _Random:
         self._size, self._seed = len(entries), seed
 
     def order(self, _: str, query: Question) -> Iterable[int]:
-        drawn = random.Random(f"{self._seed}/{query.id}")  # noqa: S311 - nothing secret
-        return drawn.sample(range(self._size), self._size)
+        generator = random.Random(f"{self._seed}/{query.id}")  # noqa: S311 - nothing secret
+        return generator.sample(range(self._size), self._size)
 
 
 @dataclass(frozen=True, slots=True)
-class FlatSystem:
+class BaselineSystem:
+    """An algorithm that runs in process; implements both `System` and `Session`."""
+
     name: str
     index: Callable[[Sequence[_Entry]], _Ranker]
     embedder: str | None = None
     seed: int = 0
     prefix: str = ""
-    """Put before a query that is embedded."""
+    """Text prepended to a query before it is embedded."""
     strategies: tuple[Strategy, ...] = (Strategy(None),)
 
     @property
@@ -117,57 +119,57 @@ class FlatSystem:
         return SystemRecord(name=self.name, embedder=self.embedder)
 
     @asynccontextmanager
-    async def fill(self, haystacks: Iterable[Haystack]) -> AsyncIterator[Index]:
+    async def build_index(self, haystacks: Iterable[Haystack]) -> AsyncIterator[Index]:
         entries = [(haystack.id, item) for haystack in haystacks for item in haystack.items]
         started = time.perf_counter()
         ranker = await asyncio.to_thread(self.index, entries)
-        took = (time.perf_counter() - started) * 1e3
-        filled = Filled(
+        ingest_ms = (time.perf_counter() - started) * 1e3
+        record = IndexRecord(
             system=self.name,
             haystack="",
             documents=len(entries),
             chunks=len(entries),
             vectors=ranker.vectors,
-            ingest_ms=took,
+            ingest_ms=ingest_ms,
         )
-        yield _FlatIndex(entries, ranker, filled)
+        yield _BaselineIndex(entries, ranker, record)
 
 
 @dataclass(frozen=True, slots=True)
-class _FlatIndex:
+class _BaselineIndex:
     entries: Sequence[_Entry]
     ranker: _Ranker
-    filled: Filled
+    record: IndexRecord
 
-    async def prove(self) -> None:
-        """It is ours, and changes for nobody."""
+    async def verify(self) -> None:
+        """Do nothing: an index in process cannot change."""
 
-    async def search(self, task: Task, _: Strategy) -> Found:
+    async def search(self, task: Task, _: Strategy) -> SearchResult:
         started = time.perf_counter()
         ranking: dict[str, None] = {}
-        for place in self.ranker.order(task.haystack, task.query):
-            owner, item = self.entries[place]
+        for index in self.ranker.order(task.haystack, task.query):
+            owner, item = self.entries[index]
             if owner == task.haystack and (task.candidates is None or item.id in task.candidates):
                 ranking[item.source or item.id] = None
             if len(ranking) == task.depth:
                 break
-        return Found(tuple(ranking), (time.perf_counter() - started) * 1e3)
+        return SearchResult(tuple(ranking), (time.perf_counter() - started) * 1e3)
 
 
-def flat_system(
+def baseline_system(
     name: str, seed: int, embedder: Callable[[], Embedder], prefix: str = ""
-) -> FlatSystem:
-    """The system of that name; `embedder` is called for the one that embeds."""
+) -> BaselineSystem:
+    """The baseline called `name`, one of `BASELINES`; only `flat-dense` calls `embedder`."""
     if name == "flat-dense":
-        chosen = embedder()
-        return FlatSystem(
-            name, lambda entries: _Dense(entries, chosen, prefix), chosen.name, prefix=prefix
+        model = embedder()
+        return BaselineSystem(
+            name, lambda entries: _Dense(entries, model, prefix), model.name, prefix=prefix
         )
     if name == "random":
-        return FlatSystem(name, lambda entries: _Random(entries, seed), seed=seed)
-    plain: dict[str, Callable[[Sequence[_Entry]], _Ranker]] = {
+        return BaselineSystem(name, lambda entries: _Random(entries, seed), seed=seed)
+    rankers: dict[str, Callable[[Sequence[_Entry]], _Ranker]] = {
         "flat-bm25": _Bm25,
         "null": _Null,
         "oracle": _Oracle,
     }
-    return FlatSystem(name, plain[name])
+    return BaselineSystem(name, rankers[name])

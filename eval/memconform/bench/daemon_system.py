@@ -1,4 +1,4 @@
-"""A daemon as a system: ingest, proof of it, search through the contract."""
+"""A daemon as a system: ingest, index verification and search through the contract."""
 
 import asyncio
 import hashlib
@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from memconform.bench.document_map import DocumentMap
-from memconform.bench.records import Filled, SystemRecord
+from memconform.bench.records import IndexRecord, SystemRecord
 from memconform.bench.strategy import Strategy
-from memconform.bench.system import Found, Index, Session
+from memconform.bench.system import Index, SearchResult, Session
 from memconform.bench.tasks import Task
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError, ContractViolatedError, DaemonFailedError
@@ -43,22 +43,24 @@ from memconform.runs.preflight import read_version
 from memconform.scenarios.scenario import RetrievalSettings, require_requested_mode
 from memconform.storage.folders import DaemonFolder
 
-_MISSED = 1_000
-"""Documents that a proof asks for besides those it draws: ten queries."""
+_MOST_MISSED = 1_000
+"""Missed documents that a verification asks for besides those it samples: ten queries."""
 
 _DAY = re.compile(r"(\d{4})[-/](\d{2})[-/](\d{2})")
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonSystem:
+    """A daemon under test, with the strategies by which it is searched."""
+
     runner: SdkRunner
     strategies: tuple[Strategy, ...]
     folder: Path
-    """For its log and its state; it is made."""
+    """Folder for the daemon's log and state; it is created."""
     run_id: str
     upstream: UpstreamKind
     shared: bool
-    """Whether several haystacks lie in one brain, and queries are filtered."""
+    """Whether all haystacks share one brain, so that queries are filtered."""
     concurrency: int = 1
     timeouts: Timeouts = field(default_factory=Timeouts)
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -69,13 +71,13 @@ class DaemonSystem:
 
     @property
     def brain(self) -> str:
-        """Of this bench alone: another one may ask the same daemon."""
+        """The brain's name, unique to this bench: another one may use the same daemon."""
         return f"mc-{self.run_id}"
 
     @property
     def identity(self) -> str:
-        told = (self.runner.build_hash(), self.upstream, sorted(self.runner.variables().items()))
-        return hashlib.sha256(repr(told).encode()).hexdigest()
+        key = (self.runner.build_hash(), self.upstream, sorted(self.runner.variables().items()))
+        return hashlib.sha256(repr(key).encode()).hexdigest()
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Session]:
@@ -130,10 +132,10 @@ class _Session:
         )
 
     @asynccontextmanager
-    async def fill(self, haystacks: Iterable[Haystack]) -> AsyncIterator[Index]:
+    async def build_index(self, haystacks: Iterable[Haystack]) -> AsyncIterator[Index]:
         document_map = DocumentMap(haystacks)
-        modes = dict.fromkeys(each.mode or Mode.AUTO for each in self.system.strategies)
-        filling = seeded_brain(
+        modes = dict.fromkeys(strategy.mode or Mode.AUTO for strategy in self.system.strategies)
+        seeding = seeded_brain(
             self.client,
             self.system.runner,
             self.system.brain,
@@ -142,29 +144,28 @@ class _Session:
         )
         async with AsyncExitStack() as stack:
             try:
-                seeded = await self.monitor.call(stack.enter_async_context(filling))
+                seeded = await self.monitor.call(stack.enter_async_context(seeding))
             except (DaemonError, DaemonFailedError) as error:
                 raise await self.monitor.cause_of(error) from error
-            document_map.take(seeded.documents)
+            document_map.record_ingested(seeded.documents)
             verifier = IndexVerifier(
                 self.client, self.daemon, seeded.counts, seeded, self.version.run_id
             )
             await verifier.begin()
-            record = seeded.record
-            filled = Filled(
+            record = IndexRecord(
                 system=self.system.name,
                 haystack="",
-                documents=record.documents,
-                chunks=record.chunks,
-                vectors=record.vectors,
-                ingest_ms=record.took_ms,
+                documents=seeded.record.documents,
+                chunks=seeded.record.chunks,
+                vectors=seeded.record.vectors,
+                ingest_ms=seeded.record.took_ms,
                 disk_bytes=await asyncio.to_thread(_size, self.state)
                 if self.daemon.process
                 else None,
             )
-            yield _Brain(self, document_map, verifier, filled)
+            yield _Brain(self, document_map, verifier, record)
         if self.monitor.halted is None:
-            # What is left of it is gone with the daemon's state, or with the next seeding.
+            # If this fails, the brain goes with the daemon's state or with the next seeding.
             with suppress(CallError):
                 await self.client.delete_brain(self.system.brain)
 
@@ -174,13 +175,13 @@ class _Brain:
     session: _Session
     document_map: DocumentMap
     verifier: IndexVerifier
-    filled: Filled
+    record: IndexRecord
     _doubt: CallError | None = field(default=None, init=False)
-    """A failure after which nothing that was found since the last proof is sure."""
+    """A failure that puts all results since the last verification in doubt."""
     _missed: set[str] = field(default_factory=set, init=False)
-    """Paths of documents that queries since the last proof needed, and did not find."""
+    """Paths of documents that queries since the last verification needed and did not find."""
 
-    async def prove(self) -> None:
+    async def verify(self) -> None:
         if self.session.monitor.halted is not None:
             raise self.session.monitor.halted
         doubt, self._doubt = self._doubt, None
@@ -188,7 +189,7 @@ class _Brain:
             missed, self._missed = self._missed, set()
             if doubt is None or doubt.code != "out_of_step":
                 await self.verifier.verify(missed or None, full=doubt is not None)
-            # It may be older than the proof, though it was seen during it.
+            # A doubt that comes up during the verification may concern an earlier moment.
             doubt = next((e for e in (doubt, self._doubt) if e and e.code == "out_of_step"), None)
             if doubt is not None:
                 raise IndexDoubtError(doubt.code, doubt.message)  # noqa: TRY301
@@ -196,10 +197,11 @@ class _Brain:
             raise IndexChangedError(
                 error.message,
                 code=error.code,
-                hint="what was found since the last proof does not count; --resume asks it again",
+                hint="results since the last verification do not count; --resume asks those"
+                " queries again",
             ) from error
 
-    async def search(self, task: Task, strategy: Strategy) -> Found:
+    async def search(self, task: Task, strategy: Strategy) -> SearchResult:
         client, monitor = self.session.client, self.session.monitor
         if monitor.halted is not None:
             raise monitor.halted
@@ -208,7 +210,7 @@ class _Brain:
             answer, timings = await monitor.call(client.search(self.session.system.brain, request))
             _require_strategy(answer.trace, strategy, request)
             ranking = self.document_map.to_item_ranking(task, answer.chunks)
-            # Without a term a query finds nothing, in any mode.
+            # A query without terms finds nothing in any mode.
             if terms(request.query):
                 searchable_counts = self.document_map.searchable_counts(
                     task.haystack, task.candidates
@@ -222,30 +224,30 @@ class _Brain:
                 self._doubt = error
             raise
         monitor.answered()
-        lost = set(task.query.gold).difference(ranking)
-        if lost and len(self._missed) < _MISSED:
-            # As it counts as found: an item, or another key of it.
-            self._missed.update(self.document_map.paths(task.haystack, lost))
-        return Found(ranking, timings.done_ms, answer.trace.search_ms)
+        missed = set(task.query.gold).difference(ranking)
+        if missed and len(self._missed) < _MOST_MISSED:
+            self._missed.update(self.document_map.paths(task.haystack, missed))
+        return SearchResult(ranking, timings.done_ms, answer.trace.search_ms)
 
     def _request(self, task: Task, strategy: Strategy) -> SearchRequest:
-        """With as many chunks as it takes to see that many items, whatever they were cut into.
+        """A request for enough chunks to see `task.depth` items, however items were chunked.
 
-        The legs of a fused ranking are to hold as many items as they would without that surplus.
+        The surplus is added to the candidate pool too, so that the legs of a fused ranking contain
+        as many items as they would if every item were one chunk.
         """
         chunks, items = self.document_map.searchable_counts(task.haystack, task.candidates)
         surplus = chunks - items
         pool = max(5 * task.depth, 50) + surplus
-        swept = not strategy.tuning.keys().isdisjoint({"poolFactor", "poolFloor"})
-        dated = not strategy.tuning.keys().isdisjoint({"recency", "temporal"})
+        sets_pool = not strategy.tuning.keys().isdisjoint({"poolFactor", "poolFloor"})
+        needs_date = not strategy.tuning.keys().isdisjoint({"recency", "temporal"})
         return SearchRequest(
             query=task.query.question,
             top_k=min(task.depth + surplus, DEEPEST),
             mode=strategy.mode or Mode.AUTO,
-            candidate_k=min(pool, 10_000) if surplus and not swept else None,
+            candidate_k=min(pool, 10_000) if surplus and not sets_pool else None,
             filters=self._filters(task),
-            tuning=strategy.wishes,
-            question_date=_day(task.query.question_date) if dated else None,
+            tuning=strategy.requested_tuning,
+            question_date=_day(task.query.question_date) if needs_date else None,
         )
 
     def _filters(self, task: Task) -> Filters | None:
@@ -268,39 +270,44 @@ def require_complete(
     *,
     ranked: int,
 ) -> None:
-    """Raise where items that the mode ranks are missing, or hidden behind chunks of others.
+    """Check that no item is missing that the mode ranks, or that chunks of other items displaced.
 
-    `reach` is how many chunks and items there are to be found, `ranked` how many items came.
+    `searchable_counts` are the numbers of searchable chunks and items, `ranked` is the number of
+    items in the answer.
+
+    Raises:
+        ContractViolatedError: if the ranking is too short (`short_ranking`).
     """
     chunks, items = searchable_counts
-    cut = len(answer.chunks) == top_k < chunks
-    if ranked < min(depth, items) and (cut or answer.trace.embedder_used):
+    truncated = len(answer.chunks) == top_k < chunks
+    if ranked < min(depth, items) and (truncated or answer.trace.embedder_used):
         raise ContractViolatedError(
             "short_ranking",
-            f"{len(answer.chunks)} chunks of {ranked} items came, and of {items} items {depth} are"
-            " wanted",
+            f"the answer has {len(answer.chunks)} chunks of {ranked} items; {depth} of {items}"
+            " items are needed",
         )
 
 
 def _require_strategy(trace: Trace, strategy: Strategy, request: SearchRequest) -> None:
-    """Raise CallError where another search was made than the one that was asked for."""
+    """Raise CallError if the trace reports another mode or tuning than was requested."""
     require_requested_mode(RetrievalSettings("", request.mode, request.top_k), trace)
-    told = trace.tuning or {}
+    served = trace.tuning or {}
     for key, value in strategy.tuning.items():
-        if told.get(key) != value:
+        if served.get(key) != value:
             raise DaemonFailedError(
-                "tuning_not_served", f"asked for {key} {value!r}, the trace says {told.get(key)!r}"
+                "tuning_not_served",
+                f"requested {key} {value!r}, but the trace reports {served.get(key)!r}",
             )
 
 
 def _day(date: str | None) -> str | None:
-    """`YYYY-MM-DD` of a date that begins with a year, month and day."""
+    """The `YYYY-MM-DD` form of a date that begins with year, month and day; otherwise None."""
     match = _DAY.match(date or "")
     return "-".join(match.groups()) if match else None
 
 
 def _size(folder: Path) -> int:
-    """Bytes of all files below a folder, but for those that vanish meanwhile."""
+    """Total bytes of the files below a folder; files that vanish meanwhile are skipped."""
     total = 0
     for path in folder.rglob("*"):
         with suppress(FileNotFoundError):

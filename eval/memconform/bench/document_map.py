@@ -1,4 +1,4 @@
-"""Items as a daemon's documents, and its chunks as items again."""
+"""Mapping between a benchmark's items and a daemon's documents and chunks."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,41 +12,41 @@ from memconform.ingest.documents import CONTENT_LIMIT, Document
 from memconform.ingest.ingested import IngestedDocuments
 
 ITEM_ID = "item_id"
-"""The key of a document's metadata that holds its item's id."""
+"""The metadata key of a document that contains its item's id."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Location:
     haystack: str
     item: Item
 
 
 class DocumentMap:
-    """The corpus of haystacks: gives every item a path of its own, and knows what lies where.
+    """The corpus of haystacks: gives every item its own path, and maps chunks back to items.
 
-    Paths are numbers, in the order of the items: whatever an id holds makes a path that is
-    allowed, and items of equal scores come in their own order.
+    Paths are numbers in the order of the items. They are therefore valid whatever characters an id
+    contains, and items with equal scores keep their order.
     """
 
     def __init__(self, haystacks: Iterable[Haystack]) -> None:
         self._haystacks = haystacks
-        self._places: dict[str, _Place] = {}
+        self._locations: dict[str, _Location] = {}
         self._prefixes: dict[str, str] = {}
         self._chunks: dict[str, int] = {}
         self._paths: dict[str, list[str]] = {}
-        self._reach: dict[str, tuple[int, int]] = {}
+        self._searchable: dict[str, tuple[int, int]] = {}
         self._ingested: IngestedDocuments
 
     def documents(self) -> Iterator[Document]:
-        """A document an item.
+        """Yield one document per item.
 
         Raises:
-            UsageError: for an item that no daemon can be sent.
+            UsageError: if an item exceeds the contract's size limit (`item_too_large`).
         """
         for number, haystack in enumerate(self._haystacks):
             prefix = self._prefixes[haystack.id] = f"{number:06}/"
             paths = self._paths[haystack.id] = []
-            for place, item in enumerate(haystack.items):
+            for index, item in enumerate(haystack.items):
                 content = document_text(item).encode()
                 if len(content) > CONTENT_LIMIT:
                     raise UsageError(
@@ -55,82 +55,85 @@ class DocumentMap:
                         code="item_too_large",
                         hint="split the item",
                     )
-                path = f"{prefix}{place:06}.md"
-                self._places[path] = _Place(haystack.id, item)
+                path = f"{prefix}{index:06}.md"
+                self._locations[path] = _Location(haystack.id, item)
                 paths.append(path)
                 yield Document(path, content, "text/markdown", {ITEM_ID: item.id})
 
-    def take(self, ingested: IngestedDocuments) -> None:
-        """Take in what became of each document.
+    def record_ingested(self, ingested: IngestedDocuments) -> None:
+        """Record the documents as the daemon acknowledged them.
 
         Raises:
-            DaemonError: where an item with a text was made into no chunk.
+            DaemonError: if an item with text produced no chunk (`index_incomplete`).
         """
         self._ingested = ingested
-        for path, place in self._places.items():
-            if not ingested.chunk_count(path) and place.item.text:
+        for path, location in self._locations.items():
+            if not ingested.chunk_count(path) and location.item.text:
                 raise DaemonError(
-                    f"item {place.item.id} was acknowledged with no chunk",
+                    f"item {location.item.id} was acknowledged with no chunk",
                     code="index_incomplete",
-                    hint="it can never be found, and would look like a bad ranking",
+                    hint="the item can never be found, which would look like a bad ranking",
                 )
-        self._chunks = {path: ingested.chunk_count(path) for path in self._places}
-        self._reach = {haystack: self._counted(paths) for haystack, paths in self._paths.items()}
+        self._chunks = {path: ingested.chunk_count(path) for path in self._locations}
+        self._searchable = {
+            haystack: self._counts(paths) for haystack, paths in self._paths.items()
+        }
 
     def searchable_counts(
         self, haystack: str, candidates: Collection[str] | None
     ) -> tuple[int, int]:
-        """How many chunks, and how many items, there are to be found."""
+        """The numbers of chunks and of items that a search can find."""
         if candidates is None:
-            return self._reach[haystack]
-        return self._counted(self.paths(haystack, candidates))
+            return self._searchable[haystack]
+        return self._counts(self.paths(haystack, candidates))
 
-    def _counted(self, paths: Sequence[str]) -> tuple[int, int]:
-        items = {_id(self._places[path].item) for path in paths if self._chunks[path]}
+    def _counts(self, paths: Sequence[str]) -> tuple[int, int]:
+        items = {_id(self._locations[path].item) for path in paths if self._chunks[path]}
         return sum(self._chunks[path] for path in paths), len(items)
 
     def prefix(self, haystack: str) -> str:
-        """What the paths of a haystack's documents begin with."""
+        """The common path prefix of a haystack's documents."""
         return self._prefixes[haystack]
 
     def paths(self, haystack: str, items: Collection[str]) -> list[str]:
-        """Where these items of a haystack lie."""
-        return [path for path in self._paths[haystack] if self._places[path].item.id in items]
+        """The document paths of the given items of a haystack."""
+        return [path for path in self._paths[haystack] if self._locations[path].item.id in items]
 
     def to_item_ranking(self, task: Task, chunks: Sequence[Chunk]) -> tuple[str, ...]:
-        """The items of these chunks, each at the rank of its first.
+        """The items of ranked chunks, each at the rank of its first chunk.
 
         Raises:
-            ContractViolatedError: for a chunk that is not of an item that was asked for, or says
-                what that item does not.
+            ContractViolatedError: if a chunk is of no ingested document, or its text or metadata
+                contradicts its document, or the filters exclude it (`filter_ignored`).
         """
-        found: dict[str, None] = {}
+        ranking: dict[str, None] = {}
         self._ingested.require_own(chunks)
         for chunk in chunks:
-            place = self._places[chunk.path]
-            pruned = task.candidates is not None and place.item.id not in task.candidates
-            if place.haystack != task.haystack or pruned:
+            location = self._locations[chunk.path]
+            pruned = task.candidates is not None and location.item.id not in task.candidates
+            if location.haystack != task.haystack or pruned:
                 raise ContractViolatedError(
-                    "filter_ignored", f"{chunk.path} was retrieved, which the filters leave out"
+                    "filter_ignored", f"{chunk.path} was retrieved, but the filters exclude it"
                 )
-            named = (chunk.metadata or {}).get(ITEM_ID, place.item.id)
-            if named != place.item.id:
+            item_id = (chunk.metadata or {}).get(ITEM_ID, location.item.id)
+            if item_id != location.item.id:
                 raise ContractViolatedError(
-                    "other_item", f"{chunk.path} is item {place.item.id!r}, and came as {named!r}"
+                    "other_item",
+                    f"{chunk.path} is item {location.item.id!r}, but was returned as {item_id!r}",
                 )
-            found[_id(place.item)] = None
-        return tuple(found)
+            ranking[_id(location.item)] = None
+        return tuple(ranking)
 
 
 def document_text(item: Item) -> str:
-    """What stands in an item's document.
+    """The content of an item's document.
 
-    A first line `---` would begin front matter, which daemons take out of what can be found
-    (core.chunk.front-matter); behind an empty line it is text.
+    A first line `---` would start front matter, which daemons do not index
+    (core.chunk.front-matter); after an empty line it is text.
     """
     return f"\n{item.text}" if item.text.startswith("---") else item.text
 
 
 def _id(item: Item) -> str:
-    """What finding an item counts as."""
+    """The id that finding an item counts for."""
     return item.source or item.id

@@ -1,4 +1,4 @@
-"""Carries out a bench and tells what happens, as events."""
+"""Runs a bench and yields its progress as events."""
 
 import asyncio
 import random
@@ -10,23 +10,23 @@ from memconform.bench.daemon_system import DaemonSystem
 from memconform.bench.events import (
     BenchEvent,
     BenchFinished,
-    HaystackFilled,
-    HaystackProved,
-    HaystackSpoilt,
-    QueryPut,
+    HaystackIndexed,
+    HaystackInvalidated,
+    HaystackVerified,
+    QueryFinished,
     SystemHalted,
     SystemStarted,
 )
 from memconform.bench.journal import ResumeState
 from memconform.bench.overhead import overhead
 from memconform.bench.plan import BenchPlan
-from memconform.bench.records import Measured, QueryRecord
+from memconform.bench.records import JournalRecord, QueryRecord
 from memconform.bench.report_builder import BenchReportBuilder
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import Index, Session, System
 from memconform.bench.tasks import Task
 from memconform.client.failures import CallError
-from memconform.client.recorder import recorded
+from memconform.client.recorder import record_exchanges
 from memconform.datasets.haystacks import Haystack
 from memconform.errors import DaemonError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
@@ -36,125 +36,122 @@ from memconform.runs.loop import InterruptedRunError, interruption, is_cancelled
 from memconform.storage.append_only import AppendOnly
 from memconform.storage.folders import RunFolder
 
-_PROOF_EVERY = 100
-"""Queries between two looks at whether the index is still whole: so many a resume may put again."""
+_VERIFY_EVERY = 100
+"""Queries between two verifications of the index; at most so many are repeated by a resume."""
 
 
 async def execute_bench(
-    plan: BenchPlan, folder: RunFolder, kept: ResumeState
+    plan: BenchPlan, folder: RunFolder, resume: ResumeState
 ) -> AsyncGenerator[BenchEvent, None]:
-    """Put every query to every system, and end with the report.
+    """Run every query against every system; the last event contains the report.
 
-    A system that fails ends in rows that say so; so does a cancellation of the task that iterates.
+    If a system fails, or the iterating task is cancelled, the report's rows say so.
 
     Raises:
-        UsageError: where the benchmark cannot be used after all; its folder keeps the journal.
-        ResultsError: where results cannot be written.
+        UsageError: if the benchmark turns out to be unusable; the run's folder keeps the journal.
+        ResultsError: if results cannot be written.
     """
     journal = AppendOnly(folder.journal)
     journal.append(plan.journal_header(folder.path.name))
-    outcome = BenchReportBuilder(plan, folder.path.name)
-    for adopted in kept.records():
-        outcome.add(adopted)
-        outcome.adopted = True
-        journal.append(adopted)
+    builder = BenchReportBuilder(plan, folder.path.name)
+    for record in resume.records():
+        builder.add(record)
+        builder.adopted = True
+        journal.append(record)
     ended = "not finished"
     try:
         if any(isinstance(system, DaemonSystem) for system in plan.systems):
-            outcome.overhead = await overhead()
+            builder.overhead = await overhead()
         for system in plan.systems:
-            async with aclosing(_measured(plan, system, kept, outcome)) as events:
+            async with aclosing(_measure(plan, system, resume, builder)) as events:
                 async for event in events:
-                    if (record := _record(event)) is not None:
-                        journal.append(record)
-                        outcome.add(record)
+                    if (new := _record(event)) is not None:
+                        journal.append(new)
+                        builder.add(new)
                     yield event
-            if (incident := outcome.incident_of(system.name)) is not None:
+            if (incident := builder.incident_of(system.name)) is not None:
                 yield SystemHalted(system.name, incident)
             ended = incident.code if incident else "done"
             if isinstance(incident, InterruptedRunError):
                 break
     finally:
         journal.close({"stage": "footer", "ended": ended})
-    report = await asyncio.to_thread(outcome.write, folder)
+    report = await asyncio.to_thread(builder.write, folder)
     yield BenchFinished(report, folder.result)
 
 
-def _record(event: BenchEvent) -> Measured | None:
+def _record(event: BenchEvent) -> JournalRecord | None:
     match event:
-        case HaystackFilled(filled=record):
-            return record
-        case HaystackProved(proved=record):
-            return record
-        case HaystackSpoilt(spoilt=record):
-            return record
-        case QueryPut(record=record):
-            return record
+        case HaystackIndexed() | HaystackVerified() | HaystackInvalidated() | QueryFinished():
+            return event.record
     return None
 
 
-async def _measured(
-    plan: BenchPlan, system: System, kept: ResumeState, outcome: BenchReportBuilder
+async def _measure(
+    plan: BenchPlan, system: System, resume: ResumeState, builder: BenchReportBuilder
 ) -> AsyncGenerator[BenchEvent, None]:
-    """One system; what ends it early is left with `outcome`."""
-    put = len(plan.tasking.chosen) * len(system.strategies)
-    yield SystemStarted(system.name, put - sum(name == system.name for name, *_ in kept.queries))
+    """Measure one system; an error that ends it early is recorded in `builder`."""
+    total = len(plan.planner.query_ids) * len(system.strategies)
+    resumed = sum(name == system.name for name, *_ in resume.queries)
+    yield SystemStarted(system.name, total - resumed)
     session: Session | None = None
     try:
         async with (
             system.open() as session,
-            aclosing(_asked(plan, system, session, kept)) as events,
+            aclosing(_run_queries(plan, system, session, resume)) as events,
         ):
             async for event in events:
                 yield event
     except DaemonError as error:
-        # Raised while an interrupted bench was ended, it takes the place of the cancellation.
-        outcome.halt(system.name, interruption() if is_cancelled() else error)
+        # An error during the shutdown of an interrupted bench replaces the cancellation.
+        builder.halt(system.name, interruption() if is_cancelled() else error)
     except asyncio.CancelledError:
-        outcome.halt(system.name, interruption())
+        builder.halt(system.name, interruption())
     finally:
         if session is not None:
-            outcome.systems[system.name] = session.record()
+            builder.systems[system.name] = session.record()
 
 
-async def _asked(
-    plan: BenchPlan, system: System, session: Session, kept: ResumeState
+async def _run_queries(
+    plan: BenchPlan, system: System, session: Session, resume: ResumeState
 ) -> AsyncGenerator[BenchEvent, None]:
     for name, haystacks, tasks in _batches(plan):
-        open_work = [
-            (strategy, [task for task in tasks if _key(system, strategy, task) not in kept.queries])
+        pending = [
+            (
+                strategy,
+                [task for task in tasks if _key(system, strategy, task) not in resume.queries],
+            )
             for strategy in system.strategies
         ]
-        if not any(left for _, left in open_work):
+        if not any(tasks for _, tasks in pending):
             continue
-        async with session.fill(haystacks) as index:
-            yield HaystackFilled(index.filled.model_copy(update={"haystack": name}))
-            # One strategy after another: a query twice in a row would find itself in caches.
-            put = 0
-            for strategy, left in open_work:
-                put_one = partial(_put, system.name, index, strategy)
-                tasks_left = iter(_shuffled(plan, left))
-                work = work_through(tasks_left, put_one, plan.concurrency)
+        async with session.build_index(haystacks) as index:
+            yield HaystackIndexed(index.record.model_copy(update={"haystack": name}))
+            # One strategy after another: a query repeated at once would be answered from caches.
+            count = 0
+            for strategy, pending_tasks in pending:
+                run_one = partial(_run_query, system.name, index, strategy)
+                work = work_through(iter(_shuffled(plan, pending_tasks)), run_one, plan.concurrency)
                 async with aclosing(work) as records:
                     async for record in records:
-                        yield QueryPut(record)
-                        put += 1
-                        if put % _PROOF_EVERY == 0:
-                            async for event in _proof(system.name, name, index):
+                        yield QueryFinished(record)
+                        count += 1
+                        if count % _VERIFY_EVERY == 0:
+                            async for event in _verify(system.name, name, index):
                                 yield event
-            async for event in _proof(system.name, name, index):
+            async for event in _verify(system.name, name, index):
                 yield event
 
 
-async def _proof(system: str, haystack: str, index: Index) -> AsyncGenerator[BenchEvent, None]:
-    """Whether what was found so far counts; raises DaemonError where it does not."""
+async def _verify(system: str, haystack: str, index: Index) -> AsyncGenerator[BenchEvent, None]:
+    """Decide whether the results so far count; raises DaemonError if they do not."""
     try:
-        await index.prove()
+        await index.verify()
     except IndexChangedError as error:
-        why = Failure(code=error.code, message=error.message)
-        yield HaystackSpoilt(IndexInvalidated(system=system, haystack=haystack, error=why))
+        failure = Failure(code=error.code, message=error.message)
+        yield HaystackInvalidated(IndexInvalidated(system=system, haystack=haystack, error=failure))
         raise
-    yield HaystackProved(IndexVerified(system=system, haystack=haystack))
+    yield HaystackVerified(IndexVerified(system=system, haystack=haystack))
 
 
 def _key(system: System, strategy: Strategy, task: Task) -> tuple[str, str, str]:
@@ -162,14 +159,14 @@ def _key(system: System, strategy: Strategy, task: Task) -> tuple[str, str, str]
 
 
 def _batches(plan: BenchPlan) -> Iterator[tuple[str, Iterable[Haystack], list[Task]]]:
-    """What is filled into one index, under which name, and what is asked of it."""
+    """The name, the haystacks and the tasks of each index."""
     if plan.settings.index == "shared":
-        tasks = [task for haystack in plan.read() for task in plan.tasking.of(haystack)]
-        yield "", plan.read(), tasks
+        all_tasks = [task for haystack in plan.read() for task in plan.planner.tasks(haystack)]
+        yield "", plan.read(), all_tasks
         return
     for haystack in plan.read():
-        if own := plan.tasking.of(haystack):
-            yield haystack.id, (haystack,), own
+        if tasks := plan.planner.tasks(haystack):
+            yield haystack.id, (haystack,), tasks
 
 
 def _shuffled(plan: BenchPlan, tasks: list[Task]) -> list[Task]:
@@ -178,7 +175,7 @@ def _shuffled(plan: BenchPlan, tasks: list[Task]) -> list[Task]:
     return tasks
 
 
-async def _put(system: str, index: Index, strategy: Strategy, task: Task) -> QueryRecord:
+async def _run_query(system: str, index: Index, strategy: Strategy, task: Task) -> QueryRecord:
     query = task.query
     record = QueryRecord(
         system=system,
@@ -191,18 +188,18 @@ async def _put(system: str, index: Index, strategy: Strategy, task: Task) -> Que
         latency_ms=None,
         search_ms=None,
     )
-    with recorded() as exchanges:
+    with record_exchanges() as exchanges:
         try:
-            found = await index.search(task, strategy)
+            result = await index.search(task, strategy)
         except CallError as error:
             curl = exchanges[-1].curl() if exchanges else ""
             failure = Failure(code=error.code, message=error.message, body=error.body, curl=curl)
             return record.model_copy(update={"error": failure})
     return record.model_copy(
         update={
-            "views": task.views(found.ranking),
-            "ranking": list(found.ranking),
-            "latency_ms": found.latency_ms,
-            "search_ms": found.search_ms,
+            "views": task.views(result.ranking),
+            "ranking": list(result.ranking),
+            "latency_ms": result.latency_ms,
+            "search_ms": result.search_ms,
         }
     )

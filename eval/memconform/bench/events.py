@@ -1,43 +1,53 @@
-"""What happens in a bench, for whoever listens."""
+"""Events of a bench."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from memconform.bench.records import BenchReport, Filled, QueryRecord
+from memconform.bench.records import BenchReport, IndexRecord, QueryRecord
 from memconform.errors import MemconformError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 
 
 @dataclass(frozen=True, slots=True)
 class SystemStarted:
+    """A system is about to be started."""
+
     system: str
-    to_put: int
-    """Queries times strategies, those that were kept from an earlier bench left out."""
+    pending: int
+    """Queries times strategies, without those taken over from an earlier bench."""
 
 
 @dataclass(frozen=True, slots=True)
-class HaystackFilled:
-    filled: Filled
+class HaystackIndexed:
+    """An index was built and verified."""
+
+    record: IndexRecord
 
 
 @dataclass(frozen=True, slots=True)
-class HaystackProved:
-    proved: IndexVerified
+class HaystackVerified:
+    """An index was verified after queries: their measurements count."""
+
+    record: IndexVerified
 
 
 @dataclass(frozen=True, slots=True)
-class HaystackSpoilt:
-    spoilt: IndexInvalidated
+class HaystackInvalidated:
+    """An index turned out to have changed: measurements in it do not count."""
+
+    record: IndexInvalidated
 
 
 @dataclass(frozen=True, slots=True)
-class QueryPut:
+class QueryFinished:
+    """A query was measured, or failed."""
+
     record: QueryRecord
 
 
 @dataclass(frozen=True, slots=True)
 class SystemHalted:
-    """Nothing more is put to this system."""
+    """A system failed or was interrupted; it gets no further queries."""
 
     system: str
     error: MemconformError
@@ -45,16 +55,19 @@ class SystemHalted:
 
 @dataclass(frozen=True, slots=True)
 class BenchFinished:
+    """The report is written; this is the last event."""
+
     report: BenchReport
     result: Path
+    """The result file in the run's folder."""
 
 
 BenchEvent = (
     SystemStarted
-    | HaystackFilled
-    | HaystackProved
-    | HaystackSpoilt
-    | QueryPut
+    | HaystackIndexed
+    | HaystackVerified
+    | HaystackInvalidated
+    | QueryFinished
     | SystemHalted
     | BenchFinished
 )

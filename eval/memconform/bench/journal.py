@@ -1,4 +1,4 @@
-"""What a bench has measured so far, to go on from."""
+"""Reading the journal of an earlier bench, to resume from it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -7,71 +7,81 @@ from typing import Annotated
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from memconform.bench.records import BenchSettings, Filled, JournalHeader, Measured, QueryRecord
+from memconform.bench.records import (
+    BenchSettings,
+    IndexRecord,
+    JournalHeader,
+    JournalRecord,
+    QueryRecord,
+)
 from memconform.errors import UsageError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 
 _FOOTER = b'{"stage": "footer"'
-_READER: TypeAdapter[Measured] = TypeAdapter(Annotated[Measured, Field(discriminator="stage")])
+_READER: TypeAdapter[JournalRecord] = TypeAdapter(
+    Annotated[JournalRecord, Field(discriminator="stage")]
+)
 
 
-def in_index(record: Filled | QueryRecord, index: IndexVerified | IndexInvalidated) -> bool:
-    """Whether something was measured in the index that was proved or spoilt."""
+def in_index(record: IndexRecord | QueryRecord, index: IndexVerified | IndexInvalidated) -> bool:
+    """Whether a measurement was made in the index that was verified or invalidated."""
     return record.system == index.system and index.haystack in ("", record.haystack)
 
 
 @dataclass(frozen=True, slots=True)
 class ResumeState:
-    """What an earlier bench has measured, in indexes that were proven afterwards."""
+    """Measurements of an earlier bench, made in indexes that were verified afterwards."""
 
-    filled: dict[tuple[str, str], Filled] = field(default_factory=dict)
+    indexes: dict[tuple[str, str], IndexRecord] = field(default_factory=dict)
     """By system and haystack."""
     queries: dict[tuple[str, str, str], QueryRecord] = field(default_factory=dict)
-    """By system, strategy and query; those that were not measured are put again."""
-    _open: list[Filled | QueryRecord] = field(default_factory=list, compare=False)
-    """What no proof has followed yet."""
+    """By system, strategy and query; queries that were not measured are absent and run again."""
+    _unverified: list[IndexRecord | QueryRecord] = field(default_factory=list, compare=False)
+    """Measurements that no verification has followed yet."""
 
-    def add(self, record: Measured) -> None:
+    def add(self, record: JournalRecord) -> None:
+        """Apply the next record of the journal."""
         match record:
-            case Filled() | QueryRecord(error=None):
-                self._open.append(record)
+            case IndexRecord() | QueryRecord(error=None):
+                self._unverified.append(record)
             case IndexVerified():
-                for each in self._open:
-                    if in_index(each, record):
-                        self._keep(each)
-                self._open.clear()
+                for measurement in self._unverified:
+                    if in_index(measurement, record):
+                        self._accept(measurement)
+                self._unverified.clear()
             case IndexInvalidated():
-                self._open.clear()
-                self.filled.pop((record.system, record.haystack), None)
+                self._unverified.clear()
+                self.indexes.pop((record.system, record.haystack), None)
                 for key, query in list(self.queries.items()):
                     if in_index(query, record):
                         del self.queries[key]
 
-    def _keep(self, record: Filled | QueryRecord) -> None:
+    def _accept(self, record: IndexRecord | QueryRecord) -> None:
         match record:
-            case Filled():
-                self.filled[record.system, record.haystack] = record
+            case IndexRecord():
+                self.indexes[record.system, record.haystack] = record
             case QueryRecord():
                 self.queries[record.system, record.strategy, record.query] = record
 
-    def records(self) -> Iterator[Measured]:
-        """To be written anew, index after index, each with its proof."""
-        for (system, haystack), filled in self.filled.items():
-            proof = IndexVerified(system=system, haystack=haystack)
-            yield filled
-            yield from (query for query in self.queries.values() if in_index(query, proof))
-            yield proof
+    def records(self) -> Iterator[JournalRecord]:
+        """Records for the new journal, index by index, each followed by its verification."""
+        for (system, haystack), index in self.indexes.items():
+            verified = IndexVerified(system=system, haystack=haystack)
+            yield index
+            yield from (query for query in self.queries.values() if in_index(query, verified))
+            yield verified
 
 
 def load_resume_state(path: Path, settings: BenchSettings, systems: dict[str, str]) -> ResumeState:
-    """The measurements of an earlier bench, by its journal.
+    """Load the measurements of an earlier bench from its journal.
 
-    A last line without its end was being written when the bench was killed, and is dropped.
+    A last line without a line end is dropped: the bench was killed while writing it.
 
     Raises:
-        UsageError: where it is not the journal of a bench, or of one that asked something else.
+        UsageError: if the file is not the journal of a bench (`journal_unreadable`), or of one with
+            other settings (`resume_mismatch`).
     """
-    kept = ResumeState()
+    state = ResumeState()
     try:
         with path.open("rb") as file:
             _require_same_settings(
@@ -82,26 +92,28 @@ def load_resume_state(path: Path, settings: BenchSettings, systems: dict[str, st
                     break
                 record = _READER.validate_json(line)
                 if record.system in systems:
-                    kept.add(record)
+                    state.add(record)
     except (OSError, ValidationError, StopIteration) as error:
         raise UsageError(
             f"{path} is not the journal of a bench",
             code="journal_unreadable",
-            hint="name a bench's folder below results/runs, or start anew without --resume",
+            hint="give a bench's folder below results/runs, or start anew without --resume",
         ) from error
-    return kept
+    return state
 
 
 def _require_same_settings(
     path: Path, header: JournalHeader, settings: BenchSettings, systems: dict[str, str]
 ) -> None:
-    known = header.settings.model_dump()
-    other = [name for name, value in settings.model_dump().items() if known[name] != value]
-    other += [name for name, what in systems.items() if header.systems.get(name, what) != what]
-    if other:
+    earlier = header.settings.model_dump()
+    differing = [name for name, value in settings.model_dump().items() if earlier[name] != value]
+    differing += [
+        name for name, identity in systems.items() if header.systems.get(name, identity) != identity
+    ]
+    if differing:
         raise UsageError(
-            f"{path.parent} was measured otherwise: {', '.join(other)}",
+            f"{path.parent} was measured with different settings: {', '.join(differing)}",
             code="resume_mismatch",
-            hint="the benchmark, its options, the choice of queries, --index, -k, and each system's"
-            " build, upstream and variables must be the same",
+            hint="the benchmark, its options, the selection of queries, --index, -k, and each"
+            " system's build, upstream and variables must be the same",
         )

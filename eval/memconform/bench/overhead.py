@@ -1,4 +1,4 @@
-"""What every latency holds of the harness itself."""
+"""Measures how much of every latency is due to the harness itself."""
 
 import secrets
 from pathlib import Path
@@ -22,13 +22,13 @@ _NULL = Manifest(
 
 
 async def overhead() -> QuantileSummary | None:
-    """Milliseconds of one search after another against a server that answers at once.
+    """Latency in ms of sequential searches against a server that answers at once.
 
     Raises:
-        DaemonError: where that server does not start.
+        DaemonError: if that server does not start.
     """
     request = SearchRequest(query="null", mode=Mode.BM25)
-    taken = []
+    latencies = []
     with TemporaryDirectory(prefix="memconform-null-") as path:
         folder = Path(path)
         launch = Launch(run_id=f"null-{secrets.token_hex(4)}", folder=folder)
@@ -38,5 +38,5 @@ async def overhead() -> QuantileSummary | None:
         ):
             for _ in range(_SEARCHES):
                 _, timings = await client.search("null", request)
-                taken.append(timings.done_ms)
-    return QuantileSummary.of(taken)
+                latencies.append(timings.done_ms)
+    return QuantileSummary.of(latencies)

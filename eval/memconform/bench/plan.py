@@ -1,4 +1,4 @@
-"""What a bench is asked to do."""
+"""The plan of a bench: benchmark, settings, queries and systems."""
 
 import hashlib
 import json
@@ -12,32 +12,31 @@ from memconform.bench.system import System
 from memconform.bench.tasks import QueryPlanner
 from memconform.contract.wire import JsonValue
 from memconform.datasets.benchmarks import Benchmark
-from memconform.datasets.haystacks import Dropped, Haystack
+from memconform.datasets.haystacks import DroppedEntry, Haystack
 from memconform.datasets.sources import pinned_as
 from memconform.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
-    """What a benchmark holds, from reading it once."""
+class BenchmarkScan:
+    """Counts, ids and digests of a benchmark, from reading it once."""
 
     sha256: str
-    """Of its file, unpacked; empty of a folder."""
+    """Digest of its decompressed file; empty for a folder."""
     content_sha256: str
-    """Of its haystacks, whatever file they came in."""
+    """Digest of its haystacks, independent of the file format."""
     haystacks: int
     items: int
     queries: frozenset[str]
-    """Their ids."""
+    """Ids of the queries."""
     with_gold: frozenset[str]
-    """Ids of those that have gold."""
-    dropped: tuple[Dropped, ...]
-    silent: int
-    """Items without a text."""
+    """Ids of the queries that have gold."""
+    dropped: tuple[DroppedEntry, ...]
+    items_without_text: int
 
 
 class ContentDigest:
-    """SHA-256 of haystacks as they were read, with all that decides what is asked and scored."""
+    """SHA-256 of haystacks, over everything that affects queries and scores."""
 
     def __init__(self) -> None:
         self._sha256 = hashlib.sha256()
@@ -50,28 +49,32 @@ class ContentDigest:
             self._add(query.id, query.question, query.category, query.gold)
             self._add(query.question_date, query.abstain)
 
-    def _add(self, *told: JsonValue) -> None:
-        self._sha256.update(json.dumps(told).encode() + b"\n")
+    def _add(self, *values: JsonValue) -> None:
+        self._sha256.update(json.dumps(values).encode() + b"\n")
 
     def hexdigest(self) -> str:
         return self._sha256.hexdigest()
 
 
-def scan(benchmark: Benchmark) -> Survey:
-    """Read it to its end; raises UsageError where it is not as it should be."""
+def scan(benchmark: Benchmark) -> BenchmarkScan:
+    """Read a benchmark to its end.
+
+    Raises:
+        UsageError: if the benchmark is invalid, as reading it does.
+    """
     digest = ContentDigest()
     counts: Counter[str] = Counter()
     queries: list[str] = []
     with_gold: list[str] = []
-    dropped: list[Dropped] = []
+    dropped: list[DroppedEntry] = []
     for haystack in benchmark:
         digest.add(haystack)
-        silent = sum(not item.text for item in haystack.items)
-        counts.update(haystacks=1, items=len(haystack.items), silent=silent)
+        without_text = sum(not item.text for item in haystack.items)
+        counts.update(haystacks=1, items=len(haystack.items), without_text=without_text)
         queries += [query.id for query in haystack.queries]
         with_gold += [query.id for query in haystack.queries if query.gold]
         dropped += haystack.dropped
-    return Survey(
+    return BenchmarkScan(
         sha256=benchmark.sha256,
         content_sha256=digest.hexdigest(),
         haystacks=counts["haystacks"],
@@ -79,38 +82,45 @@ def scan(benchmark: Benchmark) -> Survey:
         queries=frozenset(queries),
         with_gold=frozenset(with_gold),
         dropped=tuple(dropped),
-        silent=counts["silent"],
+        items_without_text=counts["without_text"],
     )
 
 
 @dataclass(frozen=True, slots=True)
 class BenchPlan:
+    """Everything that a bench needs to run."""
+
     suite: str
     benchmark: Benchmark
-    scan: Survey
+    scan: BenchmarkScan
     settings: BenchSettings
-    tasking: QueryPlanner
+    planner: QueryPlanner
     systems: tuple[System, ...]
     seed: int
     concurrency: int = 1
     shuffle: int | None = None
-    """Seed of another order of the queries, which must change nothing."""
+    """Seed for shuffling the queries, which must not change any ranking."""
     command: tuple[str, ...] = ()
-    made: tuple[str, ...] = ()
-    """What was made of the benchmark, and chosen from it, in words."""
+    transformations: tuple[str, ...] = ()
+    """How the benchmark was transformed and its queries selected, in words."""
     resumed: Path | None = None
+    """The journal of the bench that this one resumes."""
 
     def read(self) -> Iterator[Haystack]:
-        """The haystacks; raises UsageError where they are no longer what they were."""
+        """Read the haystacks again.
+
+        Raises:
+            UsageError: if they have changed since the scan (`dataset_changed`).
+        """
         digest = ContentDigest()
         for haystack in self.benchmark:
             digest.add(haystack)
             yield haystack
         if digest.hexdigest() != self.scan.content_sha256:
             raise UsageError(
-                f"{self.benchmark.path} changed while it was used",
+                f"{self.benchmark.path} changed while it was being used",
                 code="dataset_changed",
-                hint="run again; what was measured is in the journal of the run's folder",
+                hint="run again; the measurements are in the journal of the run's folder",
             )
 
     def journal_header(self, run_id: str) -> JournalHeader:
@@ -121,18 +131,18 @@ class BenchPlan:
         )
 
     def source(self) -> DataSource:
-        benchmark, found, chosen = self.benchmark, self.scan, self.tasking.chosen
+        benchmark, scan, query_ids = self.benchmark, self.scan, self.planner.query_ids
         return DataSource(
             path=str(benchmark.path.resolve()),
             format=benchmark.format.name,
             options=dict(benchmark.options),
-            made=list(self.made),
-            sha256=found.sha256,
-            pinned=pinned_as(found.sha256),
-            haystacks=found.haystacks,
-            items=found.items,
-            queries=len(chosen),
-            with_gold=len(chosen & found.with_gold),
-            dropped=len(found.dropped),
-            silent=found.silent,
+            made=list(self.transformations),
+            sha256=scan.sha256,
+            pinned=pinned_as(scan.sha256),
+            haystacks=scan.haystacks,
+            items=scan.items,
+            queries=len(query_ids),
+            with_gold=len(query_ids & scan.with_gold),
+            dropped=len(scan.dropped),
+            silent=scan.items_without_text,
         )

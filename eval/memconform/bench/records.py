@@ -1,4 +1,4 @@
-"""What a bench leaves on disk; the schemas are versioned."""
+"""The report and journal of a bench as written to disk; the schemas are versioned."""
 
 from typing import Literal
 
@@ -16,48 +16,48 @@ JOURNAL_SCHEMA: Literal["memconform/bench-journal@1"] = "memconform/bench-journa
 
 
 class BenchSettings(Record):
-    """What decides the rankings; two benches with the same settings ask the same of a system."""
+    """Settings that affect rankings; benches with equal settings ask a system the same."""
 
     format: str
     options: dict[str, str]
     content_sha256: str
-    """Of the haystacks as they were read, whatever file they came in."""
+    """Digest of the haystacks, independent of the file format."""
     chosen_sha256: str
-    """Of the ids of the queries that are put."""
+    """Digest of the ids of the selected queries."""
     disputed_sha256: str | None
-    """Of the ids in the errata file."""
+    """Digest of the ids in the errata file."""
     pruned_sha256: str | None
-    """Of the events and ranges by which it was pruned what each query is searched among."""
+    """Digest of the events and ranges by which each query's candidates are pruned."""
     index: Literal["isolated", "shared"]
     ks: list[int]
     contract: str = CONTRACT_VERSION
 
 
-class Filled(Record):
-    """An index, once it was proven to be whole."""
+class IndexRecord(Record):
+    """The size and cost of an index that was verified to be complete."""
 
     stage: Literal["filled"] = "filled"
     system: str
     haystack: str
-    """Empty where it holds them all."""
+    """Empty if the index contains all haystacks."""
     documents: int
     chunks: int
     vectors: int
     ingest_ms: float
     disk_bytes: int | None = None
-    """Of the daemon's state behind it."""
+    """Size of the daemon's state afterwards; null for a daemon that the harness did not start."""
 
 
 class Relevance(Record):
-    """A ranking, and what is relevant in it."""
+    """The relevant items of a query in one view."""
 
     gold: list[str]
     ranking: list[str] | None = None
-    """Where it is another than the query's own."""
+    """The ranking to score, if it is not the query's own."""
 
 
 class QueryRecord(Record):
-    """One query, put once to one system in one way."""
+    """The measurement of one query on one system with one strategy."""
 
     stage: Literal["query"] = "query"
     system: str
@@ -66,21 +66,21 @@ class QueryRecord(Record):
     query: str
     category: str
     views: dict[str, Relevance]
-    """By what counts as relevant: `all`, and what the benchmark has besides. Those without gold
-    are left out, for there is nothing to find."""
+    """By the definition of relevance: `all`, and those that the benchmark adds. Views without gold
+    are omitted, because there is nothing to find."""
     ranking: list[str]
     latency_ms: float | None
     search_ms: float | None
     error: Failure | None = None
-    """Why it was not measured."""
+    """Why the query was not measured."""
 
 
-Measured = Filled | IndexVerified | QueryRecord | IndexInvalidated
-"""What a journal holds between its header and its footer."""
+JournalRecord = IndexRecord | IndexVerified | QueryRecord | IndexInvalidated
+"""The records of a journal between its header and its footer."""
 
 
 class Estimate(Record):
-    """A mean in percent, with its interval of 95 %."""
+    """A mean in percent with its 95 % confidence interval."""
 
     value: float
     low: float
@@ -88,46 +88,48 @@ class Estimate(Record):
 
 
 class Scores(Record):
+    """Mean metrics over a set of queries."""
+
     queries: int
     metrics: dict[str, Estimate]
-    """By names as `recall_any@5`; empty without queries."""
+    """By names such as `recall_any@5`; empty without queries."""
 
 
 class View(Scores):
-    """Scores by one meaning of what is relevant."""
+    """Scores by one definition of relevance."""
 
     by_category: dict[str, Scores]
 
 
 class RowLatency(Record):
-    """Milliseconds."""
+    """Latencies of a row in ms."""
 
     answer: QuantileSummary
     """From sending the request to the end of the answer."""
     search: QuantileSummary | None
-    """What the daemon says that its search took."""
+    """The search time that the daemon reports."""
     tiers: dict[str, float]
-    """The share of queries in each of WMB-100K's tiers of speed."""
+    """The share of queries in each of WMB-100K's speed tiers."""
 
 
 class Row(Record):
-    """One system, asked in one way. Nothing is averaged unless every query was measured."""
+    """One system with one strategy; nothing is averaged unless every query was measured."""
 
     system: str
     strategy: str
     measured: bool
     why: list[str] = Field(default_factory=list)
-    """What kept it from being measured."""
+    """Why the row was not measured."""
     queries: int
     not_measured: int
     views: dict[str, View] = Field(default_factory=dict)
     latency: RowLatency | None = None
     rerank_adds_ms: QuantileSummary | None = None
-    """What each query took longer than without the reranker."""
+    """Additional latency per query in ms, compared with the same strategy without the reranker."""
 
 
 class SystemRecord(Record):
-    """A system, and what it took to fill it."""
+    """A system and the resources it used."""
 
     name: str
     version: str | None = None
@@ -140,64 +142,66 @@ class SystemRecord(Record):
     cpu_seconds: float | None = None
 
 
-class FilledSystem(SystemRecord):
+class SystemReport(SystemRecord):
+    """A system with the totals of its indexes."""
+
     documents: int
     chunks: int
     vectors: int
     ingest_s: float
     documents_per_s: float | None
     disk_bytes: int | None
-    """The most that its state came to."""
+    """The largest size of its state."""
     incident: Incident | None
 
 
-class Alike(Record):
-    """How many rankings of several systems are equal, query by query."""
+class RankingAgreement(Record):
+    """The number of queries on which several systems return equal rankings."""
 
     strategy: str
     systems: list[str]
     compared: int
-    """Queries that all of them were measured on."""
+    """Queries that were measured on all of them."""
     equal: int
     differs: list[str]
-    """The first few queries that are not, and how."""
+    """The first few differences, one line each."""
 
 
 class BenchPair(Record):
-    """Whether two systems find as much as each other."""
+    """The comparison of two systems' pass rates."""
 
     strategy: str
     first: str
     second: str
     metric: str
-    """What a query passes by."""
+    """The metric by which a query passes."""
     contrast: PairedComparison
 
 
 class DataSource(Record):
-    """Where the queries come from."""
+    """The benchmark that the queries come from."""
 
     path: str
     format: str
     options: dict[str, str]
     made: list[str]
-    """What was made of it, and chosen from it."""
+    """How it was transformed and its queries selected."""
     sha256: str
-    """Of a file's bytes, unpacked; empty of a folder."""
+    """Digest of the decompressed file; empty for a folder."""
     pinned: str | None
-    """The public source whose digest that is."""
+    """The public source with that digest."""
     haystacks: int
     items: int
     queries: int
-    """Those that were put."""
+    """Selected queries."""
     with_gold: int
     dropped: int
     silent: int
-    """Items without a text, which nobody can find."""
+    """Items without text, which no system can retrieve."""
 
 
 class BenchReport(HostOrigin, ReportHeader):
-    """What `bench --json` writes."""
+    """The document that `bench --json` writes."""
 
     schema_version: Literal["memconform/bench-report@1"] = BENCH_SCHEMA
     run_id: str
@@ -209,17 +213,19 @@ class BenchReport(HostOrigin, ReportHeader):
     concurrency: int
     resumed_from: str | None
     overhead_ms: QuantileSummary | None
-    """What a query takes against a server that answers at once: it is in every latency."""
-    systems: list[FilledSystem]
+    """Latency against a server that answers at once; it is part of every latency."""
+    systems: list[SystemReport]
     rows: list[Row]
-    alike: list[Alike]
+    alike: list[RankingAgreement]
     parity: list[BenchPair] = Field(default_factory=list)
 
 
 class JournalHeader(Record):
+    """The first line of a bench's journal."""
+
     stage: Literal["header"] = "header"
     schema_version: Literal["memconform/bench-journal@1"] = JOURNAL_SCHEMA
     run_id: str
     settings: BenchSettings
     systems: dict[str, str]
-    """What decides each system's rankings, as a digest, by its name."""
+    """By name, a digest of everything that affects a system's rankings besides the strategy."""

@@ -1,4 +1,4 @@
-"""Embeddings of an OpenAI-compatible server, for what runs inside the harness."""
+"""Embeddings from an OpenAI-compatible server, for systems that run inside the harness."""
 
 from collections.abc import Sequence
 
@@ -24,10 +24,11 @@ class _Rows(BaseModel):
 
 
 class RemoteEmbedder:
-    """One model of a server; vectors are scaled to length 1.
+    """An embedder backed by one model of a server; vectors are scaled to length 1.
 
     Raises:
-        DaemonError: from every method, where the server does not answer as it should.
+        DaemonError: from any method, if the server fails or its response is invalid
+            (`embedder_failed`).
     """
 
     def __init__(self, base_url: str, model: str, key: str | None) -> None:
@@ -39,6 +40,7 @@ class RemoteEmbedder:
         self.dimensions = len(vector)
 
     def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
+        """Embed the texts, 64 per request."""
         return [
             vector
             for start in range(0, len(texts), _BATCH)
@@ -58,15 +60,15 @@ class RemoteEmbedder:
             raise self._failed(first_fault(error)) from error
         lengths = {len(row.embedding) for row in rows}
         if [row.index for row in rows] != list(range(len(texts))) or len(lengths) > 1:
-            raise self._failed(f"{len(texts)} texts were sent, {len(rows)} vectors came")
+            raise self._failed(f"sent {len(texts)} texts, received {len(rows)} vectors")
         vectors = np.array([row.embedding for row in rows])
         scale = np.linalg.norm(vectors, axis=1, keepdims=True)
         unit: list[Sequence[float]] = (vectors / np.where(scale == 0, 1, scale)).tolist()
         return unit
 
-    def _failed(self, why: str) -> DaemonError:
+    def _failed(self, reason: str) -> DaemonError:
         return DaemonError(
-            f"{self._url} does not embed by {self.name}: {why}",
+            f"{self._url} cannot embed with {self.name}: {reason}",
             code="embedder_failed",
-            hint="check --embed-base-url, which ends in /v1, and --embed-model",
+            hint="check --embed-base-url, which must end in /v1, and --embed-model",
         )

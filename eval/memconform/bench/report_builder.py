@@ -1,4 +1,4 @@
-"""Gathers what a bench measures, and writes its report."""
+"""Collects the measurements of a bench and writes its report."""
 
 import time
 from datetime import UTC, datetime
@@ -7,12 +7,12 @@ from memconform.bench.journal import in_index
 from memconform.bench.plan import BenchPlan
 from memconform.bench.records import (
     BenchReport,
-    Filled,
-    FilledSystem,
-    Measured,
+    IndexRecord,
+    JournalRecord,
     QueryRecord,
     Row,
     SystemRecord,
+    SystemReport,
 )
 from memconform.bench.rows import ranking_agreement, row, with_added_latency
 from memconform.bench.system_agreement import compare_systems
@@ -25,38 +25,41 @@ from memconform.storage.provenance import HostOrigin
 from memconform.storage.result_file import write_result
 from memconform.storage.writing import json_bytes, replacing
 
-_UNPROVEN = Failure(
-    code="index_not_proven", message="the index was not seen to be whole after this query"
+_UNVERIFIED = Failure(
+    code="index_not_proven", message="the index was not verified after this query"
 )
 
 
 class BenchReportBuilder:
+    """Collects the records of a bench and builds the report at its end."""
+
     def __init__(self, plan: BenchPlan, run_id: str) -> None:
         self._plan = plan
         self._run_id = run_id
         self._started, self._clock = datetime.now(UTC), time.perf_counter()
         self._queries: dict[tuple[str, str, str], QueryRecord] = {}
-        self._unproven: set[tuple[str, str, str]] = set()
-        """Keys of queries whose index was not looked at again since."""
-        self._filled: dict[tuple[str, str], Filled] = {}
+        self._unverified: set[tuple[str, str, str]] = set()
+        """Keys of queries whose index was not verified afterwards."""
+        self._indexes: dict[tuple[str, str], IndexRecord] = {}
         self._incidents: dict[str, MemconformError] = {}
         self.systems: dict[str, SystemRecord] = {}
-        """By name; of those that were started."""
+        """Started systems by name."""
         self.overhead: QuantileSummary | None = None
         self.adopted = False
-        """Whether anything is of an earlier bench, whose speed is not this one's."""
+        """Whether any record comes from an earlier bench; latencies are then not reported."""
 
-    def add(self, record: Measured) -> None:
+    def add(self, record: JournalRecord) -> None:
+        """Add the next record, in the order of the journal."""
         match record:
-            case Filled():
-                self._filled[record.system, record.haystack] = record
+            case IndexRecord():
+                self._indexes[record.system, record.haystack] = record
             case QueryRecord():
                 key = (record.system, record.strategy, record.query)
                 self._queries[key] = record
-                self._unproven.add(key)
+                self._unverified.add(key)
             case IndexVerified():
-                self._unproven -= {
-                    key for key in self._unproven if in_index(self._queries[key], record)
+                self._unverified -= {
+                    key for key in self._unverified if in_index(self._queries[key], record)
                 }
             case IndexInvalidated():
                 for key, query in self._queries.items():
@@ -64,20 +67,23 @@ class BenchReportBuilder:
                         self._queries[key] = query.model_copy(update={"error": record.error})
 
     def halt(self, system: str, error: MemconformError) -> None:
+        """Record the error that ended a system's measurements."""
         self._incidents[system] = error
 
     def incident_of(self, system: str) -> MemconformError | None:
         return self._incidents.get(system)
 
     def write(self, folder: RunFolder) -> BenchReport:
-        """The report, and beside its head every query, in the run's folder.
+        """Write the report, followed by every query, to the run's folder.
+
+        Queries that no verification followed count as not measured.
 
         Raises:
-            ResultsError: where it cannot be written.
+            ResultsError: if it cannot be written (`results_unwritable`).
         """
-        for key in self._unproven:
+        for key in self._unverified:
             if self._queries[key].error is None:
-                self._queries[key] = self._queries[key].model_copy(update={"error": _UNPROVEN})
+                self._queries[key] = self._queries[key].model_copy(update={"error": _UNVERIFIED})
         report = self._report()
         with replacing(folder.result) as target:
             write_result(target, report, map(json_bytes, self._queries.values()))
@@ -87,22 +93,21 @@ class BenchReportBuilder:
         plan = self._plan
         records = list(self._queries.values())
         rows = self._rows()
-        labels = dict.fromkeys(s.label for each in plan.systems for s in each.strategies if s.mode)
-        comparisons = [
-            ranking_agreement(
-                label,
-                [e.name for e in plan.systems if any(s.label == label for s in e.strategies)],
-                records,
-            )
-            for label in labels
+        systems_by_label: dict[str, list[str]] = {}
+        for system in plan.systems:
+            for label in dict.fromkeys(s.label for s in system.strategies if s.mode):
+                systems_by_label.setdefault(label, []).append(system.name)
+        agreements = [
+            agreement
+            for label, systems in systems_by_label.items()
+            if (agreement := ranking_agreement(label, systems, records)) is not None
         ]
         pairs = [
             pair
-            for each in comparisons
-            if each is not None
+            for agreement in agreements
             for pair in compare_systems(
-                each.strategy,
-                each.systems,
+                agreement.strategy,
+                agreement.systems,
                 records,
                 k=max(plan.settings.ks),
                 expected=plan.source().queries,
@@ -122,24 +127,24 @@ class BenchReportBuilder:
             overhead_ms=self.overhead,
             systems=[self._system(system.name) for system in plan.systems],
             rows=rows,
-            alike=[each for each in comparisons if each is not None],
+            alike=agreements,
             parity=pairs,
             exit_code=int(self._exit_code(rows)),
         )
 
     def _rows(self) -> list[Row]:
         plan = self._plan
-        found = []
+        rows = []
         for system in plan.systems:
             for strategy in system.strategies:
-                own = (system.name, strategy.label)
-                found.append(
+                row_key = (system.name, strategy.label)
+                rows.append(
                     row(
-                        *own,
-                        len(plan.tasking.chosen),
-                        # In one order, or resampling would depend on that of asking.
+                        *row_key,
+                        len(plan.planner.query_ids),
+                        # Sorted, so that resampling does not depend on the order of queries.
                         sorted(
-                            (r for key, r in self._queries.items() if key[:2] == own),
+                            (r for key, r in self._queries.items() if key[:2] == row_key),
                             key=lambda record: (record.haystack, record.query),
                         ),
                         self._incidents.get(system.name),
@@ -148,26 +153,26 @@ class BenchReportBuilder:
                     )
                 )
         if self.adopted:
-            return [each.model_copy(update={"latency": None}) for each in found]
-        return with_added_latency(found, list(self._queries.values()))
+            return [each.model_copy(update={"latency": None}) for each in rows]
+        return with_added_latency(rows, list(self._queries.values()))
 
     def _exit_code(self, rows: list[Row]) -> ExitCode:
         codes = [error.exit_code for error in self._incidents.values()]
         codes += [ExitCode.DAEMON for each in rows if not each.measured]
         return gravest(codes)
 
-    def _system(self, name: str) -> FilledSystem:
-        filled = [each for (system, _), each in self._filled.items() if system == name]
-        seconds = sum(each.ingest_ms for each in filled) / 1e3
-        documents = sum(each.documents for each in filled)
-        disk = [each.disk_bytes for each in filled if each.disk_bytes is not None]
+    def _system(self, name: str) -> SystemReport:
+        indexes = [index for (system, _), index in self._indexes.items() if system == name]
+        seconds = sum(index.ingest_ms for index in indexes) / 1e3
+        documents = sum(index.documents for index in indexes)
+        disk = [index.disk_bytes for index in indexes if index.disk_bytes is not None]
         incident = self._incidents.get(name)
-        known = self.systems.get(name, SystemRecord(name=name))
-        return FilledSystem(
-            **known.model_dump(),
+        record = self.systems.get(name, SystemRecord(name=name))
+        return SystemReport(
+            **record.model_dump(),
             documents=documents,
-            chunks=sum(each.chunks for each in filled),
-            vectors=sum(each.vectors for each in filled),
+            chunks=sum(index.chunks for index in indexes),
+            vectors=sum(index.vectors for index in indexes),
             ingest_s=seconds,
             documents_per_s=documents / seconds if seconds else None,
             disk_bytes=max(disk, default=None),

@@ -1,4 +1,4 @@
-"""From what was measured of single queries to rows of a table."""
+"""Aggregates measurements of single queries into the rows of a table."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from memconform.bench.records import (
-    Alike,
     Estimate,
     QueryRecord,
+    RankingAgreement,
     Row,
     RowLatency,
     Scores,
@@ -22,11 +22,11 @@ from memconform.stats.intervals import Interval, clustered_wilson
 from memconform.stats.quantiles import QuantileSummary
 
 TIERS = ("< 300 ms", "300 to 500 ms", "500 to 1,000 ms", ">= 1,000 ms")
-"""WMB-100K's tiers of speed; each begins where the one before it ends."""
+"""WMB-100K's speed tiers; each begins where the one before it ends."""
 _TIER_ENDS = (300, 500, 1_000)
 _SHOWN = 3
 
-_Judged = tuple[str, str, dict[str, float]]
+_QueryMetrics = tuple[str, str, dict[str, float]]
 """The haystack, the category, and the metrics of one query."""
 
 
@@ -40,7 +40,7 @@ def row(
     ks: Sequence[int],
     seed: int,
 ) -> Row:
-    """The row of one system and strategy; its numbers are there only if nothing is missing."""
+    """The row of one system and strategy; it has numbers only if every query was measured."""
     missing = expected - sum(record.error is None for record in records)
     if missing:
         why = [f"{incident.code}: {incident.message}"] if incident else []
@@ -65,7 +65,7 @@ def row(
 
 
 def _failures(records: Iterable[QueryRecord]) -> list[str]:
-    """Each kind of failure, how often it was seen, and where first."""
+    """One line per kind of failure, with its count and first occurrence."""
     failed = [(record.query, record.error) for record in records if record.error]
     counts = Counter(error.code for _, error in failed)
     first = {error.code: (query, error) for query, error in reversed(failed)}
@@ -76,27 +76,28 @@ def _failures(records: Iterable[QueryRecord]) -> list[str]:
 
 
 def _view(name: str, records: Sequence[QueryRecord], ks: Sequence[int], seed: int) -> View:
-    judged: list[_Judged] = []
+    rows: list[_QueryMetrics] = []
     for record in records:
         if (relevance := record.views.get(name)) is not None:
             ranking = record.ranking if relevance.ranking is None else relevance.ranking
-            found = metrics(ranking, relevance.gold, ks)
-            judged.append((record.haystack, record.category, found))
-    categories = sorted({category for _, category, _ in judged if category})
-    whole = _scores(judged, seed)
+            values = metrics(ranking, relevance.gold, ks)
+            rows.append((record.haystack, record.category, values))
+    categories = sorted({category for _, category, _ in rows if category})
+    overall = _scores(rows, seed)
     return View(
-        queries=whole.queries,
-        metrics=whole.metrics,
+        queries=overall.queries,
+        metrics=overall.metrics,
         by_category={
-            each: _scores([one for one in judged if one[1] == each], seed) for each in categories
+            category: _scores([row for row in rows if row[1] == category], seed)
+            for category in categories
         },
     )
 
 
-def _scores(judged: Sequence[_Judged], seed: int) -> Scores:
-    names = list(judged[0][2])
-    values = np.array([[found[name] for name in names] for _, _, found in judged])
-    haystacks = [haystack for haystack, _, _ in judged]
+def _scores(rows: Sequence[_QueryMetrics], seed: int) -> Scores:
+    names = list(rows[0][2])
+    values = np.array([[by_name[name] for name in names] for _, _, by_name in rows])
+    haystacks = [haystack for haystack, _, _ in rows]
     means = bootstrap_means(values, haystacks, seed=seed)
     estimates = {}
     for column, name in enumerate(names):
@@ -104,7 +105,7 @@ def _scores(judged: Sequence[_Judged], seed: int) -> Scores:
         if name.partition("@")[0] in RATES:
             interval = _rate_interval(haystacks, values[:, column])
         estimates[name] = _estimate(float(values[:, column].mean()), interval)
-    return Scores(queries=len(judged), metrics=estimates)
+    return Scores(queries=len(rows), metrics=estimates)
 
 
 def _rate_interval(haystacks: Sequence[str], passed: Iterable[float]) -> Interval:
@@ -120,56 +121,61 @@ def _estimate(mean: float, interval: Interval) -> Estimate:
 
 
 def _latency(records: Sequence[QueryRecord]) -> RowLatency | None:
-    taken = [record.latency_ms for record in records if record.latency_ms is not None]
-    answer = QuantileSummary.of(taken)
+    latencies = [record.latency_ms for record in records if record.latency_ms is not None]
+    answer = QuantileSummary.of(latencies)
     if answer is None:
         return None
-    tiers = Counter(sum(value >= end for end in _TIER_ENDS) for value in taken)
+    tiers = Counter(sum(value >= end for end in _TIER_ENDS) for value in latencies)
     return RowLatency(
         answer=answer,
         search=QuantileSummary.of(r.search_ms for r in records if r.search_ms is not None),
-        tiers={name: tiers[place] / len(taken) for place, name in enumerate(TIERS)},
+        tiers={name: tiers[tier] / len(latencies) for tier, name in enumerate(TIERS)},
     )
 
 
 def with_added_latency(rows: Sequence[Row], records: Sequence[QueryRecord]) -> list[Row]:
-    """Rows of hybrid-rerank say what they take longer than hybrid, query by query."""
-    taken = {(r.system, r.strategy, r.query): r.latency_ms for r in records}
-    found = []
+    """Add to hybrid-rerank rows how much longer each query takes than with hybrid."""
+    latencies = {(r.system, r.strategy, r.query): r.latency_ms for r in records}
+    extended = []
     for each in rows:
         plain = each.strategy.replace(Mode.HYBRID_RERANK, Mode.HYBRID, 1)
         added = [
             slow - fast
-            for (system, strategy, query), slow in taken.items()
+            for (system, strategy, query), slow in latencies.items()
             if (system, strategy) == (each.system, each.strategy) != (system, plain)
             and slow is not None
-            and (fast := taken.get((system, plain, query))) is not None
+            and (fast := latencies.get((system, plain, query))) is not None
         ]
         summary = QuantileSummary.of(added) if each.measured else None
-        found.append(each.model_copy(update={"rerank_adds_ms": summary}))
-    return found
+        extended.append(each.model_copy(update={"rerank_adds_ms": summary}))
+    return extended
 
 
 def ranking_agreement(
     strategy: str, systems: Sequence[str], records: Iterable[QueryRecord]
-) -> Alike | None:
-    """How far the systems' rankings are the same; None of fewer than two systems."""
+) -> RankingAgreement | None:
+    """How many rankings are equal on all systems; None for fewer than two systems."""
     if len(systems) < 2:
         return None
     by_query: dict[str, dict[str, list[str]]] = {}
     for record in records:
         if record.strategy == strategy and record.error is None and record.system in systems:
             by_query.setdefault(record.query, {})[record.system] = record.ranking
-    compared = [(query, each) for query, each in by_query.items() if len(each) == len(systems)]
+    compared = [
+        (query, rankings) for query, rankings in by_query.items() if len(rankings) == len(systems)
+    ]
     first = systems[0]
     differs = [
-        f"{query}: {other} parts from {first} at rank {_parting(each[first], each[other])}"
-        for query, each in compared
+        f"{query}: {other} differs from {first} at rank"
+        f" {_first_different_rank(rankings[first], rankings[other])}"
+        for query, rankings in compared
         for other in systems[1:]
-        if each[other] != each[first]
+        if rankings[other] != rankings[first]
     ]
-    equal = sum(len({tuple(ranking) for ranking in each.values()}) == 1 for _, each in compared)
-    return Alike(
+    equal = sum(
+        len({tuple(ranking) for ranking in rankings.values()}) == 1 for _, rankings in compared
+    )
+    return RankingAgreement(
         strategy=strategy,
         systems=list(systems),
         compared=len(compared),
@@ -178,6 +184,6 @@ def ranking_agreement(
     )
 
 
-def _parting(one: Sequence[str], other: Sequence[str]) -> int:
+def _first_different_rank(one: Sequence[str], other: Sequence[str]) -> int:
     pairs = enumerate(zip(one, other, strict=False), 1)
     return next((rank for rank, (a, b) in pairs if a != b), min(len(one), len(other)) + 1)

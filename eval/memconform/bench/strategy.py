@@ -1,4 +1,4 @@
-"""How a system is asked to search: a mode, and wishes for its tuning."""
+"""How a system is asked to search: a mode and requested tuning."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,46 +8,50 @@ from itertools import product
 from memconform.contract.core import Tuning
 from memconform.contract.wire import JsonValue, Mode
 
-_OF_FUSION = frozenset({"fusion", "alpha", "rrfK", "poolFactor", "poolFloor"})
-"""Wishes that mean something only where legs are fused."""
-_FUSED = (Mode.HYBRID, Mode.HYBRID_RERANK)
+_FUSION_KEYS = frozenset({"fusion", "alpha", "rrfK", "poolFactor", "poolFloor"})
+"""Tuning keys that only affect modes that fuse legs."""
+_FUSED_MODES = (Mode.HYBRID, Mode.HYBRID_RERANK)
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
+    """A search mode with requested tuning."""
+
     mode: Mode | None
-    """None of a system that knows one way only."""
+    """None for a system with a single way to search."""
     tuning: Mapping[str, JsonValue] = field(default_factory=dict)
     """By the contract's keys."""
 
     @property
     def label(self) -> str:
-        wishes = (
+        """The name in reports, such as `hybrid alpha=0.3`."""
+        settings = (
             f"{key}={value if isinstance(value, str) else json.dumps(value)}"
             for key, value in self.tuning.items()
         )
-        return " ".join([self.mode.value if self.mode else "", *wishes]).strip()
+        return " ".join([self.mode.value if self.mode else "", *settings]).strip()
 
     @property
-    def wishes(self) -> Tuning | None:
+    def requested_tuning(self) -> Tuning | None:
+        """The tuning as a part of a search request; None without tuning."""
         return Tuning.model_validate(dict(self.tuning)) if self.tuning else None
 
 
 def strategies(
     modes: Iterable[Mode], sweeps: Mapping[str, Sequence[JsonValue]]
 ) -> tuple[Strategy, ...]:
-    """Every mode with every combination of the wishes that concern it, each once."""
-    found: dict[str, Strategy] = {}
+    """Every mode with every combination of the tuning values that affect it, without duplicates."""
+    by_label: dict[str, Strategy] = {}
     for mode in modes:
-        concerned = {
+        applicable = {
             key: values
             for key, values in sweeps.items()
-            if values and (key not in _OF_FUSION or mode in _FUSED)
+            if values and (key not in _FUSION_KEYS or mode in _FUSED_MODES)
         }
-        for combination in product(*concerned.values()):
-            tuning = dict(zip(concerned, combination, strict=True))
-            # A daemon does not echo what its fusion does not go by.
+        for combination in product(*applicable.values()):
+            tuning = dict(zip(applicable, combination, strict=True))
+            # A daemon does not echo parameters that its fusion ignores.
             tuning.pop("alpha" if tuning.get("fusion") == "rrf" else "rrfK", None)
             strategy = Strategy(mode, tuning)
-            found[strategy.label] = strategy
-    return tuple(found.values())
+            by_label[strategy.label] = strategy
+    return tuple(by_label.values())

@@ -1,69 +1,75 @@
-"""What is measured: a daemon, or a plain algorithm to stand beside it."""
+"""Protocols of the systems under measurement: daemons and in-process baselines."""
 
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from memconform.bench.records import Filled, SystemRecord
+from memconform.bench.records import IndexRecord, SystemRecord
 from memconform.bench.strategy import Strategy
 from memconform.bench.tasks import Task
 from memconform.datasets.haystacks import Haystack
 
 BASELINES = ("flat-bm25", "flat-dense", "null", "oracle", "random")
-"""Names of the plain algorithms."""
+"""Names of the in-process baselines."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a search came to."""
+class SearchResult:
+    """The ranking and latency of one search."""
 
     ranking: tuple[str, ...]
-    """Ids of items, best first, each once; of the query's own haystack only."""
+    """Ids of items of the query's haystack, best first, each once."""
     latency_ms: float
     """From sending the request to the end of the answer."""
     search_ms: float | None = None
-    """What the system itself says that its search took."""
+    """The search time that the system itself reports."""
 
 
 class Index(Protocol):
-    """One haystack, or several side by side, that can be searched."""
+    """A searchable index of one or several haystacks."""
 
     @property
-    def filled(self) -> Filled: ...
+    def record(self) -> IndexRecord: ...
 
-    async def search(self, task: Task, strategy: Strategy) -> Found:
-        """At least as many items as the task wants, where so many are found.
+    async def search(self, task: Task, strategy: Strategy) -> SearchResult:
+        """Rank at least `task.depth` items, if so many are found.
 
         Raises:
-            CallError: where this query was not measured.
-            DaemonError: where no other will be.
+            CallError: if this query could not be measured.
+            DaemonError: if no further query can be measured.
         """
         ...
 
-    async def prove(self) -> None:
-        """Raise DaemonError where it is no longer what it was filled with."""
+    async def verify(self) -> None:
+        """Check that the index still contains what was ingested.
+
+        Raises:
+            DaemonError: if it has changed.
+        """
         ...
 
 
 class Session(Protocol):
-    """A system that runs."""
+    """A running system."""
 
-    def fill(self, haystacks: Iterable[Haystack]) -> AbstractAsyncContextManager[Index]:
-        """Index the haystacks, prove that all of it is, and forget it at the end.
+    def build_index(self, haystacks: Iterable[Haystack]) -> AbstractAsyncContextManager[Index]:
+        """Index the haystacks, verify that the index is complete, and delete it on exit.
 
         Raises:
-            DaemonError: where an item cannot be found.
-            UsageError: where an item cannot be indexed by anyone.
+            DaemonError: if an item cannot be found.
+            UsageError: if no system could index an item.
         """
         ...
 
     def record(self) -> SystemRecord:
-        """What is known of it by now."""
+        """The system and the resources that it has used so far."""
         ...
 
 
 class System(Protocol):
+    """A system that can be started and measured."""
+
     @property
     def name(self) -> str: ...
 
@@ -72,9 +78,13 @@ class System(Protocol):
 
     @property
     def identity(self) -> str:
-        """A digest of what decides its rankings, besides the strategy."""
+        """A digest of everything that affects its rankings besides the strategy."""
         ...
 
     def open(self) -> AbstractAsyncContextManager[Session]:
-        """Start it; raises DaemonError where that fails."""
+        """Start the system, and stop it on exit.
+
+        Raises:
+            DaemonError: if it does not start.
+        """
         ...

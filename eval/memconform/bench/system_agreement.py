@@ -1,4 +1,4 @@
-"""Whether systems find as much as each other, query by query."""
+"""Paired comparison of systems by the queries whose gold they find."""
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
@@ -17,28 +17,32 @@ def compare_systems(
     k: int,
     expected: int,
 ) -> list[BenchPair]:
-    """The verdict on each pair of systems; a query passes where recall_any@k finds its gold.
+    """The verdict on each pair of systems; a query passes if recall_any@k finds its gold.
 
-    Queries without gold pass nowhere; their rankings must be the same all the same for systems to
-    be identical, on as many queries as are expected.
+    Queries without gold do not count towards pass rates. Systems are identical only if the rankings
+    of all `expected` queries are equal, including those without gold.
     """
     by_query: dict[str, dict[str, QueryRecord]] = {}
     for record in records:
         if record.strategy == strategy and record.system in systems:
             by_query.setdefault(record.query, {})[record.system] = record
-    couples = list(combinations(systems, 2))
-    counts = [Counts() for _ in couples]
-    # A query that no system got to has no record.
+    pairs = list(combinations(systems, 2))
+    all_counts = [Counts() for _ in pairs]
+    # A query that no system reached has no record.
     complete = len(by_query) == expected
-    for each in by_query.values():
-        for (first, second), counted in zip(couples, counts, strict=True):
-            _count(counted, each.get(first), each.get(second), k)
-            counted.same = counted.same and complete
+    for by_system in by_query.values():
+        for (first, second), counts in zip(pairs, all_counts, strict=True):
+            _count(counts, by_system.get(first), by_system.get(second), k)
+            counts.same = counts.same and complete
     return [
         BenchPair(
-            strategy=strategy, first=first, second=second, metric=f"recall_any@{k}", contrast=found
+            strategy=strategy,
+            first=first,
+            second=second,
+            metric=f"recall_any@{k}",
+            contrast=comparison,
         )
-        for (first, second), found in zip(couples, compare_pairs(counts), strict=True)
+        for (first, second), comparison in zip(pairs, compare_pairs(all_counts), strict=True)
     ]
 
 

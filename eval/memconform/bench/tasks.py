@@ -1,4 +1,4 @@
-"""The queries of a haystack, and what counts as found."""
+"""Search tasks: the queries of a haystack with their relevant items per view."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,38 +9,41 @@ from memconform.datasets.model import Question
 from memconform.datasets.pruning import Pruning
 
 ALL = "all"
-"""Every query that has gold, by the gold that its dataset names."""
+"""View of every query with gold, by the gold that the dataset names."""
 UNDISPUTED = "undisputed"
-"""Without the queries of the errata file."""
+"""The same view without the queries of the errata file."""
 OFFICIAL = "official"
-"""By the gold, and only the queries, of the benchmark's own retrieval metrics."""
+"""View of the queries and the gold of the benchmark's own retrieval metrics."""
 OFFICIAL_SESSIONS = "official, by session"
-"""The same of a ranking of turns, each standing for its session."""
+"""The official view of a ranking of turns, with each turn replaced by its session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
+    """One query to run against one haystack."""
+
     haystack: str
     query: Question
     relevant_by_view: Mapping[str, tuple[str, ...]]
-    """By the name of the view; none where a view does not have the query."""
+    """Gold by the name of the view; empty if the view excludes the query."""
     sessions: Mapping[str, str]
-    """The session of each item, where rankings of turns are judged by session too."""
+    """The session of each item, if rankings of turns are also scored by session."""
     depth: int
-    """How many items a ranking is to have, where so many are found."""
+    """How many items a ranking should have, if so many are found."""
     candidates: frozenset[str] | None = None
-    """Ids of the items among which is searched; None: all of the haystack."""
+    """Ids of the items to search; None for the whole haystack."""
 
     def views(self, ranking: Sequence[str]) -> dict[str, Relevance]:
-        found = {
+        """The relevant items in each view that includes the query."""
+        views = {
             name: Relevance(gold=list(gold)) for name, gold in self.relevant_by_view.items() if gold
         }
         if self.sessions and self.relevant_by_view[OFFICIAL]:
-            found[OFFICIAL_SESSIONS] = Relevance(
+            views[OFFICIAL_SESSIONS] = Relevance(
                 gold=self._by_session(self.relevant_by_view[OFFICIAL]),
                 ranking=self._by_session(ranking),
             )
-        return found
+        return views
 
     def _by_session(self, items: Sequence[str]) -> list[str]:
         return list(dict.fromkeys(self.sessions[item] for item in items))
@@ -48,36 +51,37 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class QueryPlanner:
-    """How queries become tasks."""
+    """Plans the tasks of a haystack from its queries."""
 
-    chosen: frozenset[str]
-    """Ids of the queries that are put."""
+    query_ids: frozenset[str]
+    """Ids of the selected queries."""
     depth: int
     official_gold: Callable[[Haystack], tuple[str, ...]] | None = None
     turns: bool = False
-    """Whether items are turns of sessions; then all of them are ranked, as the released code does,
-    for k sessions may take many more turns."""
+    """Whether items are turns of sessions. With official gold all turns are then ranked, as the
+    released code does, because k sessions may take many more turns."""
     disputed: Collection[str] | None = None
-    """Ids of queries whose gold is disputed; None where nothing is known of that."""
+    """Ids of queries whose gold is disputed; None without an errata file."""
     pruning: Pruning | None = None
 
-    def of(self, haystack: Haystack) -> list[Task]:
+    def tasks(self, haystack: Haystack) -> list[Task]:
+        """The tasks of the selected queries of a haystack."""
         by_session = self.turns and self.official_gold is not None
         sessions = {item.id: item.group for item in haystack.items} if by_session else {}
         return [
             Task(
                 haystack=haystack.id,
                 query=query,
-                relevant_by_view=self._golds(haystack, query),
+                relevant_by_view=self._relevant_by_view(haystack, query),
                 sessions=sessions,
                 depth=max(self.depth, len(haystack.items)) if by_session else self.depth,
-                candidates=self.pruning.allowed(haystack, query) if self.pruning else None,
+                candidates=self.pruning.candidates(haystack, query) if self.pruning else None,
             )
             for query in haystack.queries
-            if query.id in self.chosen
+            if query.id in self.query_ids
         ]
 
-    def _golds(self, haystack: Haystack, query: Question) -> dict[str, tuple[str, ...]]:
+    def _relevant_by_view(self, haystack: Haystack, query: Question) -> dict[str, tuple[str, ...]]:
         relevant_by_view = {ALL: query.gold}
         if self.disputed is not None:
             relevant_by_view[UNDISPUTED] = () if query.id in self.disputed else query.gold

@@ -1,1 +1,1 @@
-"""The `memconform` command: one file a verb, each thin."""
+"""The `memconform` command line: one thin module per command."""

@@ -268,7 +268,7 @@ _LIMITS = "Limits and timeouts"
     "--query-prefix",
     group=_MODELS,
     metavar="TEXT",
-    help="Text to put before a query when it is embedded.",
+    help="Text to prepend to a query before it is embedded.",
 )
 @option(
     "--rerank",
@@ -323,5 +323,5 @@ def command(**flags: object) -> ExitCode:
     Every item must be proven searchable before the first query. A row has numbers only if all of
     its queries were measured. docs/BENCH.md explains metrics and settings.
     """
-    options = BenchOptions(**flags)  # type: ignore[arg-type] # click has checked every flag
+    options = BenchOptions(**flags)  # type: ignore[arg-type] # click has validated every flag
     return carry_out("execute_bench:bench", options, extra="bench")

@@ -16,12 +16,12 @@ SUITES: Mapping[str, str | None] = {
     "wmb": "wmb",
     "file": None,
 }
-"""Suites, and the format that each is read in; None where it is what the file looks like."""
+"""Suites, and the format that each is read in; None means that the format is detected."""
 
 
 @dataclass(frozen=True, slots=True)
 class BenchOptions:
-    """Names are those of the flags."""
+    """Flags of `bench`, under their own names."""
 
     suite: str
     data: str | None

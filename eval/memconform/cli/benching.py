@@ -1,4 +1,4 @@
-"""From the command line of `bench` to what is carried out."""
+"""Plans a bench: resolves the command line into a benchmark, systems and settings."""
 
 import hashlib
 import json
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memconform.bench.baselines import flat_system
+from memconform.bench.baselines import baseline_system
 from memconform.bench.daemon_system import DaemonSystem
 from memconform.bench.journal import ResumeState, load_resume_state
-from memconform.bench.plan import BenchPlan, Survey, scan
+from memconform.bench.plan import BenchmarkScan, BenchPlan, scan
 from memconform.bench.records import BenchSettings
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import System
@@ -31,45 +31,49 @@ from memconform.datasets.registry import sample
 from memconform.datasets.sampling import QuerySelection, sample_queries
 from memconform.datasets.sources import data_folder, fetched, known_sources
 from memconform.errors import MemconformError, UsageError
+from memconform.printing.plurals import plural
 from memconform.storage.folders import RunFolder, find_journal, new_run_id
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedBench:
+    """A bench that is ready to run, and the SDKs that it skips."""
+
     plan: BenchPlan
     folder: RunFolder
-    kept: ResumeState
-    absences: list[SkippedSdk]
+    resume_state: ResumeState
+    skipped: list[SkippedSdk]
 
 
-async def plan_bench(options: BenchOptions, progress: Progress) -> Prepared:
-    """What the command line asks for, with SDKs built.
+async def plan_bench(options: BenchOptions, progress: Progress) -> PreparedBench:
+    """Plan the bench of a command line, and build its SDKs.
 
     Raises:
-        UsageError: where it cannot be carried out as it is.
-        NothingSelectedError: where no query is left.
-        DaemonError: where an SDK that was named cannot be built.
+        UsageError: if a flag or a file is invalid, or flags contradict each other.
+        NothingSelectedError: if no query is selected.
+        DaemonError: if an SDK that was named cannot be built.
     """
     if not options.sdk and not options.system:
         raise UsageError(
-            "there is nothing to measure", code="no_system", hint="give --sdk all, or --system"
+            "no system to measure", code="no_system", hint="give --sdk all, or --system"
         )
-    searched, variables = searched_strategies(options), daemon_variables(service_variables(options))
+    strategies = searched_strategies(options)
+    variables = daemon_variables(service_variables(options))
     headers = request_headers(options.header)
     journal = None if options.resume is None else find_journal(options.output, options.resume)
     benchmark = _benchmark(options)
     if options.join is not None and options.keys is None:
-        raise UsageError("--join needs --keys", code="bad_option", hint="give the keys' file")
+        raise UsageError("--join needs --keys", code="bad_option", hint="add --keys FILE")
     if options.keys is not None:
         join = options.join or "separate"
         keys = read_keys(options.keys)
         benchmark.transform = lambda haystacks: expanded(haystacks, keys, join)
-    found = scan(benchmark)
-    settings, tasking = _asked(options, benchmark, found)
-    runners, absences = await _runners(options, searched, variables, progress)
+    survey = scan(benchmark)
+    settings, planner = _settings(options, benchmark, survey)
+    runners, skipped = await _runners(options, strategies, variables, progress)
     embedder = embedder_for(options, variables)
-    flat = [
-        flat_system(name, options.seed, embedder, options.query_prefix or "")
+    baselines = [
+        baseline_system(name, options.seed, embedder, options.query_prefix or "")
         for name in dict.fromkeys(options.system)
     ]
     _require_distinct_names(runners, options)
@@ -80,7 +84,7 @@ async def plan_bench(options: BenchOptions, progress: Progress) -> Prepared:
     daemons = [
         DaemonSystem(
             runner=runner,
-            strategies=searched,
+            strategies=strategies,
             folder=folder.path / runner.name,
             run_id=f"{run_id}-{runner.name}",
             upstream=options.upstream,
@@ -91,72 +95,75 @@ async def plan_bench(options: BenchOptions, progress: Progress) -> Prepared:
         )
         for runner in runners
     ]
-    systems: tuple[System, ...] = (*daemons, *flat)
+    systems: tuple[System, ...] = (*daemons, *baselines)
     plan = BenchPlan(
         suite=options.suite,
         benchmark=benchmark,
-        scan=found,
+        scan=survey,
         settings=settings,
-        tasking=tasking,
+        planner=planner,
         systems=systems,
         seed=options.seed,
         concurrency=options.concurrency,
         shuffle=options.shuffle,
-        made=_made(options),
+        transformations=_transformations(options),
         command=tuple(part.encode("utf-8", "replace").decode() for part in sys.argv),
         resumed=journal,
     )
     identities = {system.name: system.identity for system in systems}
     try:
-        kept = (
+        resume_state = (
             ResumeState() if journal is None else load_resume_state(journal, settings, identities)
         )
     except MemconformError:
         folder.remove()
         raise
-    return Prepared(plan, folder, kept, absences)
+    return PreparedBench(plan, folder, resume_state, skipped)
 
 
 def _benchmark(options: BenchOptions) -> Benchmark:
-    given = {"level": options.level, "session_doc": options.session_doc, "part": options.part}
+    format_options = {
+        "level": options.level,
+        "session_doc": options.session_doc,
+        "part": options.part,
+    }
     if options.suite == "sample":
         if options.data is not None:
             raise UsageError(
-                "the sample ships with memconform, and takes no --data",
+                "--suite sample ships with memconform and takes no --data",
                 code="bad_option",
-                hint="--suite file takes any file",
+                hint="use --suite file for a file of yours",
             )
-        return open_benchmark(sample(), None, given)
+        return open_benchmark(sample(), None, format_options)
     sources = known_sources()
-    fitting = [name for name, each in sources.items() if each.format == SUITES[options.suite]]
+    matching = [name for name, src in sources.items() if src.format == SUITES[options.suite]]
     if options.data is None:
         raise UsageError(
             f"--suite {options.suite} needs --data",
             code="no_data",
-            hint=f"give a path, or what was fetched: {', '.join(fitting or sources)}",
+            hint=f"give a path or a fetched source: {', '.join(matching or sources)}",
         )
     path = Path(options.data)
     if not path.exists() and options.data in sources:
-        found = fetched(options.data)
-        if found is None:
+        fetched_path = fetched(options.data)
+        if fetched_path is None:
             raise UsageError(
-                f"{options.data} is not in {data_folder()}",
+                f"{options.data} is missing in {data_folder()}",
                 code="not_fetched",
                 hint=f"memconform datasets fetch {options.data}",
             )
-        path = found
+        path = fetched_path
     try:
-        return open_benchmark(path, SUITES[options.suite], given)
+        return open_benchmark(path, SUITES[options.suite], format_options)
     except UsageError as error:
         if error.code == "wrong_format":
-            error.hint = (
-                f"--suite file, or the one it is of: {', '.join(filter(None, SUITES.values()))}"
-            )
+            suites = ", ".join(filter(None, SUITES.values()))
+            error.hint = f"use --suite file, or the matching one of {suites}"
         raise
 
 
-def _asked(
-    options: BenchOptions, benchmark: Benchmark, found: Survey
+def _settings(
+    options: BenchOptions, benchmark: Benchmark, survey: BenchmarkScan
 ) -> tuple[BenchSettings, QueryPlanner]:
     ks = cuts(options.ks)
     selection = QuerySelection(
@@ -171,96 +178,96 @@ def _asked(
     disputed = None
     if options.errata is not None:
         errata = read_errata(options.errata)
-        require_known_ids(errata, found.queries)
+        require_known_ids(errata, survey.queries)
         disputed = frozenset(errata)
-    pruning = _pruning(options, found)
+    pruning = _pruning(options, survey)
     settings = BenchSettings(
         format=benchmark.format.name,
         options=dict(benchmark.options),
-        content_sha256=found.content_sha256,
+        content_sha256=survey.content_sha256,
         chosen_sha256=_digest(chosen),
         disputed_sha256=None if disputed is None else _digest(disputed),
-        pruned_sha256=None if pruning is None else _digest(map(repr, _told(pruning))),
+        pruned_sha256=None if pruning is None else _digest(map(repr, _pruning_inputs(pruning))),
         index=options.index,
         ks=ks,
     )
-    tasking = QueryPlanner(
-        chosen=chosen,
+    planner = QueryPlanner(
+        query_ids=chosen,
         depth=ks[-1],
         official_gold=benchmark.format.official_gold,
         turns=benchmark.options.get("level") == "turn",
         disputed=disputed,
         pruning=pruning,
     )
-    return settings, tasking
+    return settings, planner
 
 
-def _told(pruning: Pruning) -> Iterable[object]:
-    """All that decides what is pruned."""
+def _pruning_inputs(pruning: Pruning) -> Iterable[object]:
+    """Everything that decides what is pruned, for a digest."""
     return (*pruning.events.days.items(), *pruning.ranges.items(), pruning.slack)
 
 
-def _made(options: BenchOptions) -> tuple[str, ...]:
-    """What was made of the benchmark, and chosen from it, in words."""
-    told: dict[str, object] = {
+def _transformations(options: BenchOptions) -> tuple[str, ...]:
+    """Describe how the benchmark was transformed, and what was selected from it."""
+    descriptions: dict[str, object] = {
         f"keys of {options.keys} by {options.join}": options.keys,
         f"pruned by {options.events} and {options.ranges}": options.events,
         f"limit {options.limit}": options.limit,
         f"sample {options.sample} of seed {options.seed}": options.sample,
-        f"{len(options.ids)} ids": options.ids,
+        plural(len(options.ids), "id"): options.ids,
         f"category {', '.join(options.category)}": options.category,
         f"holdout {options.holdout}": options.holdout != "all",
     }
-    return tuple(words for words, given in told.items() if given)
+    return tuple(text for text, flag in descriptions.items() if flag)
 
 
-def _pruning(options: BenchOptions, found: Survey) -> Pruning | None:
+def _pruning(options: BenchOptions, survey: BenchmarkScan) -> Pruning | None:
     if options.events is None or options.ranges is None:
         if options.events is not options.ranges:
             raise UsageError(
-                "--events and --ranges prune together",
+                "--events and --ranges need each other",
                 code="bad_option",
-                hint="give both, or none",
+                hint="give both or neither",
             )
         return None
     pruning = Pruning(read_events(options.events), read_ranges(options.ranges))
-    pruning.require_known_ids(found.queries)
+    pruning.require_known_ids(survey.queries)
     return pruning
 
 
 async def _runners(
     options: BenchOptions,
-    searched: Sequence[Strategy],
+    strategies: Sequence[Strategy],
     variables: Mapping[str, str],
     progress: Progress,
 ) -> tuple[list[SdkRunner], list[SkippedSdk]]:
     if not options.sdk:
         return [], []
-    present, absences = await build_sdks(options.sdk, no_skip=options.no_skip)
+    present, skipped = await build_sdks(options.sdk, no_skip=options.no_skip)
     runners = []
     for runner, _ in present:
         try:
             runner.use_upstream(options.upstream)
             runner.use_variables(variables)
-            _require_claimed_modes(runner, searched, options)
+            _require_claimed_modes(runner, strategies, options)
             runners.append(runner)
         except UsageError as error:
             if ALL not in options.sdk or options.no_skip:
                 raise
             progress(f"{runner.name} is skipped: {error.message}")
-            absences.append(SkippedSdk(runner.name, error))
+            skipped.append(SkippedSdk(runner.name, error))
     if not runners:
-        raise absences[0].error
-    return runners, absences
+        raise skipped[0].error
+    return runners, skipped
 
 
 def _require_distinct_names(runners: Iterable[SdkRunner], options: BenchOptions) -> None:
     for runner in runners:
         if runner.name in options.system:
             raise UsageError(
-                f"an SDK and a system are both called {runner.name}",
+                f"an SDK and a baseline are both called {runner.name}",
                 code="one_name_twice",
-                hint="`name` in its sdk.toml is what counts",
+                hint="change `name` in its sdk.toml",
             )
 
 
@@ -268,20 +275,21 @@ def _require_known_builds(runners: Iterable[SdkRunner]) -> None:
     for runner in runners:
         if runner.build_hash() is None:
             raise UsageError(
-                f"it cannot be known whether {runner.name} is what it was",
+                f"cannot verify that {runner.name} is the same build as before",
                 code="resume_unknown_build",
-                hint="--resume is for SDKs that an sdk.toml describes",
+                hint="use --resume only with SDKs that have an sdk.toml",
             )
 
 
 def _require_claimed_modes(
-    runner: SdkRunner, searched: Sequence[Strategy], options: BenchOptions
+    runner: SdkRunner, strategies: Sequence[Strategy], options: BenchOptions
 ) -> None:
     if runner.modes is None:
         return
-    named = options.embed_base_url is not None or options.rerank not in (None, "none")
-    served = (*runner.modes, *runner.optional_modes, *(runner.scripted_modes if named else ()))
-    for strategy in searched:
+    has_service = options.embed_base_url is not None or options.rerank not in (None, "none")
+    scripted_modes = runner.scripted_modes if has_service else ()
+    served = (*runner.modes, *runner.optional_modes, *scripted_modes)
+    for strategy in strategies:
         if strategy.mode not in served:
             raise UsageError(
                 f"{runner.name} does not claim mode {strategy.label}",

@@ -1,4 +1,4 @@
-"""`memconform datasets list | info | convert`: the retrieval benchmarks."""
+"""`memconform datasets list | info | convert`, for retrieval benchmarks."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -13,55 +13,57 @@ from memconform.cli.options import json_file, output_file, schema
 from memconform.cli.targets import json_target
 from memconform.datasets.benchmarks import Benchmark, formats, open_benchmark
 from memconform.datasets.files import PACKED
-from memconform.datasets.haystacks import Dropped
+from memconform.datasets.haystacks import DroppedEntry
 from memconform.datasets.memini import memini_json
 from memconform.datasets.registry import shipped
 from memconform.datasets.sources import load_sources
 from memconform.errors import ExitCode
 from memconform.printing.output import echo
+from memconform.printing.plurals import plural
 
 
 @click.command("list", cls=Command, examples=("memconform datasets list",))
 @sources
 def list_command(data: Path, sources_file: Path | None) -> None:
     """List shipped question sets, public benchmarks and readable formats."""
-    found = load_sources(sources_file)
+    known_sources = load_sources(sources_file)
     echo("question sets, for run --dataset:")
     for name, path in shipped().items():
         echo(f"  {name:<12} {path}")
     echo("public benchmarks, for datasets fetch:")
-    show_sources(found, data)
-    echo("formats of benchmarks, for datasets info and convert:")
-    for each in formats().values():
+    show_sources(known_sources, data)
+    echo("benchmark formats, for datasets info and convert:")
+    for known_format in formats().values():
         options = "; ".join(
             f"--{name.replace('_', '-')} {'|'.join(allowed)}"
-            for name, allowed in each.options.items()
+            for name, allowed in known_format.options.items()
         )
-        echo(f"  {each.name:<12} {each.about}{f' ({options})' if options else ''}")
+        details = f" ({options})" if options else ""
+        echo(f"  {known_format.name:<12} {known_format.about}{details}")
 
 
 class BenchmarkInfo(BaseModel):
-    """What `datasets info --json` writes."""
+    """The report of `datasets info --json`."""
 
     schema_version: str = "memconform/benchmark-info@1"
     path: str
     format: str
     options: dict[str, str]
     sha256: str
-    """Of a file, unpacked; empty of a folder."""
+    """Digest of an unpacked file; empty for a folder."""
     haystacks: int = 0
     items: int = 0
     queries: int = 0
     with_gold: int = 0
-    """Queries that name items as their answer's source."""
+    """Queries that name the items with their answer."""
     unavoidable: int = 0
-    """Of them, those none of whose gold is an item."""
+    """Queries with gold of which no gold item exists, so that every system misses them."""
     abstain: int = 0
     scored: int | None = None
-    """Queries that the official retrieval metrics count, where they leave some out."""
+    """Queries that the official retrieval metrics count, if these exclude some."""
     categories: dict[str, int] = Field(default_factory=dict)
-    dropped: list[Dropped] = Field(default_factory=list)
-    """What could not be read or resolved, and why."""
+    dropped: list[DroppedEntry] = Field(default_factory=list)
+    """Items and queries that could not be read or resolved, with reasons."""
 
 
 _READING = "How to read the benchmark"
@@ -100,7 +102,7 @@ _INVALID = {ExitCode.USAGE: "usage, or an invalid or unknown benchmark"}
 
 
 def _benchmark(function: Callable[..., None]) -> Callable[..., None]:
-    """A path, and the options of the formats; `datasets list` says which has which."""
+    """Add the path of a benchmark and the options of all formats to a command."""
     for decorate in _OPTIONS:
         function = decorate(function)
     return function
@@ -120,10 +122,15 @@ def _benchmark(function: Callable[..., None]) -> Callable[..., None]:
 @json_file
 @schema("cli.benchmarks:BenchmarkInfo")
 def info_command(
-    path: Path, name: str | None, json_file: str | None, *, verbose: bool, **given: str | None
+    path: Path,
+    name: str | None,
+    json_file: str | None,
+    *,
+    verbose: bool,
+    **format_options: str | None,
 ) -> None:
     """Read a whole benchmark and count what it contains."""
-    info = _counted(open_benchmark(path, name, given))
+    info = _count(open_benchmark(path, name, format_options))
     if json_file != "-":
         _show_benchmark(info, verbose=verbose)
     if json_file is not None:
@@ -131,7 +138,7 @@ def info_command(
             target.write_json(info, indent=2)
 
 
-def _counted(benchmark: Benchmark) -> BenchmarkInfo:
+def _count(benchmark: Benchmark) -> BenchmarkInfo:
     info = BenchmarkInfo(
         path=str(benchmark.path),
         format=benchmark.format.name,
@@ -140,7 +147,7 @@ def _counted(benchmark: Benchmark) -> BenchmarkInfo:
     )
     categories: Counter[str] = Counter()
     scored, official_gold = 0, benchmark.format.official_gold
-    dropped: list[Dropped] = []
+    dropped: list[DroppedEntry] = []
     for haystack in benchmark:
         info.haystacks += 1
         info.items += len(haystack.items)
@@ -166,21 +173,22 @@ def _show_benchmark(info: BenchmarkInfo, *, verbose: bool) -> None:
     echo(f"{info.path}: {info.format}{options}")
     if info.sha256:
         echo(f"sha256 {info.sha256}")
-    echo(f"{info.haystacks} haystacks, {info.items} items, {info.queries} queries")
+    counts = ((info.haystacks, "haystack"), (info.items, "item"), (info.queries, "query"))
+    echo(", ".join(plural(count, noun) for count, noun in counts))
     echo(", ".join(f"{name} {count}" for name, count in info.categories.items()))
-    told = f"{info.with_gold} with gold"
+    line = f"{info.with_gold} with gold"
     if info.unavoidable:
-        told += f", {info.unavoidable} of them a miss that cannot be avoided"
+        line += f", {plural(info.unavoidable, 'unavoidable miss')} among them"
     if info.abstain:
-        told += f"; {info.abstain} to abstain from"
+        line += f"; {info.abstain} to abstain from"
     if info.scored is not None:
-        told += f"; {info.scored} scored officially"
-    echo(told)
+        line += f"; {info.scored} counted by the official metrics"
+    echo(line)
     if info.dropped:
         hint = "" if verbose else ": --verbose lists them"
         echo(f"{len(info.dropped)} dropped or unresolved{hint}")
-    for each in info.dropped if verbose else ():
-        echo(f"  {each.id}: {each.why}")
+    for entry in info.dropped if verbose else ():
+        echo(f"  {entry.id}: {entry.why}")
 
 
 @click.command(
@@ -191,18 +199,20 @@ def _show_benchmark(info: BenchmarkInfo, *, verbose: bool) -> None:
 )
 @_benchmark
 @output_file
-def convert_command(path: Path, name: str | None, output: str, **given: str | None) -> None:
+def convert_command(
+    path: Path, name: str | None, output: str, **format_options: str | None
+) -> None:
     """Convert a benchmark to memini's JSON: one file of items and questions.
 
     That format has no place for ids, dates and rubrics of questions, nor for questions without an
     answer.
     """
-    benchmark = open_benchmark(path, name, given)
+    benchmark = open_benchmark(path, name, format_options)
     target_path = Path(output)
     if target_path.exists() and target_path.samefile(path):
         raise click.UsageError("--output would replace the benchmark itself")
     if target_path.suffix in PACKED:
-        raise click.UsageError(f"--output: nothing is packed here, so not as {target_path.suffix}")
+        raise click.UsageError(f"--output: cannot write packed files ({target_path.suffix})")
     with json_target(output) as target:
         for piece in memini_json(path.stem, benchmark):
             target.write_text(piece)

@@ -133,7 +133,7 @@ def command(ctx: click.Context, /, **flags: object) -> ExitCode | None:
     """
     if ctx.invoked_subcommand is not None:
         return None
-    options = ConformOptions(**flags)  # type: ignore[arg-type] # click has checked every flag
+    options = ConformOptions(**flags)  # type: ignore[arg-type] # click has validated every flag
     if not options.sdk:
-        raise click.UsageError("--sdk says which daemons to hold to the contract", ctx)
+        raise click.UsageError("--sdk is missing: it names the daemons to check", ctx)
     return carry_out("execute_conform:run_conform", options)

@@ -23,7 +23,7 @@ cases_folder = option(
 
 @dataclass(frozen=True, slots=True)
 class ConformOptions:
-    """Names are those of the flags."""
+    """Flags of `conform`, under their own names."""
 
     sdk: tuple[str, ...]
     no_skip: bool

@@ -1,4 +1,4 @@
-"""`memconform conform list | explain | lint | replay`: what cases are, and one of them again."""
+"""`memconform conform list | explain | lint | replay`."""
 
 import json
 import tempfile
@@ -12,11 +12,11 @@ from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.options import json_file, results
 from memconform.cli.targets import json_target
 from memconform.conformance.catalog import CaseVariant, catalog
-from memconform.conformance.coverage import uncovered
-from memconform.conformance.explaining import explained
+from memconform.conformance.coverage import uncovered_rules
+from memconform.conformance.explaining import explain_case
 from memconform.conformance.fixture import Fixture, UntestableError
 from memconform.conformance.names import CASES, ROBUSTNESS
-from memconform.conformance.results import exit_of
+from memconform.conformance.results import exit_code_of
 from memconform.conformance.running import CaseRun, check_ids, run_case, skip_reason
 from memconform.conformance.schema import case_schema
 from memconform.conformance.session import read_report, transcript
@@ -27,6 +27,7 @@ from memconform.errors import ExitCode, UsageError, gravest, nearest
 from memconform.printing.escaping import Lines
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
+from memconform.printing.plurals import plural
 from memconform.redaction import redact, redact_bytes
 from memconform.reports.conformance import show_case
 
@@ -45,17 +46,18 @@ def list_cases(json_file: str | None) -> ExitCode:
     entries = catalog()
     if json_file is not None:
         with json_target(json_file) as target:
-            target.write_json({"cases": [_listed(entry) for entry in entries]})
+            target.write_json({"cases": [_case_info(entry) for entry in entries]})
         return ExitCode.OK
     for entry in entries:
         echo(f"{entry.id:<58} {entry.case.level:<7} {', '.join(entry.case.rules)}")
     cases = len({entry.base for entry in entries})
     checks = sum(len(check_ids(entry)) for entry in entries)
-    echo(f"{cases} cases, {len(entries)} with their variants, {checks} checks", err=True)
+    variants = f"{plural(cases, 'case')}, {len(entries)} with their variants"
+    echo(f"{variants}, {plural(checks, 'check')}", err=True)
     return ExitCode.OK
 
 
-def _listed(entry: CaseVariant) -> dict[str, object]:
+def _case_info(entry: CaseVariant) -> dict[str, object]:
     case = entry.case
     return {
         "id": entry.id,
@@ -77,23 +79,23 @@ def explain(case: str) -> ExitCode:
 
     CASE is the id of a case, or of one of its checks.
     """
-    for entry in _named(case):
-        echo(Lines(explained(entry)))
+    for entry in _find(case):
+        echo(Lines(explain_case(entry)))
     return ExitCode.OK
 
 
-def _named(name: str) -> list[CaseVariant]:
-    """The case of that id, or one of its variants, or the case of a check."""
-    wanted = name.partition("#")[0]
-    exact = [entry for entry in catalog() if entry.id == wanted]
-    found = exact or [entry for entry in catalog() if entry.base == wanted][:1]
-    if not found:
+def _find(name: str) -> list[CaseVariant]:
+    """Find a case by its id, by the id of a variant, or by the id of a check."""
+    case_id = name.partition("#")[0]
+    exact = [entry for entry in catalog() if entry.id == case_id]
+    matches = exact or [entry for entry in catalog() if entry.base == case_id][:1]
+    if not matches:
         raise UsageError(
-            f"no case {wanted!r}",
+            f"case {case_id!r} does not exist",
             code="no_such_case",
-            hint=nearest(wanted, {e.base for e in catalog()}) or "memconform conform list",
+            hint=nearest(case_id, {e.base for e in catalog()}) or "memconform conform list",
         )
-    return found
+    return matches
 
 
 @click.command(
@@ -122,12 +124,13 @@ def lint(cases: Path, *, schema: bool) -> ExitCode:
         echo(Lines(json.dumps(case_schema(), indent=2)))
         return ExitCode.OK
     entries = catalog(cases)
-    bare = uncovered(entries) if cases == CASES else []
-    for rule in bare:
+    uncited = uncovered_rules(entries) if cases == CASES else []
+    for rule in uncited:
         echo(f"{rule}: no case cites it")
-    count = len({entry.base for entry in entries})
-    echo(f"{count} cases, {len(entries)} with their variants, {len(bare)} rules without one")
-    return ExitCode.FAILED if bare else ExitCode.OK
+    count = plural(len({entry.base for entry in entries}), "case")
+    rules = plural(len(uncited), "rule")
+    echo(f"{count}, {len(entries)} with their variants, {rules} without a case")
+    return ExitCode.FAILED if uncited else ExitCode.OK
 
 
 @click.command(
@@ -152,43 +155,43 @@ def replay(run: str, check: str, output: Path) -> ExitCode:
     sdk, colon, name = check.partition(":")
     if not colon:
         sdk, name = "", check
-    [entry] = _named(name)
+    [entry] = _find(name)
     references = [ref for known, ref in report.sdk_references.items() if sdk in ("", known)]
     if not references:
         raise UsageError(
-            f"run {report.run} is not of {sdk}",
+            f"run {report.run} has no results of {sdk}",
             code="no_such_sdk",
-            hint=f"it is of {', '.join(report.sdk_references)}",
+            hint=f"it has results of {', '.join(report.sdk_references)}",
         )
     configure_logs("warning")
-    return run_to_end(_replayed(entry, references))
+    return run_to_end(_replay(entry, references))
 
 
-async def _replayed(entry: CaseVariant, references: list[str]) -> ExitCode:
+async def _replay(entry: CaseVariant, references: list[str]) -> ExitCode:
     cancel_on_signals()
     codes: list[ExitCode] = []
     for reference in references:
         runner = find_runner(reference, working_folder())
-        why = skip_reason(entry, runner)
-        if why is not None:
-            raise UsageError(f"{runner.name}: {why}", code="not_applicable", hint="see sdk.toml")
+        reason = skip_reason(entry, runner)
+        if reason is not None:
+            raise UsageError(f"{runner.name}: {reason}", code="not_applicable", hint="see sdk.toml")
         await runner.build(lambda line: echo(f"  {line}", err=True))
-        ran = await _once(entry, runner)
-        for outcome in ran.exchanges:
-            shown = redact_bytes(transcript(outcome)).decode("utf-8", "backslashreplace")
-            echo(Lines(shown))
-        show_case(runner.name, ran.result)
-        codes.append(exit_of(ran.result.checks))
+        case_run = await _run_once(entry, runner)
+        for exchange in case_run.exchanges:
+            text = redact_bytes(transcript(exchange)).decode("utf-8", "backslashreplace")
+            echo(Lines(text))
+        show_case(runner.name, case_run.result)
+        codes.append(exit_code_of(case_run.result.checks))
     return gravest(codes)
 
 
-async def _once(entry: CaseVariant, runner: SdkRunner) -> CaseRun:
+async def _run_once(entry: CaseVariant, runner: SdkRunner) -> CaseRun:
     with tempfile.TemporaryDirectory(prefix="memconform-", ignore_cleanup_errors=True) as folder:
         async with Fixture(
             runner, entry.case.daemon, Path(folder), f"replay-{runner.name}"
-        ) as held:
+        ) as fixture:
             try:
-                await held.prepare()
+                await fixture.prepare()
             except UntestableError as error:
                 raise UsageError(redact(str(error)), code="untestable") from error
-            return await run_case(entry, held, brain_id(entry))
+            return await run_case(entry, fixture, brain_id(entry))

@@ -16,6 +16,7 @@ from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.errors import ExitCode
 from memconform.ingest.documents import CorpusFolder, ReferenceAnswers
 from memconform.printing.output import echo
+from memconform.printing.plurals import plural
 
 
 @click.group(
@@ -66,34 +67,37 @@ def lint_command(
     opened = open_dataset(dataset)
     folder = corpus or corpus_of(opened)
     source = CorpusFolder(folder) if folder else ReferenceAnswers(opened)
-    documents = {each.path: each.content.decode("utf-8", "replace") for each in source.documents()}
+    documents = {doc.path: doc.content.decode("utf-8", "replace") for doc in source.documents()}
     report = lint_questions(opened, documents)
-    lucky = max_chance is not None and report.chance is not None and not report.chance <= max_chance
+    too_easy = (
+        max_chance is not None and report.chance is not None and not report.chance <= max_chance
+    )
     if json_file != "-":
         _show(report)
-        if lucky:
-            echo(f"luck passes more than {max_chance:.1%}")
+        if too_easy:
+            echo(f"random documents pass more than {max_chance:.1%}")
     if json_file is not None:
         with json_target(json_file) as target:
             target.write_json(asdict(report), indent=2)
-    return ExitCode.USAGE if report.faults or lucky else ExitCode.OK
+    return ExitCode.USAGE if report.faults or too_easy else ExitCode.OK
 
 
 def _show(report: LintReport) -> None:
-    echo(f"{report.questions} questions, {report.documents} documents")
+    echo(f"{plural(report.questions, 'question')}, {plural(report.documents, 'document')}")
     echo(f"tags: {', '.join(f'{name} {count}' for name, count in report.tags.items())}")
     if report.chance is not None and report.highest_chance is not None:
         echo(
-            f"5 random documents pass {report.chance:.2%} on average,"
-            f" {report.highest_chance:.2%} of the luckiest question"
+            f"5 random documents pass a question with a probability of {report.chance:.2%} on"
+            f" average, {report.highest_chance:.2%} at most"
         )
-        echo(f"each question has {report.fewest_distractors} distractors or more")
+    if report.chance is not None and report.fewest_distractors is not None:
+        echo(f"each question has at least {plural(report.fewest_distractors, 'distractor')}")
     for fault in report.faults:
         echo(f"{fault.question}: {fault.message}")
-    echo("no faults" if not report.faults else f"{len(report.faults)} faults")
+    echo(plural(len(report.faults), "fault") if report.faults else "no faults")
 
 
-for _each in (
+for _subcommand in (
     list_command,
     info_command,
     convert_command,
@@ -101,4 +105,4 @@ for _each in (
     verify_command,
     compile_command,
 ):
-    command.add_command(_each)
+    command.add_command(_subcommand)

@@ -67,7 +67,7 @@ def command(  # noqa: PLR0917 - one parameter a flag
     FIRST and SECOND are result files, run folders or run ids.
     """
     require_extra("parity")
-    limits = [_limit(given) for given in fail_on]
+    limits = [_limit(condition) for condition in fail_on]
     one, other = load_runs((first, second), output)
     report = diff_runs(one, other, seed=seed)
     code = gravest(_codes(report, limits))
@@ -81,10 +81,10 @@ def command(  # noqa: PLR0917 - one parameter a flag
     return code
 
 
-def _limit(given: str) -> float | None:
-    """The ratio of `latency:RATIO`; None for `regression`."""
-    name, colon, ratio = given.partition(":")
-    if given == "regression":
+def _limit(condition: str) -> float | None:
+    """Return the ratio of `latency:RATIO`, or None for `regression`."""
+    name, colon, ratio = condition.partition(":")
+    if condition == "regression":
         return None
     try:
         limit = float(ratio)
@@ -92,7 +92,7 @@ def _limit(given: str) -> float | None:
         limit = 0.0
     if name != "latency" or not colon or not 0 < limit < float("inf"):
         raise UsageError(
-            f"--fail-on {given} is unknown",
+            f"--fail-on {condition} is invalid",
             code="bad_fail_on",
             hint="write --fail-on regression, or --fail-on latency:1.2",
         )
@@ -108,13 +108,13 @@ def _codes(report: DiffReport, limits: Sequence[float | None]) -> list[ExitCode]
     for limit in limits:
         if limit is None:
             failed = bool(report.regressions)
-            # What was not measured may hide a regression.
+            # A question that was not measured may hide a regression.
             if report.not_measured:
                 codes.append(ExitCode.INCONCLUSIVE)
         else:
             done = report.latency.get("done")
             failed = done is not None and done.ratio.low > limit
-            # What took too long may be just what was not measured.
+            # A question that was not measured may be the one that took too long.
             if done is None or report.not_measured or done.questions < report.contrast.compared:
                 codes.append(ExitCode.INCONCLUSIVE)
         if failed:

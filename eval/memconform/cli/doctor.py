@@ -13,7 +13,7 @@ from memconform.errors import ExitCode
 
 @dataclass(frozen=True, slots=True)
 class DoctorOptions:
-    """The command line, typed."""
+    """Flags of `doctor`, under their own names."""
 
     sdk: str
     upstream: UpstreamKind

@@ -1,4 +1,4 @@
-"""What happens, told to all who listen."""
+"""Dispatch of engine events to their handlers."""
 
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
@@ -10,12 +10,12 @@ _Event = TypeVar("_Event")
 async def dispatch(
     events: AsyncGenerator[_Event, None], handlers: Iterable[Callable[[_Event], None]]
 ) -> _Event | None:
-    """Hand each event to every handler, in their order; the last event, or None."""
-    listening = tuple(handlers)
+    """Pass each event to every handler, in order; return the last event, or None."""
+    handlers = tuple(handlers)
     last: _Event | None = None
     async with aclosing(events):
         async for event in events:
-            for handle in listening:
+            for handle in handlers:
                 handle(event)
             last = event
     return last

@@ -1,4 +1,4 @@
-"""What `memconform bench` does."""
+"""Runs `memconform bench`."""
 
 import asyncio
 
@@ -13,11 +13,16 @@ from memconform.cli.targets import json_target, text_target
 from memconform.errors import ExitCode, gravest
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
+from memconform.printing.plurals import plural
 from memconform.reports.bench import BenchConsole, bench_markdown, show_bench
 
 
 def bench(options: BenchOptions) -> ExitCode:
-    """Carry out a bench; raises what stops it before anything is measured."""
+    """Run a bench.
+
+    Raises:
+        MemconformError: if it cannot start.
+    """
     configure_logs(options.log_level)
     return run_to_end(_bench(options))
 
@@ -26,23 +31,24 @@ async def _bench(options: BenchOptions) -> ExitCode:
     cancel_on_signals()
     bench = await plan_bench(options, lambda line: echo(f"  {line}", err=True))
     if options.resume is not None:
-        echo(f"  {len(bench.kept.queries):,} measurements are taken over", err=True)
+        kept = plural(len(bench.resume_state.queries), "measurement", spec=",")
+        echo(f"  {kept} kept from the interrupted bench", err=True)
     with BenchConsole(bench.plan, quiet=options.quiet) as console:
-        events = execute_bench(bench.plan, bench.folder, bench.kept)
+        events = execute_bench(bench.plan, bench.folder, bench.resume_state)
         finished = await dispatch(events, [console.handle])
     if not isinstance(finished, BenchFinished):
         raise asyncio.CancelledError
     report = finished.report
-    codes = [ExitCode(report.exit_code), *(absence.exit_code for absence in bench.absences)]
+    codes = [ExitCode(report.exit_code), *(sdk.exit_code for sdk in bench.skipped)]
     if options.require_agreement:
         agreed = agreement_code(report)
         codes.append(agreed)
         if agreed is ExitCode.INCONCLUSIVE:
-            echo("no agreement: not every query was measured on several SDKs", err=True)
+            echo("agreement undecided: a query was not measured on several SDKs", err=True)
     code = gravest(codes)
     show_bench(
         report,
-        bench.absences,
+        bench.skipped,
         dropped=bench.plan.scan.dropped if options.verbose else (),
         verbose=options.verbose,
         quiet=options.quiet,
@@ -58,8 +64,8 @@ async def _bench(options: BenchOptions) -> ExitCode:
 
 
 def agreement_code(report: BenchReport) -> ExitCode:
-    """What the agreement of the SDKs comes to, where it is required."""
-    if any(each.equal < each.compared for each in report.alike):
+    """Return the exit code of --require-agreement; OK if every query was compared and equal."""
+    if any(agreement.equal < agreement.compared for agreement in report.alike):
         return ExitCode.FAILED
-    whole = report.alike and all(e.compared == report.source.queries for e in report.alike)
-    return ExitCode.OK if whole else ExitCode.INCONCLUSIVE
+    complete = report.alike and all(a.compared == report.source.queries for a in report.alike)
+    return ExitCode.OK if complete else ExitCode.INCONCLUSIVE

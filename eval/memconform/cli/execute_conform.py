@@ -1,4 +1,4 @@
-"""What `memconform conform` does."""
+"""Runs `memconform conform`."""
 
 import sys
 from collections.abc import Sequence
@@ -34,23 +34,23 @@ from memconform.storage.writing import replacing
 
 
 def run_conform(options: ConformOptions) -> ExitCode:
-    """Hold the SDKs of a command line to the contract."""
+    """Check the SDKs of a command line against the contract."""
     configure_logs(options.log_level)
     return run_to_end(_conform(options))
 
 
 async def _conform(options: ConformOptions) -> ExitCode:
     cancel_on_signals()
-    every = catalog(options.cases)
-    entries = select_cases(every, options.profile, options.case)
-    present, absences = await build_sdks(options.sdk, no_skip=options.no_skip)
+    all_cases = catalog(options.cases)
+    entries = select_cases(all_cases, options.profile, options.case)
+    present, skipped = await build_sdks(options.sdk, no_skip=options.no_skip)
     targets = [_target(runner.name, reference) for runner, reference in present]
     known = [entry for path in options.known for entry in load_known(path)]
     for target in targets:
-        known += _of_manifest(target)
+        known += _known_in_manifest(target)
     started = datetime.now(UTC)
-    every_check = [check for entry in every for check in check_ids(entry)]
-    require_unexpired(known, every_check, started.date())
+    all_checks = [check for entry in all_cases for check in check_ids(entry)]
+    require_unexpired(known, all_checks, started.date())
     run = RunFolder(
         options.output, new_run_id(started, "-".join(t.name for t in targets), "conform")
     )
@@ -67,13 +67,13 @@ async def _conform(options: ConformOptions) -> ExitCode:
             trace=options.trace,
         )
 
-        def keep(event: Event) -> None:
+        def collect(event: Event) -> None:
             if isinstance(event, SdkFinished):
                 results[event.result.sdk] = event.result
 
-        await dispatch(events, [console.handle, keep])
+        await dispatch(events, [console.handle, collect])
     sdks = [results[target.name] for target in targets]
-    code = verdict(sdks, (absence.exit_code for absence in absences))
+    code = verdict(sdks, (sdk.exit_code for sdk in skipped))
     report = ConformReport(
         run=run.path.name,
         started_at=started,
@@ -83,42 +83,42 @@ async def _conform(options: ConformOptions) -> ExitCode:
         sdk_references={target.name: target.reference for target in targets},
         exit_code=int(code),
         skipped=[
-            SkipRecord(sdk=a.sdk, reason=f"{a.error.code}: {a.error.message}") for a in absences
+            SkipRecord(sdk=s.sdk, reason=f"{s.error.code}: {s.error.message}") for s in skipped
         ],
         sdks=sdks,
     )
     _write(options, run, report)
     for sdk in sdks:
         show_findings(sdk, verbose=options.verbose)
-    for absence in absences:
-        echo(Lines(f"{absence.sdk} skipped: {absence.error.render()}"), err=True)
+    for missing in skipped:
+        echo(Lines(f"{missing.sdk} skipped: {missing.error.render()}"), err=True)
     for sdk in sdks:
         echo(conform_banner(sdk), err=options.json_file == "-")
     echo(f"-> {run.path}", err=True)
     if (failed := _first_failure(sdks)) is not None:
-        # The daemon of a curl line is gone by now; this starts it again.
+        # The daemon of the curl commands has been stopped; `replay` starts it again.
         echo(f"to repeat a case: memconform conform replay {run.path.name} {failed}", err=True)
     return code
 
 
 def select_cases(
-    every: Sequence[CaseVariant], profiles: tuple[str, ...], globs: tuple[str, ...]
+    cases: Sequence[CaseVariant], profiles: tuple[str, ...], globs: tuple[str, ...]
 ) -> list[CaseVariant]:
-    """The cases of these profiles whose ids fit; all where nothing is asked.
+    """Select the cases of some profiles whose ids match; without arguments, all cases.
 
     Raises:
-        NothingSelectedError: where that is none, or one of the globs fits nothing.
+        NothingSelectedError: if a glob matches no case, or no case is selected.
     """
-    entries = [e for e in every if not profiles or _profile_name(e) in profiles]
+    entries = [e for e in cases if not profiles or _profile_name(e) in profiles]
     if globs:
         for glob in globs:
-            if not any(_fits(entry, glob) for entry in entries):
+            if not any(_matches(entry, glob) for entry in entries):
                 raise NothingSelectedError(
-                    f"--case {glob}: no case fits",
+                    f"--case {glob}: no case matches",
                     code="no_such_case",
                     hint=nearest(glob, [e.base for e in entries]) or "see memconform conform list",
                 )
-        entries = [e for e in entries if any(_fits(e, glob) for glob in globs)]
+        entries = [e for e in entries if any(_matches(e, glob) for glob in globs)]
     if not entries:
         raise NothingSelectedError(
             "no case is selected", code="nothing_selected", hint="see memconform conform list"
@@ -130,7 +130,7 @@ def _profile_name(entry: CaseVariant) -> str:
     return entry.profile.value if entry.profile is not None else ROBUSTNESS
 
 
-def _fits(entry: CaseVariant, glob: str) -> bool:
+def _matches(entry: CaseVariant, glob: str) -> bool:
     pattern = glob.partition("#")[0].replace("[", "[[]")
     return fnmatchcase(entry.id, pattern) or fnmatchcase(entry.base, pattern)
 
@@ -140,19 +140,21 @@ def _target(name: str, reference: str) -> Target:
     return Target(name, reference, lambda: find_runner(reference, folder))
 
 
-def _of_manifest(target: Target) -> list[KnownFailure]:
-    """The known failures that the SDK's own sdk.toml names, as its own and nobody else's."""
+def _known_in_manifest(target: Target) -> list[KnownFailure]:
+    """Load the known failures that the SDK's own sdk.toml names, restricted to that SDK."""
     path = target.make_runner().known_failures
     if path is None:
         return []
     if not path.is_file():
-        raise UsageError(f"{path} is missing", code="known_missing", hint="see [known] file")
-    mine = [entry for entry in load_known(path) if entry.sdk in (None, target.name)]
-    return [entry.model_copy(update={"sdk": target.name}) for entry in mine]
+        raise UsageError(
+            f"{path} is missing", code="known_missing", hint="check [known] file in sdk.toml"
+        )
+    entries = [entry for entry in load_known(path) if entry.sdk in (None, target.name)]
+    return [entry.model_copy(update={"sdk": target.name}) for entry in entries]
 
 
 def _write(options: ConformOptions, run: RunFolder, report: ConformReport) -> None:
-    """The run's record first; a report that cannot be written must not lose it."""
+    """Write the run's record first, so that a report that cannot be written does not lose it."""
     write_suite_report(run, report)
     if options.json_file is not None:
         with json_target(options.json_file) as target:
@@ -165,6 +167,6 @@ def _write(options: ConformOptions, run: RunFolder, report: ConformReport) -> No
 
 
 def _first_failure(sdks: Sequence[SdkResult]) -> str | None:
-    """The id of the first check that fails."""
+    """Return the id of the first failing check, or None."""
     checks = (check for sdk in sdks for case in sdk.cases for check in case.checks)
     return next((check.id for check in checks if check.result is Result.FAIL), None)

@@ -1,4 +1,4 @@
-"""What `memconform doctor` does."""
+"""Runs `memconform doctor`."""
 
 import shutil
 import tempfile
@@ -15,11 +15,12 @@ from memconform.printing.console import SafeConsole, styled
 from memconform.printing.escaping import indent
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
+from memconform.printing.plurals import plural
 from memconform.runs.doctor import Step, examine
 
 
 def doctor(options: DoctorOptions) -> ExitCode:
-    """Try an SDK; a step that fails does not keep others from being tried."""
+    """Try an SDK step by step; a failed step does not prevent later ones."""
     configure_logs(options.log_level)
     headers = request_headers(options.header)
     return run_to_end(_examine(options.sdk, options.upstream, headers))
@@ -38,10 +39,10 @@ async def _examine(sdk: str, upstream: UpstreamKind, headers: dict[str, str]) ->
                 if step.error is not None:
                     failures.append(step.error.exit_code)
     finally:
-        # What went wrong may be told by the log alone.
+        # After a failure the log stays, because it may be the only place that shows the cause.
         if not failures:
             shutil.rmtree(folder, ignore_errors=True)
-    echo(f"{runner.name}: {_outcome(len(failures))}")
+    echo(f"{runner.name}: {_verdict(len(failures))}")
     return gravest(failures)
 
 
@@ -52,7 +53,5 @@ def _show(step: Step) -> None:
         echo(indent(step.error.render(), "     "))
 
 
-def _outcome(failed: int) -> str:
-    if not failed:
-        return "ok"
-    return "1 step failed" if failed == 1 else f"{failed} steps failed"
+def _verdict(failed: int) -> str:
+    return f"{plural(failed, 'step')} failed" if failed else "ok"

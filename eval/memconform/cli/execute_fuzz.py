@@ -1,4 +1,4 @@
-"""What `memconform fuzz` does."""
+"""Runs `memconform fuzz`."""
 
 import asyncio
 import secrets
@@ -31,18 +31,18 @@ from memconform.storage.writing import replacing
 
 
 def fuzz(options: FuzzOptions) -> ExitCode:
-    """Put random requests to the SDKs of a command line."""
+    """Send random requests to the SDKs of a command line."""
     configure_logs(options.log_level)
     return run_to_end(_fuzz(options))
 
 
 async def _fuzz(options: FuzzOptions) -> ExitCode:
     cancel_on_signals()
-    present, absences = await build_sdks(options.sdk, no_skip=options.no_skip)
+    present, skipped = await build_sdks(options.sdk, no_skip=options.no_skip)
     runners = [runner for runner, _ in present]
     if len(runners) < 2:
         raise UsageError(
-            "fuzz compares daemons with one another",
+            "fuzz compares daemons with each other and needs at least two SDKs",
             code="one_sdk",
             hint="give --sdk twice, or all",
         )
@@ -55,49 +55,50 @@ async def _fuzz(options: FuzzOptions) -> ExitCode:
         FuzzConsole(options.examples) as console,
     ):
         async with session.serve_sdks(runners, Path(folder)) as addresses:
-            seeking = asyncio.create_task(
+            search = asyncio.create_task(
                 asyncio.to_thread(
-                    session.seek,
+                    session.find_disagreement,
                     addresses,
                     profiles,
                     examples=options.examples,
                     seed_value=seed,
-                    tried=console.tried,
+                    tried=console.advance,
                     stop=stop,
                 )
             )
             try:
-                sought = await asyncio.shield(seeking)
+                outcome = await asyncio.shield(search)
             except BrainLostError as error:
                 raise DaemonError(
                     str(error),
                     code="daemon_lost",
-                    hint=f"memconform doctor says whether it is well; --seed {seed} asks the same",
+                    hint=f"check it with memconform doctor; --seed {seed} sends the same requests",
                 ) from error
             finally:
                 stop.set()
-                await asyncio.gather(seeking, return_exceptions=True)
-    found = sought.disagreement
-    written = None if found is None else await asyncio.to_thread(_written, options.output, found)
+                await asyncio.gather(search, return_exceptions=True)
+    found = outcome.disagreement
+    record = None if found is None else await asyncio.to_thread(_write_case, options.output, found)
     code = ExitCode.FAILED if found is not None else ExitCode.OK
-    code = gravest([code, *(absence.exit_code for absence in absences)])
+    code = gravest([code, *(sdk.exit_code for sdk in skipped)])
     report = FuzzReport(
         sdks=[runner.name for runner in runners],
         started_at=started,
         **dict(Origin.of(sys.argv)),
         contract=CONTRACT_VERSION,
         seed=seed,
-        examples=sought.examples,
-        requests=sought.requests,
+        examples=outcome.examples,
+        requests=outcome.requests,
         took_s=round(time.perf_counter() - clock, 3),
-        disagreement=written,
+        disagreement=record,
         exit_code=int(code),
     )
-    _tell(options, report, absences)
+    _show(options, report, skipped)
     return code
 
 
-def _written(folder: Path, found: Disagreement) -> FoundDisagreement:
+def _write_case(folder: Path, found: Disagreement) -> FoundDisagreement:
+    """Write a disagreement as a case file, and return its record."""
     case, text = case_file(found)
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{case}.yaml"
@@ -113,16 +114,12 @@ def _written(folder: Path, found: Disagreement) -> FoundDisagreement:
     )
 
 
-def _tell(
-    options: FuzzOptions,
-    report: FuzzReport,
-    absences: Sequence[SkippedSdk],
-) -> None:
+def _show(options: FuzzOptions, report: FuzzReport, skipped: Sequence[SkippedSdk]) -> None:
     if options.json_file is not None:
         with json_target(options.json_file) as target:
             target.write_json(report)
-    for absence in absences:
-        echo(Lines(f"{absence.sdk} skipped: {absence.error.render()}"), err=True)
+    for sdk in skipped:
+        echo(Lines(f"{sdk.sdk} skipped: {sdk.error.render()}"), err=True)
     if report.disagreement is not None:
         show_disagreement(report, options.sdk)
     echo(fuzz_banner(report), err=options.json_file == "-")

@@ -1,4 +1,4 @@
-"""What `memconform run` does."""
+"""Runs `memconform run`."""
 
 import asyncio
 from contextlib import aclosing
@@ -6,13 +6,13 @@ from contextlib import aclosing
 from memconform.cli.events import dispatch
 from memconform.cli.interrupts import cancel_on_signals
 from memconform.cli.judging import open_scorer, require_answers, scorer_name, show_forecast
-from memconform.cli.planning import ALL, Chosen, every_sdk, plan_runs, select_questions
+from memconform.cli.planning import ALL, PlannedRuns, every_sdk, plan_runs, select_questions
 from memconform.cli.run_options import RunOptions
 from memconform.cli.targets import json_target
 from memconform.cli.values import read_floors
 from memconform.daemons.discovery import working_folder
 from memconform.daemons.runner import SdkRunner
-from memconform.datasets.selection import Selected
+from memconform.datasets.selection import SelectedQuestions
 from memconform.errors import ExitCode, gravest, missing_extra
 from memconform.parity import comparison
 from memconform.parity.agreement import Agreement, compare_rankings
@@ -30,13 +30,16 @@ from memconform.runs.plan import Plan
 from memconform.scenarios import SCENARIOS
 from memconform.stats.resampling import is_slow
 
-
 _ENDING = (ExitCode.INTERRUPTED, ExitCode.BUDGET, ExitCode.USAGE)
 """After a run that ended so, the next one would too: of a spent budget, of a wrong key."""
 
 
 def run(options: RunOptions) -> ExitCode:
-    """Carry out the runs of a command line; raises what stops all of them."""
+    """Execute the runs of a command line.
+
+    Raises:
+        MemconformError: if no run can start.
+    """
     configure_logs(options.log_level)
     return asyncio.run(_run(options))
 
@@ -54,15 +57,15 @@ async def _run(options: RunOptions) -> ExitCode:
     floors = read_floors(options.floor)
     async with open_scorer(name, options, floors, options.output) as scorer:
         scorer.scorer.require_scorable(selected)
-        choice = await plan_runs(options, selected, scorer, _progress)
-        return await _run_all(options, choice)
+        planned = await plan_runs(options, selected, scorer, _progress)
+        return await _run_all(options, planned)
 
 
 def _progress(line: str) -> None:
     echo(f"  {line}", err=True)
 
 
-def _show_cost(options: RunOptions, selected: Selected, scorer: str) -> None:
+def _show_cost(options: RunOptions, selected: SelectedQuestions, scorer: str) -> None:
     """What the scorer would take; the daemons' own calls are theirs to count."""
     if scorer != "judge":
         echo(f"the {scorer} scorer calls no model; nothing was asked")
@@ -72,24 +75,24 @@ def _show_cost(options: RunOptions, selected: Selected, scorer: str) -> None:
     show_forecast(options, asked, exact=False)
 
 
-async def _run_all(options: RunOptions, choice: Chosen) -> ExitCode:
+async def _run_all(options: RunOptions, planned: PlannedRuns) -> ExitCode:
     finished: list[RunFinished] = []
     agreement: Agreement | None = None
     parity: ParityReport | None = None
-    # With --json - standard output is the report alone.
+    # With `--json -`, standard output holds the report only.
     to_stderr = options.json_file == "-"
     try:
-        async with aclosing(choice.ready(_progress)) as runs:
+        async with aclosing(planned.ready(_progress)) as runs:
             async for plan, runner in runs:
-                brief = len(choice.runs) > 1
+                brief = len(planned.runs) > 1
                 end = await _run_one(plan, runner, quiet=options.quiet, brief=brief)
                 finished.append(end)
                 echo(f"{banner(end.summary)} -> {end.copy}", err=to_stderr)
                 if end.summary.exit_code in _ENDING:
                     break
         if not finished:
-            raise choice.absences[0].error
-        order = [runner.name for _, runner in choice.runs]
+            raise planned.skipped[0].error
+        order = [runner.name for _, runner in planned.runs]
         finished.sort(key=lambda end: order.index(end.summary.sdk))
         if len(finished) > 1:
             agreement = await asyncio.to_thread(
@@ -100,21 +103,23 @@ async def _run_all(options: RunOptions, choice: Chosen) -> ExitCode:
             )
             echo(agreement_banner(agreement), err=to_stderr)
             if is_slow(finished[0].summary.total):
-                slow = missing_extra("parity", "without numpy so many questions may take minutes")
+                slow = missing_extra(
+                    "parity", "without numpy, comparing this many questions may take minutes"
+                )
                 echo(slow.render(), err=True)
-            sides = [LoadedRun(end.summary.sdk, end.result, end.summary) for end in finished]
-            parity = await asyncio.to_thread(comparison.compare_runs, sides)
+            loaded_runs = [LoadedRun(end.summary.sdk, end.result, end.summary) for end in finished]
+            parity = await asyncio.to_thread(comparison.compare_runs, loaded_runs)
             echo(parity_banner(parity), err=to_stderr)
         if options.quiet:
-            show_matrix([], choice.absences, None)
+            show_matrix([], planned.skipped, None)
         else:
-            show_matrix([end.summary for end in finished], choice.absences, agreement)
+            show_matrix([end.summary for end in finished], planned.skipped, agreement)
             if parity is not None:
                 show_parity(parity, brief=True)
     finally:
-        # Whatever stops a later run, the report holds those that ended before it.
+        # The report holds the finished runs, even if a later run was stopped by an error.
         codes = [ExitCode(end.summary.exit_code) for end in finished]
-        codes += [absence.exit_code for absence in choice.absences]
+        codes += [sdk.exit_code for sdk in planned.skipped]
         if parity is not None and parity.verdict is ParityVerdict.DRIFT:
             codes.append(ExitCode.FAILED)
         if options.require_agreement:
@@ -126,7 +131,7 @@ async def _run_all(options: RunOptions, choice: Chosen) -> ExitCode:
                     target,
                     [end.result for end in finished],
                     code,
-                    absences=choice.absences,
+                    skipped=planned.skipped,
                     agreement=agreement,
                     parity=parity,
                 )

@@ -1,4 +1,4 @@
-"""`memconform datasets fetch | verify`, and what `datasets list` says of sources."""
+"""`memconform datasets fetch | verify`, and the sources that `datasets list` shows."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -17,7 +17,7 @@ from rich.progress import (
 
 from memconform.cli.grouping import Command, option
 from memconform.datasets.fetching import (
-    Pinned,
+    PinnedFile,
     fetch,
     http_client,
     pinned,
@@ -36,6 +36,7 @@ from memconform.datasets.sources import (
 from memconform.errors import ExitCode, NothingSelectedError, UsageError, gravest, nearest
 from memconform.printing.console import SafeTextColumn
 from memconform.printing.output import echo
+from memconform.printing.plurals import plural
 from memconform.reports.console import standard_error
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -63,29 +64,30 @@ _sources = option(
     metavar="FILE",
     envvar=SOURCES_VARIABLE,
     show_envvar=True,
-    help="Another sources.toml than the shipped one.",
+    help="Use this sources.toml instead of the shipped one.",
 )
 
 
 def sources(command: _Command) -> _Command:
-    """The flags that say which sources there are, and where their files are."""
+    """Add the flags --to and --sources to a command."""
     return _to(_sources(command))
 
 
-def show_sources(found: dict[str, DownloadSource], data: Path) -> None:
-    """What there is to fetch, and whether it is here; by the sizes, which costs no reading."""
-    for name, source in found.items():
+def show_sources(known: dict[str, DownloadSource], data: Path) -> None:
+    """List the sources, and whether they are present, judged by file sizes without reading."""
+    for name, source in known.items():
         files = pinned(source, data / source.folder)
-        here = [file for file in files if file.path.is_file()]
-        if not here:
-            told = "not here"
-        elif len(here) < len(files):
-            told = f"{len(here)} of {len(files)} files are here"
-        elif any(file.path.stat().st_size != file.size for file in here):
-            told = "here, and of another size than it should be"
+        present = [file for file in files if file.path.is_file()]
+        if not present:
+            status = "not fetched"
+        elif len(present) < len(files):
+            status = f"{len(present)} of {plural(len(files), 'file')} fetched"
+        elif any(file.path.stat().st_size != file.size for file in present):
+            status = "fetched, but a file has the wrong size"
         else:
-            told = str(source.place(data))
-        echo(f"  {name:<22} {source.about} ({source.size:,} bytes, {source.licence}): {told}")
+            status = str(source.place(data))
+        size = plural(source.size, "byte", spec=",")
+        echo(f"  {name:<22} {source.about} ({size}, {source.licence}): {status}")
 
 
 @click.command(
@@ -106,7 +108,7 @@ def show_sources(found: dict[str, DownloadSource], data: Path) -> None:
     "address",
     group=_SOURCES,
     metavar="URL",
-    help="Mirror: the folder that holds the files of NAME, with a / at its end. Takes one NAME.",
+    help="URL of a mirror folder that holds the files of NAME, ending in /. Takes one NAME.",
 )
 @sources
 def fetch_command(
@@ -117,11 +119,11 @@ def fetch_command(
     `datasets list` shows the names. Run it again to resume a partial download. An existing file
     with another digest is never replaced.
     """
-    chosen = select_source(load_sources(sources_file), names)
+    selected = select_source(load_sources(sources_file), names)
     if address is not None:
-        if len(chosen) > 1:
-            raise click.UsageError("--from is the address of one source; name one")
-        chosen = {name: source.at(address) for name, source in chosen.items()}
+        if len(selected) > 1:
+            raise click.UsageError("--from takes exactly one NAME")
+        selected = {name: source.at(address) for name, source in selected.items()}
     console = standard_error()
     progress = Progress(
         SafeTextColumn(),
@@ -134,22 +136,23 @@ def fetch_command(
         disable=not console.is_terminal,
     )
     with http_client() as http, progress:
-        for name, source in chosen.items():
-            told = f"{name}: {source.licence}, see {source.home}"
+        for name, source in selected.items():
+            heading = f"{name}: {source.licence}, see {source.home}"
             if source.revision is not None:
-                told += f", revision {source.revision}"
-            console.print(told)
+                heading += f", revision {source.revision}"
+            console.print(heading)
             for file in pinned(source, data / source.folder):
                 _fetch_one(file, http, progress)
             echo(str(source.place(data)))
 
 
-def _fetch_one(file: Pinned, http: httpx.Client, progress: Progress) -> None:
+def _fetch_one(file: PinnedFile, http: httpx.Client, progress: Progress) -> None:
     task = progress.add_task(file.path.name, total=file.size)
-    came = fetch(file, http, lambda here: progress.update(task, completed=here))
+    downloaded = fetch(file, http, lambda received: progress.update(task, completed=received))
     progress.remove_task(task)
-    told = f"{file.size:,} bytes, sha256 is right" if came else "was there already"
-    progress.console.print(f"  {file.path.name}: {told}")
+    size = plural(file.size, "byte", spec=",")
+    status = f"{size}, sha256 ok" if downloaded else "already present"
+    progress.console.print(f"  {file.path.name}: {status}")
 
 
 @click.command(
@@ -162,90 +165,90 @@ def _fetch_one(file: Pinned, http: httpx.Client, progress: Progress) -> None:
         ExitCode.NOTHING_SELECTED: "no source was named and none is present",
     },
 )
-@click.argument("given", nargs=-1, metavar="[NAME|PATH]...")
+@click.argument("targets", nargs=-1, metavar="[NAME|PATH]...")
 @sources
-def verify_command(given: tuple[str, ...], data: Path, sources_file: Path | None) -> ExitCode:
+def verify_command(targets: tuple[str, ...], data: Path, sources_file: Path | None) -> ExitCode:
     """Verify the digests of fetched files.
 
     Without arguments all sources in the data folder are verified. PATH is a file of a source, or a
     folder with such files; they are recognized by their names.
     """
     known = load_sources(sources_file)
-    if not given:
-        return gravest([_verify(files) for files in _all_here(known, data)])
-    sets: list[list[Pinned]] = []
-    for each in given:
-        if each in known:
-            sets.append(pinned(known[each], data / known[each].folder))
-        elif Path(each).exists():
-            sets.append(_at(known, Path(each)))
+    if not targets:
+        return gravest([_verify(files) for files in _fetched_sources(known, data)])
+    sets: list[list[PinnedFile]] = []
+    for target in targets:
+        if target in known:
+            sets.append(pinned(known[target], data / known[target].folder))
+        elif Path(target).exists():
+            sets.append(_files_at(known, Path(target)))
         else:
             raise UsageError(
-                f"{each!r} is neither a source nor an existing path",
+                f"{target!r} is neither a source nor an existing path",
                 code="unknown_source",
-                hint=nearest(each, known) or "`memconform datasets list` shows the sources",
+                hint=nearest(target, known) or "`memconform datasets list` shows the sources",
             )
     return gravest([_verify(files) for files in sets])
 
 
-def _all_here(known: dict[str, DownloadSource], data: Path) -> list[list[Pinned]]:
-    """The files of the sources of which there is any in the data folder."""
+def _fetched_sources(known: dict[str, DownloadSource], data: Path) -> list[list[PinnedFile]]:
+    """Return the files of each source of which any file is in the data folder."""
     all_files = (pinned(source, data / source.folder) for source in known.values())
-    here = [files for files in all_files if _any_here(files)]
-    if not here:
+    present = [files for files in all_files if _any_exists(files)]
+    if not present:
         raise NothingSelectedError(
-            f"no source is in {data}",
+            f"no source was fetched to {data}",
             code="no_source_here",
-            hint="`memconform datasets fetch NAME` gets one; --to says where else they are",
+            hint="run `memconform datasets fetch NAME`, or name another folder with --to",
         )
-    return here
+    return present
 
 
-def _at(known: dict[str, DownloadSource], path: Path) -> list[Pinned]:
-    """The pins of what lies at a path outside the data folder."""
+def _files_at(known: dict[str, DownloadSource], path: Path) -> list[PinnedFile]:
+    """Return the pinned files that match a path outside the data folder, by name."""
     folder = path if path.is_dir() else path.parent
     sets = [pinned(source, folder) for source in known.values()]
     if path.is_dir():
-        found = [file for files in sets if _any_here(files) for file in files]
+        matches = [file for files in sets if _any_exists(files) for file in files]
     else:
-        named = [
+        namesakes = [
             replace(file, path=path)
             for files in sets
             for file in files
             if file.path.name == path.name
         ]
-        found = [file for file in named if state(file) == "ok"] or named
-    if not found:
+        matches = [file for file in namesakes if state(file) == "ok"] or namesakes
+    if not matches:
         raise UsageError(
             f"{path}: no source has a file of that name",
             code="unknown_source",
-            hint="files are known by the names that sources.toml gives them",
+            hint="rename the file as in sources.toml",
         )
-    return found
+    return matches
 
 
-def _any_here(files: Iterable[Pinned]) -> bool:
+def _any_exists(files: Iterable[PinnedFile]) -> bool:
     return any(file.path.exists() for file in files)
 
 
-def _verify(files: Iterable[Pinned]) -> ExitCode:
+def _verify(files: Iterable[PinnedFile]) -> ExitCode:
     codes = []
     for file in files:
         match state(file):
             case "ok":
                 codes.append(ExitCode.OK)
-                told = "ok"
+                status = "ok"
             case "missing":
                 codes.append(ExitCode.USAGE)
-                told = "missing" if file.url is None else f"missing; it is at {file.url}"
+                status = "missing" if file.url is None else f"missing; download it from {file.url}"
             case "different":
                 codes.append(ExitCode.FAILED)
-                told = f"another digest: {_digest(file)}; pinned: {file.sha256}"
-        echo(f"{file.path}: {told}")
+                status = f"digest is {_digest(file)}, but {file.sha256} is pinned"
+        echo(f"{file.path}: {status}")
     return gravest(codes)
 
 
-def _digest(file: Pinned) -> str:
+def _digest(file: PinnedFile) -> str:
     try:
         return sha256_of(file.path)
     except OSError as error:

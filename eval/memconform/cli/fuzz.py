@@ -61,5 +61,5 @@ def command(**flags: object) -> ExitCode:
     Requests are valid or nearly so. The first disagreement is shrunk to a minimal case, which
     `conform --cases` repeats.
     """
-    options = FuzzOptions(**flags)  # type: ignore[arg-type] # click has checked every flag
+    options = FuzzOptions(**flags)  # type: ignore[arg-type] # click has validated every flag
     return carry_out("execute_fuzz:fuzz", options, extra="fuzz")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class FuzzOptions:
-    """Names are those of the flags."""
+    """Flags of `fuzz`, under their own names."""
 
     sdk: tuple[str, ...]
     no_skip: bool

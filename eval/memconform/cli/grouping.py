@@ -1,7 +1,7 @@
 """Commands whose help has grouped options, examples and exit codes.
 
-cloup, click-option-group and rich-click group options too. cloup adds 30 ms to every start, where
-`memconform --help` takes 70; the others have no section for examples.
+cloup, click-option-group and rich-click group options too, but cloup adds 30 ms to every start, of
+which `memconform --help` takes 70, and the others have no section for examples.
 """
 
 import copy
@@ -20,7 +20,7 @@ DAEMONS = "Which daemons"
 SCORING = "Pass or fail"
 OUTPUT = "Output"
 HELP = "Help"
-"""Groups that several verbs share."""
+"""Groups that several commands share."""
 
 EXIT_CODES_PAGE = "docs/EXIT-CODES.md"
 
@@ -30,13 +30,13 @@ _COMMON_CODES = {
     ExitCode.INTERNAL: "internal error",
     ExitCode.INTERRUPTED: "interrupted",
 }
-"""Every command can end with these."""
+"""Exit codes of every command."""
 
 
 class Option(click.Option):
     """An option that belongs to a group of its command's help.
 
-    `aliases` are older names of the option; they work, and the help does not list them.
+    `aliases` are older names of the option, which still work but are not listed in the help.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Option(click.Option):
         return click.Option.get_help_record(self._without_aliases(), ctx)
 
     def get_error_hint(self, ctx: click.Context | None) -> str:
-        # click 8.1 declares that there always is a context.
+        # click 8.1 declares that the context is never None.
         return click.Option.get_error_hint(self._without_aliases(), ctx)
 
     def _without_aliases(self) -> "Option":
@@ -75,7 +75,7 @@ def option(
 
 
 class Command(click.Command):
-    """A command with grouped options, `examples`, and `exit_codes` beside those that all have."""
+    """A command with grouped options, `examples`, and `exit_codes` besides the common ones."""
 
     def __init__(
         self,
@@ -92,16 +92,16 @@ class Command(click.Command):
 
     @property
     def summary(self) -> str:
-        """The first paragraph of the help, on one line."""
+        """First paragraph of the help, on one line."""
         return " ".join(inspect.cleandoc(self.help or "").partition("\n\n")[0].split())
 
     @property
     def description(self) -> str:
-        """The help without its summary."""
+        """Help without its summary."""
         return inspect.cleandoc(self.help or "").partition("\n\n")[2]
 
     def options_by_group(self, ctx: click.Context) -> dict[str, list[click.Option]]:
-        """The options that the help shows, by group, in the order of their declaration."""
+        """Return the visible options by group, in the order of their declaration."""
         groups: dict[str, list[click.Option]] = {}
         for param in self.get_params(ctx):
             if isinstance(param, click.Option) and not param.hidden:
@@ -113,7 +113,7 @@ class Command(click.Command):
         if isinstance(self, click.Group):
             self.format_commands(ctx, formatter)
         for group, options in self.options_by_group(ctx).items():
-            records = [record for each in options if (record := each.get_help_record(ctx))]
+            records = [record for param in options if (record := param.get_help_record(ctx))]
             with formatter.section(group):
                 formatter.write_dl(records)
 
@@ -125,18 +125,18 @@ class Command(click.Command):
                 for example in self.examples:
                     formatter.write(textwrap.indent(example, indent) + "\n")
         with formatter.section(f"Exit codes ({EXIT_CODES_PAGE})"):
-            formatter.write_dl([(str(int(code)), what) for code, what in self.exit_codes.items()])
+            formatter.write_dl([(str(int(code)), text) for code, text in self.exit_codes.items()])
 
 
 class Group(Command, click.Group):
-    """A command of commands; each is listed with its summary."""
+    """A group of commands, listed with their summaries."""
 
     command_class = Command
 
     def summaries(self, ctx: click.Context) -> dict[str, str]:
-        """What the help says of each command."""
+        """Return the summary of each command."""
         commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
-        return {n: each.summary for n, each in commands.items() if isinstance(each, Command)}
+        return {n: child.summary for n, child in commands.items() if isinstance(child, Command)}
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -144,7 +144,7 @@ class Group(Command, click.Group):
 
 
 def walk(context: click.Context) -> Iterator[tuple[click.Context, Command]]:
-    """A command and all below it, each after its group; imports them.
+    """Yield a command and all its subcommands, each after its group; imports them.
 
     Raises:
         TypeError: if one of them is not a `Command`.

@@ -8,11 +8,12 @@ from memconform.cli.grouping import Command, option
 from memconform.cli.options import output_file
 from memconform.cli.targets import json_target
 from memconform.datasets.files import PACKED
-from memconform.datasets.haystacks import Dropped
+from memconform.datasets.haystacks import DroppedEntry
 from memconform.datasets.history import FillerPool, Shape, compiled
 from memconform.datasets.history_sources import Sources, cases
 from memconform.errors import ExitCode, NothingSelectedError
 from memconform.printing.output import echo
+from memconform.printing.plurals import plural
 
 _PATH = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -117,25 +118,25 @@ def compile_command(
         raise click.UsageError("--min-filler is more than --max-filler")
     target_path = Path(output)
     if target_path.suffix in PACKED:
-        raise click.UsageError(f"--output: nothing is packed here, so not as {target_path.suffix}")
-    read = [path for path in (evidence, *fillers, sessions, attributes) if path is not None]
-    if target_path.exists() and any(target_path.samefile(path) for path in read):
-        raise click.UsageError("--output would replace a file that is read")
+        raise click.UsageError(f"--output: cannot write packed files ({target_path.suffix})")
+    inputs = [path for path in (evidence, *fillers, sessions, attributes) if path is not None]
+    if target_path.exists() and any(target_path.samefile(path) for path in inputs):
+        raise click.UsageError("--output would replace an input file")
     sources = Sources(evidence, fillers, sessions, attributes)
     shape = Shape(min_filler, max_filler, max_chars, seed)
-    questions = drawn = left_out = 0
-    dropped: list[Dropped] = []
+    questions = fillers_drawn = fillers_dropped = 0
+    dropped: list[DroppedEntry] = []
     with FillerPool() as pool, json_target(output) as target:
-        for each in cases(sources, pool):
-            if isinstance(each, Dropped):
-                dropped.append(each)
+        for case in cases(sources, pool):
+            if isinstance(case, DroppedEntry):
+                dropped.append(case)
                 continue
-            history = compiled(each, pool, shape)
+            history = compiled(case, pool, shape)
             target.write_text(",\n" if questions else "[\n")
             target.write_json(history.row, indent=None, end="")
             questions += 1
-            drawn += history.fillers
-            left_out += history.left_out
+            fillers_drawn += history.fillers
+            fillers_dropped += history.left_out
         if not questions:
             raise NothingSelectedError(
                 f"{evidence}: no question has evidence",
@@ -143,10 +144,11 @@ def compile_command(
                 hint=dropped[0].why if dropped else "the file is empty",
             )
         target.write_text("\n]\n")
-    echo(f"{questions} questions, {drawn} filler sessions", err=True)
-    if left_out:
-        echo(f"{left_out} filler sessions skipped because of their length", err=True)
-    for each in dropped:
-        echo(f"{each.id}: {each.why}", err=True)
+    sessions_drawn = plural(fillers_drawn, "filler session")
+    echo(f"{plural(questions, 'question')}, {sessions_drawn}", err=True)
+    if fillers_dropped:
+        echo(f"{plural(fillers_dropped, 'filler session')} dropped to fit --max-chars", err=True)
+    for entry in dropped:
+        echo(f"{entry.id}: {entry.why}", err=True)
     if output != "-":
         echo(f"-> {output}")

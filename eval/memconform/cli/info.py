@@ -24,17 +24,21 @@ _TOOLCHAINS = {"python": ["python3", "--version"], "go": ["go", "version"], "nod
 
 
 class SdkInfo(BaseModel):
+    """An SDK as `info` shows it."""
+
     name: str
     manifest: str
     language: str | None = None
     profiles: list[str] = []
     modes: list[str] = []
     missing: list[str] = []
-    """Programs it needs that are not on PATH."""
+    """Required programs that are not on PATH."""
     error: str | None = None
 
 
 class Info(BaseModel):
+    """The report of `info --json`."""
+
     schema_version: str = "memconform/info@1"
     memconform: str
     contract: str
@@ -80,7 +84,7 @@ def _sdk(name: str, path: Path) -> SdkInfo:
 
 
 def _version(argv: list[str]) -> str | None:
-    """What a toolchain says of itself; None where it is missing or does not answer."""
+    """Return the version that a toolchain prints; None if it is missing or fails."""
     try:
         answer = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
@@ -106,7 +110,7 @@ def _show(info: Info) -> None:
         if sdk.missing:
             echo(f"  {'':<8} cannot run here: {', '.join(sdk.missing)} not on PATH")
     if not info.sdks:
-        echo("  none: the reference SDKs need a checkout; --sdk takes a path to sdk.toml")
+        echo("  none: the reference SDKs need a checkout; --sdk also takes a path to an sdk.toml")
     echo()
     echo("datasets")
     echo(f"  {', '.join(info.datasets) or 'none'}")

@@ -1,4 +1,4 @@
-"""How a verb that takes long ends when it is told to."""
+"""Orderly end of long commands on Ctrl-C, SIGTERM and hang-up."""
 
 import asyncio
 import signal
@@ -12,7 +12,11 @@ from memconform.errors import ExitCode
 
 
 def run_to_end(work: Coroutine[Any, Any, ExitCode]) -> ExitCode:
-    """What `work` returns; one that a signal has cancelled is an interrupted one."""
+    """Run `work` and return its exit code.
+
+    Raises:
+        KeyboardInterrupt: if a signal cancelled it.
+    """
     try:
         return asyncio.run(work)
     except asyncio.CancelledError:
@@ -23,10 +27,10 @@ _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def cancel_on_signals() -> None:
-    """Let the first Ctrl-C, SIGTERM or hang-up end the run with its results.
+    """Cancel the current task on the first Ctrl-C, SIGTERM or hang-up, so that results are written.
 
-    More of them change nothing: a second one would break off the writing of the results. A hang-up
-    that is ignored from the start, as under nohup, stays ignored.
+    Later signals are ignored, because they would interrupt the writing of results. A hang-up that
+    is ignored from the start, as under nohup, stays ignored.
     """
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     interrupts = [number for number in _INTERRUPTS if not _is_ignored_hang_up(number)]
@@ -34,14 +38,14 @@ def cancel_on_signals() -> None:
 
     def cancel(received: int, _: object) -> None:
         if received == signal.SIGHUP and on_terminal:
-            # The terminal is gone, and would end the run as an output that cannot be written.
+            # The terminal is gone; writing to it would end the run as an output error.
             drop_output()
-        # Handlers, the loop's own too, are taken back before the process ends: one more would be
-        # its death then.
+        # All handlers, the loop's own too, are removed before the process ends; another signal
+        # would then kill it.
         for number in interrupts:
             signal.signal(number, signal.SIG_IGN)
         if task is not None:
-            with suppress(RuntimeError):  # the loop is closed: there is nothing left to end
+            with suppress(RuntimeError):  # the loop is closed, so nothing is left to cancel
                 loop.call_soon_threadsafe(task.cancel)
 
     for number in interrupts:

@@ -41,6 +41,19 @@ class JudgeFlags(CallFlags):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RescoreOptions(JudgeFlags):
+    """The command line of `rescore`."""
+
+    result: str
+    dataset: str | None
+    scorer: str | None
+    floor: tuple[str, ...]
+    output: Path
+    json_file: str | None
+    quiet: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrateOptions(CallFlags):
     """The command line of `judge calibrate`."""
 

@@ -1,4 +1,4 @@
-"""Verbs whose modules are imported when they are called: `--help` and a wrong flag are quick."""
+"""Commands whose modules are imported on use, so that `--help` and usage errors are fast."""
 
 import gc
 import importlib
@@ -17,14 +17,14 @@ _MODULES = {
     "fuzz": ("hypothesis", "hypothesis_jsonschema"),
     "parity": ("numpy",),
 }
-"""What each extra of pyproject.toml brings that a verb imports."""
+"""Modules that commands import from each extra of pyproject.toml."""
 
 
 class LazyGroup(Group):
-    """A group of commands, of which only the one that is called is imported.
+    """A group that imports only the command that is called.
 
-    `commands_by_name` is where each is, `module:attribute` below `memconform.cli`, and what the
-    group's help says of it, which is the summary of that command.
+    `commands_by_name` maps each name to `module:attribute` below `memconform.cli`, and to the
+    summary of that command for the group's help.
     """
 
     commands_by_name: ClassVar[Mapping[str, tuple[str, str]]]
@@ -50,16 +50,16 @@ class LazyGroup(Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in self.commands_by_name and not args[0].startswith("-"):
-            known = nearest(args[0], self.commands_by_name)
-            ctx.fail(f"no command {args[0]!r}. {known}".rstrip())
+            suggestion = nearest(args[0], self.commands_by_name)
+            ctx.fail(f"no command {args[0]!r}. {suggestion}".rstrip())
         return super().resolve_command(ctx, args)
 
 
 def carry_out(reference: str, options: object, *, extra: str | None = None) -> ExitCode:
-    """Import what a verb does, `module:function` below `memconform.cli`, and do it.
+    """Import a command's implementation, `module:function` below `memconform.cli`, and call it.
 
     Raises:
-        UsageError: where the extra that it needs is not installed.
+        UsageError: if its extra is not installed (code `extra_missing`).
     """
     with _without_garbage_collection():
         if extra is not None:
@@ -70,18 +70,22 @@ def carry_out(reference: str, options: object, *, extra: str | None = None) -> E
 
 
 def require_extra(extra: str) -> None:
-    """Import what an extra brings; raises UsageError where that is missing, or cannot be."""
+    """Import the modules of an extra.
+
+    Raises:
+        UsageError: if one is missing or cannot be imported (code `extra_missing`).
+    """
     for module in _MODULES[extra]:
         try:
             importlib.import_module(module)
         except ImportError as error:
-            told = f"{extra} needs {error.name or module}, which cannot be imported"
-            raise missing_extra(extra, told) from error
+            message = f"{extra} needs {error.name or module}, which cannot be imported"
+            raise missing_extra(extra, message) from error
 
 
 @contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """Imports leave no garbage; to look for it in all that they make is a tenth of a start."""
+    """Disable garbage collection: imports leave none, and searching takes a tenth of a start."""
     gc.disable()
     try:
         yield

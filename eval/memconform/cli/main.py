@@ -1,4 +1,4 @@
-"""The entry point; a verb's module is imported when the verb is called, so `--help` is quick."""
+"""Entry point; a command's module is imported when it is called, so `--help` is fast."""
 
 import io
 import sys
@@ -71,16 +71,16 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the program; whatever happens, only a measured verdict ends in 1."""
+    """Run the program; only a measured verdict ends in exit code 1, whatever happens."""
     prepare_streams()
-    # A guard that its daemon kills leaves us what it should have ended.
+    # If a daemon kills its guard, the processes that the guard watched become ours to stop.
     adopt_orphans()
     try:
         code = cli(standalone_mode=False)
         sys.stdout.flush()
     except (SystemExit, BrokenPipeError):
-        # Our commands return their code; it is click that exits, where its output is closed. What
-        # was run is in the results folder.
+        # Our commands return their code; click exits by itself if its output is closed. Finished
+        # runs are in the results folder.
         drop_output()
         raise SystemExit(int(ExitCode.INTERNAL)) from None
     except click.ClickException as error:
@@ -89,16 +89,16 @@ def main() -> None:
     except MemconformError as error:
         _end(error.render(), error.exit_code)
     except (click.Abort, KeyboardInterrupt, CancelledError) as error:
-        # click makes an EOFError an abort too, and that is none.
+        # click turns an EOFError into an abort, but it is a crash.
         if isinstance(error.__cause__, EOFError):
             _end_crashed()
         _end("interrupted", ExitCode.INTERRUPTED)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it must not end in 1
-        if why := why_output_fails(error):
+    except Exception as error:  # noqa: BLE001 - no error may end in exit code 1
+        if reason := why_output_fails(error):
             drop_output()
             _end(
-                f"output_unwritable: cannot write to standard output: {why}\n"
-                "  try: make room; what was run is in the results folder",
+                f"output_unwritable: cannot write to standard output: {reason}\n"
+                "  try: free disk space; finished runs are in the results folder",
                 ExitCode.INTERNAL,
             )
         if isinstance(error, OSError) and error.filename is not None:
@@ -108,7 +108,7 @@ def main() -> None:
 
 
 def _show_usage(error: click.ClickException) -> None:
-    """click's own message; it quotes arguments, which may be names of files."""
+    """Print click's own message, escaped because it quotes arguments."""
     message = io.StringIO()
     error.show(message)
     echo(Lines(message.getvalue().removesuffix("\n")), err=True)
@@ -116,7 +116,7 @@ def _show_usage(error: click.ClickException) -> None:
 
 def _end_crashed() -> NoReturn:
     _end(
-        f"{traceback.format_exc()}internal_error: this is a fault of memconform, not of a"
+        f"{traceback.format_exc()}internal_error: this is a bug in memconform, not in a"
         " daemon\n  try: report it with the lines above",
         ExitCode.INTERNAL,
     )

@@ -19,7 +19,7 @@ from memconform.cli.options import json_file, log_level, schema
 from memconform.cli.targets import json_target
 from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.mutation.mutant import Mutant
-from memconform.conformance.mutation.mutants import mutants, mutants_of_checks
+from memconform.conformance.mutation.mutants import check_mutants, mutants
 from memconform.conformance.mutation.results import (
     FalseAlarm,
     Fate,
@@ -30,10 +30,10 @@ from memconform.conformance.mutation.results import (
 )
 from memconform.conformance.mutation.score import (
     MutantFinished,
-    Scored,
-    possible,
+    ScoringFinished,
+    applicable_cases,
+    is_applicable,
     score,
-    selectable,
 )
 from memconform.conformance.names import ROBUSTNESS
 from memconform.contract.wire import CONTRACT_VERSION, Profile
@@ -56,7 +56,7 @@ from memconform.storage.provenance import Origin
 
 @dataclass(frozen=True, slots=True)
 class MutateOptions:
-    """The command line, typed; names are those of the flags."""
+    """Flags of `mutate`, under their own names."""
 
     sdk: tuple[str, ...]
     profile: tuple[str, ...]
@@ -146,11 +146,11 @@ _MUTANTS = "Which mutants"
 @log_level
 def command(**flags: object) -> ExitCode:
     """Break a correct daemon, one thing at a time, and measure which defects the cases detect."""
-    options = MutateOptions(**flags)  # type: ignore[arg-type] # click has checked every flag
+    options = MutateOptions(**flags)  # type: ignore[arg-type] # click has validated every flag
     if len(options.sdk) > 1:
-        raise click.UsageError("--sdk takes one daemon, not several")
+        raise click.UsageError("--sdk takes one daemon here, not several")
     if options.list_only and options.json_file is not None:
-        raise click.UsageError("--list writes no JSON")
+        raise click.UsageError("--list and --json exclude each other")
     configure_logs(options.log_level)
     return run_to_end(_mutate(options))
 
@@ -160,22 +160,22 @@ async def _mutate(options: MutateOptions) -> ExitCode:
     folder = working_folder()
     runner = find_runner(options.sdk[0], folder)
     mutant_of(runner, Mutation())
-    wanted = select_mutants(mutants_of_checks() if options.checks else mutants(), options)
-    entries = selectable(catalog(), runner)
-    chosen = [mutant for mutant in wanted if possible(mutant, runner, entries)]
-    left = len(wanted) - len(chosen)
+    selected = select_mutants(check_mutants() if options.checks else mutants(), options)
+    entries = applicable_cases(catalog(), runner)
+    applicable = [mutant for mutant in selected if is_applicable(mutant, runner, entries)]
+    inapplicable = len(selected) - len(applicable)
     if options.sample is not None:
-        chosen = sample_mutants(chosen, options.sample)
-    if not chosen:
+        applicable = sample_mutants(applicable, options.sample)
+    if not applicable:
         raise NothingSelectedError(
-            f"{runner.name} cannot be made into any of these mutants", code="nothing_selected"
+            f"none of the selected mutants applies to {runner.name}", code="nothing_selected"
         )
     if options.list_only:
-        for mutant in chosen:
+        for mutant in applicable:
             echo(f"{mutant.id:<48} {mutant.rule:<28} {mutant.breaks}")
         return ExitCode.OK
     await runner.build(lambda line: echo(f"  {line}", err=True))
-    report = await _scored(options, runner, chosen, entries, left)
+    report = await _run_score(options, runner, applicable, entries, inapplicable)
     if options.json_file is not None:
         with json_target(options.json_file) as target:
             target.write_json(report)
@@ -185,12 +185,12 @@ async def _mutate(options: MutateOptions) -> ExitCode:
     return ExitCode(report.exit_code)
 
 
-async def _scored(
+async def _run_score(
     options: MutateOptions,
     runner: SdkRunner,
-    chosen: Sequence[Mutant],
+    selected: Sequence[Mutant],
     entries: Sequence[CaseVariant],
-    left: int,
+    inapplicable: int,
 ) -> MutationReport:
     folder, started, clock = working_folder(), datetime.now(UTC), time.perf_counter()
     alarms: tuple[FalseAlarm, ...] = ()
@@ -198,11 +198,11 @@ async def _scored(
     results: dict[str, MutantResult] = {}
     with (
         tempfile.TemporaryDirectory(prefix="memconform-", ignore_cleanup_errors=True) as state,
-        MutationConsole(len(chosen)) as console,
+        MutationConsole(len(selected)) as console,
     ):
         events = score(
             lambda: find_runner(options.sdk[0], folder),
-            chosen,
+            selected,
             entries,
             folder=Path(state),
             daemons=options.daemons,
@@ -211,11 +211,11 @@ async def _scored(
             async for event in events:
                 console.handle(event)
                 match event:
-                    case Scored():
+                    case ScoringFinished():
                         alarms, tried = event.alarms, event.cases
                     case MutantFinished(result=result):
                         results[result.id] = result
-    ordered = [results[mutant.id] for mutant in chosen]
+    ordered = [results[mutant.id] for mutant in selected]
     killed = sum(result.fate is Fate.KILLED for result in ordered)
     return MutationReport(
         sdk=runner.name,
@@ -225,7 +225,7 @@ async def _scored(
         took_s=round(time.perf_counter() - clock, 3),
         cases=len(entries),
         cases_tried=tried,
-        left_out=left,
+        left_out=inapplicable,
         killed=killed,
         total=len(ordered),
         survivors=[result.id for result in ordered if result.fate is not Fate.KILLED],
@@ -236,32 +236,32 @@ async def _scored(
     )
 
 
-def select_mutants(every: Sequence[Mutant], options: MutateOptions) -> list[Mutant]:
-    """The mutants of these profiles whose ids fit.
+def select_mutants(candidates: Sequence[Mutant], options: MutateOptions) -> list[Mutant]:
+    """Select the mutants of the requested profiles whose ids match.
 
     Raises:
-        NothingSelectedError: where that is none, or one of the globs fits nothing.
+        NothingSelectedError: if a glob matches no mutant, or no mutant is selected.
     """
-    found = [m for m in every if not options.profile or m.profile_name in options.profile]
+    selected = [m for m in candidates if not options.profile or m.profile_name in options.profile]
     for glob in options.mutant:
-        if not any(_fits(mutant, glob) for mutant in found):
+        if not any(_matches(mutant, glob) for mutant in selected):
             raise NothingSelectedError(
-                f"--mutant {glob}: no mutant fits",
+                f"--mutant {glob}: no mutant matches",
                 code="no_such_mutant",
-                hint=nearest(glob, [m.id for m in found]) or "see memconform mutate --list",
+                hint=nearest(glob, [m.id for m in selected]) or "see memconform mutate --list",
             )
     if options.mutant:
-        found = [m for m in found if any(_fits(m, glob) for glob in options.mutant)]
-    if not found:
+        selected = [m for m in selected if any(_matches(m, glob) for glob in options.mutant)]
+    if not selected:
         raise NothingSelectedError("no mutant is selected", code="nothing_selected")
-    return found
+    return selected
 
 
-def sample_mutants(found: Sequence[Mutant], size: int) -> list[Mutant]:
-    """By their names, so that one mutant more does not choose all others anew."""
-    drawn = sorted(found, key=lambda mutant: zlib.crc32(mutant.id.encode()))[:size]
-    return [mutant for mutant in found if mutant in drawn]
+def sample_mutants(candidates: Sequence[Mutant], size: int) -> list[Mutant]:
+    """Sample by hashes of names, so that an added mutant does not change the whole sample."""
+    sample = sorted(candidates, key=lambda mutant: zlib.crc32(mutant.id.encode()))[:size]
+    return [mutant for mutant in candidates if mutant in sample]
 
 
-def _fits(mutant: Mutant, glob: str) -> bool:
+def _matches(mutant: Mutant, glob: str) -> bool:
     return fnmatchcase(mutant.id, glob.replace("[", "[[]"))

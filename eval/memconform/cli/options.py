@@ -1,4 +1,4 @@
-"""Options that several verbs share. What their values come to is elsewhere: `--help` needs none."""
+"""Options that several commands share; `values` parses them, and `--help` does not import it."""
 
 import json
 import math
@@ -38,7 +38,7 @@ results = option(
 
 
 def sdks(*, required: bool) -> Callable[[_Command], _Command]:
-    """The flags that choose SDKs: several, or all that can run here."""
+    """Return a decorator that adds --sdk and --no-skip to a command."""
 
     def decorated(command: _Command) -> _Command:
         no_skip = option(
@@ -64,7 +64,7 @@ def sdks(*, required: bool) -> Callable[[_Command], _Command]:
 
 
 def floors(*, unless_given: str) -> Callable[[_Command], _Command]:
-    """The flag `--floor`; `unless_given` says which floors hold without it."""
+    """Return a decorator that adds --floor; `unless_given` describes the default floors."""
     return option(
         "--floor",
         group=SCORING,
@@ -115,12 +115,12 @@ log_level = option(
 
 
 def schema(model: str) -> Callable[[_Command], _Command]:
-    """The flag `--schema`, which prints what `--json` keeps to: a model, as `module:Model`."""
+    """Return a decorator that adds --schema, for the model of --json given as `module:Model`."""
 
     def show(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
         if value:
-            found = resolve_name(f"memconform.{model}").model_json_schema()
-            echo(Lines(json.dumps(found, indent=2)))
+            json_schema = resolve_name(f"memconform.{model}").model_json_schema()
+            echo(Lines(json.dumps(json_schema, indent=2)))
             ctx.exit()
 
     return option(
@@ -135,7 +135,7 @@ def schema(model: str) -> Callable[[_Command], _Command]:
 
 
 def writable(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    """Refuse a target that cannot be written before anything runs for it."""
+    """Reject an unwritable target before anything runs; click's callback of an option."""
     if value is None or value == "-":
         return value
     folder = Path(value).parent
@@ -173,7 +173,7 @@ markdown = option(
 
 
 class Finite(click.FloatRange):
-    """NaN is within every range of click's."""
+    """Range of finite numbers; click's own ranges accept NaN."""
 
     def convert(
         self,

@@ -28,7 +28,7 @@ _EXIT_CODES = {
 
 
 class _ComparesUnlessNamed(Group):
-    """A group whose first argument may be a result in place of a command."""
+    """A group that runs `compare` if its first argument is not a command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in (*self.commands, "-h", "--help"):
@@ -127,7 +127,7 @@ def compare_command(  # noqa: PLR0917 - one parameter a flag
     """
     require_extra("parity")
     report = compare_runs(load_runs(results, output), Method(margin, alpha, seed, resamples))
-    code = gravest([ExitCode(report.exit_code), *([_strictness(report)] if strict else [])])
+    code = gravest([ExitCode(report.exit_code), *([_strict_code(report)] if strict else [])])
     report = report.model_copy(update={"exit_code": code})
     if not quiet:
         show_parity(report)
@@ -141,11 +141,11 @@ def compare_command(  # noqa: PLR0917 - one parameter a flag
     return code
 
 
-def _strictness(report: ParityReport) -> ExitCode:
-    unsettled = report.reasons or any(
+def _strict_code(report: ParityReport) -> ExitCode:
+    undecided = report.reasons or any(
         pair.contrast.verdict is ParityVerdict.INCONCLUSIVE for pair in report.pairs
     )
-    return ExitCode.INCONCLUSIVE if unsettled else ExitCode.OK
+    return ExitCode.INCONCLUSIVE if undecided else ExitCode.OK
 
 
 @command.command(

@@ -1,4 +1,4 @@
-"""From the command line of `run` to what is carried out: questions, SDKs, plans."""
+"""Plans runs: resolves the command line into questions, SDKs and settings."""
 
 import re
 import sys
@@ -17,7 +17,7 @@ from memconform.daemons.availability import SkippedSdk, as_built, build_all
 from memconform.daemons.discovery import find_runner, known_sdks, working_folder
 from memconform.daemons.runner import Progress, SdkRunner
 from memconform.datasets.registry import corpus_of, open_dataset
-from memconform.datasets.selection import Selected, Selection, select
+from memconform.datasets.selection import SelectedQuestions, Selection, select
 from memconform.errors import UsageError
 from memconform.ingest.documents import CorpusFolder, ReferenceAnswers
 from memconform.ingest.seeding import require_own_brain
@@ -32,42 +32,42 @@ _UNCLAIMED = ("profile_not_claimed", "mode_not_claimed", "no_upstream")
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """What a command carries out, one after another, and what it leaves out."""
+class PlannedRuns:
+    """The runs of a command, in order, and the SDKs that it skips."""
 
     runs: list[tuple[Plan, SdkRunner]]
-    absences: list[SkippedSdk]
+    skipped: list[SkippedSdk]
     to_build: bool = False
-    """Whether SDKs are still to be built, which may show that they cannot run here."""
+    """Whether the SDKs must still be built, so that more of them may be skipped."""
 
     async def ready(self, progress: Progress) -> AsyncGenerator[tuple[Plan, SdkRunner], None]:
-        """The runs, each as soon as it can begin; what cannot be built is added to `absences`.
+        """Yield each run as soon as it can start; an SDK that does not build is added to `skipped`.
 
-        On the first call on a machine one daemon is asked while others are compiled.
+        Before anything is cached, this runs one daemon while others are still being compiled.
         """
         if not self.to_build:
             for run in self.runs:
                 yield run
             return
         plans = {runner: plan for plan, runner in self.runs}
-        async with aclosing(as_built(list(plans), progress)) as ended:
-            async for runner, absence in ended:
-                if absence is None:
+        async with aclosing(as_built(list(plans), progress)) as builds:
+            async for runner, skipped_sdk in builds:
+                if skipped_sdk is None:
                     yield plans[runner], runner
                 else:
-                    self.absences.append(absence)
+                    self.skipped.append(skipped_sdk)
 
 
 async def plan_runs(
-    options: RunOptions, selected: Selected, scorer: OpenScorer, progress: Progress
-) -> Chosen:
-    """The runs that the command line asks for.
+    options: RunOptions, selected: SelectedQuestions, scorer: OpenScorer, progress: Progress
+) -> PlannedRuns:
+    """Plan the runs of a command line.
 
-    Of `--sdk all` those SDKs are left out that cannot be built here, or do not claim what is asked.
+    `--sdk all` skips SDKs that cannot be built here or do not claim the requested features.
 
     Raises:
-        UsageError: where nothing can be carried out as it is.
-        DaemonError: with `--no-skip`, where an SDK cannot be built.
+        UsageError: if a flag or a file is invalid, or no SDK claims the requested features.
+        DaemonError: with `--no-skip`, if an SDK cannot be built.
     """
     folder = working_folder()
     if ALL not in options.sdk:
@@ -75,13 +75,13 @@ async def plan_runs(
         require_distinct_names(runners)
         corpus = _corpus(options, selected, runners)
         runs = [(_plan(options, selected, corpus, scorer, r, n), r) for n, r in enumerate(runners)]
-        return Chosen(runs, [])
-    every = [find_runner(name, folder) for name in every_sdk(options.sdk, folder)]
-    require_distinct_names(every)
-    # Where all must run, or each has a port by its place, it must be known first which there are.
-    wait = options.no_skip or bool(options.port)
-    present, absences = await build_all(every, progress) if wait else (every, [])
-    corpus = _corpus(options, selected, every)
+        return PlannedRuns(runs, [])
+    candidates = [find_runner(name, folder) for name in every_sdk(options.sdk, folder)]
+    require_distinct_names(candidates)
+    # --no-skip and --port need to know all SDKs before the first run: ports are given in order.
+    build_first = options.no_skip or bool(options.port)
+    present, skipped = await build_all(candidates, progress) if build_first else (candidates, [])
+    corpus = _corpus(options, selected, candidates)
     runs = []
     for runner in present:
         try:
@@ -89,33 +89,33 @@ async def plan_runs(
         except UsageError as error:
             if error.code not in _UNCLAIMED:
                 raise
-            absences.append(SkippedSdk(runner.name, error))
-    if absences and (options.no_skip or not runs):
-        raise absences[0].error
-    return Chosen(runs, absences, to_build=not wait)
+            skipped.append(SkippedSdk(runner.name, error))
+    if skipped and (options.no_skip or not runs):
+        raise skipped[0].error
+    return PlannedRuns(runs, skipped, to_build=not build_first)
 
 
 async def build_sdks(
-    given: Sequence[str], *, no_skip: bool
+    sdks: Sequence[str], *, no_skip: bool
 ) -> tuple[list[tuple[SdkRunner, str]], list[SkippedSdk]]:
-    """The SDKs of `--sdk`, each with what it was called, built; and what `all` leaves out.
+    """Build the SDKs of `--sdk`; returns each with its reference, and those that `all` skips.
 
     Raises:
-        MemconformError: where one that was named, or with `no_skip` any, cannot run here.
+        MemconformError: if an SDK that was named, or with `no_skip` any, cannot run here.
     """
     folder = working_folder()
-    references = every_sdk(list(given), folder) if ALL in given else list(given)
+    references = every_sdk(list(sdks), folder) if ALL in sdks else list(sdks)
     runners = [find_runner(reference, folder) for reference in references]
     require_distinct_names(runners)
-    named = dict(zip((r.name for r in runners), references, strict=True))
-    present, absences = await build_all(runners, lambda line: echo(f"  {line}", err=True))
-    if absences and (ALL not in given or no_skip or not present):
-        raise absences[0].error
-    return [(runner, named[runner.name]) for runner in present], absences
+    reference_of = dict(zip((r.name for r in runners), references, strict=True))
+    present, skipped = await build_all(runners, lambda line: echo(f"  {line}", err=True))
+    if skipped and (ALL not in sdks or no_skip or not present):
+        raise skipped[0].error
+    return [(runner, reference_of[runner.name]) for runner in present], skipped
 
 
 def require_distinct_names(runners: Sequence[SdkRunner]) -> None:
-    """Raise UsageError where two SDKs have one name."""
+    """Raise UsageError if two SDKs have the same name."""
     names = [runner.name for runner in runners]
     for name in names:
         if names.count(name) > 1:
@@ -127,45 +127,45 @@ def require_distinct_names(runners: Sequence[SdkRunner]) -> None:
 
 
 def every_sdk(references: Sequence[str], folder: Path) -> list[str]:
-    """The names of all SDKs that are known, for `--sdk all`.
+    """Return the names of all known SDKs, for `--sdk all`.
 
     Raises:
-        UsageError: where there is none, or more than `all` was asked for.
+        UsageError: if there are none, or `all` is not the only reference.
     """
     if len(references) > 1:
         raise UsageError(
-            "--sdk all is every SDK there is",
+            "--sdk all cannot be combined with other SDKs",
             code="all_and_more",
-            hint="give all alone, or name the SDKs",
+            hint="give --sdk all alone, or name the SDKs",
         )
-    every = list(known_sdks(folder))
-    if not every:
+    names = list(known_sdks(folder))
+    if not names:
         raise UsageError(
             "no SDK found: the reference SDKs need a checkout of the project",
             code="unknown_sdk",
             hint="name SDKs in a memconform.toml, or give --sdk a path to sdk.toml",
         )
-    return every
+    return names
 
 
-def select_questions(options: RunOptions) -> Selected:
-    """The questions that the command line asks for.
+def select_questions(options: RunOptions) -> SelectedQuestions:
+    """Select the questions of a command line.
 
     Raises:
-        UsageError: for flags that contradict each other, or a dataset that cannot be read.
-        NothingSelectedError: where no question is left.
+        UsageError: if flags contradict each other, or the dataset cannot be read.
+        NothingSelectedError: if no question is left.
     """
     if options.resume is not None and (len(options.sdk) > 1 or ALL in options.sdk):
         raise UsageError(
-            "--resume goes on with one run, and so with one --sdk",
+            "--resume continues one run, and needs exactly one --sdk",
             code="resume_many",
-            hint="resume run after run",
+            hint="resume one run after another",
         )
     if options.seed_reference_brain and options.corpus is not None:
         raise UsageError(
-            "--seed-reference-brain and --corpus both fill the brain",
+            "--seed-reference-brain and --corpus exclude each other",
             code="two_seeds",
-            hint="give one of them",
+            hint="give only one of them",
         )
     ids = comma_separated(options.ids)
     if options.ids and not ids:
@@ -175,7 +175,7 @@ def select_questions(options: RunOptions) -> Selected:
         raise UsageError(
             f"--brain {brain!r} is not a brain id",
             code="bad_brain",
-            hint="1 to 128 of A-Z a-z 0-9 . _ -, and not . or ..",
+            hint="use 1 to 128 of the characters A-Z a-z 0-9 . _ -, but not . or ..",
         )
     if not str(options.output).isprintable():
         raise UsageError("--output is not a printable path", code="bad_output", hint="rename it")
@@ -184,33 +184,35 @@ def select_questions(options: RunOptions) -> Selected:
 
 
 _Corpus = CorpusFolder | ReferenceAnswers | None
-"""What a brain is filled with; None asks one that is there."""
+"""Source of the documents to seed a brain with; None asks an existing brain."""
 
 
-def _corpus(options: RunOptions, selected: Selected, runners: Sequence[SdkRunner]) -> _Corpus:
-    """What the flags say; else the dataset's own documents, for daemons that are all ours.
+def _corpus(
+    options: RunOptions, selected: SelectedQuestions, runners: Sequence[SdkRunner]
+) -> _Corpus:
+    """Choose the corpus: the flags decide; otherwise the dataset's own, if we start all daemons.
 
-    A daemon that we start has nothing else to be asked about. One that runs already may have, so
-    that its `eval` is asked; and if SDKs were asked about different things, they could not agree.
+    A daemon that we start has no documents of its own. One that already runs may have some, so its
+    brain `eval` is asked. All SDKs get the same corpus, because otherwise they could not agree.
     """
     dataset = selected.dataset
     if options.seed_reference_brain:
         return ReferenceAnswers(dataset)
     if options.corpus is not None:
-        named = str(options.corpus) == dataset.name
-        return CorpusFolder((named and corpus_of(dataset)) or options.corpus)
+        is_dataset_name = str(options.corpus) == dataset.name
+        return CorpusFolder((is_dataset_name and corpus_of(dataset)) or options.corpus)
     if options.brain is not None or not all(runner.managed for runner in runners):
         return None
     if (folder := corpus_of(dataset)) is not None:
         return CorpusFolder(folder)
-    # What has no answer in the brain would be called incorrect.
-    answered = {q.reference_answer is not None for q in dataset if not q.abstain}
-    return ReferenceAnswers(dataset) if answered == {True} else None
+    # A question without an answer in the brain would count as incorrect.
+    has_answer = {q.reference_answer is not None for q in dataset if not q.abstain}
+    return ReferenceAnswers(dataset) if has_answer == {True} else None
 
 
 def _plan(  # noqa: PLR0917 - what a plan is made of
     options: RunOptions,
-    selected: Selected,
+    selected: SelectedQuestions,
     corpus: _Corpus,
     scorer: OpenScorer,
     runner: SdkRunner,
@@ -220,7 +222,7 @@ def _plan(  # noqa: PLR0917 - what a plan is made of
         raise UsageError(
             f"--port {options.port} leaves no port for the last SDK",
             code="bad_port",
-            hint="ports are taken upwards from --port, one an SDK",
+            hint="each SDK gets one port, counting up from --port",
         )
     mode = Mode(options.mode)
     runner.use_upstream(options.upstream)
@@ -237,7 +239,7 @@ def _plan(  # noqa: PLR0917 - what a plan is made of
         mode=mode,
         scorer=scorer.name,
         judge=scorer.judge,
-        # Another run cannot empty, or fill, a brain whose name it does not know.
+        # No name: no other run can empty or fill a brain whose name it does not know.
         brain=options.brain or (EXISTING_BRAIN if corpus is None else None),
         top_k=options.top_k,
         candidate_k=options.candidate_k,
@@ -273,10 +275,10 @@ def _plan(  # noqa: PLR0917 - what a plan is made of
 
 
 def _resumed(options: RunOptions, settings: Settings, sdk: str) -> Path | None:
-    """The journal to go on from.
+    """Find the journal to resume from.
 
     Raises:
-        UsageError: where that run asked something else.
+        UsageError: if that run had other settings (code `resume_mismatch`).
     """
     if options.resume is None:
         return None
@@ -287,16 +289,16 @@ def _resumed(options: RunOptions, settings: Settings, sdk: str) -> Path | None:
             f"{journal.parent} was run with other settings:"
             f" {_differences(header.sdk, header.settings, sdk, settings)}",
             code="resume_mismatch",
-            hint="give the same flags, which its manifest.json has; if the daemon's build or the"
-            " dataset has changed, start a new run",
+            hint="give the same flags as in its manifest.json; if the daemon's build or the dataset"
+            " has changed, start a new run",
         )
     return journal
 
 
-def _differences(then_sdk: str, then: Settings, now_sdk: str, now: Settings) -> str:
-    """`repeat was 3, is 1`, and whatever else differs."""
-    before = {"sdk": then_sdk} | then.model_dump(mode="json")
-    after = {"sdk": now_sdk} | now.model_dump(mode="json")
+def _differences(old_sdk: str, old: Settings, new_sdk: str, new: Settings) -> str:
+    """Describe the settings that differ, such as `repeat was 3, is 1`."""
+    before = {"sdk": old_sdk} | old.model_dump(mode="json")
+    after = {"sdk": new_sdk} | new.model_dump(mode="json")
     return "; ".join(
         f"{name} was {str(before.get(name))[:_SHOWN]}, is {str(value)[:_SHOWN]}"
         for name, value in after.items()
@@ -305,7 +307,7 @@ def _differences(then_sdk: str, then: Settings, now_sdk: str, now: Settings) -> 
 
 
 _SHOWN = 60
-"""Characters of a setting."""
+"""Maximum length of a shown setting in characters."""
 
 
 def _require_claimed_mode(runner: SdkRunner, mode: Mode, options: RunOptions) -> None:

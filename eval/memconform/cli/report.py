@@ -41,14 +41,14 @@ def tables_command(checkout: Path, *, check: bool) -> ExitCode:
     code = ExitCode.OK
     for table in tables(checkout):
         content = table.readme.read_text(encoding="utf-8")
-        placed = table.placed(content)
-        if placed == content:
-            echo(f"{table.readme}: {table.name} is what is published")
+        updated = table.placed(content)
+        if updated == content:
+            echo(f"{table.readme}: {table.name} is up to date")
         elif check:
-            echo(f"{table.readme}: {table.name} differs from what is published", err=True)
+            echo(f"{table.readme}: {table.name} differs from the published results", err=True)
             code = ExitCode.FAILED
         else:
             with replacing(table.readme) as file:
-                file.write_text(placed)
-            echo(f"{table.readme}: {table.name} written")
+                file.write_text(updated)
+            echo(f"{table.readme}: {table.name} updated")
     return code

@@ -1,21 +1,12 @@
 """`memconform rescore`."""
 
-import asyncio
-import sys
-from pathlib import Path
-
 import click
 
-from memconform.cli.grouping import Command, option
+from memconform.cli.grouping import SCORING, Command, option
+from memconform.cli.judge_options import RescoreOptions, calls, judges
+from memconform.cli.lazy import carry_out
 from memconform.cli.options import floors, json_file, output, quiet, schema
-from memconform.cli.targets import json_target
-from memconform.cli.values import read_floors
 from memconform.errors import ExitCode
-from memconform.printing.output import echo
-from memconform.reports.console import ConsoleReport
-from memconform.reports.machine import banner, write_run_report
-from memconform.runs.rescoring import rescore
-from memconform.storage.folders import find_journal
 
 
 @click.command(
@@ -24,11 +15,13 @@ from memconform.storage.folders import find_journal
     examples=(
         "memconform rescore results/2026-01-31/go.json",
         "memconform rescore go.json --dataset fixed.jsonl --floor 0.8",
+        "memconform rescore go.json --scorer judge --judge fake",
     ),
     exit_codes={
         ExitCode.FAILED: "below a floor",
         ExitCode.DAEMON: "too little was measured, or an incident ended the run",
         ExitCode.NOTHING_SELECTED: "no question to score",
+        ExitCode.BUDGET: "the budget is spent; repeat the command to continue from the cache",
     },
 )
 @click.argument("result")
@@ -38,36 +31,24 @@ from memconform.storage.folders import find_journal
     metavar="SET",
     help="Another version of the dataset, with the same ids in the same order.",
 )
+@option(
+    "--scorer",
+    group=SCORING,
+    type=click.Choice(["exact", "judge"]),
+    show_default="that of the run",
+    help="`exact` looks for the expected strings; `judge` asks language models (--judge).",
+)
+@judges
+@calls
 @floors(unless_given="those of the run")
 @output
 @json_file
 @schema("reports.machine:RunReport")
 @quiet
-def command(  # noqa: PLR0917 - one parameter a flag
-    result: str,
-    dataset: str | None,
-    floor: tuple[str, ...],
-    output: Path,
-    json_file: str | None,
-    quiet: bool,  # noqa: FBT001 - click's signature
-) -> ExitCode:
+def command(**flags: object) -> ExitCode:
     """Score the stored answers of a run again, without a daemon.
 
     RESULT is a result file, a run's folder or a run id. The old result is not changed.
     """
-    end = asyncio.run(
-        rescore(
-            find_journal(output, result),
-            output=output,
-            dataset=dataset,
-            floors=read_floors(floor) if floor else (),
-            command=sys.argv,
-        )
-    )
-    ConsoleReport(quiet=quiet).handle(end)
-    echo(f"{banner(end.summary)} -> {end.copy}", err=json_file == "-")
-    code = ExitCode(end.summary.exit_code)
-    if json_file is not None:
-        with json_target(json_file) as target:
-            write_run_report(target, [end.result], code)
-    return code
+    options = RescoreOptions(**flags)  # type: ignore[arg-type] # click has checked every flag
+    return carry_out("execute_rescore:run", options)

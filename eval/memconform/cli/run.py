@@ -240,5 +240,5 @@ def command(**flags: object) -> ExitCode:
     Without --seed-reference-brain, --corpus and --brain, a daemon that memconform starts gets the
     dataset's own corpus, or else its reference answers. A url: daemon is left as it is.
     """
-    options = RunOptions(**flags)  # type: ignore[arg-type] # click has checked every flag
+    options = RunOptions(**flags)  # type: ignore[arg-type] # click has validated every flag
     return carry_out("execute_run:run", options)

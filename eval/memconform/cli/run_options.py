@@ -7,15 +7,15 @@ from memconform.cli.judge_options import JudgeFlags
 from memconform.daemons.kinds import UpstreamKind
 
 SCENARIO_NAMES = ("ask-basic", "ask-augmented", "search-retrieve-only")
-"""Those of `scenarios.SCENARIOS`, whose import brings the whole client."""
+"""Names in `scenarios.SCENARIOS`, repeated because its import brings the whole client."""
 
 EXISTING_BRAIN = "eval"
-"""The brain that is asked where none is named and none is seeded."""
+"""The brain to ask if none is named and none is seeded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions(JudgeFlags):
-    """Names are those of the flags."""
+    """Flags of `run`, under their own names."""
 
     sdk: tuple[str, ...]
     no_skip: bool

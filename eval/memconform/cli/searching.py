@@ -1,4 +1,4 @@
-"""How `bench` is to search: cuts, modes, sweeps, and the models behind them."""
+"""Search settings of `bench`: cutoffs, modes, sweeps and models."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -13,31 +13,41 @@ from memconform.cli.values import comma_separated
 from memconform.contract.core import DEEPEST, Tuning
 from memconform.contract.wire import JsonValue, Mode
 from memconform.errors import UsageError, nearest
-from memconform.upstream.embedders import FEATURE_HASH, Embedder, embedder_of
+from memconform.printing.plurals import plural
+from memconform.upstream.embedders import FEATURE_HASH, Embedder, get_embedder
 from memconform.validation import first_fault
 
 
 def cuts(text: str) -> list[int]:
-    """The ks of `-k`, ascending, each once."""
+    """Parse the cutoffs of `-k`: ascending, without duplicates.
+
+    Raises:
+        UsageError: if one is not a number within range (code `bad_k`).
+    """
     parts = comma_separated([text])
     if not parts or not all(part.isascii() and part.isdigit() for part in parts):
         raise UsageError(f"-k {text} is not a list of numbers", code="bad_k", hint="write -k 5,10")
     ks = sorted({int(part) for part in parts})
     if not 1 <= ks[0] <= ks[-1] <= DEEPEST:
         raise UsageError(
-            f"-k {text}: a cut is at 1 to {DEEPEST}", code="bad_k", hint="write -k 5,10"
+            f"-k {text}: a cutoff must be 1 to {DEEPEST}", code="bad_k", hint="write -k 5,10"
         )
     return ks
 
 
 def searched_strategies(options: BenchOptions) -> tuple[Strategy, ...]:
+    """Return every combination of the requested modes and sweeps.
+
+    Raises:
+        UsageError: if a mode is unknown, or a sweep is invalid or applies to no mode.
+    """
     modes = []
     for name in comma_separated([options.modes]):
         if name not in list(Mode):
             raise UsageError(
                 f"--modes {name} is not a mode",
                 code="bad_mode",
-                hint=nearest(name, [m.value for m in Mode]) or f"there are {', '.join(Mode)}",
+                hint=nearest(name, [m.value for m in Mode]) or f"modes are {', '.join(Mode)}",
             )
         modes.append(Mode(name))
     if options.rerank not in (None, "none"):
@@ -51,7 +61,7 @@ def searched_strategies(options: BenchOptions) -> tuple[Strategy, ...]:
         "recency": _json("--recency", options.recency),
         "temporal": _json("--temporal", options.temporal),
     }
-    found = strategies(modes, sweeps)
+    combinations = strategies(modes, sweeps)
     try:
         for key, values in sweeps.items():
             for value in values:
@@ -62,15 +72,15 @@ def searched_strategies(options: BenchOptions) -> tuple[Strategy, ...]:
         ) from error
     for key, values in sweeps.items():
         for value in values:
-            if not any(strategy.tuning.get(key) == value for strategy in found):
+            if not any(strategy.tuning.get(key) == value for strategy in combinations):
                 raise UsageError(
-                    f"no strategy goes by {key} {json.dumps(value)}",
+                    f"no strategy uses {key} {json.dumps(value)}",
                     code="bad_tuning",
-                    hint="rrfK is of --fusion rrf, alpha of minmax, both and pools of hybrid modes",
+                    hint="rrfK needs --fusion rrf, alpha minmax; both and pools need a hybrid mode",
                 )
-    if not found:
-        raise UsageError("--modes names none", code="bad_mode", hint="write --modes bm25,hybrid")
-    return found
+    if not combinations:
+        raise UsageError("--modes is empty", code="bad_mode", hint="write --modes bm25,hybrid")
+    return combinations
 
 
 def _numbers(flag: str, text: str | None) -> list[JsonValue]:
@@ -92,11 +102,15 @@ def _json(flag: str, text: str | None) -> list[JsonValue]:
 
 
 def service_variables(options: BenchOptions) -> list[str]:
-    """`NAME=VALUE` for the flags that choose the daemon's services; `--env` goes before them."""
-    served = options.embed_base_url is not None or options.upstream != "own" or not options.sdk
-    if options.embed_model is not None and not served:
+    """Return `NAME=VALUE` for the flags that choose model services, then `--env`, which wins.
+
+    Raises:
+        UsageError: if the flags contradict each other.
+    """
+    has_server = options.embed_base_url is not None or options.upstream != "own" or not options.sdk
+    if options.embed_model is not None and not has_server:
         raise UsageError(
-            "--embed-model needs a server that has it",
+            "--embed-model needs a server for that model",
             code="no_embedder",
             hint="add --upstream scripted, or --embed-base-url",
         )
@@ -106,51 +120,51 @@ def service_variables(options: BenchOptions) -> list[str]:
     ):
         if value is not None and options.embed_model is None:
             raise UsageError(
-                f"{flag} needs --embed-model", code="no_embedder", hint="name the model"
+                f"{flag} needs --embed-model", code="no_embedder", hint="add --embed-model NAME"
             )
-    given = {
+    variables = {
         "JB_EMBED_PROVIDER": "openai" if options.embed_base_url else None,
         "OPENAI_BASE_URL": options.embed_base_url,
-        # Clients want some key, and a server of one's own takes any; --env brings a real one.
+        # Clients need some key, and local servers accept any; --env sets a real one.
         "OPENAI_API_KEY": "unused" if options.embed_base_url else None,
         "JB_EMBED_MODEL": options.embed_model,
         "JB_EMBED_QUERY_PREFIX": options.query_prefix,
     }
     if options.embed_model is not None or options.rerank is not None:
-        # A trained model on a slow machine takes longer over a batch than daemons wait by default.
-        given["JB_UPSTREAM_TIMEOUT"] = f"{options.timeout:g}"
+        # A trained model on a slow machine needs longer for a batch than daemons wait by default.
+        variables["JB_UPSTREAM_TIMEOUT"] = f"{options.timeout:g}"
     if options.rerank is not None:
         url = options.rerank if options.rerank not in ("none", "llm") else None
         if url is not None and not url.startswith(("http://", "https://")):
             raise UsageError(
-                f"--rerank {url} is not none, llm or an address",
+                f"--rerank {url} is not none, llm or a URL",
                 code="bad_rerank",
                 hint="write --rerank http://127.0.0.1:8080/rerank",
             )
-        given |= {
+        variables |= {
             "JB_RERANK_PROVIDER": "http" if url else options.rerank,
             "JB_RERANK_URL": url,
         }
-    return [*(f"{name}={value}" for name, value in given.items() if value), *options.env]
+    return [*(f"{name}={value}" for name, value in variables.items() if value), *options.env]
 
 
 def embedder_for(options: BenchOptions, variables: Mapping[str, str]) -> Callable[[], Embedder]:
-    """What embeds for `flat-dense`, and for the daemons.
+    """Return a factory of the embedder that `flat-dense` uses, the same as the daemons' embedder.
 
     Raises:
-        UsageError: where its vectors have not `--embed-dims` dimensions.
+        UsageError: if its vectors do not have `--embed-dims` dimensions.
     """
     model, url = options.embed_model or FEATURE_HASH, options.embed_base_url
 
     @cache
     def embedder() -> Embedder:
         if url is None:
-            return embedder_of(model)
+            return get_embedder(model)
         return RemoteEmbedder(url, model, variables.get("OPENAI_API_KEY"))
 
     if options.embed_dims is not None and (dims := embedder().dimensions) != options.embed_dims:
         raise UsageError(
-            f"{model} makes vectors of {dims} dimensions, not {options.embed_dims}",
+            f"{model} has {plural(dims, 'dimension')}, not {options.embed_dims}",
             code="other_dimensions",
             hint="check --embed-model and --embed-dims",
         )

@@ -1,4 +1,4 @@
-"""The program's standard streams, whatever the shell has made of them."""
+"""Set-up of the standard streams, which the shell may have closed or redirected."""
 
 import errno
 import io
@@ -14,7 +14,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class _Lossy(io.FileIO):
-    """Loses what cannot be written: a pipe that nobody reads, a full disk."""
+    """Discards output that cannot be written, because of a closed pipe or a full disk."""
 
     def write(self, data: Any, /) -> int:  # noqa: ANN401 - Python 3.11 has no name for buffers
         try:
@@ -24,12 +24,12 @@ class _Lossy(io.FileIO):
 
 
 def prepare_streams() -> None:
-    """Open what the shell closed, and let no run end because its progress cannot be told."""
-    # Python has no `sys.stdout` behind `>&-`, and what is opened next would get its number.
+    """Open streams that the shell closed, and keep unwritable progress output from ending a run."""
+    # After `>&-` Python has no `sys.stdout`, and the next opened file would get its descriptor.
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
-    # Where there is no descriptor, whoever called us in this process has put a stream of its own.
+    # A stream without a descriptor was put there by a caller in this process; it stays.
     with suppress(io.UnsupportedOperation):
         raw = io.FileIO(sys.stdout.fileno(), "w", closefd=False)
         sys.stdout = _replacement(sys.stdout, raw, by_line=sys.stdout.isatty())
@@ -39,7 +39,7 @@ def prepare_streams() -> None:
 
 
 _replaced: list[TextIO] = []
-"""Held: a stream that nobody holds closes the descriptor, which its replacement writes to."""
+"""Original streams, kept because a collected stream closes the descriptor of its replacement."""
 
 
 def _replacement(stream: TextIO, raw: io.FileIO, *, by_line: bool) -> SafeStream:
@@ -54,10 +54,10 @@ def _replacement(stream: TextIO, raw: io.FileIO, *, by_line: bool) -> SafeStream
 
 
 def why_output_fails(error: Exception) -> str:
-    """Why standard output cannot be written, if that is the error; else nothing."""
+    """Return why standard output cannot be written, if that caused `error`; otherwise nothing."""
     if isinstance(error, OSError) and error.errno in _FULL:
         try:
-            # An error of writing does not say which file it was.
+            # A write error does not name its file.
             sys.stdout.write("\n")
             sys.stdout.flush()
         except OSError as again:
@@ -66,5 +66,5 @@ def why_output_fails(error: Exception) -> str:
 
 
 def drop_output() -> None:
-    """The interpreter flushes at its end; where that fails it ends with a code of its own."""
+    """Redirect standard output to nowhere, because a failed flush at exit changes the exit code."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

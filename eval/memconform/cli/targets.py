@@ -1,4 +1,4 @@
-"""Where `--json FILE` and its like write."""
+"""Targets of `--json FILE` and similar options."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -9,12 +9,12 @@ from memconform.storage.writing import Sink, device, replacing
 
 
 def json_target(file: str) -> AbstractContextManager[Sink]:
-    """Where `--json FILE` writes: `-` is standard output, a file appears whole or not at all."""
+    """Open the target of `--json FILE`: `-` is standard output; a file is replaced atomically."""
     return _target(file, write_json_output)
 
 
 def text_target(file: str) -> AbstractContextManager[Sink]:
-    """The same for text that is not JSON."""
+    """Open the target of an option that writes text other than JSON."""
     return _target(file, write_output)
 
 
@@ -23,7 +23,7 @@ def _target(file: str, write: Callable[[str], None]) -> Iterator[Sink]:
     if file == "-":
         yield Sink(lambda data: write(data.decode()))
     elif Path(file).exists() and not Path(file).is_file():
-        # A device or a pipe is written to; renaming a file over it would replace it.
+        # A device or a pipe is written in place, because a rename would replace it.
         with device(Path(file)) as sink:
             yield sink
     else:

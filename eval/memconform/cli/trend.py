@@ -45,34 +45,37 @@ def command(folder: Path, sdk: tuple[str, ...], dataset: tuple[str, ...]) -> Exi
 
     FOLDER holds results, at any depth. By default it is `results`.
     """
-    known: dict[str, RunSummary] = {}
-    # A run's record before the day's copy of it.
+    summaries: dict[str, RunSummary] = {}
+    # Read result.json before its copies, so that the copies count as duplicates.
     for path in sorted(folder.rglob("*.json"), key=lambda p: (p.name != "result.json", p)):
         try:
             if not is_result(path):
                 continue
-            [side] = load_runs([str(path)], folder)
-            for _ in side.questions():
+            [run] = load_runs([str(path)], folder)
+            # Reading all questions validates the file.
+            for _ in run.questions():
                 pass
         except (UsageError, OSError) as error:
-            _leave_out(path, error.message if isinstance(error, UsageError) else error.strerror)
+            _report_skipped(
+                path, error.message if isinstance(error, UsageError) else error.strerror
+            )
             continue
-        if known.setdefault(side.summary.run_id, side.summary) != side.summary:
-            _leave_out(path, f"another file tells otherwise of its run, {side.summary.run_id}")
-    runs = [
-        run
-        for run in known.values()
-        if (not sdk or run.sdk in sdk) and (not dataset or run.dataset in dataset)
+        if summaries.setdefault(run.summary.run_id, run.summary) != run.summary:
+            _report_skipped(path, f"another file contradicts it about run {run.summary.run_id}")
+    selected = [
+        summary
+        for summary in summaries.values()
+        if (not sdk or summary.sdk in sdk) and (not dataset or summary.dataset in dataset)
     ]
-    if not runs:
+    if not selected:
         raise NothingSelectedError(
-            f"{folder} holds no result of a run",
+            f"no matching result of a run in {folder}",
             code="nothing_selected",
-            hint="give the folder of `run --output`; or mend --sdk, --dataset",
+            hint="give the folder of `run --output`, or check --sdk and --dataset",
         )
-    show_trend(sorted(runs, key=lambda r: (r.dataset, r.scenario, r.mode, r.sdk, r.started_at)))
+    show_trend(sorted(selected, key=lambda r: (r.dataset, r.scenario, r.mode, r.sdk, r.started_at)))
     return ExitCode.OK
 
 
-def _leave_out(path: Path, why: str | None) -> None:
-    echo(f"{path} is skipped: {why}", err=True)
+def _report_skipped(path: Path, reason: str | None) -> None:
+    echo(f"{path} is skipped: {reason}", err=True)

@@ -92,4 +92,4 @@ def _read(path: Path) -> Script:
         raise UsageError(f"{path}: {error}", code="script_invalid", hint=_HINT) from error
 
 
-_HINT = "memconform upstream --schema shows what a script may hold"
+_HINT = "memconform upstream --schema prints the schema of a script"

@@ -1,4 +1,4 @@
-"""What the values of flags that several verbs share come to."""
+"""Parsers of flag values that several commands share."""
 
 import os
 import re
@@ -13,10 +13,14 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
-def daemon_variables(given: Sequence[str]) -> dict[str, str]:
-    """The variables of `--env NAME=VALUE`; raises UsageError for what is none."""
+def daemon_variables(values: Sequence[str]) -> dict[str, str]:
+    """Parse the variables of `--env NAME=VALUE`.
+
+    Raises:
+        UsageError: if a value is malformed (code `bad_env`).
+    """
     variables = {}
-    for text in given:
+    for text in values:
         name, equals, value = text.partition("=")
         if not equals or not _VARIABLE.fullmatch(name) or "\0" in value:
             raise UsageError(
@@ -26,11 +30,11 @@ def daemon_variables(given: Sequence[str]) -> dict[str, str]:
     return variables
 
 
-def request_headers(given: Sequence[str]) -> dict[str, str]:
-    """The headers of `--header NAME:VALUE` and of MEMCONFORM_AUTH_TOKEN, all kept secret.
+def request_headers(values: Sequence[str]) -> dict[str, str]:
+    """Parse the headers of `--header NAME:VALUE` and MEMCONFORM_AUTH_TOKEN, and hide their values.
 
     Raises:
-        UsageError: for what is no header.
+        UsageError: if a header is malformed (code `bad_header`).
     """
     headers = {}
     token = os.environ.get(TOKEN_VARIABLE, "").strip()
@@ -38,12 +42,12 @@ def request_headers(given: Sequence[str]) -> dict[str, str]:
         hide(token)
         if not _is_header_value(token):
             raise UsageError(
-                f"{TOKEN_VARIABLE} holds what no header can",
+                f"{TOKEN_VARIABLE} is not a valid header value",
                 code="bad_header",
-                hint="a token is printable ASCII",
+                hint="use printable ASCII only",
             )
         headers["Authorization"] = f"Bearer {token}"
-    for text in given:
+    for text in values:
         name, colon, value = (part.strip() for part in text.partition(":"))
         hide_header(value)
         if not colon or not _HEADER_NAME.fullmatch(name) or not _is_header_value(value):
@@ -56,18 +60,22 @@ def request_headers(given: Sequence[str]) -> dict[str, str]:
     return headers
 
 
-def comma_separated(given: Iterable[str]) -> tuple[str, ...]:
-    """The parts of `A,B`, of a flag that may also be given several times."""
-    return tuple(part for text in given for part in text.split(",") if part)
+def comma_separated(values: Iterable[str]) -> tuple[str, ...]:
+    """Split the values of a repeatable flag, such as `A,B`, into their parts."""
+    return tuple(part for text in values for part in text.split(",") if part)
 
 
 def _is_header_value(value: str) -> bool:
     return value.isascii() and value.isprintable()
 
 
-def read_floors(given: Sequence[str]) -> tuple[Floor, ...]:
-    """The floors of `--floor`; raises UsageError for what is none."""
-    read = [Floor.parse(text) for text in given]
-    if all(floor.tag is not None for floor in read):
-        read.insert(0, DEFAULT_FLOOR)
-    return tuple(read)
+def read_floors(values: Sequence[str]) -> tuple[Floor, ...]:
+    """Parse the floors of `--floor`; the default floor applies if all of them have a tag.
+
+    Raises:
+        UsageError: if a floor is malformed.
+    """
+    floors = [Floor.parse(text) for text in values]
+    if all(floor.tag is not None for floor in floors):
+        floors.insert(0, DEFAULT_FLOOR)
+    return tuple(floors)

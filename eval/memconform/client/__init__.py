@@ -1,1 +1,1 @@
-"""The async client of the contract."""
+"""The async client of the contract: HTTP and SSE, recorded, timed, with typed failures."""

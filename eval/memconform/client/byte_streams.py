@@ -1,4 +1,4 @@
-"""What stands between httpx's byte stream and its readers."""
+"""Filters between httpx's byte stream and its readers."""
 
 import codecs
 from collections.abc import AsyncIterator, Callable
@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Callable
 import httpx
 
 
-class _Tapped(httpx.AsyncByteStream):
-    """Hands every piece to `listen` as it passes."""
+class _ObservedStream(httpx.AsyncByteStream):
+    """Passes every piece to `listen` before the reader gets it."""
 
     def __init__(self, inner: httpx.AsyncByteStream, listen: Callable[[bytes], None]) -> None:
         self._inner = inner
@@ -22,7 +22,7 @@ class _Tapped(httpx.AsyncByteStream):
         await self._inner.aclose()
 
 
-class _WithoutBom(httpx.AsyncByteStream):
+class _BomStrippedStream(httpx.AsyncByteStream):
     """Drops a leading UTF-8 byte order mark, which the event-stream rules allow."""
 
     def __init__(self, inner: httpx.AsyncByteStream) -> None:
@@ -48,22 +48,22 @@ class _WithoutBom(httpx.AsyncByteStream):
 
 
 def observe_body(response: httpx.Response, listen: Callable[[bytes], None]) -> None:
-    """Let `listen` see the body of `response` as it comes over the wire."""
-    response.stream = _Tapped(_async_stream(response), listen)
+    """Pass the body of `response` to `listen` as it arrives, still content-encoded."""
+    response.stream = _ObservedStream(_async_stream(response), listen)
 
 
 def without_bom(response: httpx.Response) -> httpx.Response:
-    """The same response, to be read as UTF-8 without a byte order mark.
+    """Make `response` readable as UTF-8 without a byte order mark, and return it.
 
-    httpx-sse keeps the mark and would read the first field's name with it.
+    httpx-sse keeps the mark and would read it as part of the first field's name.
     """
-    response.stream = _WithoutBom(_async_stream(response))
-    # A stream of events is UTF-8 whatever its charset parameter claims.
+    response.stream = _BomStrippedStream(_async_stream(response))
+    # An event stream is UTF-8 whatever its charset parameter claims.
     response.encoding = "utf-8"
     return response
 
 
 def _async_stream(response: httpx.Response) -> httpx.AsyncByteStream:
     if not isinstance(response.stream, httpx.AsyncByteStream):
-        raise TypeError("an async response is needed")
+        raise TypeError("the response must come from an async client")
     return response.stream

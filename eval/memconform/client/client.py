@@ -1,4 +1,4 @@
-"""The async client of the contract: one connection pool a daemon."""
+"""The async client of the contract, with one connection pool per daemon."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -19,7 +19,7 @@ from memconform.client.failures import (
     DaemonFailedError,
 )
 from memconform.client.recorder import Exchange, begin_exchange
-from memconform.client.stream import Answered, AskStream
+from memconform.client.stream import AskResult, AskStream
 from memconform.client.timing import Timeouts, Timings
 from memconform.client.transport import CallClock, Transport, timed
 from memconform.contract.ask import AskRequest
@@ -45,16 +45,21 @@ from memconform.contract.wire import Request, Response
 from memconform.validation import first_fault
 
 AFTER_DONE_SECONDS = 1.0
-"""The contract's limit for the end of a stream behind `done`."""
+"""The contract's limit between `done` and the end of the stream."""
 
 RESPONSE_LIMIT = 64 * 2**20
-"""Bytes of one answer; a thousand chunks of 8 KiB, the most that may be asked for, are 8 MiB."""
+"""Bytes of one response body. The largest legal request, a thousand chunks of 8 KiB, is 8 MiB."""
 
 R = TypeVar("R", bound=Response)
 
 
 class ContractClient:
-    """Calls one daemon. Every method raises a CallError where it brings no usable answer."""
+    """Calls one daemon.
+
+    Every method raises a CallError if the call yields no usable answer: DaemonFailedError for an
+    HTTP error or a broken connection, ContractViolatedError for an answer that the contract does
+    not allow, CallTimeoutError for a missed deadline.
+    """
 
     def __init__(
         self,
@@ -71,7 +76,7 @@ class ContractClient:
         )
         self._http = httpx.AsyncClient(
             base_url=self.base_url,
-            # What is not compressed needs no limit of its own on what comes out of it.
+            # Uncompressed bodies need no separate limit on their decompressed size.
             headers={"Accept-Encoding": "identity", **(headers or {})},
             timeout=httpx.Timeout(None, connect=self.timeouts.connect),
             transport=self._transport,
@@ -100,7 +105,7 @@ class ContractClient:
         brain = (await self._call("GET", _brain(brain_id), Brain))[0]
         if brain.brain_id != brain_id:
             raise ContractViolatedError(
-                "other_brain", f"asked for brain {brain_id!r}, the answer is of {brain.brain_id!r}"
+                "other_brain", f"requested brain {brain_id!r}, got brain {brain.brain_id!r}"
             )
         return brain
 
@@ -109,7 +114,7 @@ class ContractClient:
         await self._send("POST", "/v1/brains", 201, body)
 
     async def delete_brain(self, brain_id: str) -> bool:
-        """Whether there was one to delete."""
+        """Delete a brain; False if it did not exist."""
         try:
             await self._send("DELETE", _brain(brain_id), 204, headers={"X-Confirm-Delete": "yes"})
         except DaemonFailedError as error:
@@ -139,8 +144,8 @@ class ContractClient:
             raise ContractViolatedError("bad_ranking", fault)
         return answer, timings
 
-    async def ask(self, brain_id: str, request: AskRequest) -> tuple[Answered, Timings]:
-        """Read an answer's stream to its end."""
+    async def ask(self, brain_id: str, request: AskRequest) -> tuple[AskResult, Timings]:
+        """Ask a question and read the answer's stream to its end."""
         limits = self.timeouts
         stream = AskStream(request)
         first_event = first_delta = done = None
@@ -166,12 +171,13 @@ class ContractClient:
         except CallTimeoutError as error:
             if stream.is_done:
                 raise ContractViolatedError(
-                    "open_after_done", f"no end of the stream {AFTER_DONE_SECONDS:g} s after done"
+                    "open_after_done",
+                    f"the stream is still open {AFTER_DONE_SECONDS:g} s after done",
                 ) from error
             raise
-        answered = stream.finish()
+        answer = stream.finish()
         done = done or clock.elapsed_ms()
-        return answered, Timings(first_byte, done, first_event, first_delta)
+        return answer, Timings(first_byte, done, first_event, first_delta)
 
     async def _call(
         self, method: str, path: str, model: type[R], body: Request | None = None
@@ -207,10 +213,10 @@ class ContractClient:
                 await _require_status(response, status)
                 if status != httpx.codes.NO_CONTENT:
                     _require_media_type(response, "application/json")
-                bound = _Bound(RESPONSE_LIMIT)
+                size_limit = _SizeLimit(RESPONSE_LIMIT)
                 content = bytearray()
                 async for piece in response.aiter_bytes():
-                    bound.count(piece)
+                    size_limit.count(piece)
                     content += piece
                     clock.allow(limits.gap)
                 return bytes(content), Timings(first_byte, clock.elapsed_ms())
@@ -223,7 +229,10 @@ class ContractClient:
         body: Request | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> AsyncIterator[httpx.Response]:
-        """Send, and hand out the response at its head; transport failures become CallErrors."""
+        """Send a request and yield the response once its headers arrive.
+
+        Transport failures become CallErrors.
+        """
         where = f"{method} {path}"
         try:
             request = self._http.build_request(
@@ -236,48 +245,48 @@ class ContractClient:
                     exchange.begin_response(response)
                     response.extensions[_EXCHANGE] = exchange
                     observe_body(response, exchange.add_body)
-                observe_body(response, _Bound(RESPONSE_LIMIT).count)
+                observe_body(response, _SizeLimit(RESPONSE_LIMIT).count)
                 yield response
             finally:
                 await response.aclose()
         except httpcore.ConnectTimeout as error:
             raise CallTimeoutError(
-                "timeout_connect", f"{where}: no connection in {self.timeouts.connect:g} s"
+                "timeout_connect", f"{where}: not connected within {self.timeouts.connect:g} s"
             ) from error
         except httpcore.TimeoutException as error:
-            raise CallTimeoutError("timeout", f"{where}: nothing more came in time") from error
+            raise CallTimeoutError("timeout", f"{where}: no data before the deadline") from error
         except httpcore.ConnectError as error:
             raise DaemonFailedError("unreachable", f"{where}: {error}") from error
-        except _BROKEN as error:
+        except _CONNECTION_ERRORS as error:
             raise DaemonFailedError(
                 "connection_broken", f"{where}: {type(error).__name__}: {error}"
             ) from error
-        if unasked := self._transport.take_unasked():
+        if unsolicited := self._transport.take_unsolicited():
             raise ContractViolatedError(
                 "out_of_step",
-                f"{where}: bytes came that no request asked for, and the next answers would have"
-                f" been read from them: {unasked!r}",
+                f"{where}: received bytes that belong to no request, from which the next answers"
+                f" would have been read: {unsolicited!r}",
             )
 
 
 _EXCHANGE = "memconform.exchange"
-"""The extension of a response that holds what is recorded of it."""
+"""The response extension that holds its recorded Exchange."""
 
-_BROKEN = (httpcore.NetworkError, httpcore.ProtocolError, httpx.HTTPError)
+_CONNECTION_ERRORS = (httpcore.NetworkError, httpcore.ProtocolError, httpx.HTTPError)
 
 
 async def _events(response: httpx.Response) -> AsyncGenerator[ServerSentEvent, None]:
-    """The events of a stream that the event-stream rules dispatch."""
+    """Yield the events that the event-stream rules dispatch."""
     async with aclosing(EventSource(without_bom(response)).aiter_sse()) as events:
         async for event in events:
             # By the event-stream rules an event without data is not dispatched; httpx-sse 0.4.3
-            # hands out such an event once an id has been seen.
+            # yields such an event once an id has been seen.
             if event.data:
                 yield event
 
 
-class _Bound:
-    """Refuses an answer that grows past a limit, before it fills the memory."""
+class _SizeLimit:
+    """Rejects a body that exceeds a limit, before it fills the memory."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -286,9 +295,7 @@ class _Bound:
     def count(self, piece: bytes) -> None:
         self._size += len(piece)
         if self._size > self._limit:
-            raise ContractViolatedError(
-                "too_large", f"the answer has more than {self._limit} bytes, and no end"
-            )
+            raise ContractViolatedError("too_large", f"the answer exceeds {self._limit} bytes")
 
 
 def _brain(brain_id: str, rest: str = "") -> str:
@@ -305,7 +312,7 @@ async def _require_status(response: httpx.Response, status: int) -> None:
     if response.is_success or response.is_redirect:
         raise ContractViolatedError(
             "unexpected_status",
-            f"{where}: {response.status_code} where the contract says {status}",
+            f"{where}: got status {response.status_code}, the contract requires {status}",
             body=_excerpt(content),
         )
     raise DaemonFailedError(
@@ -316,7 +323,7 @@ async def _require_status(response: httpx.Response, status: int) -> None:
 
 
 def _problem_detail(response: httpx.Response, content: bytes) -> str:
-    """What a problem+json says; empty for any other body, which is kept as it is."""
+    """Code and detail of a problem+json body; empty for any other body."""
     if _media_type(response) != PROBLEM_MEDIA_TYPE:
         return ""
     try:
@@ -326,10 +333,12 @@ def _problem_detail(response: httpx.Response, content: bytes) -> str:
     return f"{problem.code}: {problem.detail}"
 
 
-def _require_media_type(response: httpx.Response, wanted: str) -> None:
-    got = _media_type(response)
-    if got != wanted:
-        raise ContractViolatedError("bad_media_type", f"Content-Type is {got!r}, not {wanted!r}")
+def _require_media_type(response: httpx.Response, expected: str) -> None:
+    actual = _media_type(response)
+    if actual != expected:
+        raise ContractViolatedError(
+            "bad_media_type", f"Content-Type is {actual!r}, expected {expected!r}"
+        )
 
 
 def _media_type(response: httpx.Response) -> str:

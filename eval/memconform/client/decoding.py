@@ -1,4 +1,4 @@
-"""Undoes the content encoding of a body, piece by piece and never further than is asked for."""
+"""Decodes the content encoding of a body, piece by piece, up to a limit."""
 
 import zlib
 
@@ -6,7 +6,7 @@ _GZIP = zlib.MAX_WBITS | 16
 
 
 class BodyDecoder:
-    """Decodes gzip, deflate and none; what it cannot decode it drops, and notes that."""
+    """Decodes gzip, deflate and identity; drops what it cannot decode and says so in `note`."""
 
     def __init__(self, content_encoding: str = "") -> None:
         names = [name.strip().lower() for name in content_encoding.split(",")]
@@ -25,14 +25,14 @@ class BodyDecoder:
 
     @property
     def note(self) -> str:
-        """What was done to the body; empty where it is as it came."""
+        """How the decoded body differs from the received one; empty if it does not."""
         encoding = ", ".join(self._names)
         if self._dropped:
-            return f"{self._dropped} bytes cannot be decoded from {encoding} and are not kept"
+            return f"{self._dropped} bytes could not be decoded from {encoding} and were dropped"
         return f"decoded from {encoding}" if self._started else ""
 
     def decode(self, piece: bytes, limit: int) -> bytes:
-        """At most `limit` bytes of what `piece` holds; nothing more is inflated."""
+        """Decode `piece` to at most `limit` bytes; inflate nothing beyond them."""
         if not self._names:
             return piece[:limit]
         decoded = bytearray()
@@ -51,7 +51,7 @@ class BodyDecoder:
         if self._inflate is None:
             return b""
         if self._inflate.eof:
-            # Several members make one body.
+            # A gzip body may have several members.
             self._inflate = zlib.decompressobj(_GZIP)
         first, self._started = not self._started, True
         try:
@@ -59,7 +59,7 @@ class BodyDecoder:
         except zlib.error:
             if not first or self._names != ["deflate"]:
                 raise
-            # Many servers send it without zlib's header.
+            # Many servers send deflate without zlib's header.
             self._inflate = zlib.decompressobj(-zlib.MAX_WBITS)
             return self._inflate.decompress(piece, limit)
 

@@ -1,10 +1,10 @@
-"""How a call to a daemon fails; whatever is none of these is an answer."""
+"""The ways in which a call to a daemon fails; anything else is an answer."""
 
 
 class CallError(Exception):
-    """A call that brought no usable answer.
+    """A call yielded no usable answer.
 
-    `code` is stable; `body` keeps what the daemon did send, as text, cut to `BODY_LIMIT`.
+    `code` is stable; `body` holds what the daemon sent, as text, cut to `BODY_LIMIT`.
     """
 
     def __init__(self, code: str, message: str, *, body: str = "") -> None:
@@ -15,16 +15,16 @@ class CallError(Exception):
 
 
 BODY_LIMIT = 4_096
-"""Characters of an unusable answer that are kept: enough for a problem+json or an HTML title."""
+"""Characters kept of an unusable answer: enough for a problem+json or an HTML title."""
 
 
 class DaemonFailedError(CallError):
-    """The daemon refused, broke the connection, or answered with an error."""
+    """The daemon refused the request, broke the connection, or reported an error."""
 
 
 class ContractViolatedError(CallError):
-    """The daemon answered, but not what the contract allows."""
+    """The daemon answered in a way that the contract does not allow."""
 
 
 class CallTimeoutError(CallError):
-    """The daemon did not answer within one of the time limits."""
+    """The daemon exceeded one of the time limits in `Timeouts`."""

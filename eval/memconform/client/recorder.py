@@ -1,4 +1,4 @@
-"""What went over the wire, kept for the question that fails."""
+"""Records exchanges with a daemon, so that those of a failing question can be shown."""
 
 import shlex
 import string
@@ -12,29 +12,29 @@ import httpx
 from memconform.client.decoding import BodyDecoder
 
 BODY_LIMIT = 256 * 1024
-"""Bytes of an answer that are kept: an endless stream must not fill the memory."""
+"""Bytes kept of a response body: an endless stream must not fill the memory."""
 
 TOKEN_VARIABLE = "MEMCONFORM_AUTH_TOKEN"  # noqa: S105 - a variable's name
 _HIDDEN_HEADERS = ("authorization", "cookie", "proxy-authorization", "x-api-key")
 _OWN_HEADERS = ("content-type", "x-confirm-delete")
-_CURLS_OWN = ("host", "accept", "accept-encoding", "connection", "user-agent", "content-length")
-"""What curl sends by itself, or what means nothing to a daemon."""
+_CURL_DEFAULTS = ("host", "accept", "accept-encoding", "connection", "user-agent", "content-length")
+"""Headers that curl sends by itself, or that mean nothing to a daemon."""
 
 
 @dataclass(slots=True)
 class Exchange:
-    """One request and what came back, as far as it came."""
+    """One request and as much of its response as arrived."""
 
     request: httpx.Request
     open: bool = False
-    """Whether its headers are nobody's secret, and shown as they are."""
+    """Whether the request's headers hold no secrets, so that they are shown unmasked."""
     status_line: str = ""
     response_headers: list[tuple[str, str]] = field(default_factory=list)
     body: bytearray = field(default_factory=bytearray)
-    """What came, as far as it is kept, without its content encoding."""
+    """The response body without its content encoding, up to `BODY_LIMIT` bytes."""
     truncated: bool = False
     events: list[tuple[str, str]] = field(default_factory=list)
-    """Names and data of a stream's events, where its reader has decoded them."""
+    """Names and data of a stream's events, if a reader decoded them."""
     _decoder: BodyDecoder = field(default_factory=BodyDecoder)
 
     def begin_response(self, response: httpx.Response) -> None:
@@ -45,7 +45,8 @@ class Exchange:
     def add_body(self, piece: bytes) -> None:
         if self.truncated:
             return
-        # A secret in what is compressed could not be masked; no more is inflated than is kept.
+        # Decoded, because a secret in compressed bytes could not be masked; inflates no more than
+        # is kept, plus one byte that shows there is more.
         room = BODY_LIMIT - len(self.body)
         decoded = self._decoder.decode(piece, room + 1)
         self.body += decoded[:room]
@@ -56,17 +57,17 @@ class Exchange:
             self.events.append((name, data))
 
     def curl(self) -> str:
-        """A command that repeats the request; a token is named by its variable, never shown."""
+        """A shell command that repeats the request; a token appears as its variable only."""
         request = self.request
         method = ["-I"] if request.method == "HEAD" else ["-X", request.method]
         parts = ["curl", "-sS", "-N", "-i", *method, *self._address()]
         for name, value in request.headers.items():
-            if name in _OWN_HEADERS or (self.open and name not in _CURLS_OWN):
+            if name in _OWN_HEADERS or (self.open and name not in _CURL_DEFAULTS):
                 parts += ["-H", shlex.quote(f"{name}: {value}")]
             elif name == "authorization" and value.startswith("Bearer "):
                 parts += ["-H", f'"Authorization: Bearer ${TOKEN_VARIABLE}"']
-            elif name not in _CURLS_OWN:
-                parts += ["-H", shlex.quote(f"{name}: {_shown(name, value)}")]
+            elif name not in _CURL_DEFAULTS:
+                parts += ["-H", shlex.quote(f"{name}: {_masked(name, value)}")]
         if not request.content:
             return " ".join(parts)
         body = printable_text(request.content)
@@ -75,36 +76,36 @@ class Exchange:
         return " ".join([printf(request.content), "|", *parts, "--data-binary", "@-"])
 
     def _value(self, name: str, value: str) -> str:
-        return value if self.open else _shown(name, value)
+        return value if self.open else _masked(name, value)
 
     def _address(self) -> list[str]:
         target = self.request.extensions.get("target")
         if target is None:
             return [shlex.quote(str(self.request.url))]
-        # Sent byte by byte: curl too must not tidy dots, nor read brackets as a pattern.
+        # The target was sent verbatim: curl must not normalize dots or expand brackets either.
         base = str(self.request.url.copy_with(raw_path=b"/")).rstrip("/")
         return ["--path-as-is", "-g", shlex.quote(base + target.decode("latin-1"))]
 
     def transcript(self) -> bytes:
-        """The exchange as bytes: what was sent behind `>`, what came as it came."""
+        """The exchange as bytes: request lines prefixed with `>`, then the response."""
         request = self.request
         target = request.extensions.get("target", request.url.raw_path)
-        sent = [f"{request.method} {target.decode('latin-1')} HTTP/1.1"]
-        sent += [f"{name}: {self._value(name, value)}" for name, value in request.headers.items()]
+        lines = [f"{request.method} {target.decode('latin-1')} HTTP/1.1"]
+        lines += [f"{name}: {self._value(name, value)}" for name, value in request.headers.items()]
         decoder = BodyDecoder(request.headers.get("content-encoding", ""))
         content = decoder.decode(request.content, max(BODY_LIMIT, len(request.content)))
-        sent += ["", content.decode("utf-8", "replace")]
-        sent += [f"({decoder.note})"] if decoder.note else []
-        head = [f"# {self.curl()}", *(f"> {line}" for line in sent)]
+        lines += ["", content.decode("utf-8", "replace")]
+        lines += [f"({decoder.note})"] if decoder.note else []
+        head = [f"# {self.curl()}", *(f"> {line}" for line in lines)]
         head += ["", self.status_line or "(no answer)"]
-        head += [f"{name}: {_shown(name, value)}" for name, value in self.response_headers]
-        end = b"\n(cut here)\n" if self.truncated else b"\n"
+        head += [f"{name}: {_masked(name, value)}" for name, value in self.response_headers]
+        end = b"\n(truncated here)\n" if self.truncated else b"\n"
         end += f"({self._decoder.note})\n".encode() if self._decoder.note else b""
         return "\n".join([*head, "", ""]).encode() + bytes(self.body) + end
 
 
 def printable_text(data: bytes) -> str | None:
-    """`data` as a text that a terminal shows as it is; None where it is none."""
+    """Decode `data` if a terminal can show it verbatim; None otherwise."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -113,16 +114,16 @@ def printable_text(data: bytes) -> str | None:
 
 
 _PLAIN = string.ascii_letters + string.digits + " !#$&()*+,-./:;<=>?@[]^_{|}~"
-# Made once: bodies of some MiB are told too.
+# Precomputed, because bodies may be several MiB.
 _PRINTF = [chr(byte) if chr(byte) in _PLAIN else f"\\{byte:03o}" for byte in range(256)]
 
 
 def printf(data: bytes) -> str:
-    """A shell command that writes `data`, byte by byte whatever they are."""
+    """A shell command that writes `data` exactly, whatever its bytes."""
     return f"printf '{''.join(map(_PRINTF.__getitem__, data))}'"
 
 
-def _shown(name: str, value: str) -> str:
+def _masked(name: str, value: str) -> str:
     return "(hidden)" if name.lower() in _HIDDEN_HEADERS else value
 
 
@@ -130,8 +131,8 @@ _recording: ContextVar[list[Exchange] | None] = ContextVar("recording", default=
 
 
 @contextmanager
-def recorded() -> Iterator[list[Exchange]]:
-    """Every exchange that is begun inside, in order, tasks started there included."""
+def record_exchanges() -> Iterator[list[Exchange]]:
+    """Collect every exchange begun in the block, in order; tasks started there are included."""
     exchanges: list[Exchange] = []
     token = _recording.set(exchanges)
     try:
@@ -141,7 +142,7 @@ def recorded() -> Iterator[list[Exchange]]:
 
 
 def begin_exchange(request: httpx.Request) -> Exchange | None:
-    """An exchange to fill in, where anybody wants it."""
+    """Begin an exchange inside `record_exchanges`; None outside of it."""
     exchanges = _recording.get()
     if exchanges is None:
         return None

@@ -1,4 +1,4 @@
-"""The shape of an answer: what is the same however its content differs."""
+"""The shape of an answer: the parts that do not depend on its content."""
 
 import json
 from functools import lru_cache
@@ -10,14 +10,14 @@ from httpx_sse import EventSource
 
 from memconform.client.recorder import Exchange
 
-_OF_THE_MOMENT = frozenset(
+_TRANSIENT_HEADERS = frozenset(
     {"connection", "content-length", "date", "keep-alive", "server", "transfer-encoding"}
 )
-"""Headers of HTTP's own that say nothing of the contract."""
-_FREE = frozenset({"metadata", "tuning"})
-"""Keys whose insides are a document's, or an implementation's."""
-_MOST_KEYS = 64
-"""Of an object that is remembered; the contract's have up to a dozen."""
+"""Headers of HTTP itself, about which the contract says nothing."""
+_FREE_FORM = frozenset({"metadata", "tuning"})
+"""Keys whose values are defined by a document or an implementation."""
+_MAX_CACHED_KEYS = 64
+"""Objects with more keys are not cached; those of the contract have up to a dozen."""
 _KINDS = {
     type(None): "null",
     bool: "boolean",
@@ -27,24 +27,24 @@ _KINDS = {
     list: "array",
     dict: "object",
 }
-"""What json.loads makes of JSON."""
+"""The JSON type of each Python type that json.loads returns."""
 
 
 def shape(exchange: Exchange) -> list[str] | None:
-    """Status, headers, the order of events, and each key with its types, as sorted lines.
+    """Status, headers, the order of events, and each key with its types, as lines.
 
-    None where the answer is too long to have been kept whole, or is no JSON.
+    None if the answer was truncated when it was recorded, or is not JSON.
     """
     if exchange.truncated or not exchange.status_line:
         return None
     headers = {name.lower(): value for name, value in exchange.response_headers}
     lines = [f"status {exchange.status_line.split()[1]}"]
-    lines += [f"header {name}" for name in sorted(headers) if name not in _OF_THE_MOMENT]
+    lines += [f"header {name}" for name in sorted(headers) if name not in _TRANSIENT_HEADERS]
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     lines.append(f"content-type {media_type}")
     try:
         if media_type == "text/event-stream":
-            events = exchange.events or _decoded(bytes(exchange.body))
+            events = exchange.events or _decode_events(bytes(exchange.body))
             return lines + _events(events)
         keys: set[str] = set()
         _add_keys(json.loads(exchange.body), "$", keys)
@@ -53,7 +53,7 @@ def shape(exchange: Exchange) -> list[str] | None:
         return None
 
 
-def _decoded(body: bytes) -> list[tuple[str, str]]:
+def _decode_events(body: bytes) -> list[tuple[str, str]]:
     response = httpx.Response(200, headers={"content-type": "text/event-stream"}, content=body)
     return [(e.event, e.data) for e in EventSource(response).iter_sse() if e.data]
 
@@ -69,11 +69,12 @@ def _events(events: list[tuple[str, str]]) -> list[str]:
 
 def _add_keys(value: Any, place: str, lines: set[str]) -> None:  # noqa: ANN401 - any JSON
     if isinstance(value, dict):
-        # Chunks, deltas and citations are alike: what one of them adds the next one adds too.
-        kinds = tuple((key, type(each)) for key, each in value.items())
-        # Of keys that are data each object has others: to remember them would fill the memory.
-        lines_of = _object_lines if len(kinds) <= _MOST_KEYS else _object_lines.__wrapped__
-        flat, nested = lines_of(place, kinds)
+        # Cached, because chunks, deltas and citations repeat the same keys and types.
+        types = tuple((key, type(item)) for key, item in value.items())
+        # Where keys are data, every object has different ones, and would fill the cache.
+        is_cached = len(types) <= _MAX_CACHED_KEYS
+        object_lines = _object_lines if is_cached else _object_lines.__wrapped__
+        flat, nested = object_lines(place, types)
         lines |= flat
         for key in nested:
             _add_keys(value[key], f"{place}.{key}", lines)
@@ -89,11 +90,11 @@ def _add_keys(value: Any, place: str, lines: set[str]) -> None:  # noqa: ANN401 
 def _object_lines(
     place: str, keys: tuple[tuple[str, type], ...]
 ) -> tuple[frozenset[str], tuple[str, ...]]:
-    """The lines of an object with values of these types; the keys whose insides have more."""
+    """The lines of an object with values of these types, and the keys to descend into."""
     lines = {f"{place}: object"}
     nested = []
     for key, kind in keys:
-        if kind in (dict, list) and key not in _FREE:
+        if kind in (dict, list) and key not in _FREE_FORM:
             nested.append(key)
         else:
             lines.add(f"{place}.{key}: {_KINDS[kind]}")

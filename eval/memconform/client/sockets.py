@@ -1,9 +1,9 @@
-"""TCP without a time-out that is this process's own doing.
+"""TCP streams whose timeouts are never caused by this process being busy.
 
-asyncio runs what a socket has ready before the timers that are due, and a timer that cancels
-`loop.sock_recv` throws away what it has just received: an answer that came while the event loop was
-busy was lost and reported as a time-out. Here a timer only wakes the reader, which then looks into
-the socket itself.
+asyncio runs ready socket callbacks before the timers that are due, and a timer that cancels
+`loop.sock_recv` discards what was just received: an answer that arrived while the event loop was
+busy was lost and reported as a timeout. Here a timer only wakes the reader, which then checks the
+socket itself.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _Register = Callable[[int, Callable[[], None]], Any]
 
 
 class SocketStream(AsyncNetworkStream):
-    """A connected socket, read without a buffer of our own: what is unread is in the kernel."""
+    """A connected socket without a buffer in this process: unread bytes stay in the kernel."""
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
@@ -35,7 +35,7 @@ class SocketStream(AsyncNetworkStream):
         deadline = _Deadline(timeout)
         try:
             while True:
-                # Taken before the socket is looked into: what came until then is never late.
+                # Checked before the socket: what has arrived by now is never late.
                 is_over = deadline.remaining <= 0
                 try:
                     return self._socket.recv(max_bytes)
@@ -72,29 +72,29 @@ class SocketStream(AsyncNetworkStream):
 
 
 async def connect(host: str, port: int, seconds: float | None) -> SocketStream:
-    """Connect to the first address of `host` that takes a connection.
+    """Connect to the first address of `host` that accepts a connection.
 
     Raises:
-        httpcore.ConnectTimeout: if none has within `seconds`.
-        httpcore.ConnectError: if all of them refuse.
+        httpcore.ConnectTimeout: if none accepts within `seconds`.
+        httpcore.ConnectError: if `host` does not resolve, or all its addresses refuse.
     """
     deadline = _Deadline(seconds)
-    failed: OSError | None = None
+    last_error: OSError | None = None
     for family, kind, protocol, _, address in await _resolve(host, port, deadline):
-        connecting = socket.socket(family, kind, protocol)
+        sock = socket.socket(family, kind, protocol)
         try:
-            connecting.settimeout(0)
-            connecting.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            await _finish_connecting(connecting, address, deadline)
+            sock.settimeout(0)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await _finish_connecting(sock, address, deadline)
         except OSError as error:
-            failed = error
-            connecting.close()
+            last_error = error
+            sock.close()
         except BaseException:
-            connecting.close()
+            sock.close()
             raise
         else:
-            return SocketStream(connecting)
-    raise httpcore.ConnectError(str(failed)) from failed
+            return SocketStream(sock)
+    raise httpcore.ConnectError(str(last_error)) from last_error
 
 
 class _Deadline:
@@ -106,8 +106,8 @@ class _Deadline:
         return float("inf") if self._end is None else self._end - time.monotonic()
 
 
-async def _wait(waiting: socket.socket, deadline: _Deadline, *, readable: bool) -> None:
-    """Return once a socket may be ready, or the time is over; the caller looks which of them."""
+async def _wait(sock: socket.socket, deadline: _Deadline, *, readable: bool) -> None:
+    """Return once a socket may be ready or the deadline has passed; the caller checks which."""
     loop = asyncio.get_running_loop()
     woken: asyncio.Future[None] = loop.create_future()
 
@@ -115,8 +115,8 @@ async def _wait(waiting: socket.socket, deadline: _Deadline, *, readable: bool) 
         if not woken.done():
             woken.set_result(None)
 
-    # Its number: a socket that is closed meanwhile has none to be removed by.
-    number = waiting.fileno()
+    # Kept, because a socket closed in the meantime no longer knows its number.
+    number = sock.fileno()
     register: _Register = loop.add_reader if readable else loop.add_writer
     remaining = deadline.remaining
     timer = None if remaining == float("inf") else loop.call_later(remaining, wake)
@@ -129,45 +129,45 @@ async def _wait(waiting: socket.socket, deadline: _Deadline, *, readable: bool) 
             timer.cancel()
 
 
-async def _finish_connecting(connecting: socket.socket, address: Any, deadline: _Deadline) -> None:  # noqa: ANN401 - of any family
-    code = connecting.connect_ex(address)
+async def _finish_connecting(sock: socket.socket, address: Any, deadline: _Deadline) -> None:  # noqa: ANN401 - of any family
+    code = sock.connect_ex(address)
     while code == EINPROGRESS:
         is_over = deadline.remaining <= 0
-        if failure := connecting.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+        if failure := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             code = failure
-        elif _is_connected(connecting):
+        elif _is_connected(sock):
             return
         elif is_over:
             raise httpcore.ConnectTimeout
         else:
-            await _wait(connecting, deadline, readable=False)
+            await _wait(sock, deadline, readable=False)
     if code:
         raise OSError(code, os.strerror(code))
 
 
-def _is_connected(connecting: socket.socket) -> bool:
+def _is_connected(sock: socket.socket) -> bool:
     try:
-        connecting.getpeername()
+        sock.getpeername()
     except OSError:
         return False
     return True
 
 
 async def _resolve(host: str, port: int, deadline: _Deadline) -> Iterable[tuple[Any, ...]]:
-    """The addresses of `host`; one that is written as a number takes no thread."""
+    """Resolve `host`; a numeric address needs no thread."""
     try:
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except socket.gaierror:
         pass
     loop = asyncio.get_running_loop()
-    resolving = asyncio.ensure_future(loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+    resolution = asyncio.ensure_future(loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))
     try:
         remaining = deadline.remaining
-        await asyncio.wait({resolving}, timeout=None if remaining == float("inf") else remaining)
-        if not resolving.done():
+        await asyncio.wait({resolution}, timeout=None if remaining == float("inf") else remaining)
+        if not resolution.done():
             raise httpcore.ConnectTimeout
-        return resolving.result()
+        return resolution.result()
     except socket.gaierror as error:
         raise httpcore.ConnectError(str(error)) from error
     finally:
-        resolving.cancel()
+        resolution.cancel()

@@ -31,7 +31,7 @@ class _Stage(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AskResult:
     """A stream that ended with `done {ok: true}`."""
 
     retrieve: Retrieve
@@ -43,16 +43,15 @@ class Answered:
 
 @dataclass(slots=True)
 class AskStream:
-    """Takes the events of one stream, in order, and ends with its answer.
+    """The state machine of one stream: consumes its events in order and yields its answer.
 
     `feed` and `finish` raise ContractViolatedError on the first event that the contract does not
-    allow where it stands; `finish` raises DaemonFailedError where the daemon itself reported an
-    error.
+    allow in its place; `finish` raises DaemonFailedError if the daemon itself reported an error.
     """
 
     request: AskRequest
     whole_brain: bool = True
-    """Whether there is something to find: then a mode that ranks all of it finds something."""
+    """Whether the brain has documents: a mode that ranks all of them must then return chunks."""
     _stage: _Stage = _Stage.START
     _retrieve: Retrieve | None = None
     _deltas: list[str] = field(default_factory=list)
@@ -114,11 +113,13 @@ class AskStream:
     def _take_retrieve(self, event: Retrieve) -> None:
         self._expect("retrieve", (_Stage.START,))
         if event.top_k != self.request.top_k:
-            raise _violation("bad_trace", f"retrieve: topK {event.top_k}, not {self.request.top_k}")
+            raise _violation(
+                "bad_trace", f"retrieve: topK {event.top_k}, requested {self.request.top_k}"
+            )
         if event.mode != event.trace.effective_mode:
             raise _violation(
                 "bad_trace",
-                f"retrieve: mode {event.mode.value}, its trace says"
+                f"retrieve: mode {event.mode.value}, but trace.effectiveMode is"
                 f" {event.trace.effective_mode.value}",
             )
         if (fault := trace_fault(event.trace, self.request.mode)) is not None:
@@ -134,25 +135,29 @@ class AskStream:
         chunks = self._retrieve.chunks if self._retrieve else []
         cited = next((chunk for chunk in chunks if chunk.chunk_id == event.chunk_id), None)
         if cited is None:
-            raise _violation("bad_citation", f"{event.chunk_id} was never retrieved")
+            raise _violation("bad_citation", f"{event.chunk_id} was not retrieved")
         if cited.path != event.path:
-            raise _violation("bad_citation", f"{event.chunk_id} is of {cited.path}")
+            raise _violation(
+                "bad_citation", f"{event.chunk_id}: path {event.path}, retrieved from {cited.path}"
+            )
         self._citations.append(event)
         self._stage = _Stage.CITATIONS
 
     def _take_done(self, event: Done) -> None:
         if event.ok and self._error is not None:
-            raise _violation("ok_after_error", "done {ok: true} came after error")
+            raise _violation("ok_after_error", "done {ok: true} came after an error event")
         if not event.ok and self._error is None:
-            raise _violation("failed_without_error", "done {ok: false} came without error")
+            raise _violation("failed_without_error", "done {ok: false} came without an error event")
         text = "".join(self._deltas)
         if event.ok and event.answer is not None and event.answer != text:
-            raise _violation("answer_mismatch", "done.answer is not the joined answer_deltas")
+            raise _violation(
+                "answer_mismatch", "done.answer differs from the concatenated answer_delta texts"
+            )
         self._done = event
         self._stage = _Stage.DONE
 
-    def finish(self) -> Answered:
-        """The answer, once the stream has ended."""
+    def finish(self) -> AskResult:
+        """Return the answer after the stream has ended."""
         if self._error is not None:
             raise DaemonFailedError(
                 "reader_failed", f"the daemon reported {self._error.code}: {self._error.message}"
@@ -164,10 +169,10 @@ class AskStream:
             unknown = ", ".join(dict.fromkeys(self._unknown))
             raise _violation(
                 "no_answer",
-                "done {ok: true}, and no answer before it"
+                "done {ok: true} came without a visible answer"
                 + (f"; unknown events: {unknown}" if unknown else ""),
             )
-        return Answered(
+        return AskResult(
             self._retrieve,
             "".join(self._deltas),
             tuple(self._citations),

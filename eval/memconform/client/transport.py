@@ -1,9 +1,9 @@
-"""HTTP/1.1 to one daemon: what arrives out of step is seen, and time begins as the bytes leave.
+"""HTTP/1.1 to one daemon: detects unsolicited bytes and starts the clock when the request is sent.
 
-Bytes behind a response on a connection that is kept would be read as the response to the next
-request, and every later answer would belong to another question. h11 keeps such bytes to itself;
-so the stream hands over all but the last byte of what it receives. A parser that is done while that
-byte is still here has been sent more than one response.
+Bytes after a response on a keep-alive connection would be read as the response to the next
+request, and every later answer would belong to another question. h11 does not expose such bytes;
+therefore the stream withholds the last byte of what it receives. If the parser is done while that
+byte is still withheld, the daemon has sent more than one response.
 """
 
 import asyncio
@@ -22,28 +22,29 @@ from httpcore import AsyncNetworkBackend, AsyncNetworkStream
 from memconform.client.pool import ConnectionPool
 from memconform.client.sockets import SocketOption, connect
 
-_PEEKED = 64
-"""Bytes of what nobody asked for that an error shows."""
+_EXCERPT_BYTES = 64
+"""How many unsolicited bytes an error message shows."""
 
 
 class CallClock:
-    """Deadlines of one call, in seconds of the monotonic clock; they begin when the bytes leave."""
+    """The deadlines of one call, in seconds; they start when the request has been sent."""
 
     def __init__(self, first: float, total: float) -> None:
         self._first = first
         self._total = total
         self.started = time.perf_counter()
-        """When the last byte of the request was handed to the kernel; until then, of the call."""
+        """When the last byte of the request was handed to the kernel; before that, when the call
+        began."""
         self._deadline = self._end = self.started + total
 
     def sent(self) -> None:
-        """The request has left: from now on the daemon is awaited."""
+        """Restart the clock: the request has been sent, and now the daemon's time counts."""
         self.started = time.perf_counter()
         self._end = self.started + self._total
         self.allow(self._first)
 
     def allow(self, seconds: float) -> None:
-        """Give the daemon `seconds` for its next piece, within the whole call's limit."""
+        """Allow the daemon `seconds` for its next piece, within the limit of the whole call."""
         self._deadline = min(time.perf_counter() + seconds, self._end)
 
     def remaining(self) -> float:
@@ -58,7 +59,7 @@ _clock: ContextVar[CallClock | None] = ContextVar("clock", default=None)
 
 @contextmanager
 def timed(clock: CallClock) -> Iterator[CallClock]:
-    """Hold every read of the requests sent inside to the deadlines of `clock`."""
+    """Apply the deadlines of `clock` to every read and write of requests sent in the block."""
     token = _clock.set(clock)
     try:
         yield clock
@@ -67,26 +68,26 @@ def timed(clock: CallClock) -> Iterator[CallClock]:
 
 
 class Transport(httpx.AsyncBaseTransport):
-    """One pool of connections; httpcore's errors pass through as they are."""
+    """httpx's transport over one connection pool; raises httpcore's exceptions unchanged."""
 
     def __init__(self, *, connections: int, secure: bool) -> None:
         self._backend = _Backend(secure=secure)
         self._pool = ConnectionPool(
             connections=connections,
-            # Without TLS there is nothing to verify, and to load what verifies takes 25 ms.
+            # Without TLS there is nothing to verify, and loading the certificates takes 25 ms.
             ssl_context=httpcore.default_ssl_context()
             if secure
             else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
             backend=self._backend,
         )
 
-    def take_unasked(self) -> bytes:
-        """The first bytes that came and belong to no response, since this was last asked.
+    def take_unsolicited(self) -> bytes:
+        """Return and forget the first unsolicited bytes received since the last call.
 
-        The connection that they came over is closed.
+        The connection over which they came is closed.
         """
-        found, self._backend.unasked = self._backend.unasked, b""
-        return found
+        unsolicited, self._backend.unsolicited = self._backend.unsolicited, b""
+        return unsolicited
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         response = await self._pool.send(
@@ -118,23 +119,23 @@ class Transport(httpx.AsyncBaseTransport):
 
 
 class _CheckedStream(AsyncNetworkStream):
-    """Reports what nobody asked for to its backend; keeps the deadlines of the call."""
+    """Reports unsolicited bytes to its backend and enforces the deadlines of the call."""
 
     def __init__(self, inner: AsyncNetworkStream, backend: "_Backend") -> None:
         self._inner = inner
         self._backend = backend
-        self._held = b""
+        self._withheld = b""
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
-        if self._held:
-            data, self._held = self._held, b""
+        if self._withheld:
+            data, self._withheld = self._withheld, b""
             return data
         clock = _clock.get()
         if clock is not None:
             timeout = max(clock.remaining(), 0)
         data = await self._inner.read(max_bytes, timeout)
         if len(data) > 1:
-            data, self._held = data[:-1], data[-1:]
+            data, self._withheld = data[:-1], data[-1:]
         return data
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
@@ -158,25 +159,25 @@ class _CheckedStream(AsyncNetworkStream):
         return _CheckedStream(secured, self._backend)
 
     def get_extra_info(self, info: str) -> Any:  # noqa: ANN401 - httpcore's signature
-        """As httpcore has it; `is_readable` is what it asks of each idle connection.
+        """As in httpcore, which asks for `is_readable` of each idle connection.
 
-        It does so when a response ends and before each request, and closes those that are.
+        It does so when a response ends and before each request, and closes readable ones.
         """
         if info != "is_readable":
             return self._inner.get_extra_info(info)
-        connected = self._inner.get_extra_info("socket")
-        if not self._held and not isinstance(connected, socket.socket):
+        sock = self._inner.get_extra_info("socket")
+        if not self._withheld and not isinstance(sock, socket.socket):
             return self._inner.get_extra_info(info)
-        unread = self._held or _peek(connected)
+        unread = self._withheld or _peek(sock)
         if unread:
-            self._backend.unasked = self._backend.unasked or unread
+            self._backend.unsolicited = self._backend.unsolicited or unread
         return unread is not None
 
 
-def _peek(connected: socket.socket) -> bytes | None:
-    """What lies unread in a socket: nothing (None), the end of the stream (empty), or bytes."""
+def _peek(sock: socket.socket) -> bytes | None:
+    """Peek at a socket's unread bytes; None if there are none, empty at the end of the stream."""
     try:
-        return connected.recv(_PEEKED, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        return sock.recv(_EXCERPT_BYTES, socket.MSG_PEEK | socket.MSG_DONTWAIT)
     except BlockingIOError:
         return None
     except OSError:
@@ -185,10 +186,10 @@ def _peek(connected: socket.socket) -> bytes | None:
 
 class _Backend(AsyncNetworkBackend):
     def __init__(self, *, secure: bool) -> None:
-        # TLS has a buffer of its own, whose unread bytes only its parser can tell from a record's.
-        # anyio cancels no read that is done: a busy event loop loses nothing there.
+        # TLS has its own buffer, and unread bytes in the socket may be part of a record. anyio
+        # never cancels a completed read, so that a busy event loop loses nothing there.
         self._anyio = httpcore.AnyIOBackend() if secure else None
-        self.unasked = b""
+        self.unsolicited = b""
 
     async def connect_tcp(
         self,

@@ -1,1 +1,1 @@
-"""The contract, case by case: cases as data, matchers, what runs them, known-failing lists."""
+"""Conformance cases as data, their matchers, their executor, and lists of known failures."""

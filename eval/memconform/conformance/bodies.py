@@ -1,4 +1,4 @@
-"""Bodies of requests: texts, bytes, generated ones, and generators inside JSON. Pure."""
+"""Builds request bodies from text, bytes, sizes, and generators inside JSON. Pure."""
 
 import base64
 import json
@@ -16,42 +16,51 @@ _WORD = 8
 
 
 class Strict(BaseModel):
-    """A part of a case: unknown keys are refused."""
+    """Base of the models of a case file: unknown keys are rejected."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
 class Size(Strict):
-    """So many bytes, the same for the same seed: words of ASCII, or bytes that are no UTF-8."""
+    """Generated content of `count` bytes: ASCII words, or bytes that are not valid UTF-8.
+
+    The same seed generates the same bytes.
+    """
 
     count: int = Field(ge=0, le=128 * 2**20, alias="bytes")
     seed: int = 0
     utf8: bool = True
 
     def content(self) -> bytes:
+        """Generate the bytes."""
         generator = random.Random(self.seed)  # noqa: S311 - content, not a secret
         if not self.utf8:
             return (b"\xff" + generator.randbytes(max(0, self.count - 1)))[: self.count]
-        # One random kilobyte over and over: the content matters less than its size.
+        # One random kilobyte, repeated: the size matters more than the content.
         words = [bytes(generator.choices(_LETTERS, k=_WORD - 1)) for _ in range(128)]
         block = b" ".join(words) + b" "
         return (block * (self.count // len(block) + 1))[: self.count]
 
 
 class Content(Strict):
-    """Bytes, as one of text, base64 and size."""
+    """Bytes, written as exactly one of text, base64 and size."""
 
     text: str | None = None
     base64: str | None = None
     size: Size | None = None
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
-        if sum(each is not None for each in (self.text, self.base64, self.size)) != 1:
-            raise ValueError("one of text, base64 and size is wanted")
+    def _require_one(self) -> Self:
+        if sum(value is not None for value in (self.text, self.base64, self.size)) != 1:
+            raise ValueError("exactly one of text, base64 and size is required")
         return self
 
     def encoded(self) -> bytes:
+        """Return the bytes.
+
+        Raises:
+            binascii.Error: if the base64 is malformed.
+        """
         if self.text is not None:
             return self.text.encode("utf-8", "surrogatepass")
         return self.size.content() if self.size else base64.b64decode(self.base64 or "")
@@ -60,25 +69,33 @@ class Content(Strict):
 AnyContent = Annotated[str | Content, Field(union_mode="left_to_right")]
 
 
-def content(given: JsonValue) -> bytes:
-    """The bytes of a text, or of a mapping with one of text, base64 and size."""
-    if isinstance(given, str):
-        return given.encode("utf-8", "surrogatepass")
-    return Content.model_validate(given).encoded()
+def content(source: JsonValue) -> bytes:
+    """Return the bytes of a text, or of a mapping with one of text, base64 and size.
+
+    Raises:
+        pydantic.ValidationError: if `source` is neither.
+    """
+    if isinstance(source, str):
+        return source.encode("utf-8", "surrogatepass")
+    return Content.model_validate(source).encoded()
 
 
 def build_body(value: JsonValue, variables: dict[str, JsonValue]) -> JsonValue:
-    """A JSON value with variables filled in and generators run."""
+    """Fill in the variables of a JSON value and run its generators.
+
+    Raises:
+        UnknownVariableError: if a variable is not in `variables`.
+    """
     if isinstance(value, dict) and len(value) == 1:
         ((key, argument),) = value.items()
         if key in GENERATORS:
             return GENERATORS[key](argument, variables)
     if isinstance(value, dict):
         return {
-            substitute(key, variables): build_body(each, variables) for key, each in value.items()
+            substitute(key, variables): build_body(item, variables) for key, item in value.items()
         }
     if isinstance(value, list):
-        return [build_body(each, variables) for each in value]
+        return [build_body(item, variables) for item in value]
     return substitute(value, variables)
 
 
@@ -87,8 +104,8 @@ def _base64(argument: JsonValue, variables: dict[str, JsonValue]) -> str:
 
 
 def _repeat(argument: JsonValue, variables: dict[str, JsonValue]) -> str:
-    given = substitute(argument, variables)
-    return f"{given['text'] * given['times']}{given.get('end', '')}"
+    options = substitute(argument, variables)
+    return f"{options['text'] * options['times']}{options.get('end', '')}"
 
 
 def _list(argument: JsonValue, variables: dict[str, JsonValue]) -> list[JsonValue]:
@@ -104,11 +121,11 @@ def _nested(argument: JsonValue, variables: dict[str, JsonValue]) -> JsonValue:
 
 
 def _merge(argument: JsonValue, variables: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    return {key: each for part in build_body(argument, variables) for key, each in part.items()}
+    return {key: value for part in build_body(argument, variables) for key, value in part.items()}
 
 
 def _concat(argument: JsonValue, variables: dict[str, JsonValue]) -> list[JsonValue]:
-    return [each for part in build_body(argument, variables) for each in part]
+    return [item for part in build_body(argument, variables) for item in part]
 
 
 def _text(argument: JsonValue, variables: dict[str, JsonValue]) -> str:
@@ -124,13 +141,18 @@ GENERATORS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
     "$concat": _concat,
     "$text": _text,
 }
-"""What stands for a value in a request's JSON.
+"""Generators: an object whose only key is one of these is replaced by the generated value.
 
-`$base64` is content in base64; `$repeat {text, times, end?}` a text over and over; `$list {times,
-item}` an array whose items see `${index}`; `$nested {levels}` arrays in one another; `$merge
-[objects]` one object, later keys winning; `$concat [arrays]` one array; `$text [texts]` one text.
+- `$base64 content`: the content in base64
+- `$repeat {text, times, end?}`: a text, repeated
+- `$list {times, item}`: an array whose items may refer to `${index}`
+- `$nested {levels}`: arrays inside arrays
+- `$merge [objects]`: one object; later keys win
+- `$concat [arrays]`: one array
+- `$text [texts]`: one text
 """
 
 
 def as_json(value: JsonValue) -> bytes:
+    """Encode a value as compact JSON in UTF-8."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

@@ -1,4 +1,4 @@
-"""A conformance case as its file has it: what it needs, what it does, what it expects."""
+"""Models of a conformance case file: what a case needs, what it does and what it expects."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -6,7 +6,7 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from memconform.conformance.bodies import AnyContent, Size, Strict
 from memconform.conformance.matchers import BadMatcherError, check_matcher
-from memconform.conformance.step_result import Ended
+from memconform.conformance.step_result import StreamEnd
 from memconform.contract.problem import STATUS
 from memconform.contract.wire import JsonValue, Mode, Profile
 from memconform.upstream.script import Script
@@ -26,74 +26,76 @@ _SUBJECTS = (
 
 
 class ProblemSpec(Strict):
+    """An error response with a code of the contract and, optionally, a matching detail."""
+
     code: str
     detail: Any = None
-    """A matcher."""
+    """A matcher for the problem's `detail`."""
 
     @field_validator("code")
     @classmethod
-    def _known(cls, code: str) -> str:
+    def _require_contract_code(cls, code: str) -> str:
         if code not in STATUS:
-            raise ValueError(f"no code {code!r}; the contract has {', '.join(STATUS)}")
+            raise ValueError(f"unknown code {code!r}; the contract has {', '.join(STATUS)}")
         return code
 
 
 class Expectation(Strict):
-    """One check: a subject of what came, and what it should be.
+    """One check: a subject of the response, and what it should be.
 
-    In a case a number stands for `status`, and a text for `problem`.
+    In a case file, a number is short for `status` and a text is short for `problem`.
     """
 
     status: int | list[int] | None = None
     statuses: Any = None
-    """Those of all answers on a raw connection, as an array; null where none came."""
+    """Statuses of all responses on a raw connection, as an array; null for a missing response."""
     problem: ProblemSpec | None = None
-    """A problem with that code, its status, and the shape that rule wire.problem has."""
+    """A problem with this code, its status, and the shape of rule wire.problem."""
     header: str | None = None
-    """The header of that name is as `is` has it."""
+    """Name of a header whose value must match `is`."""
     event: str | None = None
-    """The data of all events of that name, as an array; `at` and `is` say what of it."""
+    """Name of events whose data, as an array, must match `is` at `at`."""
     at: Pointer | None = None
-    """A JSON pointer (`*`: every item); without another subject, into the body as JSON."""
+    """A JSON pointer (`*`: every item), into the body unless `event` is set."""
     is_: Any = Field(default=None, alias="is")
     events: str | None = None
-    """A regular expression whose letters are names of events: `retrieve answer_delta* done`."""
+    """A regular expression over event names: `retrieve answer_delta* done`."""
     fold: Any = None
     """The text of all answer_delta events, joined."""
     ids: Literal["rising"] | None = None
-    ended: Ended | list[Ended] | None = None
-    """How a stream or connection ended: properly, broken, or not at all."""
+    ended: StreamEnd | list[StreamEnd] | None = None
+    """How a stream or connection ended: properly (`end`), broken (`cut`) or not at all (`open`)."""
     text: Any = None
     """The body as text."""
     body: AnyContent | None = None
-    """The body byte by byte."""
+    """The body, compared byte by byte."""
     took_ms: Any = None
     any_of: list["Expectation"] | None = None
-    """The first is preferred; another that holds makes the check a warning."""
+    """Alternatives. The first is preferred; any other that holds makes the check a warning."""
 
     @model_validator(mode="before")
     @classmethod
-    def _short(cls, given: JsonValue) -> JsonValue:
-        if isinstance(given, int) and not isinstance(given, bool):
-            return {"status": given}
-        if isinstance(given, str):
-            return {"problem": {"code": given}}
-        if isinstance(given, dict) and isinstance(given.get("problem"), str):
-            return {**given, "problem": {"code": given["problem"]}}
-        return given
+    def _expand_short_form(cls, raw: JsonValue) -> JsonValue:
+        if isinstance(raw, int) and not isinstance(raw, bool):
+            return {"status": raw}
+        if isinstance(raw, str):
+            return {"problem": {"code": raw}}
+        if isinstance(raw, dict) and isinstance(raw.get("problem"), str):
+            return {**raw, "problem": {"code": raw["problem"]}}
+        return raw
 
     @model_validator(mode="after")
-    def _one_subject(self) -> Self:
-        given = self._given()
-        if (self.header or self.event) and "is" not in given:
-            raise ValueError("header and event want `is`")
-        if self.at is not None and "is" not in given:
+    def _require_one_subject(self) -> Self:
+        keys = self._keys()
+        if (self.header or self.event) and "is" not in keys:
+            raise ValueError("header and event need `is`")
+        if self.at is not None and "is" not in keys:
             raise ValueError("`at` needs `is`")
-        subjects = [name for name in _SUBJECTS if name in given]
+        subjects = [name for name in _SUBJECTS if name in keys]
         if self.header or self.event:
             subjects.remove("is")
         if len(subjects) != 1:
-            raise ValueError(f"one of {', '.join(_SUBJECTS)} is wanted, not {subjects}")
+            raise ValueError(f"exactly one of {', '.join(_SUBJECTS)} is required, not {subjects}")
         for matcher in (self.is_, self.fold, self.text, self.took_ms, self.statuses):
             try:
                 check_matcher(matcher)
@@ -101,23 +103,27 @@ class Expectation(Strict):
                 raise ValueError(str(error)) from error
         return self
 
-    def _given(self) -> set[str]:
+    def _keys(self) -> set[str]:
         return {"is" if name == "is_" else name for name in self.model_fields_set}
 
     @property
     def subject(self) -> str:
-        """What of the outcome it is about: one of its keys."""
-        given = self._given()
-        return next(name for name in _SUBJECTS if name in given)
+        """The part of the response that is checked: one of the keys of this model."""
+        keys = self._keys()
+        return next(name for name in _SUBJECTS if name in keys)
 
 
 class BaseStep(Strict):
+    """What all steps have in common."""
+
     expect: dict[Slug, Expectation] = Field(default_factory=dict)
     capture: dict[Variable, Pointer] = Field(default_factory=dict)
-    """Variables for later steps, by JSON pointers into the body."""
+    """Variables for later steps, as JSON pointers into the body."""
 
 
 class RequestStep(BaseStep):
+    """What all steps that send an HTTP request have in common."""
+
     server: Server = "daemon"
     headers: dict[str, str | list[str]] = Field(default_factory=dict)
     json_: Any = Field(default=None, alias="json")
@@ -127,30 +133,30 @@ class RequestStep(BaseStep):
     timeout_ms: Milliseconds = 10_000
 
     @model_validator(mode="after")
-    def _one_body(self) -> Self:
+    def _require_one_body(self) -> Self:
         bodies = {"json_", "text", "base64", "size"}.intersection(self.model_fields_set)
         if len(bodies) > 1:
-            raise ValueError("one of json, text, base64 and size is the body")
+            raise ValueError("at most one of json, text, base64 and size can be the body")
         return self
 
 
 class HttpStep(RequestStep):
-    """A request, `METHOD /target` byte by byte, and its whole answer."""
+    """Send a request, `METHOD /target` byte by byte, and read the whole response."""
 
     http: Line
 
 
 class StreamStep(RequestStep):
-    """A request whose answer is read in the background, under a name, until it ends."""
+    """Send a request and read its response in the background, under a name, until it ends."""
 
     stream: Line
     name: Variable
     unread: bool = False
-    """Never take a byte of the answer's body, as a reader that is stuck."""
+    """Never read the response body, like a client that is stuck."""
 
 
 class AwaitStep(BaseStep):
-    """Wait for a stream: for its end, or for so many events of a name."""
+    """Wait for the end of a stream, or for `count` events of a name."""
 
     await_: Variable = Field(alias="await")
     event: str | None = None
@@ -159,62 +165,68 @@ class AwaitStep(BaseStep):
 
 
 class CloseStep(BaseStep):
-    """Leave a stream before its end, as a client that goes away."""
+    """Close a stream before its end, like a client that disconnects."""
 
     close: Variable
 
 
 class RawStep(BaseStep):
-    """Bytes over a connection of its own: each piece is sent, and an answer is read behind it."""
+    """Send bytes, piece by piece, over a connection of its own and read the responses."""
 
     raw: list[Any] = Field(min_length=1)
-    """Texts, or mappings with one of text, base64 and size; `Host: ${host}` is not added."""
+    """Texts, or mappings with one of text, base64 and size; no `Host` header is added."""
     pause_ms: float = Field(default=0, ge=0, le=10_000)
-    """Behind each piece, before the next or the end."""
+    """Pause after each piece."""
     answers: Literal["each", "last", "none"] | int = "each"
-    """Read an answer behind each piece, behind the last one, none, or so many behind the last."""
+    """Read a response after each piece, after the last one, or none; N: N after the last."""
     end: Literal["keep", "half", "abort"] = "keep"
-    """After the last piece: leave the connection open, close our half, or reset it."""
+    """After the last piece, keep the connection open, close the sending half, or reset it."""
     timeout_ms: Milliseconds = 10_000
 
 
 class StoreStep(BaseStep):
-    """Documents, by a way in that may be a variable of the matrix; the last answer counts."""
+    """Store documents; the last response is the one that is checked.
+
+    `via` is the route to store them by, and may be a variable of the matrix.
+    """
 
     store: dict[str, Any] = Field(min_length=1)
-    """By path: a text, or a mapping with one of text, base64, size, and title, tags, metadata."""
+    """Documents by path: a text, or a mapping with one of text, base64 and size, and optionally
+    title, tags and metadata."""
     via: Literal["file", "batch", "put", "append", "ops"] = "file"
 
 
 class DiskStep(BaseStep):
-    """A file of the daemon's state folder; `read` brings its bytes, `list` its paths."""
+    """Access the daemon's state folder; `read` returns a file's bytes, `list` returns paths."""
 
     disk: Literal["write", "read", "list", "remove", "damage", "link"]
     path: str
-    """Below the state folder; with list, remove and damage a glob."""
+    """Relative to the state folder; a glob for list, remove and damage."""
     content: AnyContent | None = None
     to: str | None = None
-    """What a link points to; `${outside}` is a file that is no part of the state."""
+    """Target of a link; `${outside}` is a file outside the state folder."""
 
 
 class ProcessStep(BaseStep):
-    """The daemon's process. What it brings is an object: see `ProcessReport`."""
+    """Control or inspect the daemon's process; the result is a `ProcessReport` as JSON."""
 
     process: Literal["stop", "kill", "start", "restart", "inspect", "second", "fails_to_start"]
     env: dict[str, str] = Field(default_factory=dict)
-    """Variables for a start, before all others."""
+    """Environment variables for a start; they take precedence over all others."""
     arguments: list[str] = Field(default_factory=list)
     only_stdout: bool = False
-    """Of a restart: its log is then what it writes to standard output."""
+    """For a start or restart: log only what the daemon writes to standard output."""
     within_ms: Milliseconds = 10_000
 
 
 class PauseStep(BaseStep):
+    """Do nothing for a while."""
+
     pause: Milliseconds
 
 
 class UntilStep(BaseStep):
-    """Steps again and again until all they expect holds, or the time is up."""
+    """Repeat steps until all their expectations hold, or the time is up."""
 
     until: list["Step"] = Field(min_length=1)
     within_ms: Milliseconds = 10_000
@@ -222,14 +234,14 @@ class UntilStep(BaseStep):
 
 
 class RepeatStep(BaseStep):
-    """Steps several times; `${index}` counts from 0."""
+    """Run steps several times; `${index}` counts from 0."""
 
     repeat: list["Step"] = Field(min_length=1)
     times: int = Field(ge=1, le=10_000)
 
 
 class ParallelStep(BaseStep):
-    """Branches at once, each so many times; `${index}` is the copy's number."""
+    """Run branches concurrently, each in `copies` copies; `${index}` is the copy's number."""
 
     parallel: list[list["Step"]] = Field(min_length=1)
     copies: int = Field(default=1, ge=1, le=1_000)
@@ -273,56 +285,58 @@ Step = Annotated[
     Discriminator(
         _kind,
         custom_error_type="unknown_step",
-        custom_error_message=f"a step has one of {', '.join(STEPS)}",
+        custom_error_message=f"a step needs one of {', '.join(STEPS)}",
     ),
 ]
 
 
-class Serving(Strict):
-    """The daemon that a case wants."""
+class DaemonSettings(Strict):
+    """The daemon that a case needs."""
 
     upstream: Literal["own", "scripted"] = "own"
-    """What answers its calls: its own fakes, or an upstream that goes by a script."""
+    """What serves the daemon's model calls: its own fakes, or a scripted upstream."""
     env: dict[str, str] = Field(default_factory=dict)
-    """Variables for the daemon, before all others."""
+    """Environment variables for the daemon; they take precedence over all others."""
     alone: bool = False
-    """No other case has it before, meanwhile or after."""
+    """Whether the case has the daemon to itself."""
 
 
 class Case(Strict):
-    """One case, its matrix filled in."""
+    """One case, with the values of its matrix filled in."""
 
     id: Slug
     title: str
     level: Level = "must"
     rules: list[str] = Field(min_length=1)
-    """Ids of CONTRACT.md; the section of the first is the case's own."""
+    """Rule ids of CONTRACT.md; the section of the first rule determines the case's profile."""
     why: str | None = None
-    """What goes wrong for users where it fails."""
+    """What goes wrong for users if the case fails."""
     profiles: list[Profile] = Field(default_factory=list)
-    """Beside those of its rules."""
+    """Required profiles, in addition to those of its rules."""
     modes: list[Mode] = Field(default_factory=list)
-    """Retrieval modes that a daemon must claim for it to apply."""
+    """Retrieval modes that a daemon must claim for the case to apply."""
     tags: list[Slug] = Field(default_factory=list)
     matrix: dict[Variable, list[Any] | dict[Slug, Any]] = Field(default_factory=dict)
-    """Values by name, or a list of values that are names; the case runs for every combination."""
-    daemon: Serving = Serving()
+    """Values of each variable, as a list or by label; the case runs for every combination."""
+    daemon: DaemonSettings = DaemonSettings()
     upstream: Script | None = None
-    """What the upstream answers with."""
+    """What the scripted upstream answers."""
     brain: bool = True
-    """Whether a fresh brain is made for it: `${brain}`, with `${brain_url}` its address."""
+    """Whether a fresh brain is created for the case: `${brain}`, at `${brain_url}`."""
     concurrent: bool = False
-    """It waits long and disturbs nobody: it runs beside the others."""
+    """Whether it runs concurrently with other cases: it waits long and disturbs none of them."""
     documents: dict[str, Any] = Field(default_factory=dict)
-    """Stored first, as by a `store` step."""
+    """Documents to store first, as in a `store` step."""
     setup: list[Step] = Field(default_factory=list)
     steps: list[Step] = Field(min_length=1)
     teardown: list[Step] = Field(default_factory=list)
 
     @model_validator(mode="after")
-    def _scripted_where_it_says(self) -> Self:
+    def _require_consistent_upstream(self) -> Self:
         if self.upstream is not None and self.daemon.upstream != "scripted":
             raise ValueError("an upstream script needs `daemon: {upstream: scripted}`")
         if self.concurrent and self.daemon.upstream == "scripted":
-            raise ValueError("the upstream has one script at a time: no case beside others has one")
+            raise ValueError(
+                "a concurrent case cannot use a scripted upstream, which has one script at a time"
+            )
         return self

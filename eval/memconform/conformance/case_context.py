@@ -1,4 +1,4 @@
-"""A case under way: its variables, its connections, and what its checks have come to."""
+"""The state of a running case: its variables, connections and check results."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,56 +20,60 @@ from memconform.contract.wire import JsonValue
 
 @dataclass(slots=True)
 class CheckState:
-    """One check so far, and the first time that it did not hold."""
+    """The state of one check: the first failure and the first non-preferred response, if any."""
 
     expectation: Expectation
     faults: tuple[str, ...] = ()
     non_preferred: str = ""
     outcome: StepResult | None = None
+    """The step that brought the faults, or else the non-preferred response."""
 
 
 @dataclass(slots=True)
 class CheckResults:
-    """What the steps of a case have found out."""
+    """Results of a case's checks, by slot, and the wire faults of its exchanges."""
 
-    seen: dict[str, CheckState] = field(default_factory=dict)
+    states: dict[str, CheckState] = field(default_factory=dict)
     wire: list[tuple[WireFault, StepResult]] = field(default_factory=list)
 
     def add(
-        self, slot: str, expectation: Expectation, judged: ExpectationResult, outcome: StepResult
+        self, slot: str, expectation: Expectation, result: ExpectationResult, outcome: StepResult
     ) -> None:
-        seen = self.seen.setdefault(slot, CheckState(expectation))
-        if judged.faults and not seen.faults:
-            seen.faults, seen.outcome = judged.faults, outcome
-        if judged.non_preferred and not seen.non_preferred:
-            seen.non_preferred, seen.outcome = judged.non_preferred, seen.outcome or outcome
+        """Record the result of a check, which a case may make several times."""
+        state = self.states.setdefault(slot, CheckState(expectation))
+        if result.faults and not state.faults:
+            state.faults, state.outcome = result.faults, outcome
+        if result.non_preferred and not state.non_preferred:
+            state.non_preferred, state.outcome = result.non_preferred, state.outcome or outcome
 
-    def take(self, other: "CheckResults") -> None:
-        """Add what another has found, as steps that are tried several times do in the end."""
-        for slot, seen in other.seen.items():
-            mine = self.seen.setdefault(slot, CheckState(seen.expectation))
-            if seen.faults and not mine.faults:
-                mine.faults, mine.outcome = seen.faults, seen.outcome
-            mine.non_preferred = mine.non_preferred or seen.non_preferred
+    def merge(self, other: "CheckResults") -> None:
+        """Add the results of the last attempt of an `until` step."""
+        for slot, theirs in other.states.items():
+            mine = self.states.setdefault(slot, CheckState(theirs.expectation))
+            if theirs.faults and not mine.faults:
+                mine.faults, mine.outcome = theirs.faults, theirs.outcome
+            mine.non_preferred = mine.non_preferred or theirs.non_preferred
         self.wire += other.wire
 
     @property
     def holds(self) -> bool:
-        return not any(seen.faults for seen in self.seen.values())
+        """Whether every check made so far holds."""
+        return not any(state.faults for state in self.states.values())
 
 
 class CaseContext:
-    """One run of one case. Close it, whatever happens."""
+    """One run of one case. Always close it."""
 
     def __init__(self, entry: CaseVariant, fixture: Fixture, brain: str) -> None:
         self.entry = entry
         self.fixture = fixture
         self.streams: dict[str, tuple[Stream, bytes]] = {}
         self.start_failure = ""
-        """How a start went wrong of which the case expected nothing."""
+        """Why the daemon failed to start in a step without expectations; empty if it did not."""
         self.hung = False
+        """Whether the daemon did not answer a setup request in time."""
         self.exchanges: list[StepResult] = []
-        """Every request and its answer, in order, for a trace."""
+        """Results of all requests and steps, in order, for the trace."""
         self._senders: dict[str, Sender] = {}
         self._variables: dict[str, Any] = {
             "brain": brain,
@@ -79,22 +83,27 @@ class CaseContext:
             "index": 0,
         }
 
-    def variables(self, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """All that there are now; the address is where the daemon is now."""
-        known = {**self._variables, **(more or {})}
+    def variables(self, extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the current variables; `${address}` is the daemon's current address."""
+        variables = {**self._variables, **(extra or {})}
         if self.fixture.runner.restartable:
-            known["state"] = str(self.fixture.state)
-            known["run_id"] = f"{self.fixture.run_id}-daemon"
+            variables["state"] = str(self.fixture.state)
+            variables["run_id"] = f"{self.fixture.run_id}-daemon"
         with suppress(UntestableError):
             address = self.fixture.address("daemon")
-            known |= {"address": address, "host": urlsplit(address).netloc}
-        return known
+            variables |= {"address": address, "host": urlsplit(address).netloc}
+        return variables
 
     def set(self, name: str, value: JsonValue) -> None:
+        """Define a variable, or redefine it."""
         self._variables[name] = value
 
     def sender(self, server: Server) -> Sender:
-        """The client of a server; a daemon that was started anew gets a new one."""
+        """Return the client of a server; a restarted daemon gets a new one.
+
+        Raises:
+            UntestableError: if the server is not running.
+        """
         address = self.fixture.address(server)
         if address not in self._senders:
             self._senders[address] = Sender(address)
@@ -102,28 +111,32 @@ class CaseContext:
 
     def expect(
         self,
-        findings: CheckResults,
+        results: CheckResults,
         expected: Mapping[str, Expectation],
         outcome: StepResult,
         variables: Mapping[str, Any],
     ) -> None:
+        """Evaluate the expectations of a step, by slot, and record the results."""
         for slot, expectation in expected.items():
-            judged = evaluate(expectation, outcome, variables)
-            findings.add(slot, expectation, judged, outcome)
+            result = evaluate(expectation, outcome, variables)
+            results.add(slot, expectation, result, outcome)
 
-    def examine(
+    def check_wire(
         self,
-        findings: CheckResults,
+        results: CheckResults,
         outcome: StepResult,
         sent: bytes,
         expected: Mapping[str, Expectation],
     ) -> None:
-        """Hold the shapes of an exchange with a daemon to the contract."""
-        wanted = any(e.status is not None and _success(e.status) for e in expected.values())
-        faults = wire_faults(outcome, sent, wanted=wanted)
-        findings.wire += [(fault, outcome) for fault in faults]
+        """Check the shapes of an exchange with a daemon against the contract."""
+        expects_success = any(
+            e.status is not None and _is_success(e.status) for e in expected.values()
+        )
+        faults = wire_faults(outcome, sent, expects_success=expects_success)
+        results.wire += [(fault, outcome) for fault in faults]
 
     async def close(self) -> None:
+        """Close all streams and connections."""
         for stream, _ in self.streams.values():
             await stream.close()
         for sender in self._senders.values():
@@ -131,6 +144,6 @@ class CaseContext:
                 await sender.close()
 
 
-def _success(status: int | list[int]) -> bool:
+def _is_success(status: int | list[int]) -> bool:
     statuses = status if isinstance(status, list) else [status]
-    return all(200 <= each < 300 for each in statuses)
+    return all(200 <= code < 300 for code in statuses)

@@ -1,4 +1,4 @@
-"""All cases: read from their files, matrices filled in, held to the contract's rules."""
+"""Reads case files, expands their matrices, and validates cases against the contract's rules."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,48 +21,49 @@ from memconform.validation import validation_faults
 BUILT_IN = frozenset(
     {"brain", "brain_url", "host", "address", "outside", "run_id", "state", "index", "other_brain"}
 )
-"""What every case may refer to: see `scene.CaseContext`."""
-
-_NAMES = ("capture", "matrix")
+"""Variables that every case may refer to: see `CaseContext`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseVariant:
-    """A case with one combination of its matrix."""
+    """A case with one combination of the values of its matrix."""
 
     id: str
-    """`case`, or `case[name,name]`."""
+    """`case`, or `case[label,label]`."""
     base: str
+    """Id of the case, without the labels."""
     case: Case
     variables: dict[str, Any]
+    """Values of the matrix variables."""
     file: str
+    """Name of the case file."""
 
     @property
     def profile(self) -> Profile | None:
-        """That of its first rule, by which cases are selected."""
+        """Profile of its first rule, by which cases are selected."""
         return rules()[self.case.rules[0]].profile
 
     @property
     def needed_profiles(self) -> list[Profile]:
-        """Those of all its rules, and what it names besides."""
+        """Profiles of all its rules, and those it names itself."""
         cited = [rules()[rule].profile for rule in self.case.rules]
         return [profile for profile in (*cited, *self.case.profiles) if profile is not None]
 
     @property
     def is_disruptive(self) -> bool:
-        """Whether it ends or starts daemons, so that no other case can run meanwhile."""
+        """Whether it stops or starts daemons, so that no other case can run meanwhile."""
         return any(
             isinstance(step, ProcessStep) and step.process != "inspect"
             for step in walk_steps(self.case)
         )
 
     def slots(self) -> list[str]:
-        """The slots of all its checks, in order."""
+        """Return the slots of all its checks, in order."""
         return [slot for step in walk_steps(self.case) for slot in step.expect]
 
 
 def walk_steps(case: Case) -> Iterator[BaseStep]:
-    """Every step of a case, those inside others included."""
+    """Yield every step of a case, including nested ones."""
 
     def walk(steps: list[Any]) -> Iterator[BaseStep]:
         for step in steps:
@@ -78,52 +79,53 @@ def walk_steps(case: Case) -> Iterator[BaseStep]:
 
 @cache
 def catalog(folder: Path = CASES) -> tuple[CaseVariant, ...]:
-    """Every case there is, in the order of files and of their content.
+    """Read all cases of a folder, in the order of files and of their contents.
 
     Raises:
-        UsageError: naming file and case, for what is wrong in one.
+        UsageError: `no_cases` if there is none; `yaml_unreadable`, `yaml_invalid` or
+            `case_invalid`, naming file and case, if a file is invalid.
     """
     entries = [e for path in sorted(folder.glob("*.yaml")) for e in _read(path)]
     if not entries:
         raise UsageError(
-            f"{folder} has no case", code="no_cases", hint="cases are in files named *.yaml"
+            f"{folder} has no cases", code="no_cases", hint="case files are named *.yaml"
         )
     first: dict[str, CaseVariant] = {}
     for entry in entries:
-        known = first.setdefault(entry.base, entry)
-        if known.file != entry.file or known.case.title != entry.case.title:
-            raise _fault(entry.file, entry.base, f"{known.file} has a case of that id too")
+        other = first.setdefault(entry.base, entry)
+        if other.file != entry.file or other.case.title != entry.case.title:
+            raise _fault(entry.file, entry.base, f"{other.file} has a case with the same id")
     return tuple(entries)
 
 
 def _read(path: Path) -> Iterator[CaseVariant]:
-    loaded = strict_yaml.load_yaml(path)
-    if not isinstance(loaded, list):
-        raise _fault(path.name, "?", "a file of cases is a list")
+    cases = strict_yaml.load_yaml(path)
+    if not isinstance(cases, list):
+        raise _fault(path.name, "?", "a case file must be a list")
     seen: set[str] = set()
-    for raw in loaded:
+    for raw in cases:
         name = str(raw.get("id", "?")) if isinstance(raw, dict) else "?"
         if not isinstance(raw, dict):
-            raise _fault(path.name, name, "a case is a mapping")
+            raise _fault(path.name, name, "a case must be a mapping")
         if name in seen:
-            raise _fault(path.name, name, "stands here twice")
+            raise _fault(path.name, name, "the id is used twice")
         seen.add(name)
-        yield from _expanded(path.name, name, raw)
+        yield from _expand(path.name, name, raw)
 
 
-def _expanded(file: str, name: str, raw: dict[str, Any]) -> Iterator[CaseVariant]:
+def _expand(file: str, name: str, raw: dict[str, Any]) -> Iterator[CaseVariant]:
     matrix = raw.get("matrix") or {}
     try:
-        found = list(combinations(matrix))
+        variants = list(combinations(matrix))
     except BadMatrixError as error:
         raise _fault(file, name, f"matrix: {error}") from error
     rest = {key: value for key, value in raw.items() if key != "matrix"}
     used = {name.partition(".")[0] for name in _references(file, name, rest)}
     for dimension in matrix:
         if dimension not in used:
-            raise _fault(file, name, f"matrix: nothing refers to ${{{dimension}}}")
-    for label, variables in found:
-        yield _entry(file, name, f"{name}[{label}]" if label else name, raw, variables)
+            raise _fault(file, name, f"matrix: ${{{dimension}}} is never used")
+    for label, variables in variants:
+        yield _variant(file, name, f"{name}[{label}]" if label else name, raw, variables)
 
 
 def _references(file: str, name: str, raw: dict[str, Any]) -> list[str]:
@@ -133,12 +135,12 @@ def _references(file: str, name: str, raw: dict[str, Any]) -> list[str]:
         raise _fault(file, name, str(error)) from error
 
 
-def _entry(
+def _variant(
     file: str, base: str, full: str, raw: dict[str, Any], variables: dict[str, Any]
 ) -> CaseVariant:
-    kept = {key: value for key, value in raw.items() if key != "matrix"}
+    content = {key: value for key, value in raw.items() if key != "matrix"}
     try:
-        case = Case.model_validate(substitute(kept, variables, partly=True))
+        case = Case.model_validate(substitute(content, variables, partly=True))
         _check_variables(case)
     except ValidationError as error:
         raise _fault(file, full, "\n".join(validation_faults(error))) from error
@@ -146,47 +148,54 @@ def _entry(
         raise _fault(file, full, str(error)) from error
     for rule in case.rules:
         if rule not in rules():
-            raise _fault(file, full, f"no rule {rule!r} in CONTRACT.md; {nearest(rule, rules())}")
+            raise _fault(file, full, f"CONTRACT.md has no rule {rule!r}; {nearest(rule, rules())}")
     entry = CaseVariant(full, base, case, variables, file)
     slots = entry.slots()
     if not slots:
-        raise _fault(file, full, "it expects nothing, and so could not fail")
-    twice = sorted({slot for slot in slots if slots.count(slot) > 1})
-    if twice:
-        raise _fault(file, full, f"the slot {twice[0]!r} stands in two steps")
+        raise _fault(file, full, "it has no expectations, so it cannot fail")
+    duplicates = sorted({slot for slot in slots if slots.count(slot) > 1})
+    if duplicates:
+        raise _fault(file, full, f"the slot {duplicates[0]!r} is used in two steps")
     return entry
 
 
 def _check_variables(case: Case) -> None:
-    """Raise UnknownVariableError for a reference that nothing before it defines, or a capture
-    that nothing refers to."""
-    known, used = set(BUILT_IN), set[str]()
-    _known_references([case.documents, case.daemon.env], known)
+    """Check that variables are defined before they are used, and captures are used at all.
+
+    Raises:
+        UnknownVariableError: for an undefined reference or an unused capture.
+    """
+    defined, used = set(BUILT_IN), set[str]()
+    _require_defined([case.documents, case.daemon.env], defined)
     for step in walk_steps(case):
-        inner = {"until", "repeat", "parallel", "expect"}
-        own = step.model_dump(by_alias=True, exclude=inner, exclude_unset=True)
-        used |= _known_references(own, known)
-        known |= set(step.capture)
+        nested = {"until", "repeat", "parallel", "expect"}
+        own = step.model_dump(by_alias=True, exclude=nested, exclude_unset=True)
+        used |= _require_defined(own, defined)
+        defined |= set(step.capture)
         expected = [e.model_dump(by_alias=True, exclude_unset=True) for e in step.expect.values()]
-        used |= _known_references(expected, known)
-    for name in sorted(known - BUILT_IN - used):
-        raise UnknownVariableError(f"{name} is captured, and nothing refers to it")
+        used |= _require_defined(expected, defined)
+    for name in sorted(defined - BUILT_IN - used):
+        raise UnknownVariableError(f"{name} is captured but never used")
 
 
-def _known_references(value: JsonValue, known: set[str]) -> set[str]:
-    """The variables that `value` refers to; raises UnknownVariableError for one that is not."""
-    found = set()
+def _require_defined(value: JsonValue, defined: set[str]) -> set[str]:
+    """Return the variables that `value` refers to.
+
+    Raises:
+        UnknownVariableError: if one of them is not in `defined`.
+    """
+    variables = set()
     for name in references(value):
         variable = name.partition(".")[0]
-        if variable not in known:
-            raise UnknownVariableError(f"${{{name}}} is not known here; {nearest(name, known)}")
-        found.add(variable)
-    return found
+        if variable not in defined:
+            raise UnknownVariableError(f"${{{name}}} is not defined here; {nearest(name, defined)}")
+        variables.add(variable)
+    return variables
 
 
 def _fault(file: str, name: str, why: str) -> UsageError:
     return UsageError(
         f"{file}: case {name}: {why.rstrip('; ')}",
         code="case_invalid",
-        hint="memconform conform lint --schema",
+        hint="see memconform conform lint --schema",
     )

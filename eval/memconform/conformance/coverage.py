@@ -1,4 +1,4 @@
-"""Which rules of the contract no case holds a daemon to. Pure."""
+"""Finds rules of the contract that no case covers. Pure."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.rules import rules
 
 
-def uncovered(entries: Iterable[CaseVariant]) -> list[str]:
-    """Ids of rules that no case cites, in the contract's order."""
+def uncovered_rules(entries: Iterable[CaseVariant]) -> list[str]:
+    """Return the ids of rules that no case cites, in the order of the contract."""
     cited = {rule for entry in entries for rule in entry.case.rules}
     return [rule for rule in rules() if rule not in cited]

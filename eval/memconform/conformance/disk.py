@@ -1,4 +1,4 @@
-"""Files of a daemon's state folder, as a `disk` step wants them."""
+"""Operations of `disk` steps on the files of a daemon's state folder."""
 
 from pathlib import Path
 
@@ -6,56 +6,66 @@ from memconform.conformance.step_result import StepResult
 
 
 class NoSuchFileError(Exception):
-    pass
+    """No file in the state folder matches a glob."""
 
 
-def read(state: Path, path: str) -> StepResult:
-    """The bytes of a file; nothing at all where there is none."""
-    outcome = StepResult(f"disk: read {path}")
+def read_file(state: Path, path: str) -> StepResult:
+    """Read a file; the result has a failure and no body if it does not exist."""
+    result = StepResult(f"disk: read {path}")
     try:
-        outcome.body = (state / path).read_bytes()
+        result.body = (state / path).read_bytes()
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
-        outcome.failure = f"{path}: {error.strerror}"
-    return outcome
+        result.failure = f"{path}: {error.strerror}"
+    return result
 
 
-def listed(state: Path, pattern: str) -> StepResult:
-    """All files that a glob finds, as paths below the state folder, sorted."""
-    found = sorted(str(p.relative_to(state)) for p in state.glob(pattern) if p.is_file())
-    return StepResult(f"disk: list {pattern}", value=found)
+def list_files(state: Path, pattern: str) -> StepResult:
+    """List the files that match a glob, as sorted paths relative to the state folder."""
+    paths = sorted(str(p.relative_to(state)) for p in state.glob(pattern) if p.is_file())
+    return StepResult(f"disk: list {pattern}", value=paths)
 
 
 def write_file(state: Path, path: str, content: bytes) -> StepResult:
+    """Write a file, and create its parent folders if necessary."""
     target = state / path
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(content)
     return StepResult(f"disk: write {path}")
 
 
-def remove(state: Path, pattern: str) -> StepResult:
-    """Remove the files that a glob finds; raises NoSuchFileError where there is none."""
-    for path in _found(state, pattern):
+def remove_files(state: Path, pattern: str) -> StepResult:
+    """Remove the files that match a glob.
+
+    Raises:
+        NoSuchFileError: if none does.
+    """
+    for path in _matching_files(state, pattern):
         path.unlink()
     return StepResult(f"disk: remove {pattern}")
 
 
-def damage(state: Path, pattern: str) -> StepResult:
-    """Overwrite the beginning of each file that a glob finds."""
-    for path in _found(state, pattern):
+def damage_files(state: Path, pattern: str) -> StepResult:
+    """Overwrite the first 4 KiB of each file that matches a glob.
+
+    Raises:
+        NoSuchFileError: if none does.
+    """
+    for path in _matching_files(state, pattern):
         with path.open("r+b") as file:
             file.write(b"\xde\xad\xbe\xef" * 1024)
     return StepResult(f"disk: damage {pattern}")
 
 
-def link(state: Path, path: str, target: str) -> StepResult:
-    place = state / path
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.symlink_to(target)
+def create_link(state: Path, path: str, target: str) -> StepResult:
+    """Create a symbolic link, and its parent folders if necessary."""
+    source = state / path
+    source.parent.mkdir(parents=True, exist_ok=True)
+    source.symlink_to(target)
     return StepResult(f"disk: link {path} -> {target}")
 
 
-def _found(state: Path, pattern: str) -> list[Path]:
-    found = [path for path in state.glob(pattern) if path.is_file()]
-    if not found:
-        raise NoSuchFileError(f"nothing at {pattern} in the state folder")
-    return found
+def _matching_files(state: Path, pattern: str) -> list[Path]:
+    paths = [path for path in state.glob(pattern) if path.is_file()]
+    if not paths:
+        raise NoSuchFileError(f"no file matches {pattern} in the state folder")
+    return paths

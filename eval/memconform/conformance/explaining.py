@@ -1,4 +1,4 @@
-"""A case in words: the rules, the requests, what passes and what fails. Pure."""
+"""Explains a case in words: its rules, its requests, what passes and what fails. Pure."""
 
 import json
 from collections.abc import Iterator
@@ -9,10 +9,11 @@ from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.expecting import describe
 from memconform.conformance.rules import rules
 
-_SHOWN = 400
+_MAX_SHOWN = 400
 
 
-def explained(entry: CaseVariant) -> str:
+def explain_case(entry: CaseVariant) -> str:
+    """Explain a case, one fact a line."""
     case = entry.case
     lines = [f"{entry.id} ({case.level}): {case.title}"]
     lines += [f"  why: {case.why}"] if case.why else []
@@ -20,12 +21,15 @@ def explained(entry: CaseVariant) -> str:
     lines += [f"  needs {need}" for need in _needs(case)]
     lines += [f"  with {name} = {json.dumps(value)}" for name, value in entry.variables.items()]
     for path, document in case.documents.items():
-        lines.append(f"  stored first: {path} {_shown(document)}")
+        lines.append(f"  stores {path} {_abbreviate(document)}")
     for title, steps in (("first", case.setup), ("then", case.steps), ("last", case.teardown)):
         for step in steps:
             lines += [f"  {title}: {line}" for line in _step(step)]
-    lines.append("  A check passes where what is written behind it holds, and fails otherwise;")
-    lines.append("  besides, every answer has the contract's shape (#wire), and the daemon lives.")
+    lines.append("  A check (#slot) passes if its expectation holds, and fails otherwise.")
+    lines.append(
+        "  In addition, every response must have the contract's shape (#wire), and the daemon must"
+        " survive (#alive)."
+    )
     return "\n".join(lines)
 
 
@@ -40,7 +44,7 @@ def _needs(case: Case) -> Iterator[str]:
 
 
 def _step(step: BaseStep) -> Iterator[str]:
-    given = step.model_dump(
+    fields = step.model_dump(
         mode="json",
         by_alias=True,
         exclude_defaults=True,
@@ -49,16 +53,17 @@ def _step(step: BaseStep) -> Iterator[str]:
     nested: list[Any] = [*getattr(step, "until", []), *getattr(step, "repeat", [])]
     branches: list[list[Any]] = getattr(step, "parallel", [])
     kind = type(step).__name__.removesuffix("Step").lower()
-    yield f"{kind} {' '.join(f'{key}: {_shown(value)}' for key, value in given.items())}".rstrip()
+    values = " ".join(f"{key}: {_abbreviate(value)}" for key, value in fields.items())
+    yield f"{kind} {values}".rstrip()
     for inner in nested:
         yield from (f"    {line}" for line in _step(inner))
     for branch in branches:
-        yield "    at once:"
+        yield "    concurrently:"
         for inner in branch:
             yield from (f"      {line}" for line in _step(inner))
     yield from (f"  #{slot}: {describe(expected)}" for slot, expected in step.expect.items())
 
 
-def _shown(value: object) -> str:
+def _abbreviate(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"

@@ -1,4 +1,4 @@
-"""The daemon that cases are put to: started, stopped, killed and started again on its state."""
+"""Runs the daemon under test: starts, stops, kills and restarts it on its state."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from memconform.conformance.case import Server, Serving
+from memconform.conformance.case import DaemonSettings, Server
 from memconform.daemons.ports import is_open
 from memconform.daemons.process import DaemonProcess
 from memconform.daemons.resources import process_tree
@@ -22,51 +22,57 @@ from memconform.errors import DaemonError, UsageError
 from memconform.upstream.script import Script
 
 CONTROL_ENV = {"JB_UPSTREAM_TIMEOUT": "2"}
-"""Short, so that cases about silence are; a case may say otherwise."""
-
+"""A short timeout, so that cases about a silent upstream are fast; a case may override it."""
 
 _END_SECONDS = 2.0
-"""For the end of a daemon to be reported, once it listens no more."""
+"""How long the exit of a daemon may take to be reported after its port has closed."""
 
 
 class UntestableError(Exception):
-    """What a case needs is not to be had of this daemon."""
+    """The daemon cannot provide what a case needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessReport:
-    """What a `process` step brings, as JSON."""
+    """The result of a `process` step."""
 
     alive: bool
+    """Whether the daemon runs, or for `fails_to_start` whether it started."""
     ended: str = ""
-    """How it ended: `exit status 0`, `killed by SIGKILL`."""
+    """How it exited: `exit status 0`, `killed by SIGKILL`."""
     log: str = ""
-    """What it wrote: of a daemon that has ended, or did not start, the last lines."""
+    """The daemon's output; only its last lines if it has exited or did not start."""
     listening: tuple[str, ...] = ()
-    """Addresses that its process tree listens on."""
+    """Addresses on which its process tree listens."""
     connections: int = 0
-    """Established ones of its process tree, ours among them."""
+    """Number of established connections of its process tree, including the harness's own."""
 
     def value(self) -> dict[str, Any]:
+        """Return the report as JSON."""
         return {name: getattr(self, name) for name in self.__slots__} | {
             "listening": list(self.listening)
         }
 
 
 class Fixture:
-    """Use as an async context manager; `prepare` before anything else."""
+    """A daemon, its upstream and its state folder. Use as an async context manager.
 
-    def __init__(self, runner: SdkRunner, serving: Serving, folder: Path, run_id: str) -> None:
+    Call `prepare` before anything else.
+    """
+
+    def __init__(
+        self, runner: SdkRunner, settings: DaemonSettings, folder: Path, run_id: str
+    ) -> None:
         self.runner = runner
         self.folder = folder
         self.run_id = run_id
         self.outside = folder / "outside.txt"
-        self._serving = serving
+        self._settings = settings
         self._stack = AsyncExitStack()
         self._upstream: Daemon | None = None
         self._daemons: dict[Server, tuple[AsyncExitStack, Daemon]] = {}
-        self._as_served = True
-        """Whether the daemon runs with the variables and arguments of `serving` alone."""
+        self._has_own_settings = True
+        """Whether the daemon runs with the variables and arguments of `settings` alone."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -75,7 +81,7 @@ class Fixture:
         await self.close()
 
     async def close(self) -> None:
-        """End the daemons and the upstream."""
+        """Stop the daemons and the upstream."""
         try:
             await self.stop("second")
             await self.stop("daemon")
@@ -83,18 +89,20 @@ class Fixture:
             await self._stack.aclose()
 
     async def prepare(self) -> None:
-        """Start the upstream, where one is wanted, and the daemon.
+        """Start the daemon and, if the settings need one, the upstream.
 
         Raises:
-            UntestableError: where this SDK has not what is wanted.
-            DaemonError: where one of them does not start.
+            UntestableError: if this SDK does not support the settings.
+            DaemonError: if the daemon or the upstream does not start.
         """
-        wants_more = self._serving.env or self._serving.upstream == "scripted"
-        if wants_more and not self.runner.restartable:
-            raise UntestableError(f"{self.runner.name} is not ours to start with other variables")
+        needs_settings = self._settings.env or self._settings.upstream == "scripted"
+        if needs_settings and not self.runner.restartable:
+            raise UntestableError(
+                f"{self.runner.name} was not started by memconform: its settings cannot be changed"
+            )
         await asyncio.to_thread(self.folder.mkdir, parents=True, exist_ok=True)
         await asyncio.to_thread(self.outside.write_text, "of no brain")
-        if self._serving.upstream == "scripted":
+        if self._settings.upstream == "scripted":
             try:
                 self.runner.use_upstream("scripted")
             except UsageError as error:
@@ -106,38 +114,51 @@ class Fixture:
 
     @property
     def state(self) -> Path:
-        """The state folder; raises UntestableError where it is not ours."""
+        """The daemon's state folder.
+
+        Raises:
+            UntestableError: if the daemon was not started by memconform.
+        """
         if not self.runner.restartable:
-            raise UntestableError(f"the state of {self.runner.name} is not ours to look into")
+            raise UntestableError(
+                f"{self.runner.name} was not started by memconform: its state folder is unknown"
+            )
         return self._launch("daemon").state
 
     def address(self, server: Server) -> str:
-        """Raises UntestableError where there is no such server now."""
+        """Return the base URL of a server.
+
+        Raises:
+            UntestableError: if it is not running.
+        """
         if server == "upstream":
             if self._upstream is None:
-                raise UntestableError("no upstream runs; the case needs one in `daemon`")
+                raise UntestableError(
+                    "no upstream is running; the case needs `daemon: {upstream: scripted}`"
+                )
             return self._upstream.base_url
         if server not in self._daemons:
-            raise UntestableError(f"the {server} does not run")
+            raise UntestableError(f"the {server} is not running")
         return self._daemons[server][1].base_url
 
     @property
     def has_upstream(self) -> bool:
+        """Whether a scripted upstream is running."""
         return self._upstream is not None
 
-    async def died(self) -> str | None:
-        """How the daemon ended, where it did although nobody ended it.
+    async def unexpected_exit(self) -> str | None:
+        """Return how the daemon exited, with the end of its log, if no step stopped it; else None.
 
-        Its end is reported a moment after it: one that takes no connection is given that moment.
+        An exit is reported a moment after it happens: if the port is closed, wait for the report.
         """
         if "daemon" not in self._daemons:
             return None
         daemon = self._daemons["daemon"][1]
         address = urlsplit(daemon.base_url)
-        listens = await asyncio.to_thread(is_open, address.hostname or "", address.port or 80)
+        is_listening = await asyncio.to_thread(is_open, address.hostname or "", address.port or 80)
         if daemon.process is None:
-            return None if listens else "it takes no connection"
-        if not listens:
+            return None if is_listening else "it accepts no connections"
+        if not is_listening:
             with suppress(TimeoutError):
                 await asyncio.wait_for(daemon.wait_exit(), _END_SECONDS)
         if daemon.process.alive:
@@ -145,7 +166,7 @@ class Fixture:
         return f"{await daemon.wait_exit()}\n{daemon.process.tail()}"
 
     def _launch(self, server: Server) -> Launch:
-        variables = dict(self._serving.env)
+        variables = dict(self._settings.env)
         if self._upstream is not None:
             variables = CONTROL_ENV | variables
         return Launch(
@@ -163,7 +184,13 @@ class Fixture:
         *,
         only_stdout: bool = False,
     ) -> None:
-        """Start it on the state that there is; raises DaemonError where it does not."""
+        """Start a daemon on the existing state, after stopping the one that runs.
+
+        `env` takes precedence over all other variables.
+
+        Raises:
+            DaemonError: if it does not start.
+        """
         await self.stop(server)
         launch = self._launch(server)
         launch = replace(
@@ -176,17 +203,25 @@ class Fixture:
         daemon = await stack.enter_async_context(self.runner.serve(launch))
         self._daemons[server] = stack, daemon
         if server == "daemon":
-            self._as_served = not (env or arguments or only_stdout)
+            self._has_own_settings = not (env or arguments or only_stdout)
 
     async def restore(self) -> None:
-        """Have the daemon run as it did at first, whatever a case has made of it."""
+        """Make the daemon run with its own settings again, whatever a case did to it.
+
+        Raises:
+            DaemonError: if it has to be started, and does not start.
+        """
         await self.stop("second")
-        if not self._as_served or "daemon" not in self._daemons or await self.died() is not None:
+        if (
+            not self._has_own_settings
+            or "daemon" not in self._daemons
+            or await self.unexpected_exit() is not None
+        ):
             await self.stop()
             await self.start()
 
     async def stop(self, server: Server = "daemon") -> None:
-        """End it by SIGTERM, after 5 s by SIGKILL."""
+        """Stop a daemon, if it runs, with SIGTERM, or with SIGKILL after 5 s."""
         if server in self._daemons:
             stack, _ = self._daemons.pop(server)
             await stack.aclose()
@@ -194,8 +229,12 @@ class Fixture:
     async def fails_to_start(
         self, env: Mapping[str, str], arguments: Sequence[str]
     ) -> ProcessReport:
-        """How a start with these settings goes wrong; alive where it does not."""
-        self.require_own()
+        """Start a second daemon with these settings, and report how it failed, or that it did not.
+
+        Raises:
+            UntestableError: if the daemon was not started by memconform.
+        """
+        self.require_managed()
         try:
             await self.start("second", env, arguments)
         except DaemonError as error:
@@ -204,7 +243,14 @@ class Fixture:
         return ProcessReport(alive=True)
 
     async def end(self, number: signal.Signals, seconds: float) -> ProcessReport:
-        """Signal the daemon, and how it has ended; alive where it has not in time."""
+        """Send a signal to the daemon and wait up to `seconds` for it to exit.
+
+        Returns:
+            How it exited, or `alive` if it did not in time.
+
+        Raises:
+            UntestableError: if the daemon is not running, or was not started by memconform.
+        """
         process = self._process()
         process.signal(number)
         try:
@@ -216,26 +262,36 @@ class Fixture:
         return ProcessReport(alive=False, ended=ended, log=log)
 
     async def inspect(self) -> ProcessReport:
-        """What the process tree holds just now."""
+        """Report the log, listening addresses and connections of the running process tree.
+
+        Raises:
+            UntestableError: if the daemon is not running, or was not started by memconform.
+        """
         process = self._process()
         log = await asyncio.to_thread(process.output, 0)
-        return await asyncio.to_thread(_inspected, process.pid, log.decode("utf-8", "replace"))
+        return await asyncio.to_thread(_inspect, process.pid, log.decode("utf-8", "replace"))
 
     def _process(self) -> DaemonProcess:
-        """The daemon's; raises UntestableError where it does not run, or is not ours."""
-        self.require_own()
+        """Return the daemon's process.
+
+        Raises:
+            UntestableError: if it is not running, or was not started by memconform.
+        """
+        self.require_managed()
         running = self._daemons.get("daemon")
         if running is None or running[1].process is None:
-            raise UntestableError("the daemon does not run")
+            raise UntestableError("the daemon is not running")
         return running[1].process
 
-    def require_own(self) -> None:
-        """Raise UntestableError where its process is not ours."""
+    def require_managed(self) -> None:
+        """Raise UntestableError unless memconform started the daemon."""
         if not self.runner.restartable:
-            raise UntestableError(f"{self.runner.name} is not ours to start and to end")
+            raise UntestableError(
+                f"{self.runner.name} was not started by memconform: its process is unknown"
+            )
 
 
-def _inspected(pid: int, log: str) -> ProcessReport:
+def _inspect(pid: int, log: str) -> ProcessReport:
     listening: set[str] = set()
     connections = 0
     for process in process_tree(pid):
@@ -256,5 +312,5 @@ def _inspected(pid: int, log: str) -> ProcessReport:
 
 
 def script_body(script: Script | None) -> bytes:
-    """What the upstream's control takes; without a script it is left to itself."""
+    """Encode a script for the upstream's control endpoint; None sets an empty script."""
     return script.model_dump_json().encode() if script is not None else json.dumps({}).encode()

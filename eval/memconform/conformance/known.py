@@ -1,4 +1,4 @@
-"""Checks that are known to fail, with a reason and a day on which that is no excuse any more."""
+"""Lists of known failures: checks that may fail, each with a reason and an expiry date."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -17,33 +17,34 @@ from memconform.validation import first_fault
 
 
 class KnownFailure(Strict):
-    """One entry of a list."""
+    """One entry of a list of known failures."""
 
     check: str = Field(min_length=1)
-    """A glob over ids of checks, `case#slot`; `[` and `]` stand for themselves. The slots `wire`
-    and `alive`, which every case has, must be named."""
+    """A glob over check ids, `case#slot`; `[` and `]` stand for themselves. The slots `wire` and
+    `alive`, which every case has, must be named explicitly."""
     kind: Literal["failing", "flaky"] = "failing"
-    """Once nothing that it covers fails any more, a failing entry is a failure itself; what a flaky
-    one covers may do either."""
+    """A `failing` entry that no longer matches any failure fails the run; checks covered by a
+    `flaky` entry may pass or fail."""
     reason: str = Field(min_length=1)
     link: str = Field(pattern=r"^https?://\S+$")
     expires: date
-    """The last day on which it holds, `YYYY-MM-DD`."""
+    """The last day on which the entry is valid, `YYYY-MM-DD`."""
     sdk: str | None = None
-    """None: every SDK."""
+    """The SDK it applies to; None: every SDK."""
 
     @field_validator("expires", mode="before")
     @classmethod
-    def _a_day(cls, given: object) -> object:
-        if not isinstance(given, str) or not re.fullmatch(r"\d{4}-\d\d-\d\d", given):
-            raise ValueError("write a day as YYYY-MM-DD")
-        return given
+    def _require_date(cls, raw: object) -> object:
+        if not isinstance(raw, str) or not re.fullmatch(r"\d{4}-\d\d-\d\d", raw):
+            raise ValueError("write the date as YYYY-MM-DD")
+        return raw
 
-    def fits(self, sdk: str, check: str) -> bool:
+    def applies_to(self, sdk: str, check: str) -> bool:
+        """Whether the entry covers a check of this SDK."""
         return self.sdk in (None, sdk) and self.covers(check)
 
     def covers(self, check: str) -> bool:
-        """Whether it is about that check; about one that every case has only by its name."""
+        """Whether the glob matches a check; a slot that every case has must be named explicitly."""
         slot = check.rpartition("#")[2]
         if slot in IMPLICIT and not self.check.endswith(f"#{slot}"):
             return False
@@ -51,16 +52,16 @@ class KnownFailure(Strict):
 
 
 def load_known(path: Path) -> list[KnownFailure]:
-    """The entries of a file, a YAML list.
+    """Read the entries of a file, a YAML list.
 
     Raises:
-        UsageError: naming file and entry, for what is none.
+        UsageError: `yaml_unreadable`, `yaml_invalid` or, naming file and entry, `known_invalid`.
     """
-    loaded = strict_yaml.load_yaml(path)
-    if not isinstance(loaded, list):
-        raise _invalid(f"{path}: a list of entries is wanted")
+    rows = strict_yaml.load_yaml(path)
+    if not isinstance(rows, list):
+        raise _invalid(f"{path}: the file must be a list of entries")
     entries = []
-    for number, raw in enumerate(loaded):
+    for number, raw in enumerate(rows):
         try:
             entries.append(KnownFailure.model_validate(raw))
         except ValidationError as error:
@@ -69,29 +70,33 @@ def load_known(path: Path) -> list[KnownFailure]:
 
 
 def require_unexpired(known: Iterable[KnownFailure], checks: Sequence[str], today: date) -> None:
-    """Raise UsageError for an entry that is out of date, or fits no check that there is."""
+    """Check that no entry has expired, and that each one matches at least one check.
+
+    Raises:
+        UsageError: `known_invalid`, naming the first invalid entry.
+    """
     for entry in known:
         if entry.expires < today:
-            raise _invalid(f"the entry {entry.check!r} has expired on {entry.expires}")
+            raise _invalid(f"the entry {entry.check!r} expired on {entry.expires}")
         if not any(entry.covers(check) for check in checks):
-            raise _invalid(f"the entry {entry.check!r} fits no check")
+            raise _invalid(f"the entry {entry.check!r} matches no check")
 
 
 def _invalid(why: str) -> UsageError:
     return UsageError(
         why,
         code="known_invalid",
-        hint="an entry has check, reason, link and expires (YYYY-MM-DD); take out what is mended",
+        hint="an entry has check, reason, link and expires (YYYY-MM-DD); delete it once fixed",
     )
 
 
 def mark_expected(case: CaseResult, sdk: str, known: Sequence[KnownFailure]) -> CaseResult:
-    """`case` with its known failures marked as such."""
-    return case.model_copy(update={"checks": [_excused(c, sdk, known) for c in case.checks]})
+    """Return `case` with its known failures marked as expected (XFAIL)."""
+    return case.model_copy(update={"checks": [_mark_check(c, sdk, known) for c in case.checks]})
 
 
-def _excused(check: Check, sdk: str, known: Sequence[KnownFailure]) -> Check:
-    entry = next((each for each in known if each.fits(sdk, check.id)), None)
+def _mark_check(check: Check, sdk: str, known: Sequence[KnownFailure]) -> Check:
+    entry = next((candidate for candidate in known if candidate.applies_to(sdk, check.id)), None)
     if entry is None or check.result is not Result.FAIL:
         return check
     return check.model_copy(update={"result": Result.XFAIL, "known": _reason(entry)})
@@ -100,22 +105,27 @@ def _excused(check: Check, sdk: str, known: Sequence[KnownFailure]) -> Check:
 def mark_stale(
     cases: Sequence[CaseResult], sdk: str, known: Sequence[KnownFailure]
 ) -> list[CaseResult]:
-    """`cases`, in which what passes is red where an entry has nothing left that fails."""
-    checks = [check for case in cases for check in case.checks]
-    over = [entry for entry in known if entry.kind == "failing" and _is_over(entry, sdk, checks)]
+    """Return `cases` with the passing checks of stale entries marked as XPASS.
 
-    def marked(check: Check) -> Check:
-        entry = next((each for each in over if each.fits(sdk, check.id)), None)
+    A `failing` entry is stale if at least one of the checks it covers passed and none failed.
+    """
+    checks = [check for case in cases for check in case.checks]
+    stale = [entry for entry in known if entry.kind == "failing" and _is_stale(entry, sdk, checks)]
+
+    def mark(check: Check) -> Check:
+        entry = next(
+            (candidate for candidate in stale if candidate.applies_to(sdk, check.id)), None
+        )
         if entry is None or check.result is not Result.PASS:
             return check
         return check.model_copy(update={"result": Result.XPASS, "known": _reason(entry)})
 
-    return [case.model_copy(update={"checks": [*map(marked, case.checks)]}) for case in cases]
+    return [case.model_copy(update={"checks": [*map(mark, case.checks)]}) for case in cases]
 
 
-def _is_over(entry: KnownFailure, sdk: str, checks: Sequence[Check]) -> bool:
-    """Whether of all that it covers, and was run, some passes and none fails."""
-    results = {check.result for check in checks if entry.fits(sdk, check.id)}
+def _is_stale(entry: KnownFailure, sdk: str, checks: Sequence[Check]) -> bool:
+    """Whether some check that the entry covers passes, and none fails."""
+    results = {check.result for check in checks if entry.applies_to(sdk, check.id)}
     return Result.PASS in results and Result.XFAIL not in results
 
 

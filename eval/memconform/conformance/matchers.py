@@ -1,8 +1,7 @@
-"""The closed set of matchers, and how a plain value is compared. Pure.
+"""The closed set of matchers, and the comparison of plain values. Pure.
 
-A plain value is compared as it stands: objects are open (keys that are not named do not matter),
-arrays exact, numbers by value, and a boolean is no number. An object with one key that begins with
-`$` is a matcher.
+Objects match on the listed keys only, arrays match exactly, numbers compare by value, and a boolean
+is not a number. An object whose only key begins with `$` is a matcher.
 """
 
 import math
@@ -22,7 +21,7 @@ from memconform.validation import first_fault
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """Where a value is not what it should be: a JSON pointer, what was expected, what is there."""
+    """A difference between an expected and an actual value, with a JSON pointer to it."""
 
     where: str
     expected: str
@@ -30,24 +29,36 @@ class Mismatch:
 
     def __str__(self) -> str:
         at = f"{self.where}: " if self.where else ""
-        return f"{at}expected {self.expected}, got {shown(self.got)}"
+        return f"{at}expected {self.expected}, got {abbreviate(self.got)}"
 
 
 class BadMatcherError(ValueError):
-    """A case that asks for a comparison which there is not."""
+    """A matcher is unknown or malformed."""
 
 
-_SHOWN = 200
+_MAX_SHOWN = 200
 
 
-def shown(value: JsonValue) -> str:
-    """A value as a report shows it, cut where it is long."""
+def abbreviate(value: JsonValue) -> str:
+    """Format a value for a report, truncated if it is long."""
     text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}… ({len(text)} characters)"
 
 
 def mismatches(expected: JsonValue, got: JsonValue, where: str = "") -> list[Mismatch]:
-    """What of `got` is not as `expected` has it; empty where all is."""
+    """Compare `got` with `expected`, a plain value or a matcher.
+
+    Args:
+        expected: A JSON value in which any part may be a matcher.
+        got: The actual value; MISSING if there is none.
+        where: JSON pointer to `got`, for the report.
+
+    Returns:
+        The differences; empty if the value matches.
+
+    Raises:
+        BadMatcherError: for an unknown matcher, or one beside other keys.
+    """
     if isinstance(expected, dict):
         name = _matcher_name(expected)
         if name is not None:
@@ -55,7 +66,7 @@ def mismatches(expected: JsonValue, got: JsonValue, where: str = "") -> list[Mis
         return _open_object(expected, got, where)
     if isinstance(expected, list):
         return _exact_array(expected, got, where)
-    return [] if _same(expected, got) else [Mismatch(where, shown(expected), got)]
+    return [] if _equal(expected, got) else [Mismatch(where, abbreviate(expected), got)]
 
 
 def _open_object(expected: Mapping[str, JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
@@ -70,9 +81,9 @@ def _open_object(expected: Mapping[str, JsonValue], got: JsonValue, where: str) 
 
 def _exact_array(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
     if not isinstance(got, list):
-        return [Mismatch(where, f"the array {shown(expected)}", got)]
+        return [Mismatch(where, f"the array {abbreviate(expected)}", got)]
     if len(expected) != len(got):
-        return [Mismatch(where, f"the {len(expected)} items {shown(expected)}", got)]
+        return [Mismatch(where, f"the {len(expected)} items {abbreviate(expected)}", got)]
     return [
         fault
         for index, (wanted, item) in enumerate(zip(expected, got, strict=True))
@@ -81,11 +92,15 @@ def _exact_array(expected: list[JsonValue], got: JsonValue, where: str) -> list[
 
 
 def check_matcher(expected: JsonValue) -> None:
-    """Raises BadMatcherError for a matcher that is not in the set, or is written wrongly."""
+    """Validate all matchers in `expected`.
+
+    Raises:
+        BadMatcherError: if one is unknown or malformed.
+    """
     if isinstance(expected, dict):
         name = _matcher_name(expected)
-        if name in _CHECKED:
-            _CHECKED[name](expected[f"${name}"])
+        if name in _VALIDATORS:
+            _VALIDATORS[name](expected[f"${name}"])
         for value in expected.values():
             check_matcher(value)
     elif isinstance(expected, list):
@@ -94,35 +109,41 @@ def check_matcher(expected: JsonValue) -> None:
 
 
 def _matcher_name(expected: Mapping[str, Any]) -> str | None:
-    named = [key[1:] for key in expected if key.startswith("$") and not key.startswith("${")]
-    if not named:
+    names = [key[1:] for key in expected if key.startswith("$") and not key.startswith("${")]
+    if not names:
         return None
     if len(expected) > 1:
-        raise BadMatcherError(f"${named[0]} stands beside other keys: {sorted(expected)}")
-    if named[0] not in _MATCHERS:
-        raise BadMatcherError(f"no matcher ${named[0]}; there are {', '.join(MATCHERS)}")
-    return named[0]
+        raise BadMatcherError(f"${names[0]} must be the only key, but there are {sorted(expected)}")
+    if names[0] not in _MATCHERS:
+        raise BadMatcherError(
+            f"unknown matcher ${names[0]}; the matchers are {', '.join(MATCHERS)}"
+        )
+    return names[0]
 
 
-def _same(expected: JsonValue, got: JsonValue) -> bool:
+def _equal(expected: JsonValue, got: JsonValue) -> bool:
     if isinstance(expected, bool) or isinstance(got, bool):
         return expected is got
     return bool(expected == got)
 
 
-def _exactly(expected: JsonValue, got: JsonValue) -> bool:
-    """Equality without a boolean being a number, at any depth; objects closed."""
+def _deep_equal(expected: JsonValue, got: JsonValue) -> bool:
+    """Deep equality: objects must have the same keys, and a boolean is not a number."""
     if isinstance(expected, dict) and isinstance(got, dict):
         return expected.keys() == got.keys() and all(
-            _exactly(v, got[k]) for k, v in expected.items()
+            _deep_equal(v, got[k]) for k, v in expected.items()
         )
     if isinstance(expected, list) and isinstance(got, list):
-        return len(expected) == len(got) and all(map(_exactly, expected, got))
-    return _same(expected, got)
+        return len(expected) == len(got) and all(map(_deep_equal, expected, got))
+    return _equal(expected, got)
 
 
 def _equals(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
-    return [] if _exactly(expected, got) else [Mismatch(where, f"exactly {shown(expected)}", got)]
+    return (
+        []
+        if _deep_equal(expected, got)
+        else [Mismatch(where, f"exactly {abbreviate(expected)}", got)]
+    )
 
 
 _TYPES: dict[str, Callable[[Any], bool]] = {
@@ -142,12 +163,12 @@ def _type(expected: str, got: JsonValue, where: str) -> list[Mismatch]:
 
 def _regex(expected: str, got: JsonValue, where: str) -> list[Mismatch]:
     fits = isinstance(got, str) and re.search(expected, got) is not None
-    return [] if fits else [Mismatch(where, f"a text with /{expected}/", got)]
+    return [] if fits else [Mismatch(where, f"a text matching /{expected}/", got)]
 
 
 def _in(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
-    fits = any(not mismatches(each, got) for each in expected)
-    return [] if fits else [Mismatch(where, f"one of {shown(expected)}", got)]
+    fits = any(not mismatches(option, got) for option in expected)
+    return [] if fits else [Mismatch(where, f"one of {abbreviate(expected)}", got)]
 
 
 def _range(expected: list[float | None], got: JsonValue, where: str) -> list[Mismatch]:
@@ -175,7 +196,7 @@ def _contains(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]
         fits = isinstance(expected, str) and expected in got
     else:
         fits = isinstance(got, list) and any(not mismatches(expected, item) for item in got)
-    return [] if fits else [Mismatch(where, f"something with {shown(expected)} in it", got)]
+    return [] if fits else [Mismatch(where, f"a value containing {abbreviate(expected)}", got)]
 
 
 def _items(expected: list[int | None], got: JsonValue, where: str) -> list[Mismatch]:
@@ -188,25 +209,25 @@ def _items(expected: list[int | None], got: JsonValue, where: str) -> list[Misma
 
 def _multiset(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
     if not isinstance(got, list) or len(got) != len(expected):
-        return [Mismatch(where, f"in any order {shown(expected)}", got)]
+        return [Mismatch(where, f"{abbreviate(expected)} in any order", got)]
     return _subset(expected, got, where)
 
 
 def _set(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
-    strange = isinstance(got, list) and any(_in(expected, item, where) for item in got)
-    if not isinstance(got, list) or strange:
-        return [Mismatch(where, f"as a set {shown(expected)}", got)]
-    lacks = [each for each in expected if _contains(each, got, where)]
-    return [Mismatch(where, f"as a set {shown(expected)}", got)] if lacks else []
+    has_extra = isinstance(got, list) and any(_in(expected, item, where) for item in got)
+    if not isinstance(got, list) or has_extra:
+        return [Mismatch(where, f"the set {abbreviate(expected)}", got)]
+    missing = [item for item in expected if _contains(item, got, where)]
+    return [Mismatch(where, f"the set {abbreviate(expected)}", got)] if missing else []
 
 
 def _subset(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
-    left = list(got) if isinstance(got, list) else []
-    for each in expected:
-        found = next((n for n, item in enumerate(left) if not mismatches(each, item)), None)
-        if found is None:
-            return [Mismatch(where, f"items with {shown(each)} among them", got)]
-        del left[found]
+    remaining = list(got) if isinstance(got, list) else []
+    for wanted in expected:
+        index = next((n for n, item in enumerate(remaining) if not mismatches(wanted, item)), None)
+        if index is None:
+            return [Mismatch(where, f"items that include {abbreviate(wanted)}", got)]
+        del remaining[index]
     return []
 
 
@@ -214,14 +235,14 @@ def _prefix(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
     if isinstance(expected, str):
         fits = isinstance(got, str) and got.startswith(expected)
     else:
-        fits = isinstance(got, list) and _exactly(expected, got[: len(expected)])
-    return [] if fits else [Mismatch(where, f"what begins with {shown(expected)}", got)]
+        fits = isinstance(got, list) and _deep_equal(expected, got[: len(expected)])
+    return [] if fits else [Mismatch(where, f"a value beginning with {abbreviate(expected)}", got)]
 
 
 def _absent(expected: bool, got: JsonValue, where: str) -> list[Mismatch]:  # noqa: FBT001 - as all matchers
     if expected == (got is MISSING or got is None):
         return []
-    return [Mismatch(where, "nothing" if expected else "something", got)]
+    return [Mismatch(where, "no value" if expected else "a value", got)]
 
 
 def _media_type(expected: str, got: JsonValue, where: str) -> list[Mismatch]:
@@ -240,6 +261,7 @@ def _rfc3339(expected: bool, got: JsonValue, where: str) -> list[Mismatch]:  # n
 
 
 def is_rfc3339(got: JsonValue) -> bool:
+    """Whether a value is an RFC 3339 date-time whose date exists."""
     if not isinstance(got, str) or not _RFC3339.fullmatch(got):
         return False
     try:
@@ -267,23 +289,23 @@ def _schema(expected: str, got: JsonValue, where: str) -> list[Mismatch]:
 
 def _each(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
     if not isinstance(got, list) or not got:
-        # Of nothing, everything is true: a case would pass that has seen nothing.
-        return [Mismatch(where, "an array with items", got)]
+        # Every statement holds for the items of an empty array: the case would pass vacuously.
+        return [Mismatch(where, "a non-empty array", got)]
     return [f for n, item in enumerate(got) for f in mismatches(expected, item, f"{where}/{n}")]
 
 
 def _any(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
     fits = isinstance(got, list) and any(not mismatches(expected, item) for item in got)
-    return [] if fits else [Mismatch(where, f"an item that is {shown(expected)}", got)]
+    return [] if fits else [Mismatch(where, f"an item matching {abbreviate(expected)}", got)]
 
 
 def _all(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
-    return [fault for each in expected for fault in mismatches(each, got, where)]
+    return [fault for part in expected for fault in mismatches(part, got, where)]
 
 
 def _not(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
     holds = got is not MISSING and bool(mismatches(expected, got))
-    return [] if holds else [Mismatch(where, f"something, and not {shown(expected)}", got)]
+    return [] if holds else [Mismatch(where, f"a value other than {abbreviate(expected)}", got)]
 
 
 _MATCHERS: dict[str, Callable[[Any, Any, str], list[Mismatch]]] = {
@@ -311,11 +333,12 @@ _MATCHERS: dict[str, Callable[[Any, Any, str], list[Mismatch]]] = {
 }
 
 MATCHERS = tuple(f"${name}" for name in _MATCHERS)
+"""Names of all matchers, with the `$`."""
 
 
-def _needs(fits: bool, what: str) -> None:  # noqa: FBT001 - the condition itself
+def _require(fits: bool, message: str) -> None:  # noqa: FBT001 - the condition itself
     if not fits:
-        raise BadMatcherError(what)
+        raise BadMatcherError(message)
 
 
 def _is_reference(value: JsonValue) -> bool:
@@ -323,7 +346,7 @@ def _is_reference(value: JsonValue) -> bool:
 
 
 def _check_regex(value: JsonValue) -> None:
-    _needs(isinstance(value, str), "$regex needs a text")
+    _require(isinstance(value, str), "$regex needs a text")
     try:
         re.compile(value)
     except re.error as error:
@@ -331,29 +354,29 @@ def _check_regex(value: JsonValue) -> None:
 
 
 def _check_bounds(value: JsonValue) -> None:
-    _needs(isinstance(value, list) and len(value) == 2, "$range and $items want [least, most]")
-    _needs(
+    _require(isinstance(value, list) and len(value) == 2, "$range and $items need [least, most]")
+    _require(
         all(v is None or _TYPES["number"](v) or _is_reference(v) for v in value)
         and any(v is not None for v in value),
-        "$range and $items want numbers, and null for no bound",
+        "$range and $items need numbers, or null for no bound",
     )
 
 
-_LIST = "$in, $set, $multiset, $subset and $all want an array"
-_CHECKED: dict[str | None, Callable[[Any], None]] = {
-    "type": lambda v: _needs(v in _TYPES, f"$type needs one of {', '.join(_TYPES)}"),
+_LIST = "$in, $set, $multiset, $subset and $all need an array"
+_VALIDATORS: dict[str | None, Callable[[Any], None]] = {
+    "type": lambda v: _require(v in _TYPES, f"$type needs one of {', '.join(_TYPES)}"),
     "regex": _check_regex,
     "range": _check_bounds,
     "items": _check_bounds,
-    "approx": lambda v: _needs(
+    "approx": lambda v: _require(
         isinstance(v, list) and len(v) == 2, "$approx needs [value, tolerance]"
     ),
-    "digits": lambda v: _needs(isinstance(v, int), "$digits needs a number"),
-    "schema": lambda v: _needs(v in _SCHEMAS, f"$schema needs one of {', '.join(_SCHEMAS)}"),
-    "absent": lambda v: _needs(isinstance(v, bool), "$absent needs true or false"),
-    "rfc3339": lambda v: _needs(isinstance(v, bool), "$rfc3339 needs true or false"),
+    "digits": lambda v: _require(isinstance(v, int), "$digits needs a number"),
+    "schema": lambda v: _require(v in _SCHEMAS, f"$schema needs one of {', '.join(_SCHEMAS)}"),
+    "absent": lambda v: _require(isinstance(v, bool), "$absent needs true or false"),
+    "rfc3339": lambda v: _require(isinstance(v, bool), "$rfc3339 needs true or false"),
     **dict.fromkeys(
         ("in", "set", "multiset", "subset", "all"),
-        lambda v: _needs(isinstance(v, list) or _is_reference(v), _LIST),
+        lambda v: _require(isinstance(v, list) or _is_reference(v), _LIST),
     ),
 }

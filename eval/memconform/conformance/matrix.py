@@ -1,4 +1,4 @@
-"""Combinations of the values that a matrix has. Pure."""
+"""Expands a matrix into the combinations of its values. Pure."""
 
 import itertools
 from collections.abc import Iterator
@@ -8,19 +8,20 @@ from memconform.contract.wire import JsonValue
 
 
 class BadMatrixError(ValueError):
-    pass
+    """A matrix is not a mapping of names to values."""
 
 
 def combinations(matrix: JsonValue) -> Iterator[tuple[str, dict[str, Any]]]:
-    """A label, and a value for each dimension; one, without a label, where there is no matrix.
+    """Yield each combination: its label, and a value for each dimension.
 
-    A dimension is a list of values, or a mapping of labels to values.
+    A dimension is a list of values, or a mapping of labels to values. An empty matrix has one
+    combination, without a label.
 
     Raises:
-        BadMatrixError: for what is none.
+        BadMatrixError: if the matrix is not a mapping, or a dimension has no values.
     """
     if not isinstance(matrix, dict):
-        raise BadMatrixError("a mapping is wanted")
+        raise BadMatrixError("a matrix must be a mapping")
     dimensions = []
     for dimension, values in matrix.items():
         if isinstance(values, list) and values:

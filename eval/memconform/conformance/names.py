@@ -1,8 +1,8 @@
-"""Where the cases are, and what the command line calls them by."""
+"""Names that the command line uses for cases, importable without reading them."""
 
 from pathlib import Path
 
 CASES = Path(__file__).with_name("cases")
 
 ROBUSTNESS = "robustness"
-"""What is asked of every daemon, beside the names of profiles."""
+"""Selects the cases that apply to every daemon; used like the name of a profile."""

@@ -1,22 +1,22 @@
-"""JSON pointers (RFC 6901), and `*` for every item of an array. Pure."""
+"""Resolves JSON pointers (RFC 6901), extended by `*` for every item of an array. Pure."""
 
 from memconform.contract.wire import JsonValue
 
 
 class Missing:
-    """Stands for what a pointer does not find."""
+    """The result of a pointer that matches nothing."""
 
     def __repr__(self) -> str:
-        return "(nothing there)"
+        return "(missing)"
 
 
 MISSING = Missing()
 
 
 def resolve(value: JsonValue, pointer: str) -> JsonValue:
-    """What `pointer` names in `value`; MISSING where there is nothing.
+    """Return the value at `pointer`; MISSING if there is none.
 
-    A `*` is every item of an array; of anything else it is a key.
+    A `*` selects every item of an array; in anything else it is a plain key.
     """
     if not pointer:
         return value
@@ -38,5 +38,5 @@ def _resolve(value: JsonValue, parts: list[str]) -> JsonValue:
 
 
 def token(key: str) -> str:
-    """A key as a pointer names it."""
+    """Escape a key for use in a pointer."""
     return key.replace("~", "~0").replace("/", "~1")

@@ -1,4 +1,4 @@
-"""Bytes over a connection of their own, for what an HTTP library refuses to send."""
+"""Sends raw bytes over a separate connection, for requests that an HTTP library rejects."""
 
 import asyncio
 import socket
@@ -15,14 +15,14 @@ from memconform.client.recorder import printf
 from memconform.conformance.step_result import StepResult
 
 _READ = 65_536
-_LONGEST = 2**20
-"""Bytes of an answer: those to what only raw bytes can say are short."""
+_MAX_BODY = 2**20
+"""Largest response body, in bytes; responses to raw requests are short."""
 _LINGER_NONE = struct.pack("ii", 1, 0)
-"""Closing then resets the connection (SO_LINGER with no time)."""
+"""SO_LINGER with a timeout of zero: closing then resets the connection."""
 
 
-class _Answers:
-    """Reads answers off one connection, one after another."""
+class _ResponseReader:
+    """Reads the responses on one connection, one after another."""
 
     def __init__(self, reader: asyncio.StreamReader, outcome: StepResult) -> None:
         self._reader = reader
@@ -30,14 +30,14 @@ class _Answers:
         self._parser = h11.Connection(h11.CLIENT)
 
     async def next(self, piece: bytes) -> None:
-        """The answer to `piece`; its status, or None where none came, joins the outcome's."""
+        """Read the response to `piece` and append its status, None if there is none."""
         outcome = self._outcome
         outcome.status, outcome.headers, outcome.body = None, [], b""
         try:
-            self._expect(piece)
+            self._begin_request(piece)
             await self._read()
         except (h11.RemoteProtocolError, h11.LocalProtocolError) as error:
-            outcome.failure = f"the answer is not HTTP: {error}"
+            outcome.failure = f"the response is not HTTP: {error}"
             outcome.ended = "cut"
         except ConnectionError as error:
             outcome.failure = f"{type(error).__name__}: {error}"
@@ -45,8 +45,8 @@ class _Answers:
         finally:
             outcome.statuses.append(outcome.status)
 
-    def _expect(self, piece: bytes) -> None:
-        # The parser must know of a request before it reads an answer; that of a HEAD has no body.
+    def _begin_request(self, piece: bytes) -> None:
+        # The parser must see a request first, and know a HEAD, whose response has no body.
         method = "HEAD" if piece.startswith(b"HEAD ") else "GET"
         if self._parser.our_state is h11.DONE:
             self._parser.start_next_cycle()
@@ -66,8 +66,8 @@ class _Answers:
                 ]
             elif isinstance(event, h11.Data):
                 outcome.body += bytes(event.data)
-                if len(outcome.body) > _LONGEST:
-                    outcome.failure = f"the answer has more than {_LONGEST} bytes"
+                if len(outcome.body) > _MAX_BODY:
+                    outcome.failure = f"the response has more than {_MAX_BODY} bytes"
                     return
             elif isinstance(event, h11.EndOfMessage):
                 return
@@ -85,9 +85,18 @@ async def converse(
     pause: float,
     seconds: float,
 ) -> StepResult:
-    """Send `pieces`, with `pause` seconds behind each, and read the answers.
+    """Send `pieces` over a new connection, pausing after each one, and read the responses.
 
-    The outcome has the last answer, and the statuses of all.
+    Args:
+        base_url: Address of the daemon.
+        pieces: The bytes to send.
+        answers: After which pieces a response is read; a number of responses after the last one.
+        end: Whether the connection is then kept, half-closed or reset.
+        pause: Seconds to wait after each piece.
+        seconds: Time limit for connecting, and for the rest.
+
+    Returns:
+        The last response, and the statuses of all of them. A failure is part of it, not raised.
     """
     address = urlsplit(base_url)
     first_line = pieces[0].partition(b"\r\n")[0].decode("latin-1")[:100]
@@ -103,23 +112,23 @@ async def converse(
         return outcome
     try:
         async with asyncio.timeout(seconds):
-            read = _Answers(reader, outcome)
+            responses = _ResponseReader(reader, outcome)
             for number, piece in enumerate(pieces):
                 last = number == len(pieces) - 1
                 with suppress(ConnectionError):
-                    # A daemon may answer and close before it has read all.
+                    # A daemon may answer and close the connection before it has read everything.
                     writer.write(piece)
                     await writer.drain()
                 if last and end == "half":
                     await asyncio.sleep(pause)
                     with suppress(OSError):
-                        # The daemon may have hung up by now.
+                        # The daemon may have closed the connection already.
                         writer.write_eof()
-                for _ in range(_expected(answers, last=last)):
-                    await read.next(piece)
+                for _ in range(_response_count(answers, last=last)):
+                    await responses.next(piece)
                 await asyncio.sleep(pause)
     except TimeoutError:
-        outcome.failure = f"no answer within {seconds:g} s"
+        outcome.failure = f"no response within {seconds:g} s"
     finally:
         outcome.took_ms = round((time.perf_counter() - started) * 1e3, 3)
         if end == "abort":
@@ -127,14 +136,14 @@ async def converse(
                 raw: socket.socket = writer.get_extra_info("socket")
                 raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NONE)
         else:
-            # What is still to be sent must not be waited for: the daemon may never read it.
+            # Do not wait until unsent bytes are sent: the daemon may never read them.
             writer.close()
         writer.transport.abort()
     return outcome
 
 
-def _expected(answers: Literal["each", "last", "none"] | int, *, last: bool) -> int:
-    """How many answers are read behind a piece."""
+def _response_count(answers: Literal["each", "last", "none"] | int, *, last: bool) -> int:
+    """Return how many responses to read after a piece."""
     if isinstance(answers, int):
         return answers if last else 0
     return int(answers == "each" or (last and answers == "last"))

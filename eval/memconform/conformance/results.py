@@ -1,4 +1,4 @@
-"""What a case came to, as records that a machine can read."""
+"""Machine-readable results of cases, and the exit codes that follow from them."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -15,6 +15,8 @@ from memconform.storage.provenance import Origin, ReportHeader
 
 
 class Result(StrEnum):
+    """The result of a check or a case."""
+
     PASS = "pass"  # noqa: S105 - a verdict
     FAIL = "fail"
     WARN = "warn"
@@ -26,7 +28,7 @@ class Result(StrEnum):
 
 
 IMPLICIT = ("wire", "alive")
-"""Slots of the checks that every case has."""
+"""Slots of the checks that every case has, whatever it is about."""
 
 RED = (Result.FAIL, Result.XPASS, Result.UNTESTABLE, Result.ERROR)
 """Results that fail a run."""
@@ -34,36 +36,39 @@ RED = (Result.FAIL, Result.XPASS, Result.UNTESTABLE, Result.ERROR)
 _EXITS = {
     Result.FAIL: ExitCode.FAILED,
     Result.XPASS: ExitCode.FAILED,
-    # Not measured, which is no verdict on the daemon.
+    # Nothing was measured, so this says nothing about conformance.
     Result.UNTESTABLE: ExitCode.DAEMON,
     Result.ERROR: ExitCode.INTERNAL,
 }
 
 
 class Check(Record):
-    """One expectation of a case, or one that every case has: `wire`, `alive`."""
+    """The result of one check: an expectation of a case, or `wire` or `alive`."""
 
     id: str
-    """`case#slot`, with the matrix's combination in brackets behind the case."""
+    """`case#slot`, or `case[labels]#slot` for a variant of a case."""
     result: Result
     level: Level
     rules: list[str]
     expected: str = ""
     got: list[str] = Field(default_factory=list)
-    """What is otherwise, and where; the reason where it was not checked."""
+    """What differs, and where; or why nothing was checked."""
     step: str = ""
-    """The request that brought it."""
+    """The step whose result failed, for example its request line."""
     curl: str = ""
+    """A shell command that repeats the step's request."""
     known: str = ""
-    """The reason of the known-failing entry that it falls under."""
+    """The reason given by the matching entry of known failures."""
 
 
-def exit_of(checks: Iterable[Check]) -> ExitCode:
-    """What these checks come to: only a measured failure is one."""
+def exit_code_of(checks: Iterable[Check]) -> ExitCode:
+    """Return the exit code for these checks; only a measured failure is `FAILED`."""
     return gravest(_EXITS.get(check.result, ExitCode.OK) for check in checks)
 
 
 class CaseResult(Record):
+    """The result of one case, or one variant of it, on one SDK."""
+
     case: str
     title: str
     took_ms: float = 0.0
@@ -71,7 +76,7 @@ class CaseResult(Record):
 
     @property
     def result(self) -> Result:
-        """The worst of its checks."""
+        """The worst result of its checks."""
         order = (
             Result.ERROR, Result.FAIL, Result.XPASS, Result.UNTESTABLE, Result.WARN, Result.XFAIL,
             Result.PASS, Result.NOT_APPLICABLE,
@@ -81,7 +86,7 @@ class CaseResult(Record):
 
 
 class SdkResult(Record):
-    """All cases of one SDK; `problems` are what no case can be blamed for."""
+    """Results of all cases on one SDK; `problems` are failures that belong to no case."""
 
     sdk: str
     profiles: list[str]
@@ -91,36 +96,37 @@ class SdkResult(Record):
     took_s: float = 0.0
 
     def counts(self) -> dict[Result, int]:
-        """Checks by result; what is zero is there too."""
-        seen = Counter(check.result for case in self.cases for check in case.checks)
-        return {result: seen[result] for result in Result}
+        """Count checks by result; results that did not occur count 0."""
+        counter = Counter(check.result for case in self.cases for check in case.checks)
+        return {result: counter[result] for result in Result}
 
     @property
     def exit_code(self) -> ExitCode:
+        """The gravest exit code of its cases and problems."""
         counts = self.counts()
-        found = [exit_of(case.checks) for case in self.cases]
+        codes = [exit_code_of(case.checks) for case in self.cases]
         if not counts[Result.PASS]:
-            # A daemon of which nothing was asked, or nothing was right, is not conformant.
-            found.append(ExitCode.NOTHING_SELECTED)
-        return gravest([*found, ExitCode.DAEMON if self.problems else ExitCode.OK])
+            # A daemon that passed no check at all is not conformant.
+            codes.append(ExitCode.NOTHING_SELECTED)
+        return gravest([*codes, ExitCode.DAEMON if self.problems else ExitCode.OK])
 
 
 CONFORM_SCHEMA: Literal["memconform/conform-report@1"] = "memconform/conform-report@1"
 
 
 class ConformReport(Origin, ReportHeader):
-    """What `conform --json` writes, and what a run's folder keeps."""
+    """The report that `conform --json` writes, also stored in the run's folder."""
 
     schema_version: Literal["memconform/conform-report@1"] = CONFORM_SCHEMA
     run: str
     finished_at: datetime
     contract: str
     sdk_references: dict[str, str]
-    """What `--sdk` was given, by the SDK's name."""
+    """The value of `--sdk`, by the SDK's name."""
     skipped: list[SkipRecord] = Field(default_factory=list)
     sdks: list[SdkResult]
 
 
 def verdict(sdks: Iterable[SdkResult], others: Iterable[ExitCode] = ()) -> ExitCode:
-    """What a command ends with: banner and exit code both come from here."""
+    """Return the exit code of a run; banner and exit code both follow from it."""
     return gravest([*(sdk.exit_code for sdk in sdks), *others])

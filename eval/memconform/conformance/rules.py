@@ -1,4 +1,4 @@
-"""The rules of CONTRACT.md, which ships with the package."""
+"""Reads the rules of CONTRACT.md, which ships with the package."""
 
 import re
 from dataclasses import dataclass
@@ -30,19 +30,21 @@ _PROFILE_OF_SECTION: dict[str, Profile | None] = {
 
 @dataclass(frozen=True, slots=True)
 class ContractRule:
+    """A rule of CONTRACT.md; `text` is on one line."""
+
     id: str
     level: Literal["must", "should"]
     text: str
 
     @property
     def profile(self) -> Profile | None:
-        """The profile that it belongs to; None where it is asked of every daemon."""
+        """The profile it belongs to; None if it applies to every daemon."""
         return _PROFILE_OF_SECTION[self.id.partition(".")[0]]
 
 
 @cache
 def contract_text() -> str:
-    """CONTRACT.md: of the checkout, else the copy in the package."""
+    """Return CONTRACT.md, from the checkout if there is one, else the packaged copy."""
     checkout = Path(__file__).parents[3] / "sdks" / "CONTRACT.md"
     if checkout.is_file():
         return checkout.read_text(encoding="utf-8")
@@ -51,7 +53,7 @@ def contract_text() -> str:
 
 @cache
 def rules() -> dict[str, ContractRule]:
-    """All rules by id, in the document's order."""
+    """Return all rules by id, in the order of the document."""
     return {
         match["id"]: ContractRule(
             id=match["id"],

@@ -1,4 +1,4 @@
-"""Runs one case on one daemon, and says what became of each of its checks."""
+"""Runs one case on one daemon and reports the result of each of its checks."""
 
 import asyncio
 import time
@@ -23,26 +23,26 @@ from memconform.printing.logs import Logger
 _log = Logger()
 
 CASE_SECONDS = 60.0
-"""For a whole case; the longest, which waits for a ping, needs 26."""
+"""Time limit for a whole case; the longest one, which waits for a ping, takes 26 s."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseRun:
-    """A case's result, and every exchange that it made."""
+    """The result of a case, and all its exchanges."""
 
     result: CaseResult
     exchanges: list[StepResult]
     hung: bool = False
-    """Whether the daemon did not even make a brain in time."""
+    """Whether the daemon did not even answer the setup request in time."""
 
 
 def check_ids(entry: CaseVariant) -> list[str]:
-    """The ids of all checks of a case."""
+    """Return the ids of all checks of a case, including `wire` and `alive`."""
     return [f"{entry.id}#{slot}" for slot in (*dict.fromkeys(entry.slots()), *IMPLICIT)]
 
 
 def skip_reason(entry: CaseVariant, runner: SdkRunner) -> str | None:
-    """Why a case is not for this SDK; None where it is."""
+    """Return why a case does not apply to this SDK; None if it does."""
     claimed = set(runner.profiles)
     for profile in entry.needed_profiles:
         if profile not in claimed:
@@ -58,7 +58,7 @@ def skip_reason(entry: CaseVariant, runner: SdkRunner) -> str | None:
 
 
 def skipped_case(entry: CaseVariant, result: Result, why: str) -> CaseResult:
-    """A case none of whose checks was made."""
+    """Build the result of a case that was not run: all its checks get `result`."""
     checks = [
         Check(
             id=check,
@@ -73,13 +73,13 @@ def skipped_case(entry: CaseVariant, result: Result, why: str) -> CaseResult:
 
 
 async def run_case(entry: CaseVariant, fixture: Fixture, brain: str) -> CaseRun:
-    """Run it in a brain of its own; never raises for what the daemon does."""
-    scene = CaseContext(entry, fixture, brain)
-    findings, stopped, harness_fault = CheckResults(), "", ""
+    """Run a case in a brain of its own; whatever the daemon does is part of the result."""
+    context = CaseContext(entry, fixture, brain)
+    results, stopped, harness_fault = CheckResults(), "", ""
     started = time.perf_counter()
     try:
         async with asyncio.timeout(CASE_SECONDS):
-            await _carried_out(entry, scene, findings)
+            await _run_steps(entry, context, results)
     except TimeoutError:
         stopped = f"the case took longer than {CASE_SECONDS:g} s"
     except (StoppedError, UntestableError) as error:
@@ -90,83 +90,87 @@ async def run_case(entry: CaseVariant, fixture: Fixture, brain: str) -> CaseRun:
         if fixture.runner.restartable:
             harness_fault = str(error)
         else:
-            stopped = f"{error}: {fixture.runner.name} is not ours to start"
-    except Exception as error:  # noqa: BLE001 - a fault of ours must not lose the other cases
+            stopped = f"{error}: {fixture.runner.name} was not started by memconform"
+    except Exception as error:  # noqa: BLE001 - a bug of the harness must not lose the other cases
         harness_fault = f"{type(error).__name__}: {error}"
     finally:
-        await _tidied(entry, scene)
-    checks = list(_checks(entry, findings, stopped, harness_fault))
-    checks.append(_wire_check(entry, findings, stopped))
-    checks.append(_alive_check(entry, scene.start_failure or await fixture.died()))
+        await _clean_up(entry, context)
+    checks = list(_checks(entry, results, stopped, harness_fault))
+    checks.append(_wire_check(entry, results, stopped))
+    checks.append(_alive_check(entry, context.start_failure or await fixture.unexpected_exit()))
     took = round((time.perf_counter() - started) * 1e3, 3)
     result = CaseResult(case=entry.id, title=entry.case.title, took_ms=took, checks=checks)
-    return CaseRun(result, scene.exchanges, hung=scene.hung)
+    return CaseRun(result, context.exchanges, hung=context.hung)
 
 
-async def _carried_out(entry: CaseVariant, scene: CaseContext, findings: CheckResults) -> None:
-    case, stepping = entry.case, StepExecutor(scene)
-    if scene.fixture.has_upstream:
+async def _run_steps(entry: CaseVariant, context: CaseContext, results: CheckResults) -> None:
+    case, executor = entry.case, StepExecutor(context)
+    if context.fixture.has_upstream:
         script = script_body(case.upstream)
-        await _demand(scene, findings, "PUT /_control/script", 204, script, server="upstream")
+        await _require_status(
+            context, results, "PUT /_control/script", 204, script, server="upstream"
+        )
     if case.brain:
-        body = as_json({"brainId": scene.variables()["brain"]})
-        await _demand(scene, findings, "POST /v1/brains", 201, body, server="daemon")
+        body = as_json({"brainId": context.variables()["brain"]})
+        await _require_status(context, results, "POST /v1/brains", 201, body, server="daemon")
     if case.documents:
-        await stepping.run([StoreStep(store=case.documents)], findings)
-    await stepping.run(case.setup, findings)
-    await stepping.run(case.steps, findings)
+        await executor.run([StoreStep(store=case.documents)], results)
+    await executor.run(case.setup, results)
+    await executor.run(case.steps, results)
 
 
-async def _demand(
-    scene: CaseContext,
-    findings: CheckResults,
+async def _require_status(
+    context: CaseContext,
+    results: CheckResults,
     line: str,
     status: int,
     body: bytes,
     *,
     server: Server,
 ) -> None:
-    """A request without which the case means nothing; raises StoppedError where it fails."""
-    sender = scene.sender(server)
+    """Send a setup request that the case depends on.
+
+    Raises:
+        StoppedError: if the response has another status.
+    """
+    sender = context.sender(server)
     request, exchange = sender.request(line, JSON_HEADERS, body)
     outcome = await sender.send(request, exchange, 10)
-    scene.exchanges.append(outcome)
-    scene.hung = outcome.ended == "open"
+    context.exchanges.append(outcome)
+    context.hung = outcome.ended == "open"
     if server == "daemon":
-        scene.examine(findings, outcome, body, {})
+        context.check_wire(results, outcome, body, {})
     if outcome.status != status:
         why = outcome.failure or f"{outcome.status} {outcome.body[:200]!r}"
         raise StoppedError(f"{line}: {why}")
 
 
-async def _tidied(entry: CaseVariant, scene: CaseContext) -> None:
-    """Teardown, the brain's end, and that of all connections.
+async def _clean_up(entry: CaseVariant, context: CaseContext) -> None:
+    """Run the teardown, delete the brain and close all connections.
 
-    What fails there is not what the case is about, and must not lose what it has found.
+    Failures here are not what the case is about, and must not discard its results.
     """
     try:
         async with asyncio.timeout(10):
-            await StepExecutor(scene).run(entry.case.teardown, CheckResults())
+            await StepExecutor(context).run(entry.case.teardown, CheckResults())
             if entry.case.brain:
-                sender = scene.sender("daemon")
-                line = f"DELETE {scene.variables()['brain_url']}"
+                sender = context.sender("daemon")
+                line = f"DELETE {context.variables()['brain_url']}"
                 request, exchange = sender.request(line, {"X-Confirm-Delete": "yes"}, None)
                 await sender.send(request, exchange, 10)
     except Exception as error:  # noqa: BLE001 - as above
         _log.debug("teardown failed", case=entry.id, error=repr(error))
     with suppress(Exception):
-        await scene.close()
+        await context.close()
 
 
-def _checks(
-    entry: CaseVariant, findings: CheckResults, stopped: str, fault: str
-) -> Iterator[Check]:
+def _checks(entry: CaseVariant, results: CheckResults, stopped: str, fault: str) -> Iterator[Check]:
     rules, level = list(entry.case.rules), entry.case.level
     for slot in dict.fromkeys(entry.slots()):
         check = f"{entry.id}#{slot}"
-        seen = findings.seen.get(slot)
-        if seen is not None and (seen.faults or not (stopped or fault)):
-            yield _seen_check(check, entry, seen)
+        state = results.states.get(slot)
+        if state is not None and (state.faults or not (stopped or fault)):
+            yield _evaluated_check(check, entry, state)
         elif fault or not stopped:
             why = fault or "its step was never reached"
             yield Check(id=check, result=Result.ERROR, level=level, rules=rules, got=[why])
@@ -174,54 +178,56 @@ def _checks(
             yield Check(id=check, result=Result.UNTESTABLE, level=level, rules=rules, got=[stopped])
 
 
-def _seen_check(check: str, entry: CaseVariant, seen: CheckState) -> Check:
+def _evaluated_check(check: str, entry: CaseVariant, state: CheckState) -> Check:
     case = entry.case
     result = Result.PASS
-    if seen.faults:
+    if state.faults:
         result = Result.FAIL if case.level == "must" else Result.WARN
-    elif seen.non_preferred:
+    elif state.non_preferred:
         result = Result.WARN
-    outcome = seen.outcome
+    outcome = state.outcome
     return Check(
         id=check,
         result=result,
         level=case.level,
         rules=list(case.rules),
-        expected=describe(seen.expectation),
-        got=[*seen.faults] or ([seen.non_preferred] if seen.non_preferred else []),
-        step=outcome.what if outcome is not None else "",
+        expected=describe(state.expectation),
+        got=[*state.faults] or ([state.non_preferred] if state.non_preferred else []),
+        step=outcome.label if outcome is not None else "",
         curl=outcome.curl() if outcome is not None else "",
     )
 
 
-def _wire_check(entry: CaseVariant, findings: CheckResults, stopped: str) -> Check:
-    """The shapes of all that went over the wire, whatever the case is about."""
+def _wire_check(entry: CaseVariant, results: CheckResults, stopped: str) -> Check:
+    """Build the check of the shapes of all exchanges, whatever the case is about."""
     check = f"{entry.id}#wire"
-    blamed = [(fault, outcome) for fault, outcome in findings.wire if fault.blame == "case"]
-    found = blamed or findings.wire
-    result = Result.ERROR if blamed else Result.FAIL if found else Result.PASS
+    blamed = [(fault, outcome) for fault, outcome in results.wire if fault.blame == "case"]
+    faults = blamed or results.wire
+    result = Result.ERROR if blamed else Result.FAIL if faults else Result.PASS
     if result is Result.PASS and stopped:
         result = Result.UNTESTABLE
-    first = found[0][1] if found else None
+    first = faults[0][1] if faults else None
     return Check(
         id=check,
         result=result,
         level="must",
         rules=["wire.json", "wire.shape", "wire.problem"],
-        expected="every answer in the shape that openapi.yaml and events.schema.json have",
-        got=list(dict.fromkeys(f"{outcome.what}: {fault.what}" for fault, outcome in found))[:5]
+        expected="every response matches openapi.yaml and events.schema.json",
+        got=list(dict.fromkeys(f"{outcome.label}: {fault.message}" for fault, outcome in faults))[
+            :5
+        ]
         or ([stopped] if stopped else []),
-        step=first.what if first is not None else "",
+        step=first.label if first is not None else "",
         curl=first.curl() if first is not None else "",
     )
 
 
-def _alive_check(entry: CaseVariant, died: str | None) -> Check:
+def _alive_check(entry: CaseVariant, exit_reason: str | None) -> Check:
     return Check(
         id=f"{entry.id}#alive",
-        result=Result.PASS if died is None else Result.FAIL,
+        result=Result.PASS if exit_reason is None else Result.FAIL,
         level="must",
         rules=["robust.alive"],
-        expected="the daemon lives",
-        got=[] if died is None else ["the daemon has ended:", *died.splitlines()[-5:]],
+        expected="the daemon keeps running",
+        got=[] if exit_reason is None else ["the daemon exited:", *exit_reason.splitlines()[-5:]],
     )

@@ -1,4 +1,4 @@
-"""The JSON Schema of a file of cases. Pure."""
+"""Generates the JSON Schema of a case file. Pure."""
 
 from typing import Any
 
@@ -9,25 +9,26 @@ JsonObject = dict[str, Any]
 CASES_SCHEMA = "memconform/conformance-cases@1"
 
 _VARIABLE = {"type": "string", "pattern": r"^\$\{[a-z][^}]*\}$"}
-"""Wherever a value may stand, a variable of the matrix may."""
+"""A variable of the matrix, allowed wherever a value is."""
 
-_SHORT = {
+_SHORT_FORMS = {
     "Expectation": [{"type": "integer"}, {"type": "string"}],
     "ProblemSpec": [{"type": "string"}],
 }
-"""A number for a status, a text for a problem's code."""
+"""Short forms: a number for a status, a text for a problem's code."""
 
 
 def case_schema() -> JsonObject:
+    """Build the JSON Schema of a case file, including short forms and variables."""
     schema = Case.model_json_schema(by_alias=True)
     definitions: JsonObject = schema.pop("$defs")
     for definition in (schema, *definitions.values()):
-        _let_be_variables(definition)
+        _allow_variables(definition)
     for name, definition in definitions.items():
         if "enum" in definition:
             definitions[name] = {"anyOf": [definition, _VARIABLE]}
-    for name, shorter in _SHORT.items():
-        definitions[name] = {"anyOf": [definitions[name], *shorter]}
+    for name, short_forms in _SHORT_FORMS.items():
+        definitions[name] = {"anyOf": [definitions[name], *short_forms]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": CASES_SCHEMA,
@@ -38,7 +39,7 @@ def case_schema() -> JsonObject:
     }
 
 
-def _let_be_variables(definition: JsonObject) -> None:
+def _allow_variables(definition: JsonObject) -> None:
     for name, value in definition.get("properties", {}).items():
-        known = {key: value.pop(key) for key in ("description", "title") if key in value}
-        definition["properties"][name] = {**known, "anyOf": [value, _VARIABLE]}
+        annotations = {key: value.pop(key) for key in ("description", "title") if key in value}
+        definition["properties"][name] = {**annotations, "anyOf": [value, _VARIABLE]}

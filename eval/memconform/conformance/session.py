@@ -1,4 +1,4 @@
-"""Several SDKs held to the cases side by side, and what is kept of it on disk."""
+"""Runs cases on several SDKs concurrently, and stores the report and the wire traces."""
 
 import asyncio
 import re
@@ -23,7 +23,7 @@ REPORT = "conform.json"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An SDK, and what the user called it."""
+    """An SDK to test; `reference` is the user's value of `--sdk`."""
 
     name: str
     reference: str
@@ -40,14 +40,21 @@ async def run_session(
     stop_at_first: bool,
     trace: bool,
 ) -> AsyncGenerator[Event, None]:
-    """Events of all SDKs as they happen; at most `daemons` daemons run at once.
+    """Run the cases on all SDKs and yield events as they happen.
 
-    The wire of cases that are red, or with `trace` of all, is kept in the run's folder.
+    Args:
+        targets: The SDKs.
+        entries: The cases; those that do not apply to an SDK are skipped for it.
+        known: Known failures.
+        run: Folder of the run, for wire traces and logs of daemons.
+        daemons: Maximum number of daemons that run at once.
+        stop_at_first: Start no more cases on an SDK after the first failing one.
+        trace: Store the wire traces of all cases instead of the failing ones only.
     """
     slots = asyncio.Semaphore(daemons)
     queue: asyncio.Queue[Event | None] = asyncio.Queue()
 
-    async def one(target: Target) -> None:
+    async def run_target(target: Target) -> None:
         events = conform(
             target.name,
             target.make_runner,
@@ -62,41 +69,41 @@ async def run_session(
             async for event in events:
                 await queue.put(event)
 
-    async def all_of_them() -> None:
+    async def run_all() -> None:
         try:
             async with asyncio.TaskGroup() as group:
                 for target in targets:
-                    group.create_task(one(target))
+                    group.create_task(run_target(target))
         finally:
             queue.put_nowait(None)
 
-    working = asyncio.create_task(all_of_them())
+    worker = asyncio.create_task(run_all())
     try:
         while (event := await queue.get()) is not None:
-            if isinstance(event, CaseFinished) and (trace or event.ran.result.result in RED):
-                await asyncio.to_thread(keep_wire, run.path, event.sdk, event.ran)
+            if isinstance(event, CaseFinished) and (trace or event.run.result.result in RED):
+                await asyncio.to_thread(save_wire, run.path, event.sdk, event.run)
             yield event
-        await working
+        await worker
     finally:
-        working.cancel()
-        await asyncio.gather(working, return_exceptions=True)
+        worker.cancel()
+        await asyncio.gather(worker, return_exceptions=True)
         await asyncio.to_thread(_drop_state, run.path / "daemons")
 
 
-def keep_wire(folder: Path, sdk: str, ran: CaseRun) -> None:
-    """Every exchange of a case, as bytes, in a file of its own."""
-    path = folder / "wire" / sdk / f"{re.sub(r'[^A-Za-z0-9.,-]+', '_', ran.result.case)}.txt"
+def save_wire(folder: Path, sdk: str, run: CaseRun) -> None:
+    """Write all exchanges of a case, byte by byte, to `wire/<sdk>/<case>.txt`."""
+    path = folder / "wire" / sdk / f"{re.sub(r'[^A-Za-z0-9.,-]+', '_', run.result.case)}.txt"
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
-        file.write_bytes(b"\n".join(transcript(outcome) for outcome in ran.exchanges))
+        file.write_bytes(b"\n".join(transcript(outcome) for outcome in run.exchanges))
 
 
 def transcript(outcome: StepResult) -> bytes:
-    """What was sent and what came; of a step without a request, what it brought."""
+    """Return the bytes sent and received; for a step without a request, its result."""
     failed = f"\n({outcome.failure})\n" if outcome.failure else "\n"
     if outcome.exchange is not None:
         return outcome.exchange.transcript() + failed.encode()
-    lines = [f"# {outcome.what}", f"statuses {outcome.statuses}" if outcome.statuses else ""]
+    lines = [f"# {outcome.label}", f"statuses {outcome.statuses}" if outcome.statuses else ""]
     shown = (
         str(outcome.json()) if outcome.status is None else outcome.body.decode("utf-8", "replace")
     )
@@ -104,14 +111,14 @@ def transcript(outcome: StepResult) -> bytes:
 
 
 def _drop_state(folder: Path) -> None:
-    """Of the daemons only what they wrote is kept."""
+    """Delete the state folders of the daemons; their logs stay."""
     if folder.is_dir():
         for state in [*folder.glob("*/state"), *folder.glob("*/upstream")]:
             shutil.rmtree(state, ignore_errors=True)
 
 
 def write_suite_report(run: RunFolder, report: ConformReport) -> Path:
-    """The run's record; logs of daemons go where nothing is red."""
+    """Write the report, and delete the logs of daemons if nothing failed."""
     path = run.path / REPORT
     with replacing(path) as file:
         file.write_json(report)
@@ -121,10 +128,10 @@ def write_suite_report(run: RunFolder, report: ConformReport) -> Path:
 
 
 def read_report(output: Path, run: str) -> ConformReport:
-    """The record of a run, by its id or its folder.
+    """Read the report of a run, given its id or its folder.
 
     Raises:
-        UsageError: where there is none.
+        UsageError: `run_missing` if there is none, `run_invalid` if it cannot be read.
     """
     runs = output / "runs"
     for folder in (runs / run, Path(run)):
@@ -134,9 +141,9 @@ def read_report(output: Path, run: str) -> ConformReport:
                 return ConformReport.model_validate_json(path.read_bytes())
             except ValueError as error:
                 raise UsageError(
-                    f"{path} is not the record of a conform run",
+                    f"{path} is not a report of a conform run",
                     code="run_invalid",
-                    hint="was it written by another version?",
+                    hint="it may have been written by another version",
                     excerpt=str(error),
                 ) from error
     known = [p.parent.name for p in runs.glob(f"*/{REPORT}")]

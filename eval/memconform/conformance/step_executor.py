@@ -1,4 +1,4 @@
-"""Carries out the steps of a case."""
+"""Executes the steps of a case."""
 
 import asyncio
 import signal
@@ -38,20 +38,22 @@ Variables = Mapping[str, Any]
 _NOTHING: Variables = {}
 
 JSON_HEADERS = {"Content-Type": "application/json"}
-"""It has no meaning (wire.json), but for a daemon that is only on its way to conformance."""
+"""Not required (wire.json), but daemons that are not conformant yet may depend on it."""
 
 
 class StoppedError(Exception):
-    """A step brought nothing that later ones could go on from."""
+    """A step failed in a way that leaves the later ones nothing to work with."""
 
 
 class StepExecutor:
-    def __init__(self, scene: CaseContext) -> None:
-        self._scene = scene
-        self._do: dict[
+    """Executes steps of one case, in its context."""
+
+    def __init__(self, context: CaseContext) -> None:
+        self._context = context
+        self._handlers: dict[
             type[BaseStep], Callable[[Any, CheckResults, Variables], Awaitable[StepResult | None]]
         ]
-        self._do = {
+        self._handlers = {
             HttpStep: self._http,
             StreamStep: self._stream,
             AwaitStep: self._await,
@@ -67,87 +69,92 @@ class StepExecutor:
         }
 
     async def run(
-        self, steps: Sequence[BaseStep], findings: CheckResults, more: Variables = _NOTHING
+        self, steps: Sequence[BaseStep], results: CheckResults, extra: Variables = _NOTHING
     ) -> None:
-        """One after another; what they expect goes into `findings`, `more` are their variables.
+        """Execute steps in order and record their checks.
+
+        Args:
+            steps: The steps.
+            results: Receives the results of the checks.
+            extra: Variables in addition to those of the case.
 
         Raises:
-            StoppedError: where a step brought nothing to capture.
-            UntestableError: where this daemon has not what a step needs.
+            StoppedError: if a value to capture is missing, or a step without expectations fails.
+            UntestableError: if the daemon does not support what a step needs.
         """
         for step in steps:
-            outcome = await self._do[type(step)](step, findings, more)
+            outcome = await self._handlers[type(step)](step, results, extra)
             if outcome is None:
                 continue
-            self._scene.exchanges.append(outcome)
-            self._scene.expect(findings, step.expect, outcome, self._scene.variables(more))
+            self._context.exchanges.append(outcome)
+            self._context.expect(results, step.expect, outcome, self._context.variables(extra))
             for name, pointer in step.capture.items():
-                found = resolve(outcome.json(), pointer)
-                if found is MISSING:
+                value = resolve(outcome.json(), pointer)
+                if value is MISSING:
                     why = outcome.failure or f"status {outcome.status}"
-                    raise StoppedError(f"{outcome.what}: nothing at {pointer!r} ({why})")
-                self._scene.set(name, found)
+                    raise StoppedError(f"{outcome.label}: no value at {pointer!r} ({why})")
+                self._context.set(name, value)
 
     def _body(self, step: RequestStep, variables: Variables) -> bytes | None:
-        given = step.model_fields_set
-        if "json_" in given:
+        keys = step.model_fields_set
+        if "json_" in keys:
             return bodies.as_json(bodies.build_body(step.json_, dict(variables)))
-        if "text" in given:
+        if "text" in keys:
             return bodies.content(bodies.build_body(step.text, dict(variables)))
         if step.base64 is not None:
             return bodies.Content(base64=step.base64).encoded()
         return step.size.content() if step.size is not None else None
 
-    async def _http(self, step: HttpStep, findings: CheckResults, more: Variables) -> StepResult:
-        variables = self._scene.variables(more)
+    async def _http(self, step: HttpStep, results: CheckResults, extra: Variables) -> StepResult:
+        variables = self._context.variables(extra)
         sent = self._body(step, variables)
         line = substitute(step.http, variables)
         headers = _headers(step, variables)
-        sender = self._scene.sender(step.server)
+        sender = self._context.sender(step.server)
         request, exchange = sender.request(line, headers, sent)
         outcome = await sender.send(request, exchange, step.timeout_ms / 1e3)
         if step.server != "upstream":
-            self._scene.examine(findings, outcome, sent or b"", step.expect)
+            self._context.check_wire(results, outcome, sent or b"", step.expect)
         return outcome
 
     async def _stream(
-        self, step: StreamStep, findings: CheckResults, more: Variables
+        self, step: StreamStep, results: CheckResults, extra: Variables
     ) -> StepResult:
-        variables = self._scene.variables(more)
+        variables = self._context.variables(extra)
         sent = self._body(step, variables)
-        sender = self._scene.sender(step.server)
+        sender = self._context.sender(step.server)
         headers = _headers(step, variables)
         request, exchange = sender.request(substitute(step.stream, variables), headers, sent)
         stream = await sender.open(request, exchange, step.timeout_ms / 1e3)
-        self._scene.streams[_name(step.name, more)] = stream, sent or b""
+        self._context.streams[_name(step.name, extra)] = stream, sent or b""
         if not step.unread:
             stream.read()
-        del findings
+        del results
         return stream.outcome
 
-    async def _await(self, step: AwaitStep, findings: CheckResults, more: Variables) -> StepResult:
-        name = _name(step.await_, more)
-        if name not in self._scene.streams:
-            raise StoppedError(f"await: no stream {step.await_!r}")
-        stream, sent = self._scene.streams[name]
+    async def _await(self, step: AwaitStep, results: CheckResults, extra: Variables) -> StepResult:
+        name = _name(step.await_, extra)
+        if name not in self._context.streams:
+            raise StoppedError(f"await: there is no stream {step.await_!r}")
+        stream, sent = self._context.streams[name]
         await stream.wait(step.event, step.count, step.within_ms / 1e3)
-        self._scene.examine(findings, stream.outcome, sent, step.expect)
+        self._context.check_wire(results, stream.outcome, sent, step.expect)
         return stream.outcome
 
-    async def _close(self, step: CloseStep, findings: CheckResults, more: Variables) -> None:
-        name = _name(step.close, more)
-        if name not in self._scene.streams:
-            raise StoppedError(f"close: no stream {step.close!r}")
-        stream, sent = self._scene.streams.pop(name)
-        self._scene.examine(findings, stream.outcome, sent, step.expect)
+    async def _close(self, step: CloseStep, results: CheckResults, extra: Variables) -> None:
+        name = _name(step.close, extra)
+        if name not in self._context.streams:
+            raise StoppedError(f"close: there is no stream {step.close!r}")
+        stream, sent = self._context.streams.pop(name)
+        self._context.check_wire(results, stream.outcome, sent, step.expect)
         await stream.close()
 
-    async def _raw(self, step: RawStep, findings: CheckResults, more: Variables) -> StepResult:
-        variables = self._scene.variables(more)
-        del findings
+    async def _raw(self, step: RawStep, results: CheckResults, extra: Variables) -> StepResult:
+        variables = self._context.variables(extra)
+        del results
         pieces = [bodies.content(bodies.build_body(piece, dict(variables))) for piece in step.raw]
         return await converse(
-            self._scene.fixture.address("daemon"),
+            self._context.fixture.address("daemon"),
             pieces,
             answers=step.answers,
             end=step.end,
@@ -155,11 +162,11 @@ class StepExecutor:
             seconds=step.timeout_ms / 1e3,
         )
 
-    async def _store(self, step: StoreStep, findings: CheckResults, more: Variables) -> StepResult:
-        variables = self._scene.variables(more)
+    async def _store(self, step: StoreStep, results: CheckResults, extra: Variables) -> StepResult:
+        variables = self._context.variables(extra)
         documents = [
-            _document(path, bodies.build_body(given, dict(variables)))
-            for path, given in substitute(step.store, variables).items()
+            _document(path, bodies.build_body(source, dict(variables)))
+            for path, source in substitute(step.store, variables).items()
         ]
         base = f"POST {variables['brain_url']}"
         requests: list[tuple[str, bytes]] = []
@@ -182,55 +189,55 @@ class StepExecutor:
                     (target + quote(d["path"]), bodies.Content(base64=d["contentBase64"]).encoded())
                     for d in documents
                 ]
-        sender = self._scene.sender("daemon")
+        sender = self._context.sender("daemon")
         outcome = StepResult("store")
         for line, sent in requests:
             headers = {} if step.via in ("put", "append") else JSON_HEADERS
             request, exchange = sender.request(line, headers, sent)
             outcome = await sender.send(request, exchange, 30)
-            self._scene.examine(findings, outcome, sent, {})
+            self._context.check_wire(results, outcome, sent, {})
             if outcome.status is None or outcome.status >= 300:
                 break
         if not step.expect and (outcome.status is None or outcome.status >= 300):
             why = outcome.failure or f"{outcome.status} {outcome.body[:200]!r}"
-            raise StoppedError(f"{outcome.what}: {why}")
+            raise StoppedError(f"{outcome.label}: {why}")
         return outcome
 
-    async def _disk(self, step: DiskStep, findings: CheckResults, more: Variables) -> StepResult:
-        variables = self._scene.variables(more)
-        del findings
-        state = self._scene.fixture.state
+    async def _disk(self, step: DiskStep, results: CheckResults, extra: Variables) -> StepResult:
+        variables = self._context.variables(extra)
+        del results
+        state = self._context.fixture.state
         path = substitute(step.path, variables)
         content = b""
         if step.content is not None:
-            plain = step.content
-            given = plain if isinstance(plain, str) else plain.model_dump(exclude_none=True)
-            content = bodies.content(substitute(given, variables))
+            source = step.content
+            plain = source if isinstance(source, str) else source.model_dump(exclude_none=True)
+            content = bodies.content(substitute(plain, variables))
         try:
             match step.disk:
                 case "read":
-                    return await asyncio.to_thread(disk.read, state, path)
+                    return await asyncio.to_thread(disk.read_file, state, path)
                 case "list":
-                    return await asyncio.to_thread(disk.listed, state, path)
+                    return await asyncio.to_thread(disk.list_files, state, path)
                 case "write":
                     return await asyncio.to_thread(disk.write_file, state, path, content)
                 case "remove":
-                    return await asyncio.to_thread(disk.remove, state, path)
+                    return await asyncio.to_thread(disk.remove_files, state, path)
                 case "damage":
-                    return await asyncio.to_thread(disk.damage, state, path)
+                    return await asyncio.to_thread(disk.damage_files, state, path)
                 case "link":
                     target = substitute(step.to or "", variables)
-                    return await asyncio.to_thread(disk.link, state, path, target)
+                    return await asyncio.to_thread(disk.create_link, state, path, target)
         except disk.NoSuchFileError as error:
             raise StoppedError(str(error)) from error
 
     async def _process(
-        self, step: ProcessStep, findings: CheckResults, more: Variables
+        self, step: ProcessStep, results: CheckResults, extra: Variables
     ) -> StepResult:
-        variables = self._scene.variables(more)
-        del findings
-        fixture = self._scene.fixture
-        fixture.require_own()
+        variables = self._context.variables(extra)
+        del results
+        fixture = self._context.fixture
+        fixture.require_managed()
         env = substitute(step.env, variables)
         seconds = step.within_ms / 1e3
         started = time.perf_counter()
@@ -259,62 +266,63 @@ class StepExecutor:
                     )
         except DaemonError as error:
             if not step.expect:
-                # A daemon that does not come up on its own state is at fault in any case.
-                self._scene.start_failure = error.render()
+                # A daemon that does not start on its own state fails, whatever the case is about.
+                self._context.start_failure = error.render()
                 raise StoppedError(error.render()) from error
             report = ProcessReport(alive=False, ended=error.message, log=error.excerpt)
         took = round((time.perf_counter() - started) * 1e3, 3)
         return StepResult(f"process: {step.process}", took_ms=took, value=report.value())
 
-    async def _pause(self, step: PauseStep, findings: CheckResults, more: Variables) -> None:
-        del findings, more
+    async def _pause(self, step: PauseStep, results: CheckResults, extra: Variables) -> None:
+        del results, extra
         await asyncio.sleep(step.pause / 1e3)
 
-    async def _until(self, step: UntilStep, findings: CheckResults, more: Variables) -> None:
+    async def _until(self, step: UntilStep, results: CheckResults, extra: Variables) -> None:
         loop = asyncio.get_running_loop()
         end = loop.time() + step.within_ms / 1e3
         while True:
-            tried = CheckResults()
-            await self.run(step.until, tried, more)
-            if tried.holds or loop.time() >= end:
-                findings.take(tried)
+            attempt = CheckResults()
+            await self.run(step.until, attempt, extra)
+            if attempt.holds or loop.time() >= end:
+                results.merge(attempt)
                 return
-            findings.wire += tried.wire
+            results.wire += attempt.wire
             await asyncio.sleep(step.every_ms / 1e3)
 
-    async def _repeat(self, step: RepeatStep, findings: CheckResults, more: Variables) -> None:
+    async def _repeat(self, step: RepeatStep, results: CheckResults, extra: Variables) -> None:
         for index in range(step.times):
-            await self.run(step.repeat, findings, {**more, "index": index})
+            await self.run(step.repeat, results, {**extra, "index": index})
 
-    async def _parallel(self, step: ParallelStep, findings: CheckResults, more: Variables) -> None:
+    async def _parallel(self, step: ParallelStep, results: CheckResults, extra: Variables) -> None:
         try:
             async with asyncio.TaskGroup() as group:
                 for copy in range(step.copies):
-                    own = {**more, "index": copy, "copy": step.copies > 1}
+                    variables = {**extra, "index": copy, "copy": step.copies > 1}
                     for branch in step.parallel:
-                        group.create_task(self.run(branch, findings, own))
+                        group.create_task(self.run(branch, results, variables))
         except* (StoppedError, UntestableError) as errors:
             first = errors.exceptions[0]
             raise StoppedError(str(first)) from first
 
 
 def _headers(step: RequestStep, variables: Variables) -> dict[str, Any]:
-    """As the step has them; a JSON body says what it is, unless the step says otherwise."""
+    """Return the step's headers; a JSON body gets a Content-Type unless the step sets one."""
     headers: dict[str, Any] = substitute(step.headers, variables)
-    named = any(name.lower() == "content-type" for name in headers)
-    return headers if named or "json_" not in step.model_fields_set else {**headers, **JSON_HEADERS}
+    has_type = any(name.lower() == "content-type" for name in headers)
+    has_json = "json_" in step.model_fields_set
+    return {**headers, **JSON_HEADERS} if has_json and not has_type else headers
 
 
-def _name(stream: str, more: Variables) -> str:
-    """The stream of this copy, where a branch has several."""
-    return f"{stream} {more['index']}" if more.get("copy") else stream
+def _name(stream: str, extra: Variables) -> str:
+    """Return the name of the stream, unique for each copy of a branch."""
+    return f"{stream} {extra['index']}" if extra.get("copy") else stream
 
 
-def _document(path: str, given: JsonValue) -> dict[str, JsonValue]:
-    """The body of an ingest."""
-    more: dict[str, Any] = {}
-    if isinstance(given, dict):
-        more = {key: given[key] for key in ("title", "tags", "metadata") if key in given}
-        given = {key: value for key, value in given.items() if key not in more}
-    encoded = bodies.build_body({"$base64": given}, {})
-    return {"path": path, "contentType": "text/markdown", "contentBase64": encoded, **more}
+def _document(path: str, source: JsonValue) -> dict[str, JsonValue]:
+    """Build the body of an ingest request."""
+    fields: dict[str, Any] = {}
+    if isinstance(source, dict):
+        fields = {key: source[key] for key in ("title", "tags", "metadata") if key in source}
+        source = {key: value for key, value in source.items() if key not in fields}
+    encoded = bodies.build_body({"$base64": source}, {})
+    return {"path": path, "contentType": "text/markdown", "contentBase64": encoded, **fields}

@@ -1,4 +1,4 @@
-"""What a step brought: the answer, the stream so far, or what a process or file is like."""
+"""The result of a step: a response, the stream so far, or the state of a process or file."""
 
 import json
 from dataclasses import dataclass, field
@@ -8,12 +8,12 @@ from memconform.client.recorder import Exchange
 from memconform.conformance.pointer import MISSING
 from memconform.contract.wire import JsonValue
 
-Ended = Literal["end", "cut", "open"]
+StreamEnd = Literal["end", "cut", "open"]
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One of a stream; `at_ms` since the request was sent."""
+    """A server-sent event; `at_ms` is the time since the request was sent, in milliseconds."""
 
     name: str
     data: str
@@ -21,7 +21,7 @@ class Event:
     at_ms: float
 
     def value(self) -> JsonValue:
-        """The data as JSON, or as it is where it is none."""
+        """Return the data decoded as JSON, or unchanged if it is not JSON."""
         try:
             return json.loads(self.data)
         except (ValueError, RecursionError):
@@ -30,41 +30,43 @@ class Event:
 
 @dataclass(slots=True)
 class StepResult:
-    what: str
-    """`POST /v1/brains`, for a report."""
+    """What a step observed; a step that reads in the background keeps updating it."""
+
+    label: str
+    """Names the step in a report: `POST /v1/brains`, `disk: read x`."""
     status: int | None = None
     headers: list[tuple[str, str]] = field(default_factory=list)
     body: bytes = b""
     events: list[Event] = field(default_factory=list)
-    ended: Ended | None = None
+    ended: StreamEnd | None = None
     took_ms: float = 0.0
     failure: str | None = None
-    """Why nothing, or not all, came."""
+    """Why there is no response, or only part of one."""
     exchange: Exchange | None = None
     shell: str = ""
-    """A command that does the same, where there is no exchange that knows one."""
+    """A shell command that repeats the step, for a step without an exchange."""
     value: Any = MISSING
-    """JSON that did not come as a body."""
+    """A JSON result that is not a response body."""
     statuses: list[int | None] = field(default_factory=list)
-    """Of all answers on one connection; None where none came."""
+    """Statuses of all responses on a raw connection; None for a missing response."""
 
     def header(self, name: str) -> JsonValue:
-        """All values of a header, joined as RFC 9110 has it; MISSING where there is none."""
-        found = [value for key, value in self.headers if key.lower() == name.lower()]
-        return ", ".join(found) if found else MISSING
+        """Return all values of a header, joined as in RFC 9110; MISSING if it is absent."""
+        values = [value for key, value in self.headers if key.lower() == name.lower()]
+        return ", ".join(values) if values else MISSING
 
     def json(self) -> JsonValue:
-        """The body as JSON, of a stream its events; MISSING where it is none."""
+        """Return the body as JSON, or the events of a stream; MISSING if the body is not JSON."""
         if self.value is not MISSING:
             return self.value
         if self.events:
-            told = [{"event": e.name, "id": e.id, "data": e.value()} for e in self.events]
-            return {"events": told}
+            events = [{"event": e.name, "id": e.id, "data": e.value()} for e in self.events]
+            return {"events": events}
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
             return MISSING
 
     def curl(self) -> str:
-        """A command that repeats what was sent."""
+        """Return a shell command that repeats the request."""
         return self.exchange.curl() if self.exchange is not None else self.shell

@@ -1,7 +1,7 @@
-"""YAML without its surprises: no duplicate keys, no dates, no `yes`; errors name file and line.
+"""Reads YAML strictly: no duplicate keys, no dates, no `yes`; errors name file and line.
 
-Nesting and aliases are measured before a value is built: PyYAML's C composer recurses, and ends
-with a segmentation fault at 30,000 levels; nine lines of aliases make a billion values.
+Nesting and aliases are measured before a value is built: PyYAML's C composer recurses and crashes
+with a segmentation fault at 30,000 levels, and nine lines of aliases make a billion values.
 """
 
 import json
@@ -17,19 +17,19 @@ from memconform.datasets.files import read_whole
 from memconform.errors import UsageError
 
 _MAX_BYTES = 1 << 20
-"""Of a file: the largest that ships has 39 kB."""
+"""Largest file; the largest that ships has 39 kB."""
 _MAX_DEPTH = 64
-"""The deepest file that ships has 12 levels; a daemon's metadata may have 64 as JSON."""
+"""Deepest nesting. The deepest file that ships has 12 levels; a daemon's metadata may have 64."""
 _MAX_NODES = 200_000
-"""Of a file, as it is written: 50 times the largest that ships; one takes half a kilobyte."""
+"""Most nodes of a file as written, 50 times the largest that ships; a node takes 0.5 kB."""
 _MAX_EXPANDED = 2 << 20
-"""Nodes and characters once aliases stand for what they name: 50 times the largest that ships."""
+"""Most nodes and characters with aliases expanded, 50 times the largest that ships."""
 _MAX_NUMBER = 400
-"""Characters of a number: numbers of base 60 (`1:59:59`) take time by the square of them."""
+"""Longest number, in characters: parsing base 60 (`1:59:59`) takes quadratic time."""
 _NUMBER = re.compile(r"[-+0-9a-fxo._:]+", re.IGNORECASE)
 
 _SURPRISES = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:bool")
-# The C parser is some ten times as fast; where PyYAML was built without it, its own will do.
+# The C parser is about ten times as fast; PyYAML may be built without it.
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -39,9 +39,9 @@ class _Strict(_Base):  # type: ignore[misc] # one of two classes, chosen above
         for key_node, _ in node.value:
             key = key_node.value
             if not isinstance(key, str) or key_node.tag == "tag:yaml.org,2002:merge":
-                raise _fault("a key is a plain text", key_node)
+                raise _fault("a key must be a plain text", key_node)
             if key in seen:
-                raise _fault(f"the key {key!r} stands here twice", key_node)
+                raise _fault(f"the key {key!r} occurs twice", key_node)
             seen.add(key)
         loaded: dict[Any, Any] = super().construct_mapping(node, deep=deep)
         return loaded
@@ -60,37 +60,41 @@ def _fault(message: str, at: Any) -> yaml.MarkedYAMLError:  # noqa: ANN401 - a n
 
 @dataclass(slots=True)
 class _Collection:
-    """A list or mapping that has not ended."""
+    """An open list or mapping."""
 
     anchor: str | None
     before: int
-    """What was expanded before it began."""
+    """The expanded size of the document before it began."""
     levels: int = 1
-    """Its own, and those of what it holds so far."""
+    """Its depth so far, including itself."""
 
 
 @dataclass(slots=True)
 class _Budget:
-    """The size of a document, event by event."""
+    """Measures the size of a document, event by event."""
 
     nodes: int = 0
     expanded: int = 0
     anchors: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """The expanded size, and the levels, of what an anchor names."""
+    """Expanded size and depth of each anchored node."""
     _open: list[_Collection] = field(default_factory=list)
 
     def spend(self, event: Any) -> None:  # noqa: ANN401 - the stubs do not know what parse() yields
-        """Count an event; raises MarkedYAMLError where the document becomes too large."""
+        """Count an event.
+
+        Raises:
+            yaml.MarkedYAMLError: if the document becomes too large.
+        """
         match event:
             case yaml.MappingStartEvent() | yaml.SequenceStartEvent():
                 self._open.append(_Collection(event.anchor, self.expanded))
                 self._add(1, 0, event)
             case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
-                ended = self._open.pop()
-                if ended.anchor is not None:
-                    self.anchors[ended.anchor] = (self.expanded - ended.before, ended.levels)
+                closed = self._open.pop()
+                if closed.anchor is not None:
+                    self.anchors[closed.anchor] = (self.expanded - closed.before, closed.levels)
                 if self._open:
-                    self._open[-1].levels = max(self._open[-1].levels, ended.levels + 1)
+                    self._open[-1].levels = max(self._open[-1].levels, closed.levels + 1)
             case yaml.ScalarEvent():
                 size = 1 + len(event.value)
                 is_plain = not event.style or event.tag is not None
@@ -100,7 +104,7 @@ class _Budget:
                 if event.anchor is not None:
                     self.anchors[event.anchor] = (size, 0)
             case yaml.AliasEvent():
-                # One inside what it names counts as one; the value is refused once it is built.
+                # An alias inside its own anchor counts as one node; the value is rejected later.
                 size, levels = self.anchors.get(str(event.anchor), (1, 0))
                 self._add(size, levels, event)
                 if self._open:
@@ -118,7 +122,7 @@ class _Budget:
 
 
 def _require_within_limits(text: str) -> None:
-    """Raise MarkedYAMLError for a document that would take too much stack, memory or time."""
+    """Raise MarkedYAMLError if loading would take too much stack, memory or time."""
     budget = _Budget()
     # The parser, unlike the composer, does not recurse.
     for event in yaml.parse(text, Loader=_Strict):
@@ -126,10 +130,10 @@ def _require_within_limits(text: str) -> None:
 
 
 def load_yaml(path: Path) -> JsonValue:
-    """The one document of a file.
+    """Load the only document of a file.
 
     Raises:
-        UsageError: naming the file and, where it is no such YAML, the line.
+        UsageError: `yaml_unreadable`, or `yaml_invalid` naming the line.
     """
     try:
         text = read_whole(path, _MAX_BYTES).decode()
@@ -139,7 +143,7 @@ def load_yaml(path: Path) -> JsonValue:
         raise UsageError(f"{path}: {error}", code="yaml_unreadable") from error
     try:
         _require_within_limits(text)
-        # A subclass of PyYAML's safe loader: it makes plain values and no objects.
+        # A subclass of PyYAML's safe loader, which builds plain values only.
         loaded = yaml.load(text, Loader=_Strict)  # noqa: S506
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
@@ -149,8 +153,8 @@ def load_yaml(path: Path) -> JsonValue:
     try:
         json.dumps(loaded)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: a value refers to itself", code="yaml_invalid") from error
+        raise UsageError(f"{path}: a value contains itself", code="yaml_invalid") from error
     except TypeError as error:
-        why = "holds what JSON has no value for: a set, a date or bytes"
+        why = "has a value that JSON cannot represent: a set, a date or bytes"
         raise UsageError(f"{path}: {why}", code="yaml_invalid") from error
     return loaded

@@ -1,4 +1,4 @@
-"""Puts all cases to one SDK: which daemons they need, in which order, side by side or not."""
+"""Runs all cases on one SDK: groups them by daemon, orders them, and runs them concurrently."""
 
 import asyncio
 import re
@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from memconform.conformance.case import Serving
+from memconform.conformance.case import DaemonSettings
 from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.fixture import Fixture, UntestableError
 from memconform.conformance.known import KnownFailure, mark_expected, mark_stale
@@ -17,29 +17,33 @@ from memconform.conformance.running import CaseRun, run_case, skip_reason, skipp
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError
 
-_GIVEN_UP = 3
-"""Cases in a row to which a daemon does not answer, before the rest is not put to it any more."""
+_MAX_HUNG = 3
+"""Consecutive cases without an answer after which the rest is not run on that daemon."""
 
 MakeRunner = Callable[[], SdkRunner]
-"""A runner of one's own for each daemon: where it points is its own state."""
+"""Creates a runner; each daemon needs one of its own, because a runner holds state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Cases that one daemon serves, in order."""
+    """Cases that share a daemon, in order."""
 
-    serving: Serving
+    settings: DaemonSettings
     entries: tuple[CaseVariant, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CaseFinished:
+    """A case has been run on an SDK."""
+
     sdk: str
-    ran: CaseRun
+    run: CaseRun
 
 
 @dataclass(frozen=True, slots=True)
 class SdkFinished:
+    """All cases of an SDK are done; the last of its events."""
+
     result: SdkResult
 
 
@@ -47,22 +51,22 @@ Event = CaseFinished | SdkFinished
 
 
 def group_by_daemon(entries: Sequence[CaseVariant]) -> list[Job]:
-    """Cases that want the same daemon share one; those that end or start it, another of that kind.
+    """Group cases that need the same daemon; cases that stop or start it form separate groups.
 
-    What takes longest comes first, so that the last one to end is a short one.
+    The longest job comes first, so that the last one to finish is a short one.
     """
     shared: dict[tuple[str, bool, str], list[CaseVariant]] = {}
     for entry in entries:
-        serving = entry.case.daemon
-        alone = entry.id if serving.alone else ""
-        key = (serving.model_dump_json(), entry.is_disruptive, alone)
+        settings = entry.case.daemon
+        alone = entry.id if settings.alone else ""
+        key = (settings.model_dump_json(), entry.is_disruptive, alone)
         shared.setdefault(key, []).append(entry)
-    found = [Job(group[0].case.daemon, tuple(group)) for group in shared.values()]
-    return sorted(found, key=lambda job: -sum(_weight(entry) for entry in job.entries))
+    jobs = [Job(group[0].case.daemon, tuple(group)) for group in shared.values()]
+    return sorted(jobs, key=lambda job: -sum(_weight(entry) for entry in job.entries))
 
 
 def _weight(entry: CaseVariant) -> int:
-    """Roughly how long a case takes, in tenths of a second: starting a daemon takes half a one."""
+    """Return roughly how long a case takes, in tenths of a second; a start takes half a second."""
     return 250 if entry.case.concurrent else 10 if entry.is_disruptive else 1
 
 
@@ -77,24 +81,31 @@ async def conform(
     slots: asyncio.Semaphore,
     stop: Callable[[CaseResult], bool] = lambda _: False,
 ) -> AsyncGenerator[Event, None]:
-    """Run `entries` on an SDK; `slots` bounds how many daemons run at once.
+    """Run `entries` on an SDK and yield events; the last one has all results.
 
-    Nothing new begins once `stop` says so of a case. Results are in the order of
-    `entries`, whatever ended first.
+    Args:
+        name: Name of the SDK in events and results.
+        make_runner: Creates a runner for each daemon.
+        entries: The cases, in the order in which results are reported.
+        known: Known failures.
+        folder: Holds the state and logs of daemons.
+        run_id: Prefix of the daemons' run ids.
+        slots: Bounds how many daemons run at once.
+        stop: No more cases are started once it returns True for a result.
     """
     started = time.perf_counter()
     runner = make_runner()
     results: dict[str, CaseResult] = {}
     queue: asyncio.Queue[CaseRun | None] = asyncio.Queue()
-    wanted: list[CaseVariant] = []
+    applicable: list[CaseVariant] = []
     for entry in entries:
         why = skip_reason(entry, runner)
         if why is None:
-            wanted.append(entry)
+            applicable.append(entry)
         else:
             results[entry.id] = skipped_case(entry, Result.NOT_APPLICABLE, why)
     stopping = asyncio.Event()
-    crew = _JobRunner(
+    job_runner = _JobRunner(
         name=name,
         make_runner=make_runner,
         folder=folder,
@@ -103,24 +114,24 @@ async def conform(
         queue=queue,
         stopping=stopping,
     )
-    working = asyncio.create_task(crew.work(group_by_daemon(wanted)))
+    worker = asyncio.create_task(job_runner.work(group_by_daemon(applicable)))
     try:
-        while (ran := await queue.get()) is not None:
-            case = mark_expected(ran.result, name, known)
+        while (run := await queue.get()) is not None:
+            case = mark_expected(run.result, name, known)
             results[case.case] = case
             if stop(case):
                 stopping.set()
-            yield CaseFinished(name, replace(ran, result=case))
-        problems = await working
+            yield CaseFinished(name, replace(run, result=case))
+        problems = await worker
     finally:
-        working.cancel()
-        await asyncio.gather(working, return_exceptions=True)
+        worker.cancel()
+        await asyncio.gather(worker, return_exceptions=True)
     for entry in entries:
         if entry.id not in results:
             results[entry.id] = (
-                skipped_case(entry, Result.NOT_APPLICABLE, "skipped once enough was seen")
+                skipped_case(entry, Result.NOT_APPLICABLE, "skipped because the run stopped early")
                 if stopping.is_set()
-                else skipped_case(entry, Result.UNTESTABLE, "its daemon was lost")
+                else skipped_case(entry, Result.UNTESTABLE, "its daemon is no longer available")
             )
     yield SdkFinished(
         SdkResult(
@@ -135,7 +146,7 @@ async def conform(
 
 
 class _JobRunner:
-    """Carries out the jobs of one SDK; what cases come to goes into `queue`, None at the end."""
+    """Runs the jobs of one SDK and puts the case runs into `queue`, then None."""
 
     def __init__(
         self,
@@ -157,10 +168,10 @@ class _JobRunner:
         self._stopping = stopping
 
     async def work(self, all_jobs: Sequence[Job]) -> list[str]:
-        """Every job; what went wrong with daemons, and not with cases."""
+        """Run all jobs; return problems of daemons that belong to no case."""
         try:
-            found = await asyncio.gather(*(self._job(n, job) for n, job in enumerate(all_jobs)))
-            return [problem for problems in found for problem in problems]
+            outcomes = await asyncio.gather(*(self._job(n, job) for n, job in enumerate(all_jobs)))
+            return [problem for problems in outcomes for problem in problems]
         finally:
             self._queue.put_nowait(None)
 
@@ -170,15 +181,15 @@ class _JobRunner:
                 return []
             label = f"{self._name}-{number:03}"
             run_id = f"{self._run_id}-{label}"
-            fixture = Fixture(self._make_runner(), job.serving, self._folder / label, run_id)
+            fixture = Fixture(self._make_runner(), job.settings, self._folder / label, run_id)
             try:
                 async with fixture:
-                    return await self._served(fixture, job)
+                    return await self._run_job(fixture, job)
             except DaemonError as error:
-                # At its start all cases were told; what is left of it at its end is told here.
+                # A failure to start is reported by every case; this is a failure to stop.
                 return [error.render()]
 
-    async def _served(self, fixture: Fixture, job: Job) -> list[str]:
+    async def _run_job(self, fixture: Fixture, job: Job) -> list[str]:
         try:
             await fixture.prepare()
         except (UntestableError, DaemonError) as error:
@@ -186,20 +197,20 @@ class _JobRunner:
             for entry in job.entries:
                 self._queue.put_nowait(CaseRun(skipped_case(entry, Result.UNTESTABLE, why), []))
             return []
-        beside = [entry for entry in job.entries if entry.case.concurrent]
+        concurrent = [entry for entry in job.entries if entry.case.concurrent]
         serial = [entry for entry in job.entries if not entry.case.concurrent]
-        waiting = [asyncio.create_task(self._case(entry, fixture)) for entry in beside]
+        tasks = [asyncio.create_task(self._case(entry, fixture)) for entry in concurrent]
         try:
             await self._serial(serial, fixture)
-            await asyncio.gather(*waiting)
+            await asyncio.gather(*tasks)
         finally:
-            for task in waiting:
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*waiting, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
         return []
 
     async def _serial(self, entries: Sequence[CaseVariant], fixture: Fixture) -> None:
-        """One after another, until none is left or the daemon cannot be had any more."""
+        """Run cases in order; once the daemon is unavailable, report the rest as untestable."""
         hung, why = 0, ""
         for entry in entries:
             if self._stopping.is_set():
@@ -212,24 +223,27 @@ class _JobRunner:
             if why:
                 self._queue.put_nowait(CaseRun(skipped_case(entry, Result.UNTESTABLE, why), []))
                 continue
-            ran = await self._case(entry, fixture)
-            hung = hung + 1 if ran.hung else 0
-            if hung == _GIVEN_UP:
-                why = f"the daemon did not answer {_GIVEN_UP} cases in a row"
+            run = await self._case(entry, fixture)
+            hung = hung + 1 if run.hung else 0
+            if hung == _MAX_HUNG:
+                why = f"the daemon did not answer {_MAX_HUNG} cases in a row"
 
     async def _case(self, entry: CaseVariant, fixture: Fixture) -> CaseRun:
-        ran = await run_case(entry, fixture, brain_id(entry))
-        self._queue.put_nowait(ran)
-        return ran
+        run = await run_case(entry, fixture, brain_id(entry))
+        self._queue.put_nowait(run)
+        return run
 
 
 BRAIN_PREFIX = "mc-"
-"""Of the ids of all brains that cases make."""
+"""Prefix of the ids of all brains that cases create."""
 
 
 def brain_id(entry: CaseVariant) -> str:
-    """The same for the same case, and no other's: what is in a report can be typed again."""
+    """Return the id of a case's brain: unique to the case, and the same in each run.
+
+    A command in a report can therefore be repeated.
+    """
     plain = re.sub(r"[^A-Za-z0-9-]+", "-", entry.id).strip("-").lower()[:100]
-    # Variants may differ in nothing but what an id cannot hold.
-    told_apart = "" if plain == entry.id else f"-{zlib.crc32(entry.id.encode()):08x}"
-    return f"{BRAIN_PREFIX}{plain}{told_apart}"
+    # Variants may differ only in characters that an id cannot contain.
+    suffix = "" if plain == entry.id else f"-{zlib.crc32(entry.id.encode()):08x}"
+    return f"{BRAIN_PREFIX}{plain}{suffix}"

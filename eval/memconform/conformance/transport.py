@@ -1,4 +1,4 @@
-"""Requests of cases over HTTP, byte by byte as the case has their target; streams in background."""
+"""Sends the HTTP requests of cases, with their exact target; reads streams in the background."""
 
 import asyncio
 import ssl
@@ -17,67 +17,69 @@ from memconform.client.recorder import Exchange
 from memconform.conformance.step_result import Event, StepResult
 
 RESPONSE_LIMIT = 64 * 2**20
-"""Bytes of an answer; the largest that a case asks for has 12 MiB."""
+"""Largest response, in bytes; the largest that a case requests has 12 MiB."""
 
 STREAM_LIMIT = 8 * 2**20
-"""Bytes of a stream; the longest that a case makes has some 3 MiB."""
+"""Largest stream, in bytes; the longest that a case causes has about 3 MiB."""
 
-_SHOWN_WHILE_OPEN = 65_536
-"""Bytes of an open stream that are kept up to date; copying more with each event adds up."""
+_OPEN_BODY_LIMIT = 65_536
+"""Largest body of an open stream to copy at each event, in bytes; copying more is slow."""
 
 _CONNECTIONS = 512
 
 
 class _TooLongError(Exception):
-    pass
+    """A stream exceeds STREAM_LIMIT."""
 
 
 @cache
 def certificates() -> ssl.SSLContext:
-    """Loaded once: it takes 25 ms, which every case would pay for its client."""
+    """Return the TLS context, loaded once: loading takes 25 ms, which every case would pay."""
     return httpx.create_ssl_context()
 
 
 class Sender:
-    """Sends to one server over one pool, as a client that lives as long as the case."""
+    """A client of one server, with one connection pool, that lives as long as the case."""
 
     def __init__(self, base_url: str) -> None:
         self.base_url = base_url
         self._http = httpx.AsyncClient(
             base_url=base_url,
-            # A body is held to what was sent as it comes; a daemon that may compress would.
+            # Bodies are compared byte by byte, so the daemon must not compress them.
             headers={"Accept-Encoding": "identity"},
-            timeout=None,  # noqa: S113 - each step has its own
+            timeout=None,  # noqa: S113 - each step has its own timeout
             limits=httpx.Limits(max_connections=_CONNECTIONS),
             verify=certificates(),
             trust_env=False,
         )
 
     async def close(self) -> None:
+        """Close the connection pool."""
         await self._http.aclose()
 
     def request(
         self, line: str, headers: Mapping[str, Any], body: bytes | None
     ) -> tuple[httpx.Request, Exchange]:
+        """Build a request from `METHOD /target`, and the recorder of its exchange."""
         method, _, target = line.partition(" ")
         pairs = [
-            (name, each)
+            (name, item)
             for name, value in headers.items()
-            for each in (value if isinstance(value, list) else [value])
+            for item in (value if isinstance(value, list) else [value])
         ]
         request = self._http.build_request(
             method,
             "/",
             headers=pairs,
             content=body,
-            # httpx would tidy dots and escapes, which a case may be about.
+            # httpx would normalize dots and escapes, which a case may be about.
             extensions={"target": target.encode("utf-8", "surrogatepass")},
         )
-        # What a case sends stands in the case.
+        # Nothing is masked: everything that a case sends is part of the case.
         return request, Exchange(request, open=True)
 
     async def send(self, request: httpx.Request, exchange: Exchange, seconds: float) -> StepResult:
-        """The whole answer; what keeps it from coming is the outcome's failure."""
+        """Send a request and read the whole response; errors become the result's failure."""
         target = request.extensions["target"].decode("latin-1")
         outcome = StepResult(f"{request.method} {target}", exchange=exchange)
         started = time.perf_counter()
@@ -86,17 +88,17 @@ class Sender:
             async with asyncio.timeout(seconds):
                 response = await self._http.send(request, stream=True)
                 try:
-                    _begin(outcome, response)
+                    _record_head(outcome, response)
                     async for piece in response.aiter_raw():
                         exchange.add_body(piece)
                         body += piece
                         if len(body) > RESPONSE_LIMIT:
-                            outcome.failure = f"the answer has more than {RESPONSE_LIMIT} bytes"
+                            outcome.failure = f"the response has more than {RESPONSE_LIMIT} bytes"
                             break
                 finally:
                     await response.aclose()
         except TimeoutError:
-            outcome.failure = f"no whole answer within {seconds:g} s"
+            outcome.failure = f"no complete response within {seconds:g} s"
             outcome.ended = "open"
         except (httpx.HTTPError, httpx.StreamError) as error:
             outcome.failure = f"{type(error).__name__}: {error}".rstrip(": ")
@@ -104,40 +106,41 @@ class Sender:
         else:
             outcome.ended = "end"
         outcome.body = bytes(body)
-        outcome.took_ms = _since(started)
+        outcome.took_ms = _elapsed_ms(started)
         return outcome
 
     async def open(self, request: httpx.Request, exchange: Exchange, seconds: float) -> "Stream":
-        """The answer from its head on; its body is read in the background."""
+        """Send a request and wait for the response head; its body can be read in the background."""
         return await Stream.begin(self._http, request, exchange, seconds)
 
 
-def _begin(outcome: StepResult, response: httpx.Response) -> None:
+def _record_head(outcome: StepResult, response: httpx.Response) -> None:
     outcome.status = response.status_code
     outcome.headers = list(response.headers.multi_items())
     if outcome.exchange is not None:
         outcome.exchange.begin_response(response)
 
 
-def _since(started: float) -> float:
+def _elapsed_ms(started: float) -> float:
     return round((time.perf_counter() - started) * 1e3, 3)
 
 
 class Stream:
-    """An answer that is read as it comes; `outcome` grows meanwhile."""
+    """A response that is read in the background; `outcome` grows meanwhile."""
 
     def __init__(self, outcome: StepResult, started: float) -> None:
         self.outcome = outcome
         self._started = started
         self._counts: Counter[str] = Counter()
         self._changed = asyncio.Condition()
-        self._reading: asyncio.Task[None] | None = None
+        self._reader: asyncio.Task[None] | None = None
         self._response: httpx.Response | None = None
 
     @classmethod
     async def begin(
         cls, http: httpx.AsyncClient, request: httpx.Request, exchange: Exchange, seconds: float
     ) -> "Stream":
+        """Send a request and wait up to `seconds` for the response head."""
         target = request.extensions["target"].decode("latin-1")
         started = time.perf_counter()
         outcome = StepResult(f"{request.method} {target}", exchange=exchange, ended="open")
@@ -146,41 +149,41 @@ class Stream:
             async with asyncio.timeout(seconds):
                 response = await http.send(request, stream=True)
         except TimeoutError:
-            stream.outcome.failure = f"no head of an answer within {seconds:g} s"
+            stream.outcome.failure = f"no response head within {seconds:g} s"
         except httpx.HTTPError as error:
             stream.outcome.failure = f"{type(error).__name__}: {error}".rstrip(": ")
             stream.outcome.ended = "cut"
         else:
-            _begin(stream.outcome, response)
+            _record_head(stream.outcome, response)
             stream._response = response
-        stream.outcome.took_ms = _since(started)
+        stream.outcome.took_ms = _elapsed_ms(started)
         return stream
 
     def read(self) -> None:
-        """Begin to read what comes."""
+        """Start to read the body in the background."""
         if self._response is not None:
-            self._reading = asyncio.create_task(self._read(self._response))
+            self._reader = asyncio.create_task(self._read(self._response))
 
     async def _read(self, response: httpx.Response) -> None:
         outcome = self.outcome
         body = bytearray()
 
-        def keep(piece: bytes) -> None:
+        def record(piece: bytes) -> None:
             body.extend(piece)
             if outcome.exchange is not None:
                 outcome.exchange.add_body(piece)
             if len(body) > STREAM_LIMIT:
                 raise _TooLongError
 
-        observe_body(response, keep)
+        observe_body(response, record)
         try:
             try:
                 async for event in EventSource(without_bom(response)).aiter_sse():
-                    at = _since(self._started)
+                    at = _elapsed_ms(self._started)
                     outcome.events.append(Event(event.event, event.data, event.id, at))
-                    outcome.body = bytes(body) if len(body) <= _SHOWN_WHILE_OPEN else b""
+                    outcome.body = bytes(body) if len(body) <= _OPEN_BODY_LIMIT else b""
                     self._counts[event.event] += 1
-                    await self._tell()
+                    await self._notify()
             except SSEError:
                 await response.aread()
             outcome.ended = "end"
@@ -188,34 +191,34 @@ class Stream:
             outcome.ended = "cut"
             outcome.failure = f"{type(error).__name__}: {error}".rstrip(": ")
         except _TooLongError:
-            outcome.failure = f"the stream has more than {STREAM_LIMIT} bytes, and no end"
+            outcome.failure = f"the stream has more than {STREAM_LIMIT} bytes and does not end"
         finally:
             outcome.body = bytes(body)
-            outcome.took_ms = _since(self._started)
+            outcome.took_ms = _elapsed_ms(self._started)
             await response.aclose()
-            await self._tell()
+            await self._notify()
 
-    async def _tell(self) -> None:
+    async def _notify(self) -> None:
         async with self._changed:
             self._changed.notify_all()
 
     async def wait(self, event: str | None, count: int, seconds: float) -> None:
-        """Until the stream has ended, or has so many events of that name, or the time is up."""
+        """Wait until the stream ends, has `count` events of that name, or the time is up."""
 
-        def reached() -> bool:
+        def is_done() -> bool:
             if self.outcome.ended != "open" or self.outcome.failure is not None:
                 return True
             return event is not None and self._counts[event] >= count
 
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds), self._changed:
-                await self._changed.wait_for(reached)
+                await self._changed.wait_for(is_done)
 
     async def close(self) -> None:
-        """Leave, as a client that goes away."""
-        if self._reading is not None:
-            self._reading.cancel()
+        """Close the connection, like a client that disconnects."""
+        if self._reader is not None:
+            self._reader.cancel()
             with suppress(asyncio.CancelledError):
-                await self._reading
+                await self._reader
         if self._response is not None:
             await self._response.aclose()

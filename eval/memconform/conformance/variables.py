@@ -1,4 +1,4 @@
-"""`${name}` in cases: which stand where, and what they become."""
+"""Finds and substitutes the variables of cases, written `${name}`."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -10,64 +10,67 @@ _REFERENCE = re.compile(r"\$\{([a-z][a-z0-9_]*(?:\.[A-Za-z0-9_]+)*)\}")
 
 
 class UnknownVariableError(Exception):
-    pass
+    """A variable is malformed, undefined or unused."""
 
 
 def references(value: JsonValue) -> list[str]:
-    """The names of the variables in all texts of `value`, keys included.
+    """Return the names of the variables in all texts of `value`, including keys.
 
     Raises:
-        UnknownVariableError: for a `${` that begins none.
+        UnknownVariableError: for a `${` that does not begin a well-formed variable.
     """
-    found: list[str] = []
-    _collect(value, found)
-    return found
+    names: list[str] = []
+    _collect(value, names)
+    return names
 
 
-def _collect(value: JsonValue, found: list[str]) -> None:
+def _collect(value: JsonValue, names: list[str]) -> None:
     if isinstance(value, str):
-        begun = value.count("${")
-        if begun:
-            names = _REFERENCE.findall(value)
-            if len(names) != begun:
+        count = value.count("${")
+        if count:
+            matches = _REFERENCE.findall(value)
+            if len(matches) != count:
                 raise UnknownVariableError(f"{value!r}: a variable is written ${{name}}")
-            found += names
+            names += matches
     elif isinstance(value, dict):
-        for key, each in value.items():
-            _collect(key, found)
-            _collect(each, found)
+        for key, item in value.items():
+            _collect(key, names)
+            _collect(item, names)
     elif isinstance(value, list | tuple):
-        for each in value:
-            _collect(each, found)
+        for item in value:
+            _collect(item, names)
 
 
 def substitute(
     value: JsonValue, values: Mapping[str, JsonValue], *, partly: bool = False
 ) -> JsonValue:
-    """`value` with its variables filled in; one that is the whole text keeps its type.
+    """Fill in the variables of `value`; a variable that is the whole text keeps its type.
 
-    `partly` leaves those that `values` does not hold.
+    Args:
+        value: A JSON value; keys may hold variables too.
+        values: Values by name; `a.b.0` selects a part of the value of `a`.
+        partly: Leave variables that are not in `values` unchanged.
 
     Raises:
-        UnknownVariableError: for a variable that `values` does not hold.
+        UnknownVariableError: if a variable is not in `values`, unless `partly`.
     """
 
     def look_up(name: str) -> JsonValue:
-        found: Any = values
+        node: Any = values
         for part in name.split("."):
-            if isinstance(found, list) and part.isdigit() and int(part) < len(found):
-                found = found[int(part)]
-            elif isinstance(found, Mapping) and part in found:
-                found = found[part]
+            if isinstance(node, list) and part.isdigit() and int(part) < len(node):
+                node = node[int(part)]
+            elif isinstance(node, Mapping) and part in node:
+                node = node[part]
             else:
-                raise UnknownVariableError(f"${{{name}}} is not known here")
-        return found
+                raise UnknownVariableError(f"${{{name}}} is not defined here")
+        return node
 
     return _walk(value, look_up, partly=partly)
 
 
 def _walk(value: JsonValue, look_up: Callable[[str], JsonValue], *, partly: bool) -> JsonValue:
-    def known(match: re.Match[str]) -> JsonValue:
+    def replacement(match: re.Match[str]) -> JsonValue:
         try:
             return look_up(match[1])
         except UnknownVariableError:
@@ -75,14 +78,16 @@ def _walk(value: JsonValue, look_up: Callable[[str], JsonValue], *, partly: bool
                 return match[0]
             raise
 
-    def walk(each: JsonValue) -> JsonValue:
-        if isinstance(each, str):
-            whole = _REFERENCE.fullmatch(each)
-            return known(whole) if whole else _REFERENCE.sub(lambda m: str(known(m)), each)
-        if isinstance(each, dict):
-            return {walk(key): walk(item) for key, item in each.items()}
-        if isinstance(each, list | tuple):
-            return [walk(item) for item in each]
-        return each
+    def walk(node: JsonValue) -> JsonValue:
+        if isinstance(node, str):
+            whole = _REFERENCE.fullmatch(node)
+            if whole:
+                return replacement(whole)
+            return _REFERENCE.sub(lambda match: str(replacement(match)), node)
+        if isinstance(node, dict):
+            return {walk(key): walk(item) for key, item in node.items()}
+        if isinstance(node, list | tuple):
+            return [walk(item) for item in node]
+        return node
 
     return walk(value)

@@ -1,1 +1,1 @@
-"""The wire contract as types: requests, responses, stream events. No I/O."""
+"""Types of the wire contract: requests, responses and stream events. No I/O."""

@@ -1,4 +1,4 @@
-"""Profile `ask`: the question and the events of its stream."""
+"""Wire types of profile `ask`: the question and the events of its answer stream."""
 
 from typing import Literal
 
@@ -9,6 +9,8 @@ from memconform.contract.wire import Mode, Response
 
 
 class AskRequest(RetrievalParams):
+    """The body of an ask request."""
+
     question: str = Field(min_length=1)
     top_k: int = Field(default=5, ge=1, le=1_000)
     reader_mode: Literal["basic", "augmented"] | None = Field(
@@ -18,6 +20,8 @@ class AskRequest(RetrievalParams):
 
 
 class Retrieve(Response):
+    """The chunks that the answer is based on; the first event of an ask stream."""
+
     chunks: list[Chunk]
     top_k: int
     mode: Mode
@@ -25,30 +29,38 @@ class Retrieve(Response):
 
 
 class AnswerDelta(Response):
+    """One piece of the answer's text."""
+
     text: str
 
 
 class Citation(Response):
+    """A chunk that the answer cites."""
+
     chunk_id: str
     path: str
     title: str
-    """The chunk's, or else the path."""
+    """The chunk's title, or its path if it has none."""
     score: float
 
 
 class StreamError(Response):
+    """An error that occurred after the stream began."""
+
     code: str = Field(min_length=1)
     message: str = Field(min_length=1)
 
 
 class Usage(Response):
-    """Tokens, as the upstream counted them."""
+    """Token counts as reported by the upstream."""
 
     input_tokens: int | None = Field(default=None, ge=0)
     output_tokens: int | None = Field(default=None, ge=0)
 
 
 class Done(Response):
+    """The last event of an ask stream."""
+
     ok: bool
     answer: str | None = None
     usage: Usage | None = None

@@ -1,4 +1,4 @@
-"""Profile `core`: brains, ingest, search."""
+"""Wire types of profile `core`: health, brains, ingest and search."""
 
 from typing import Annotated, Any, Literal
 
@@ -9,10 +9,14 @@ from memconform.contract.wire import Closed, Mode, Request, Response
 
 
 class Health(Response):
+    """Whether the daemon accepts requests."""
+
     ok: bool
 
 
 class Version(Response):
+    """The daemon's name and version, and the version of the contract it implements."""
+
     name: str
     version: str
     contract: str
@@ -24,12 +28,14 @@ BrainId = Annotated[str, StringConstraints(pattern=BRAIN_ID_PATTERN)]
 
 
 class CreateBrain(Request):
+    """The body of a request to create a brain."""
+
     brain_id: BrainId
     description: str | None = None
 
 
 class Brain(Response):
-    """One brain's counts; `pending` documents are stored but not yet searchable."""
+    """A brain and its counts; `pending` documents are stored but not yet searchable."""
 
     brain_id: str
     description: str | None = None
@@ -40,14 +46,20 @@ class Brain(Response):
 
 
 class BrainItem(Response):
+    """A brain as an item of the list of brains."""
+
     brain_id: str
 
 
 class Brains(Response):
+    """The list of all brains."""
+
     items: list[BrainItem]
 
 
 class IngestFile(Request):
+    """A document to store and index."""
+
     path: str = Field(min_length=1)
     content_type: str
     content_base64: str = Field(json_schema_extra={"contentEncoding": "base64"})
@@ -57,10 +69,14 @@ class IngestFile(Request):
 
 
 class IngestBatch(Request):
+    """Documents to store and index together."""
+
     documents: list[IngestFile] = Field(min_length=1, max_length=1024)
 
 
 class Ingested(Response):
+    """The acknowledgement of one ingested document."""
+
     document_id: str
     path: str
     chunk_count: int = Field(ge=0)
@@ -69,12 +85,14 @@ class Ingested(Response):
 
 
 class IngestedBatch(Response):
+    """The acknowledgements of an ingested batch."""
+
     items: list[Ingested]
     took_ms: float = Field(ge=0)
 
 
 class Filters(Closed):
-    """All that are given must hold (core.filter.and)."""
+    """Conditions on documents; all that are present must hold (core.filter.and)."""
 
     path_prefix: str | None = None
     paths: list[str] | None = None
@@ -85,7 +103,7 @@ class Filters(Closed):
 
 
 class Tuning(Closed):
-    """Wishes; a daemon repeats in `trace.tuning` those it went by (core.tuning)."""
+    """Optional hints; a daemon echoes those it applied in `trace.tuning` (core.tuning)."""
 
     fusion: Literal["minmax", "rrf"] | None = None
     alpha: float | None = Field(default=None, ge=0, le=1)
@@ -97,7 +115,7 @@ class Tuning(Closed):
 
 
 class RetrievalParams(Request):
-    """What search and ask have in common; 0 leaves a number to the daemon."""
+    """Parameters shared by search and ask; 0 leaves a number to the daemon."""
 
     mode: Mode = Mode.AUTO
     question_date: str | None = Field(
@@ -111,15 +129,19 @@ class RetrievalParams(Request):
 
 
 DEEPEST = 1_000
-"""The largest topK."""
+"""Largest topK."""
 
 
 class SearchRequest(RetrievalParams):
+    """The body of a search request."""
+
     query: str = Field(min_length=1)
     top_k: int = Field(default=10, ge=1, le=DEEPEST)
 
 
 class Chunk(Response):
+    """A retrieved chunk and its score."""
+
     chunk_id: str
     document_id: str
     path: str
@@ -131,7 +153,7 @@ class Chunk(Response):
 
 
 class Trace(Response):
-    """How a search was made; `effective_mode` is the truth, whatever was asked for."""
+    """How a search was performed; `effective_mode` is the mode used, whatever was requested."""
 
     requested_mode: str
     effective_mode: Mode
@@ -145,6 +167,8 @@ class Trace(Response):
 
 
 class SearchResponse(Response):
+    """The ranked chunks of a search, best first, and how they were found."""
+
     chunks: list[Chunk]
     took_ms: float = Field(ge=0)
     trace: Trace
@@ -154,36 +178,36 @@ _VECTOR_MODES = (Mode.SEMANTIC, Mode.HYBRID, Mode.HYBRID_RERANK)
 
 
 def trace_fault(trace: Trace, requested: Mode) -> str | None:
-    """What a trace says that contradicts the request or itself."""
+    """Return how a trace contradicts the request or itself; None if it does not."""
     effective = trace.effective_mode
     if trace.requested_mode != requested:
-        return f"requestedMode is {trace.requested_mode!r}, {requested.value} was asked for"
+        return f"requestedMode is {trace.requested_mode!r}, but {requested.value} was requested"
     if effective is Mode.AUTO:
         return "effectiveMode is auto, which is not a search mode"
     if trace.fell_back_to_bm25 and effective is not Mode.BM25:
-        return f"fellBackToBm25 beside effectiveMode {effective.value}"
+        return f"fellBackToBm25 with effectiveMode {effective.value}"
     if effective in _VECTOR_MODES and not trace.embedder_used:
         return f"effectiveMode {effective.value} without an embedder"
     if effective is Mode.HYBRID_RERANK and not trace.reranked:
-        return "effectiveMode hybrid-rerank, and yet not reranked"
+        return "effectiveMode hybrid-rerank without reranking"
     return None
 
 
 def ranks_all(effective: Mode, query: str) -> bool:
-    """Whether a search without filters ranks every chunk: by vectors, for a query with terms."""
+    """Whether an unfiltered search ranks every chunk: it uses vectors and the query has terms."""
     return effective in _VECTOR_MODES and bool(terms(query))
 
 
 def ranking_fault(chunks: list[Chunk], top_k: int, *, ranks_all: bool) -> str | None:
-    """What breaks the rules of a ranking.
+    """Return the first violation of the ranking rules; None if there is none.
 
-    Too many chunks, one twice, scores that rise, a chunk without text; or none at all where
-    every chunk of a brain that is not empty is ranked.
+    Violations are too many chunks, a duplicate chunk, rising scores, a chunk without text, and an
+    empty ranking of a non-empty brain if `ranks_all`.
     """
     if not chunks and ranks_all:
-        return "no chunk, where the mode ranks them all"
+        return "no chunks, although the mode ranks all of them"
     if len(chunks) > top_k:
-        return f"{len(chunks)} chunks where topK is {top_k}"
+        return f"{len(chunks)} chunks, but topK is {top_k}"
     seen: set[str] = set()
     for index, chunk in enumerate(chunks):
         if chunk.chunk_id in seen:

@@ -1,24 +1,28 @@
-"""Profile `documents`: the store, file by file. Keys are snake_case, as in the store protocol."""
+"""Wire types of profile `documents`. Keys are snake_case, as in the store protocol."""
 
 from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from memconform.contract.wire import Request, Response, nothing_renamed
+from memconform.contract.wire import Request, Response, unchanged_alias
 
 BODY_LIMIT = 2 * 2**20
-"""Bytes of one PUT or append."""
+"""Largest body of a PUT or append, in bytes."""
 
 
 class Rename(Request):
-    model_config = ConfigDict(alias_generator=nothing_renamed)
+    """The body of a request to move a document."""
+
+    model_config = ConfigDict(alias_generator=unchanged_alias)
 
     from_: str = Field(alias="from", min_length=1)
     to: str = Field(min_length=1)
 
 
 class Op(Request):
-    model_config = ConfigDict(alias_generator=nothing_renamed)
+    """One operation of a batch."""
+
+    model_config = ConfigDict(alias_generator=unchanged_alias)
 
     type: Literal["write", "append", "delete", "rename"]
     path: str = Field(min_length=1)
@@ -29,7 +33,9 @@ class Op(Request):
 
 
 class BatchOps(Request):
-    model_config = ConfigDict(alias_generator=nothing_renamed)
+    """Operations to apply together, and the commit's metadata."""
+
+    model_config = ConfigDict(alias_generator=unchanged_alias)
 
     ops: list[Op] = Field(min_length=1, max_length=1_024)
     reason: str | None = None
@@ -39,13 +45,15 @@ class BatchOps(Request):
 
 
 class Committed(Response):
+    """The number of operations that were committed."""
+
     committed: int = Field(ge=1)
 
 
 class Stat(Response):
-    """`size` in bytes, 0 of a folder; `mtime` by RFC 3339."""
+    """A document or folder; `size` in bytes (0 for a folder), `mtime` in RFC 3339."""
 
-    model_config = ConfigDict(alias_generator=nothing_renamed)
+    model_config = ConfigDict(alias_generator=unchanged_alias)
 
     path: str
     size: int = Field(ge=0)
@@ -54,4 +62,6 @@ class Stat(Response):
 
 
 class Listing(Response):
+    """The contents of a folder."""
+
     items: list[Stat]

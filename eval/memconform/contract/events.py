@@ -1,16 +1,16 @@
-"""Profile `events`: what changed in a brain, as a stream."""
+"""Wire types of profile `events`: a stream of the changes to a brain."""
 
 from typing import Literal
 
 from pydantic import ConfigDict
 
-from memconform.contract.wire import Response, nothing_renamed
+from memconform.contract.wire import Response, unchanged_alias
 
 
 class Change(Response):
-    """One committed mutation; `when` by RFC 3339."""
+    """One committed change; `when` in RFC 3339."""
 
-    model_config = ConfigDict(alias_generator=nothing_renamed)
+    model_config = ConfigDict(alias_generator=unchanged_alias)
 
     kind: Literal["created", "updated", "deleted", "renamed"]
     path: str

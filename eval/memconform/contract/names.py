@@ -1,4 +1,4 @@
-"""The contract's version and its enumerations, without the models."""
+"""The contract's version and its enumerations, importable without the models."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""Errors on the wire: `application/problem+json`."""
+"""Wire type of errors: `application/problem+json` (RFC 9457)."""
 
 from pydantic import Field
 
@@ -20,10 +20,12 @@ STATUS: dict[str, int] = {
     "bad_gateway": 502,
     "timeout": 504,
 }
-"""HTTP status by code."""
+"""HTTP status of each error code."""
 
 
 class Problem(Response):
+    """The body of an error response."""
+
     status: int = Field(ge=400, le=599)
     title: str
     detail: str

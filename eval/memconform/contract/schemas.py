@@ -1,4 +1,4 @@
-"""`openapi.yaml` and `events.schema.json`, made from the models. No I/O."""
+"""Generates `openapi.yaml` and `events.schema.json` from the models. No I/O."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -39,16 +39,18 @@ BYTES = "application/octet-stream"
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One of the query."""
+    """A query parameter of a route."""
 
     name: str
     required: bool = False
     flag: bool = False
-    """Whether it is true or false, and not a text."""
+    """Whether its value is a boolean instead of a string."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
+    """An endpoint of the contract: what it takes and what it answers on success."""
+
     method: Literal["get", "head", "post", "put", "delete"]
     path: str
     name: str
@@ -57,15 +59,16 @@ class Route:
     profile: Profile = Profile.CORE
     request: type[BaseModel] | None = None
     answer: type[BaseModel] | None = None
-    """None: no body, or (see `stream`) events."""
+    """Model of the response body; None if there is no body, or a stream of events (`stream`)."""
     stream: tuple[str, ...] = ()
-    """Names of the events that it answers with."""
+    """Names of the events in the response; empty if the response is not a stream."""
     sends: Literal["json", "bytes"] = "json"
-    """What a body of the request is, where there is one and `request` does not say."""
+    """Kind of request body; meaningful only if `request` is None."""
     answers: Literal["json", "bytes"] = "json"
+    """Kind of response body."""
     parameters: tuple[Parameter, ...] = ()
     headers: dict[str, str] = field(default_factory=dict)
-    """Request headers that it wants, with their one value."""
+    """Required request headers, each with its only valid value."""
 
 
 _BRAIN = "/v1/brains/{brainId}"
@@ -79,16 +82,16 @@ _LISTING = (
 )
 
 ROUTES = (
-    Route("get", "/healthz", "health", "Whether requests are served", 200, answer=Health),
-    Route("get", "/version", "version", "What is served", 200, answer=Version),
-    Route("get", "/v1/brains", "listBrains", "All brains", 200, answer=Brains),
+    Route("get", "/healthz", "health", "Whether the daemon accepts requests", 200, answer=Health),
+    Route("get", "/version", "version", "Name and version of the daemon", 200, answer=Version),
+    Route("get", "/v1/brains", "listBrains", "List all brains", 200, answer=Brains),
     Route(
-        "post", "/v1/brains", "createBrain", "A new, empty brain", 201,
+        "post", "/v1/brains", "createBrain", "Create an empty brain", 201,
         request=CreateBrain, answer=Brain,
     ),
-    Route("get", _BRAIN, "brain", "A brain's counts", 200, answer=Brain),
+    Route("get", _BRAIN, "brain", "Get a brain and its counts", 200, answer=Brain),
     Route(
-        "delete", _BRAIN, "deleteBrain", "Delete a brain and all it holds", 204,
+        "delete", _BRAIN, "deleteBrain", "Delete a brain and its contents", 204,
         headers={"X-Confirm-Delete": "yes"},
     ),
     Route(
@@ -96,39 +99,39 @@ ROUTES = (
         request=IngestFile, answer=Ingested,
     ),
     Route(
-        "post", f"{_BRAIN}/ingest/batch", "ingestBatch", "Store and index documents, all or none",
+        "post", f"{_BRAIN}/ingest/batch", "ingestBatch", "Store and index documents atomically",
         200, request=IngestBatch, answer=IngestedBatch,
     ),
     Route(
-        "post", f"{_BRAIN}/search", "search", "The best chunks for a query", 200,
+        "post", f"{_BRAIN}/search", "search", "Retrieve the best chunks for a query", 200,
         request=SearchRequest, answer=SearchResponse,
     ),
     Route(
-        "post", f"{_BRAIN}/ask", "ask", "An answer as a stream of events", 200, Profile.ASK,
+        "post", f"{_BRAIN}/ask", "ask", "Answer a question as a stream of events", 200, Profile.ASK,
         request=AskRequest, stream=tuple(EVENTS),
     ),
     Route(
-        "get", f"{_DOCUMENTS}/read", "readDocument", "A document's bytes", 200, Profile.DOCUMENTS,
+        "get", f"{_DOCUMENTS}/read", "readDocument", "Read a document", 200, Profile.DOCUMENTS,
         answers="bytes", parameters=_PATH,
     ),
     Route(
-        "head", _DOCUMENTS, "hasDocument", "Whether there is a document", 200, Profile.DOCUMENTS,
-        parameters=_PATH,
+        "head", _DOCUMENTS, "hasDocument", "Check whether a document exists", 200,
+        Profile.DOCUMENTS, parameters=_PATH,
     ),
     Route(
-        "get", f"{_DOCUMENTS}/stat", "statDocument", "What there is at a path", 200,
+        "get", f"{_DOCUMENTS}/stat", "statDocument", "Describe a document or folder", 200,
         Profile.DOCUMENTS, answer=Stat, parameters=_PATH,
     ),
     Route(
-        "get", _DOCUMENTS, "listDocuments", "What lies in a folder", 200, Profile.DOCUMENTS,
+        "get", _DOCUMENTS, "listDocuments", "List a folder", 200, Profile.DOCUMENTS,
         answer=Listing, parameters=_LISTING,
     ),
     Route(
-        "put", _DOCUMENTS, "writeDocument", "Store a document's bytes", 204, Profile.DOCUMENTS,
+        "put", _DOCUMENTS, "writeDocument", "Write a document", 204, Profile.DOCUMENTS,
         sends="bytes", parameters=_PATH,
     ),
     Route(
-        "post", f"{_DOCUMENTS}/append", "appendDocument", "Put bytes behind a document's", 204,
+        "post", f"{_DOCUMENTS}/append", "appendDocument", "Append to a document", 204,
         Profile.DOCUMENTS, sends="bytes", parameters=_PATH,
     ),
     Route(
@@ -140,25 +143,25 @@ ROUTES = (
         Profile.DOCUMENTS, request=Rename,
     ),
     Route(
-        "post", f"{_DOCUMENTS}/batch-ops", "batchOps", "Several changes, all or none", 200,
+        "post", f"{_DOCUMENTS}/batch-ops", "batchOps", "Apply several changes atomically", 200,
         Profile.DOCUMENTS, request=BatchOps, answer=Committed,
     ),
     Route(
-        "get", f"{_BRAIN}/events", "events", "What changes, as it changes", 200, Profile.EVENTS,
+        "get", f"{_BRAIN}/events", "events", "Stream changes as they happen", 200, Profile.EVENTS,
         stream=("ready", "change", "ping"),
     ),
 )  # fmt: skip
 
 
 def openapi() -> JsonObject:
-    """The OpenAPI 3.1 document of all routes."""
-    wanted: list[tuple[type[BaseModel], JsonSchemaMode]] = [(Problem, "validation")]
+    """Build the OpenAPI 3.1 document of all routes."""
+    models: list[tuple[type[BaseModel], JsonSchemaMode]] = [(Problem, "validation")]
     for route in ROUTES:
-        wanted += [(m, "validation") for m in (route.request, route.answer) if m is not None]
-    wanted += [(model, "validation") for model in (*EVENTS.values(), Change)]
-    _, definitions = models_json_schema(wanted, ref_template="#/components/schemas/{model}")
-    for model in _requests():
-        _let_be_null(definitions["$defs"][model.__name__])
+        models += [(m, "validation") for m in (route.request, route.answer) if m is not None]
+    models += [(model, "validation") for model in (*EVENTS.values(), Change)]
+    _, definitions = models_json_schema(models, ref_template="#/components/schemas/{model}")
+    for model in _request_models():
+        _make_nullable(definitions["$defs"][model.__name__])
     paths: JsonObject = {}
     for route in ROUTES:
         paths.setdefault(route.path, {})[route.method] = _operation(route)
@@ -168,7 +171,7 @@ def openapi() -> JsonObject:
         "info": {
             "title": "Memory daemon",
             "version": CONTRACT_VERSION,
-            "description": "CONTRACT.md beside this file has the rules; here are the shapes.",
+            "description": "This file defines the shapes; the rules are in CONTRACT.md beside it.",
         },
         "servers": [{"url": "http://127.0.0.1:18850"}],
         "paths": paths,
@@ -176,18 +179,18 @@ def openapi() -> JsonObject:
     }
 
 
-def _requests() -> list[type[BaseModel]]:
-    """The request bodies, and what is part of them."""
+def _request_models() -> list[type[BaseModel]]:
+    """Models of request bodies and of the objects inside them."""
     return [*(r.request for r in ROUTES if r.request is not None), Filters, Tuning]
 
 
-def _let_be_null(schema: JsonObject) -> None:
-    """A key that may be left out may be null, which means the same (wire.types)."""
+def _make_nullable(schema: JsonObject) -> None:
+    """Allow null for each optional key, where it means the same as a missing key (wire.types)."""
     required = schema.get("required", [])
     for name, value in schema["properties"].items():
         if name not in required and {"type": "null"} not in value.get("anyOf", ()):
-            kept = {key: value.pop(key) for key in ("default", "title") if key in value}
-            schema["properties"][name] = {"anyOf": [value, {"type": "null"}], **kept}
+            annotations = {key: value.pop(key) for key in ("default", "title") if key in value}
+            schema["properties"][name] = {"anyOf": [value, {"type": "null"}], **annotations}
 
 
 def _operation(route: Route) -> JsonObject:
@@ -222,15 +225,15 @@ def _operation(route: Route) -> JsonObject:
         operation["requestBody"] = {"required": True, "content": content}
     success: JsonObject = {"description": route.summary}
     if route.stream:
-        described = f"Events by events.schema.json: {', '.join(route.stream)}"
+        description = f"Events as in events.schema.json: {', '.join(route.stream)}"
         success["content"] = {
-            "text/event-stream": {"schema": {"type": "string", "description": described}}
+            "text/event-stream": {"schema": {"type": "string", "description": description}}
         }
     elif route.answers == "bytes":
         success["content"] = {BYTES: {"schema": {"type": "string", "format": "binary"}}}
     elif route.answer is not None:
         success["content"] = {"application/json": {"schema": _reference(route.answer)}}
-    problem = {"description": "A problem", "content": {MEDIA_TYPE: {"schema": _reference(Problem)}}}
+    problem = {"description": "An error", "content": {MEDIA_TYPE: {"schema": _reference(Problem)}}}
     operation["responses"] = {str(route.status): success, _ANY_STATUS: problem}
     return operation
 
@@ -240,12 +243,12 @@ def _reference(model: type[BaseModel]) -> JsonObject:
 
 
 def events_schema() -> JsonObject:
-    """The JSON Schema of one event of a stream, as `{"event": name, "data": …}`."""
+    """Build the JSON Schema of one stream event, written as `{"event": name, "data": …}`."""
     models: dict[str, type[BaseModel]] = {**EVENTS, "change": Change}
-    found, definitions = models_json_schema(
+    schemas, definitions = models_json_schema(
         [(model, "validation") for model in models.values()], ref_template="#/$defs/{model}"
     )
-    shapes: JsonObject = {name: found[model, "validation"] for name, model in models.items()}
+    shapes: JsonObject = {name: schemas[model, "validation"] for name, model in models.items()}
     shapes |= {name: {"const": "ok"} for name in PLAIN_EVENTS}
     return {
         "$schema": _DIALECT,

@@ -1,7 +1,7 @@
-"""JSON in which nothing is ambiguous: no repeated key, no NaN, no number beyond a double.
+"""Strict JSON decoding: rejects repeated keys, NaN, and numbers beyond the range of a double.
 
-`json.loads` keeps the last of two equal keys, so that a row with two answers is scored against
-one of them in silence.
+`json.loads` silently keeps the last of two equal keys, so a row with two answers would be scored
+against only one of them.
 """
 
 import json
@@ -16,7 +16,7 @@ _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]', re.DOTALL)
 
 
 class RepeatedKeyError(ValueError):
-    """An object has a key twice."""
+    """A JSON object has the same key twice."""
 
     def __init__(self, key: str) -> None:
         shown = key if len(key) <= _MAX_KEY_SHOWN else f"{key[:_MAX_KEY_SHOWN]}..."
@@ -25,22 +25,29 @@ class RepeatedKeyError(ValueError):
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build an object from its pairs; raises RepeatedKeyError."""
-    built = dict(pairs)
-    # Counting comes first: of LongMemEval S's 250,000 objects each passes here.
-    if len(built) < len(pairs):
-        known: set[str] = set()
+    """Build a JSON object from its pairs.
+
+    Raises:
+        RepeatedKeyError: if two pairs have the same key.
+    """
+    result = dict(pairs)
+    # Counting first is cheap; each of LongMemEval S's 250,000 objects passes through here.
+    if len(result) < len(pairs):
+        seen: set[str] = set()
         for key, _ in pairs:
-            if key in known:
+            if key in seen:
                 raise RepeatedKeyError(key)
-            known.add(key)
-    return built
+            seen.add(key)
+    return result
 
 
 def require_unique_keys(text: str | bytes) -> None:
-    """Raise RepeatedKeyError where an object of a JSON text has a key twice.
+    """Check that no object of a JSON text repeats a key.
 
-    What is no JSON passes: it is for the caller's parser to say what is wrong with it.
+    Text that is not JSON passes: the caller's own parser reports what is wrong with it.
+
+    Raises:
+        RepeatedKeyError: if an object has the same key twice.
     """
     try:
         json.loads(text, object_pairs_hook=unique_keys)
@@ -51,12 +58,16 @@ def require_unique_keys(text: str | bytes) -> None:
 
 
 def reject_constant(name: str) -> None:
-    """Raise ValueError for NaN and Infinity, which only Python's JSON has."""
+    """Raise ValueError for NaN and Infinity, which Python accepts but JSON does not define."""
     raise ValueError(f"{name} is not JSON")
 
 
 def finite_float(number: str) -> float:
-    """The value of a number; raises ValueError where a double cannot hold it (`1e999`)."""
+    """Parse a number.
+
+    Raises:
+        ValueError: if it is out of the range of a double (`1e999`).
+    """
     value = float(number)
     if not math.isfinite(value):
         raise ValueError(f"{number[:40]} is too large a number")
@@ -69,12 +80,12 @@ DECODER: Final = json.JSONDecoder(
 
 
 def decode(text: str) -> JsonValue:
-    """The value that a JSON text is.
+    """Decode a JSON text strictly.
 
     Raises:
-        json.JSONDecodeError: for a text that is not JSON.
-        ValueError: for a repeated key, NaN, a number that is too large or has too many digits,
-            and where values nest more deeply than Python's stack goes.
+        json.JSONDecodeError: if the text is not JSON.
+        ValueError: for a repeated key, NaN, a number that is too large or has too many digits, and
+            nesting deeper than Python's stack allows.
     """
     try:
         return cast("JsonValue", DECODER.decode(text))
@@ -83,12 +94,15 @@ def decode(text: str) -> JsonValue:
 
 
 def repeated_key_position(text: str, key: str, start: int = 0) -> int:
-    """Where in a JSON text an object has `key` for the second time; `start` if none has.
+    """Find where an object of a JSON text has `key` for the second time.
 
-    Slow, for error messages only: the decoder does not say where it stands.
+    Slow, so for error messages only: the decoder does not report its position.
+
+    Returns:
+        A character offset, or `start` if no object repeats the key.
     """
     has_key: list[bool] = []
-    last = start, ""
+    last_token = start, ""
     for token in _TOKEN.finditer(text, start):
         match token[0]:
             case "{" | "[":
@@ -96,20 +110,20 @@ def repeated_key_position(text: str, key: str, start: int = 0) -> int:
             case "}" | "]":
                 has_key = has_key[:-1]
             case ":":
-                position, written = last
-                if json.loads(written, strict=False) == key:
+                position, literal = last_token
+                if json.loads(literal, strict=False) == key:
                     if has_key[-1]:
                         return position
                     has_key[-1] = True
             case ",":
                 pass
-            case written:
-                last = token.start(), written
+            case literal:
+                last_token = token.start(), literal
     return start
 
 
 def depth(value: JsonValue) -> int:
-    """How many arrays and objects lie inside one another; 0 of a scalar."""
+    """Return how deeply arrays and objects nest; 0 for a scalar."""
     levels = 0
     level = [value] if isinstance(value, dict | list) else []
     while level:

@@ -1,4 +1,4 @@
-"""What all wire models share."""
+"""Base classes of the wire models."""
 
 from typing import Any
 
@@ -15,35 +15,36 @@ __all__ = [
     "Profile",
     "Request",
     "Response",
-    "nothing_renamed",
+    "unchanged_alias",
 ]
 
 JsonValue = Any
-"""Whatever JSON can hold."""
+"""Any value that JSON can represent."""
 
 
 class Request(BaseModel):
-    """A body that the harness sends; optional keys are left out when they are None."""
+    """A body that the harness sends."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
 
     def to_body(self) -> dict[str, Any]:
+        """Return the JSON object to send, without the keys that are None."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-def nothing_renamed(name: str) -> str:
-    """The alias of a key that is on the wire what it is here."""
+def unchanged_alias(name: str) -> str:
+    """Use a field's own name on the wire; the alias generator of models with snake_case keys."""
     return name
 
 
 class Closed(Request):
-    """A part of a body in which unknown keys are refused."""
+    """An object inside a request body, in which unknown keys are rejected."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class Response(BaseModel):
-    """A body that a daemon sends: types are strict, unknown keys are ignored."""
+    """A body that a daemon sends; types are strict, unknown keys are ignored."""
 
     model_config = ConfigDict(
         alias_generator=to_camel,

@@ -1,4 +1,4 @@
-"""The formats of retrieval benchmarks by name, and which one a file looks like."""
+"""The formats of retrieval benchmarks, and how a file's format is recognized."""
 
 import json
 from collections import Counter
@@ -20,34 +20,36 @@ from memconform.datasets.wmb import QUESTIONS, found, read_wmb
 from memconform.errors import UsageError, nearest
 
 ENTRY_POINTS = "memconform.benchmarks"
-"""The group in which another package names a `Format` of its own."""
+"""The entry point group in which other packages register a `Format`."""
 
 _HEAD = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
+    """A benchmark's file format: how to recognize and read it."""
+
     name: str
     about: str
     read: Callable[..., Iterator[Haystack]]
-    """Of a PieceReader, or of a folder; with one keyword an option that was given."""
+    """Reads a PieceReader or a folder; each option is a keyword argument."""
     fits: Callable[[Path], bool]
-    """Whether a path looks like it; raises nothing but UsageError."""
+    """Whether a path looks like this format; may raise only UsageError."""
     options: Mapping[str, tuple[str, ...]]
-    """What each of its options may be; the first is the default."""
+    """The allowed values of each option; the first is the default."""
     is_folder: bool = False
     only_with: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Options that there are only where another one has a value: its name, and the value."""
+    """Options that require another option to have a given value: its name and the value."""
     official_gold: Callable[[Haystack], tuple[str, ...]] | None = None
-    """Of haystacks with one question each: its gold by the official retrieval metrics, none where
-    they skip it. None: there are no others than ours."""
+    """For haystacks with one question each, its gold by the official retrieval metrics; empty if
+    they skip it. None if the benchmark has no official retrieval metrics."""
 
 
 _LEVELS = ("turn", "session")
 
 
 def _first_keys(path: Path) -> frozenset[str]:
-    """The keys of a file's first element; none where it is no array of objects."""
+    """The keys of a file's first element; empty unless the file is an array of objects."""
     if path.is_dir():
         return frozenset()
     with PieceReader(path) as source:
@@ -67,7 +69,7 @@ def _has_items(path: Path) -> bool:
 
 
 def _has_rows(path: Path) -> bool:
-    """Whether its first line that is no comment is a row of a question set, or begins as one."""
+    """Whether the first line that is not a comment is a row of a question set, or starts one."""
     if path.is_dir() or path.suffix in PACKED:
         return False
     with PieceReader(path) as source:
@@ -82,7 +84,7 @@ def _has_rows(path: Path) -> bool:
     return isinstance(row, dict) and {"id", "question"} <= row.keys()
 
 
-_OURS = (
+_BUILT_IN = (
     Format(
         "locomo",
         "LoCoMo, locomo10.json: ten conversations; an item is a turn or a session",
@@ -107,7 +109,7 @@ _OURS = (
         {"part": ("B", "A")},
         is_folder=True,
     ),
-    # Before memini's: "items" may be a tag of a row.
+    # Before memini, because a row may have the tag "items".
     Format(
         "jsonl",
         "a question set of memconform, NAME.jsonl, with its documents in NAME/corpus/",
@@ -127,57 +129,61 @@ _OURS = (
 
 @cache
 def formats() -> dict[str, Format]:
-    """Ours, and those that other packages have named, which go before ours of that name."""
-    found = {each.name: each for each in _OURS}
+    """All formats by name: built-in ones, and those of other packages, which take precedence.
+
+    Raises:
+        UsageError: if an entry point is not a `Format` (`bad_entry_point`).
+    """
+    by_name = {each.name: each for each in _BUILT_IN}
     for point in entry_points(group=ENTRY_POINTS):
         loaded = point.load()
         if not isinstance(loaded, Format):
             raise UsageError(
                 f"the entry point {point.name!r} of {ENTRY_POINTS} is not a Format",
                 code="bad_entry_point",
-                hint=f"it is {point.value}",
+                hint=f"it refers to {point.value}",
             )
-        found[loaded.name] = loaded
-    return found
+        by_name[loaded.name] = loaded
+    return by_name
 
 
 @dataclass(slots=True)
 class Benchmark:
-    """A benchmark's file or folder, in a format, with the format's options settled."""
+    """A benchmark's file or folder with its format and options."""
 
     path: Path
     format: Format
     options: Mapping[str, str]
     transform: Callable[[Iterator[Haystack]], Iterator[Haystack]] = iter
-    """What is made of its haystacks before anybody sees them."""
+    """A transformation of its haystacks, such as key expansion."""
     sha256: str = ""
-    """Of a file's bytes, unpacked, once it was read to its end."""
+    """Digest of the file's decompressed bytes, once it was read to its end; empty for a folder."""
 
     def __iter__(self) -> Iterator[Haystack]:
-        """Its haystacks, read anew.
+        """Read the haystacks again.
 
         Raises:
-            UsageError: naming what is wrong with it: an empty haystack, an id that stands twice, a
-                text that no daemon can be sent, no question at all, or whatever its format does
-                not allow.
+            UsageError: if the benchmark is invalid (`dataset_invalid`): an empty haystack, a
+                duplicate id, text that cannot be encoded, no question at all, or anything that its
+                format does not allow.
         """
-        known = _Known(self.path)
+        validator = _Validator(self.path)
         if self.format.is_folder:
             for haystack in self.transform(self.format.read(self.path, **self.options)):
-                known.add(haystack)
+                validator.add(haystack)
                 yield haystack
         else:
             with PieceReader(self.path) as source:
                 for haystack in self.transform(self.format.read(source, **self.options)):
-                    known.add(haystack)
+                    validator.add(haystack)
                     yield haystack
                 self.sha256 = source.sha256
-        if not known.queries:
-            raise unfit(self.path, "holds no question that can be used")
+        if not validator.queries:
+            raise unfit(self.path, "contains no usable question")
 
 
-class _Known:
-    """What was read of a benchmark so far, for what must not come again."""
+class _Validator:
+    """Checks haystacks as they are read, and that ids do not occur twice."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -191,36 +197,38 @@ class _Known:
             raise unfit(self._path, f"two haystacks have the id {haystack.id}")
         self._haystacks.add(haystack.id)
         items = Counter(item.id for item in haystack.items)
-        twice = [name for name, count in items.items() if count > 1]
+        duplicates = [name for name, count in items.items() if count > 1]
         for query in haystack.queries:
             if query.id in self.queries:
-                twice.append(query.id)
+                duplicates.append(query.id)
             self.queries.add(query.id)
-        if twice:
-            raise unfit(self._path, f"{haystack.id}: the id {twice[0]} occurs twice")
+        if duplicates:
+            raise unfit(self._path, f"{haystack.id}: the id {duplicates[0]} occurs twice")
         for item in haystack.items:
-            self._encode(haystack, item.id, item.text)
+            self._require_encodable(haystack, item.id, item.text)
         for query in haystack.queries:
             if not query.question.strip():
                 raise unfit(self._path, f"{haystack.id}: the question {query.id} is blank")
-            said = (query.question, query.category, *query.gold, *query.answers)
-            self._encode(haystack, query.id, "".join(said), query.rubric or "")
+            texts = (query.question, query.category, *query.gold, *query.answers)
+            self._require_encodable(haystack, query.id, "".join(texts), query.rubric or "")
 
-    def _encode(self, haystack: Haystack, name: str, *texts: str) -> None:
-        """Encoding takes a tenth of the time that looking for half a pair would."""
+    def _require_encodable(self, haystack: Haystack, name: str, *texts: str) -> None:
+        """Encoding takes a tenth of the time that searching for unpaired surrogates would."""
         try:
             for text in (name, *texts):
                 text.encode()
         except UnicodeEncodeError as error:
-            why = f"{haystack.id}: {name!a} holds half of a surrogate pair"
-            raise unfit(self._path, why) from error
+            reason = f"{haystack.id}: {name!a} contains an unpaired surrogate"
+            raise unfit(self._path, reason) from error
 
 
 def open_benchmark(path: Path, name: str | None, given: Mapping[str, str | None]) -> Benchmark:
-    """The benchmark at `path`, in the format `name`, or in the one that it looks like.
+    """The benchmark at `path` in the format `name`, or in the format that it looks like.
 
     Raises:
-        UsageError: where there is none, it is in another format, or an option is not the format's.
+        UsageError: if the path does not exist (`dataset_missing`), the format is unknown
+            (`unknown_format`) or another one (`wrong_format`), or the format does not have an
+            option or value (`bad_option`).
     """
     if not path.exists():
         raise UsageError(f"{path} does not exist", code="dataset_missing", hint="check the path")
@@ -228,56 +236,56 @@ def open_benchmark(path: Path, name: str | None, given: Mapping[str, str | None]
     if name is not None and name not in known:
         raise UsageError(f"no format {name!r}", code="unknown_format", hint=nearest(name, known))
     looks = next((each for each in known.values() if each.fits(path)), None)
-    chosen = known[name] if name is not None else looks
-    if chosen is None:
+    selected = known[name] if name is not None else looks
+    if selected is None:
         _raise_fault(path)
         raise UsageError(
-            f"{path} looks like no format that is known ({', '.join(known)})",
+            f"{path} looks like none of the known formats ({', '.join(known)})",
             code="unknown_format",
-            hint="name it by --format, and read what is wrong with it",
+            hint="name the format with --format to see what is wrong with the file",
         )
-    if looks is not None and not chosen.fits(path):
+    if looks is not None and not selected.fits(path):
         raise UsageError(
-            f"{path} looks like {looks.name}, not {chosen.name}",
+            f"{path} looks like {looks.name}, not {selected.name}",
             code="wrong_format",
-            hint=f"--format {looks.name}",
+            hint=f"try --format {looks.name}",
         )
-    return Benchmark(path, chosen, _settled(chosen, given))
+    return Benchmark(path, selected, _resolved_options(selected, given))
 
 
 def _raise_fault(path: Path) -> None:
-    """Raise UsageError where a file is not even JSON to the end of its first element."""
+    """Raise UsageError if a file is not valid JSON up to the end of its first element."""
     if path.is_dir():
         return
     with PieceReader(path) as source:
-        begins = source.read(_HEAD).lstrip()[:1]
-    if begins in (b"", b"["):
+        start = source.read(_HEAD).lstrip()[:1]
+    if start in (b"", b"["):
         with PieceReader(path) as source:
             next(elements(source), None)
 
 
-def _settled(chosen: Format, given: Mapping[str, str | None]) -> dict[str, str]:
-    settled = {name: allowed[0] for name, allowed in chosen.options.items()}
+def _resolved_options(format_: Format, given: Mapping[str, str | None]) -> dict[str, str]:
+    options = {name: allowed[0] for name, allowed in format_.options.items()}
     for name, value in given.items():
         if value is None:
             continue
         flag = f"--{name.replace('_', '-')}"
-        if name not in settled:
-            raise UsageError(f"{chosen.name} has no {flag}", code="bad_option", hint=chosen.about)
-        if value not in chosen.options[name]:
+        if name not in options:
+            raise UsageError(f"{format_.name} has no {flag}", code="bad_option", hint=format_.about)
+        if value not in format_.options[name]:
             raise UsageError(
-                f"{chosen.name} has no {flag} {value}",
+                f"{format_.name} has no {flag} {value}",
                 code="bad_option",
-                hint=f"one of {', '.join(chosen.options[name])}",
+                hint=f"give one of {', '.join(format_.options[name])}",
             )
-        settled[name] = value
-    for name, (other, value) in chosen.only_with.items():
-        if settled[other] != value:
+        options[name] = value
+    for name, (other, value) in format_.only_with.items():
+        if options[other] != value:
             if given.get(name) is not None:
                 raise UsageError(
-                    f"--{name.replace('_', '-')} is for --{other} {value}",
+                    f"--{name.replace('_', '-')} needs --{other} {value}",
                     code="bad_option",
-                    hint=f"leave it out with --{other} {settled[other]}",
+                    hint=f"omit it with --{other} {options[other]}",
                 )
-            del settled[name]
-    return settled
+            del options[name]
+    return options

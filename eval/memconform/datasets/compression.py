@@ -1,4 +1,4 @@
-"""Compressed files as streams of what is in them, in bounded memory."""
+"""Decompression of files as streams, in bounded memory."""
 
 import gzip
 import io
@@ -17,20 +17,21 @@ else:
 ZstdError = zstd.ZstdError
 
 PACKED = (".gz", ".xz", ".zst")
-"""Endings of names of files that are unpacked as they are read."""
+"""Suffixes of files that are decompressed as they are read."""
 
 _WINDOW_LOG = 27
-"""A window of 128 MiB, for both: the strongest presets of xz (-9) and zstd (-19) need 64 and 8 MiB.
-The formats let a file of a hundred bytes demand 4 GiB."""
+"""A window of 128 MiB for both: the strongest presets of xz (-9) and zstd (-19) need 64 and 8 MiB.
+Without a limit, a file of a hundred bytes can demand 4 GiB."""
 _XZ_OVERHEAD = 1 << 20
 _PIECE = 1 << 20
 
 
 def decompressed(file: IO[bytes], suffix: str) -> IO[bytes]:
-    """What is in a file, by the ending of its name; the file itself for any other.
+    """The decompressed content of a file with one of the suffixes `PACKED`; others unchanged.
 
-    Reading raises OSError, EOFError, zlib.error, lzma.LZMAError or ZstdError where it is damaged,
-    cut short, or wants more memory than `_WINDOW_LOG` allows.
+    Raises:
+        OSError, EOFError, zlib.error, lzma.LZMAError, ZstdError: from reading, if the file is
+            damaged, truncated, or demands more memory than `_WINDOW_LOG` allows.
     """
     match suffix:
         case ".gz":
@@ -44,7 +45,7 @@ def decompressed(file: IO[bytes], suffix: str) -> IO[bytes]:
 
 
 class _XzStream(io.RawIOBase):
-    """An .xz file; `lzma.open` takes no limit of memory."""
+    """An .xz file; `lzma.open` has no memory limit."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -60,11 +61,11 @@ class _XzStream(io.RawIOBase):
         return len(content)
 
     def _next(self, size: int) -> bytes:
-        """Some of the next bytes; none at the end."""
+        """Up to `size` of the next bytes; empty at the end."""
         while True:
             packed = b""
             if self._decoder.eof:
-                # Another stream may follow, behind padding.
+                # Another stream may follow after padding.
                 packed = self._decoder.unused_data.lstrip(b"\0")
                 while not packed:
                     piece = self._file.read(_PIECE)

@@ -1,4 +1,4 @@
-"""Which files of a folder are the documents of a corpus."""
+"""The documents of a corpus folder."""
 
 from pathlib import Path
 
@@ -6,17 +6,17 @@ from memconform.errors import UsageError
 
 
 def corpus_files(folder: Path) -> list[Path]:
-    """Every file below `folder`, but for links and names with a leading dot or underscore.
+    """Every file below `folder`, except links and names with a leading dot or underscore.
 
     The contract keeps `_…` documents out of every index.
 
     Raises:
-        UsageError: where the folder is missing or empty.
+        UsageError: if the folder is missing or has no document (`corpus_empty`).
     """
     files = [path for path in sorted(folder.rglob("*")) if _belongs(path, folder)]
     if not files:
         raise UsageError(
-            f"{folder} holds no document (links are not followed)"
+            f"{folder} contains no document (links are not followed)"
             if folder.is_dir()
             else f"{folder} is not a folder",
             code="corpus_empty",

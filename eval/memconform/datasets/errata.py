@@ -1,4 +1,4 @@
-"""Questions whose gold is disputed, told apart by a file of their ids."""
+"""Errata files: the ids of questions whose gold is disputed."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -11,23 +11,23 @@ _SHAPE = 'write {"conv-1#12": "why its gold is disputed"}'
 
 
 def read_errata(path: Path) -> dict[str, str]:
-    """Why a question's gold is disputed, by the question's id.
+    """Read the reasons for which gold is disputed, by question id.
 
     Raises:
-        UsageError: naming the id that has no reason, or what else is wrong.
+        UsageError: if the file is invalid, or an id has no reason (`dataset_invalid`).
     """
     errata = read_object(path)
-    for query_id, why in errata.items():
-        if not isinstance(why, str) or not why.strip():
-            raise unfit(path, f"{query_id!r} has no text that says why", _SHAPE)
+    for query_id, reason in errata.items():
+        if not isinstance(reason, str) or not reason.strip():
+            raise unfit(path, f"{query_id!r} has no reason", _SHAPE)
     return errata
 
 
 def require_known_ids(errata: Mapping[str, str], ids: Collection[str]) -> None:
-    """Raise UsageError for an id that no question of the benchmark has."""
+    """Raise UsageError if an id is not that of a question of the benchmark."""
     expect_known(
         errata,
         ids,
         "the errata name a question that the benchmark does not have:",
-        "ids are as its loader gives them: sample_id#index of LoCoMo",
+        "use the ids that the loader assigns, such as sample_id#index for LoCoMo",
     )

@@ -1,6 +1,6 @@
-"""Key expansion (Wu et al., LongMemEval): items are found by a summary, key phrases or facts too.
+"""Key expansion (Wu et al., LongMemEval): items can also be found by summaries, phrases or facts.
 
-What was written of each item comes from a cache file; nothing is asked of a model here.
+The keys of each item come from a cache file; no model is called here.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,58 +10,58 @@ from typing import Literal
 
 from memconform.contract.wire import JsonValue
 from memconform.datasets.files import unfit
-from memconform.datasets.haystacks import Dropped, Haystack, Item
+from memconform.datasets.haystacks import DroppedEntry, Haystack, Item
 from memconform.datasets.json_file import read_object
 
 Join = Literal["separate", "merge", "replace"]
-"""Keys are items of their own beside theirs; before its text; instead of its text."""
+"""How keys are added: as separate items, before the item's text, or instead of it."""
 
 _SHAPE = 'write {"haystack/item": "text", …}, or a list of texts'
 _EVIDENCE = "answer_"
-"""LongMemEval marks evidence by it in the ids of its haystacks, and not in those of its cache."""
+"""LongMemEval marks evidence with this prefix in the ids of its haystacks, but not in its cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """What a cache file has been read for."""
+    """The keys of items, read from a cache file."""
 
     path: Path
     texts: Mapping[str, tuple[str, ...]]
-    """By `haystack/item`, or by the item's id alone; none where nothing could be written."""
+    """By `haystack/item`, or by the item's id alone; empty if no key could be generated."""
 
     def name(self, haystack: str, item: str) -> str | None:
-        """What the cache calls an item; None where it does not have it."""
+        """The name of an item in the cache; None if the cache does not have it."""
         names = (f"{haystack}/{item}", item, item.removeprefix(_EVIDENCE))
         return next((name for name in names if name in self.texts), None)
 
 
 def read_keys(path: Path) -> Keys:
-    """A cache file, those of LongMemEval's index expansion too.
+    """Read a cache file of keys; those of LongMemEval's index expansion are understood too.
 
     Raises:
-        UsageError: naming the item whose key is no text and no list of texts.
+        UsageError: if an item's key is neither text nor a list of texts (`dataset_invalid`).
     """
-    given = read_object(path)
-    return Keys(path, {name: _texts(path, name, value) for name, value in given.items()})
+    cache = read_object(path)
+    return Keys(path, {name: _texts(path, name, value) for name, value in cache.items()})
 
 
 def _texts(path: Path, name: str, value: JsonValue) -> tuple[str, ...]:
-    # What a model's answer could not be read for is null in LongMemEval's.
-    given = value if isinstance(value, list) else [] if value is None else [value]
-    for each in given:
-        # A model that lists facts writes a number now and then.
+    # LongMemEval's caches have null where a model's answer could not be parsed.
+    values = value if isinstance(value, list) else [] if value is None else [value]
+    for each in values:
+        # Models that list facts occasionally write a number.
         if isinstance(each, bool) or not isinstance(each, str | int | float):
             raise unfit(path, f"{name!r} has a key that is not text: {str(each)[:60]}", _SHAPE)
-    return tuple(stripped for each in given if (stripped := str(each).strip()))
+    return tuple(stripped for each in values if (stripped := str(each).strip()))
 
 
 def expand(haystack: Haystack, keys: Keys, join: Join) -> Haystack:
-    """The haystack with its items' keys; one that has none stays as it is, and is told.
+    """The haystack with its items' keys; items without keys stay unchanged and are reported.
 
-    Separate keys are items `<id>#1`, `<id>#2`, … whose source is the item.
+    Separate keys become items `<id>#1`, `<id>#2`, … whose source is the item.
 
     Raises:
-        UsageError: where an item has such an id already.
+        UsageError: if an item already has such an id (`dataset_invalid`).
     """
     items: list[Item] = []
     dropped = list(haystack.dropped)
@@ -70,29 +70,29 @@ def expand(haystack: Haystack, keys: Keys, join: Join) -> Haystack:
         name = keys.name(haystack.id, item.id)
         texts = () if name is None else keys.texts[name]
         if not texts:
-            dropped.append(Dropped(item.id, f"{keys.path.name} has no key of it"))
+            dropped.append(DroppedEntry(item.id, f"{keys.path.name} has no key for it"))
             items.append(item)
             continue
-        made = _joined(item, texts, join)
-        for each in made:
+        joined = _joined(item, texts, join)
+        for each in joined:
             if each.source and each.id in ids:
                 raise unfit(
                     keys.path,
-                    f"{haystack.id} has an item {each.id!r}, as its keys would be called",
+                    f"{haystack.id} has an item {each.id!r}, which is the id of a separate key",
                     "join by merge or replace",
                 )
-        items += made
+        items += joined
     return replace(haystack, items=tuple(items), dropped=tuple(dropped))
 
 
 def _joined(item: Item, texts: tuple[str, ...], join: Join) -> list[Item]:
     match join:
         case "separate":
-            further = [
+            key_items = [
                 replace(item, id=f"{item.id}#{number}", text=text, source=item.id)
                 for number, text in enumerate(texts, start=1)
             ]
-            return [item, *further]
+            return [item, *key_items]
         case "merge":
             return [replace(item, text="\n".join((*texts, item.text)))]
         case "replace":
@@ -100,31 +100,31 @@ def _joined(item: Item, texts: tuple[str, ...], join: Join) -> list[Item]:
 
 
 def expanded(haystacks: Iterable[Haystack], keys: Keys, join: Join) -> Iterator[Haystack]:
-    """Every haystack with its items' keys.
+    """Expand every haystack.
 
     Raises:
-        UsageError: for a key that is named by an item's id alone where several haystacks have
-            different items of that id; and at the end, where the cache has no item of any.
+        UsageError: if a key is named by an item's id alone and several haystacks have different
+            items with that id; and at the end, if the cache matches no item (`dataset_invalid`).
     """
     first: dict[str, tuple[str, int]] = {}
-    named = False
+    has_match = False
     for haystack in haystacks:
         for item in haystack.items:
             name = keys.name(haystack.id, item.id)
             if name is None:
                 continue
-            named = True
+            has_match = True
             if name == f"{haystack.id}/{item.id}":
                 continue
-            # The same session has another date in another haystack of LongMemEval.
-            said = hash(item.text.replace(item.date, "", 1) if item.date else item.text)
-            where, before = first.setdefault(name, (haystack.id, said))
-            if before != said:
+            # In LongMemEval the same session has different dates in different haystacks.
+            digest = hash(item.text.replace(item.date, "", 1) if item.date else item.text)
+            first_haystack, first_digest = first.setdefault(name, (haystack.id, digest))
+            if first_digest != digest:
                 raise unfit(
                     keys.path,
-                    f"{name!r} could be an item of {where} or of {haystack.id}",
+                    f"{name!r} could be an item of {first_haystack} or of {haystack.id}",
                     f"write {haystack.id}/{item.id}",
                 )
         yield expand(haystack, keys, join)
-    if not named:
+    if not has_match:
         raise unfit(keys.path, "names no item of the benchmark", _SHAPE)

@@ -1,4 +1,4 @@
-"""Getting the files of a source: pinned bytes under their name, or none."""
+"""Downloading the files of a source: a file appears under its name only with its pinned bytes."""
 
 import fcntl
 import hashlib
@@ -19,45 +19,45 @@ from memconform.errors import UsageError
 State = Literal["ok", "missing", "different"]
 
 _TIMEOUT = httpx.Timeout(60, connect=20)
-"""A file server that is silent for a minute will not speak again."""
+"""A file server that is silent for a minute is taken to have failed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pinned:
-    """One file of a source: where it is, where it goes, and which bytes it must be."""
+class PinnedFile:
+    """A file of a source: its address, its local path, and its expected size and digest."""
 
     url: str | None
-    """None where nobody has said."""
+    """None if the source records no address."""
     path: Path
     size: int
     sha256: str
 
     @property
     def part(self) -> Path:
-        """What has come of it so far."""
+        """The partial download."""
         return self.path.with_name(f".{self.path.name}.part")
 
     @property
     def tag(self) -> Path:
-        """The entity tag that the server gave the bytes of `part`."""
+        """The file of the entity tag under which the server sent the bytes of `part`."""
         return self.path.with_name(f".{self.path.name}.etag")
 
 
-def pinned(source: DownloadSource, folder: Path) -> list[Pinned]:
-    """The files of a source, as they are or will be in a folder."""
+def pinned(source: DownloadSource, folder: Path) -> list[PinnedFile]:
+    """The files of a source with their paths below `folder`."""
 
-    def one(file: SourceFile) -> Pinned:
+    def one(file: SourceFile) -> PinnedFile:
         url = None if source.url is None else source.url + file.name
-        return Pinned(url, folder / file.name, file.size, file.sha256)
+        return PinnedFile(url, folder / file.name, file.size, file.sha256)
 
     return [one(file) for file in source.files]
 
 
-def state(file: Pinned) -> State:
-    """Whether the file is there, and the bytes that are pinned.
+def state(file: PinnedFile) -> State:
+    """Whether the file exists with its pinned bytes.
 
     Raises:
-        UsageError: where it cannot be read.
+        UsageError: if it cannot be read (`dataset_unreadable`).
     """
     if not os.path.lexists(file.path):
         return "missing"
@@ -70,55 +70,57 @@ def state(file: Pinned) -> State:
 
 
 def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file's bytes, in hexadecimal."""
     with path.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def http_client() -> httpx.Client:
+    """A client that follows redirects and accepts no compression."""
     return httpx.Client(
         follow_redirects=True,
         timeout=_TIMEOUT,
-        # Packed bytes are not those that are pinned, and cannot be gone on with in their middle.
+        # Compressed bytes do not match the pinned digest, and cannot be resumed in the middle.
         headers={"User-Agent": f"memconform/{__version__}", "Accept-Encoding": "identity"},
     )
 
 
-def fetch(file: Pinned, http: httpx.Client, told: Callable[[int], None]) -> bool:
-    """Get a file, going on from what an earlier try has left; False where it was there already.
+def fetch(file: PinnedFile, http: httpx.Client, progress: Callable[[int], None]) -> bool:
+    """Download a file, resuming a partial download; returns False if it already exists.
 
-    `told` is called with the bytes that are here so far.
+    `progress` is called with the number of bytes received so far.
 
     Raises:
-        UsageError: where it cannot be had. What came is kept as `part` if the next try can go on
-            from it, and removed if it is not the beginning of the pinned bytes.
+        UsageError: if the file cannot be downloaded. The partial download stays in `part` if the
+            next attempt can resume it, and is removed if it does not match the pinned file.
     """
     match state(file):
         case "ok":
             return False
         case "different":
             raise UsageError(
-                f"{file.path} is there, and not the file that is pinned",
+                f"{file.path} exists but is not the pinned file",
                 code="fetch_in_the_way",
-                hint="move it away; nothing is replaced",
+                hint="move it away; no file is overwritten",
             )
     if file.url is None:
         raise UsageError(
-            f"where {file.path.name} lies is not recorded",
+            f"no address is recorded for {file.path.name}",
             code="fetch_no_address",
-            hint="give --from ADDRESS, of the folder in which its publisher has that revision;"
-            " or put the file there by hand",
+            hint="give --from ADDRESS, the folder in which the publisher has that revision;"
+            " or put the file in place by hand",
             excerpt=_by_hand(file),
         )
     with _writing(file) as target:
         if target.tell() > file.size:
-            _empty(target)
-        told(target.tell())
+            _truncate(target)
+        progress(target.tell())
         if target.tell() < file.size:
-            _receive(file, file.url, http, target, told)
+            _receive(file, file.url, http, target, progress)
         target.flush()
-        if (got := sha256_of(file.part)) != file.sha256:
+        if (digest := sha256_of(file.part)) != file.sha256:
             _remove(file)
-            raise _other_bytes(file, f"their sha256 is {got}")
+            raise _mismatch(file, f"the sha256 is {digest}")
         os.fsync(target.fileno())
         file.part.replace(file.path)
         file.tag.unlink(missing_ok=True)
@@ -126,8 +128,8 @@ def fetch(file: Pinned, http: httpx.Client, told: Callable[[int], None]) -> bool
 
 
 @contextmanager
-def _writing(file: Pinned) -> Iterator[IO[bytes]]:
-    """The part, locked, at its end."""
+def _writing(file: PinnedFile) -> Iterator[IO[bytes]]:
+    """Open the partial download for appending, locked."""
     try:
         file.path.parent.mkdir(parents=True, exist_ok=True)
         with file.part.open("ab") as target:
@@ -148,51 +150,55 @@ def _writing(file: Pinned) -> Iterator[IO[bytes]]:
         raise UsageError(
             f"cannot write {file.part}: {error.strerror}",
             code="fetch_unwritable",
-            hint=f"make room for {file.size:,} bytes, or name another folder by --to; what came is"
-            " kept, and gone on from",
+            hint=f"free {file.size:,} bytes, or choose another folder with --to; the partial"
+            " download is kept and resumed",
         ) from error
 
 
 def _receive(
-    file: Pinned, url: str, http: httpx.Client, target: IO[bytes], told: Callable[[int], None]
+    file: PinnedFile,
+    url: str,
+    http: httpx.Client,
+    target: IO[bytes],
+    progress: Callable[[int], None],
 ) -> None:
-    """Bring the part to its full size."""
+    """Download the missing rest of the file."""
     try:
         with http.stream("GET", url, headers=_range(file, target.tell())) as response:
             _check(file, response, target.tell())
             if response.status_code != httpx.codes.PARTIAL_CONTENT:
-                _empty(target)
-                _keep_tag(file, response)
-            # In pieces of no set size: what is not yet a whole piece would be lost with a cut.
+                _truncate(target)
+                _store_tag(file, response)
+            # Without a chunk size: an incomplete chunk would be lost if the connection breaks.
             for piece in response.iter_raw():
                 target.write(piece)
                 if target.tell() > file.size:
                     _remove(file)
-                    raise _other_bytes(file, f"there are more than {file.size:,}")
-                told(target.tell())
+                    raise _mismatch(file, f"there are more than {file.size:,} bytes")
+                progress(target.tell())
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise _failed(file, target, error) from error
     if target.tell() < file.size:
-        raise _cut(file, target, "the answer is over")
+        raise _incomplete(file, target, "the response ended")
 
 
-def _empty(target: IO[bytes]) -> None:
+def _truncate(target: IO[bytes]) -> None:
     target.seek(0)
     target.truncate()
 
 
-def _range(file: Pinned, start: int) -> dict[str, str]:
+def _range(file: PinnedFile, start: int) -> dict[str, str]:
     if start == 0:
         return {}
     try:
         return {"Range": f"bytes={start}-", "If-Range": file.tag.read_text(encoding="ascii")}
     except FileNotFoundError:
-        # Whether the parts belong together is then for the digest to say.
+        # Without a tag, the digest decides whether the parts belong together.
         return {"Range": f"bytes={start}-"}
 
 
-def _keep_tag(file: Pinned, response: httpx.Response) -> None:
-    """Keep what If-Range takes: a weak tag is none."""
+def _store_tag(file: PinnedFile, response: httpx.Response) -> None:
+    """Store the entity tag if it is strong: If-Range does not accept weak ones."""
     tag = response.headers.get("ETag", "")
     if tag.startswith('"') and tag.isascii():
         file.tag.write_text(tag, encoding="ascii")
@@ -200,77 +206,80 @@ def _keep_tag(file: Pinned, response: httpx.Response) -> None:
         file.tag.unlink(missing_ok=True)
 
 
-def _check(file: Pinned, response: httpx.Response, start: int) -> None:
-    """Raise UsageError for an answer that does not hold the bytes that were asked for."""
+def _check(file: PinnedFile, response: httpx.Response, start: int) -> None:
+    """Raise UsageError if the response does not contain the requested bytes."""
     status = response.status_code
     if status == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
         _remove(file)
-        raise _other_bytes(file, f"there are no more than {start:,} of {file.size:,}")
+        raise _mismatch(file, f"the server has no more than {start:,} of {file.size:,} bytes")
     if status not in (httpx.codes.OK, httpx.codes.PARTIAL_CONTENT):
         raise _refused(file, f"{status} {response.reason_phrase}".strip())
-    packing = response.headers.get("Content-Encoding", "identity")
-    if packing != "identity":
-        raise _refused(file, f"it comes packed by {packing}, which was not asked for")
+    encoding = response.headers.get("Content-Encoding", "identity")
+    if encoding != "identity":
+        raise _refused(file, f"the response is compressed with {encoding}, which was not requested")
     if status == httpx.codes.PARTIAL_CONTENT:
-        said = response.headers.get("Content-Range", "")
-        if said != f"bytes {start}-{file.size - 1}/{file.size}":
+        content_range = response.headers.get("Content-Range", "")
+        if content_range != f"bytes {start}-{file.size - 1}/{file.size}":
             _remove(file)
-            raise _other_bytes(file, f"asked for all from byte {start}, it sends {said or '?'!r}")
+            raise _mismatch(
+                file,
+                f"requested all bytes from {start}, the server sends {content_range or '?'!r}",
+            )
     elif int(length := response.headers.get("Content-Length", file.size)) != file.size:
-        raise _other_bytes(file, f"there are {int(length):,}, not {file.size:,}")
+        raise _mismatch(file, f"there are {int(length):,} bytes, not {file.size:,}")
 
 
-def _remove(file: Pinned) -> None:
+def _remove(file: PinnedFile) -> None:
     file.part.unlink(missing_ok=True)
     file.tag.unlink(missing_ok=True)
 
 
-def _failed(file: Pinned, target: IO[bytes], error: Exception) -> UsageError:
-    why = str(error) or type(error).__name__
+def _failed(file: PinnedFile, target: IO[bytes], error: Exception) -> UsageError:
+    reason = str(error) or type(error).__name__
     match error:
         case httpx.ConnectError() | httpx.ConnectTimeout() | httpx.ProxyError():
             return UsageError(
-                f"{error.request.url.host} is not reached: {why}",
+                f"cannot reach {error.request.url.host}: {reason}",
                 code="fetch_offline",
-                hint="run it again with a network; or bring the file from a machine that has one,"
-                " and hold it to its digest by `memconform datasets verify`",
+                hint="run it again with a network; or copy the file from a machine that has one,"
+                " and check its digest with `memconform datasets verify`",
                 excerpt=_by_hand(file),
             )
         case httpx.UnsupportedProtocol():
-            return _refused(file, why)
+            return _refused(file, reason)
         case httpx.TransportError():
-            return _cut(file, target, why)
+            return _incomplete(file, target, reason)
         case _:
-            return _refused(file, why)
+            return _refused(file, reason)
 
 
-def _cut(file: Pinned, target: IO[bytes], why: str) -> UsageError:
+def _incomplete(file: PinnedFile, target: IO[bytes], reason: str) -> UsageError:
     return UsageError(
-        f"{file.url}: {target.tell():,} of {file.size:,} bytes came, then: {why}",
+        f"{file.url}: received {target.tell():,} of {file.size:,} bytes, then: {reason}",
         code="fetch_cut",
-        hint="run it again: it goes on from there",
+        hint="run it again to resume the download",
     )
 
 
-def _refused(file: Pinned, why: str) -> UsageError:
+def _refused(file: PinnedFile, reason: str) -> UsageError:
     return UsageError(
-        f"{file.url}: {why}",
+        f"{file.url}: {reason}",
         code="fetch_refused",
-        hint="try later; or bring the file from elsewhere, and hold it to its digest by"
+        hint="try later; or get the file from elsewhere, and check its digest with"
         " `memconform datasets verify`",
         excerpt=_by_hand(file),
     )
 
 
-def _other_bytes(file: Pinned, why: str) -> UsageError:
+def _mismatch(file: PinnedFile, reason: str) -> UsageError:
     return UsageError(
-        f"{file.url}: these are not the bytes that are pinned: {why}",
+        f"{file.url}: not the pinned file: {reason}",
         code="fetch_differs",
-        hint="run it again; if it stays so, the server has another file",
+        hint="run it again; if it repeats, the server has a different file",
         excerpt=f"pinned: {file.size:,} bytes, sha256 {file.sha256}",
     )
 
 
-def _by_hand(file: Pinned) -> str:
+def _by_hand(file: PinnedFile) -> str:
     origin = "" if file.url is None else f"from   {file.url}\n"
     return f"{origin}to     {file.path}\nsha256 {file.sha256}"

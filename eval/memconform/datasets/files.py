@@ -1,7 +1,7 @@
-"""Files of benchmarks: compressed or not, read in pieces, with the digest of what was read.
+"""Reading benchmark files in pieces, compressed or not, with a digest of the content.
 
-Whoever made such a file may be wrong or hostile: what comes out of it is bounded, and so is the
-memory that decompressing takes; nothing but a regular file is opened.
+Such a file may be damaged or hostile: the size of its content and the memory for decompression are
+bounded, and only regular files are opened.
 """
 
 import hashlib
@@ -24,22 +24,24 @@ __all__ = [
 ]  # fmt: skip
 
 PIECE = 1 << 20
-"""Bytes that are read at a time."""
+"""Bytes read at a time."""
+
+_CHECK_FILE = "check that it is the file that was published"
 
 MAX_BYTES = 16 << 30
-"""Of a file, decompressed: six times LongMemEval M, the largest public file (2.7 GB)."""
+"""Decompressed bytes of a file: six times LongMemEval M, the largest public file (2.7 GB)."""
 
 MAX_RATIO = 200
-"""Decompressed bytes for each byte of the file. LongMemEval S has 5 as .xz; a bomb has 1,000 (.gz)
-to 30,000 (.zst)."""
+"""Decompressed bytes per byte of the file. LongMemEval S has 5 as .xz; a decompression bomb has
+1,000 (.gz) to 30,000 (.zst)."""
 _RATIO_FROM = 64 << 20
-"""Decompressed bytes from which the ratio counts: less than that harms nobody."""
+"""Decompressed bytes above which the ratio is checked; less does no harm."""
 
 MAX_WHOLE = 1 << 30
-"""Of a file that is held in memory: four times LongMemEval S as memini's JSON (277 MB)."""
+"""Bytes of a file that is read into memory: four times LongMemEval S as memini's JSON (277 MB)."""
 
 MAX_LINE = 64 << 20
-"""Of a line, which is held in memory too: the longest of WMB-100K has 551 bytes."""
+"""Bytes of a line, which is in memory too: the longest of WMB-100K has 551 bytes."""
 
 
 _MAX_UNDIGESTED = 16 << 20
@@ -47,27 +49,28 @@ _MAX_UNDIGESTED = 16 << 20
 
 
 class PieceReader:
-    """The bytes of a file as they are once unpacked: `.gz`, `.xz` and `.zst` are.
+    """A stream of a file's bytes; `.gz`, `.xz` and `.zst` files are decompressed.
 
-    Raises UsageError where it is no regular file, cannot be read, cannot be unpacked to its end, or
-    unpacks to more than is sensible.
+    Raises:
+        UsageError: from any method, if it is not a regular file, or cannot be read or decompressed
+            to its end (`dataset_unreadable`), or decompresses to too much (`dataset_too_large`).
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.size = 0
-        """Bytes so far, unpacked."""
+        """Decompressed bytes read so far."""
         self._digest = hashlib.sha256()
         self._file = open_regular(path)
         self._is_packed = path.suffix in PACKED
         self._packed_size = os.fstat(self._file.fileno()).st_size
         self._unpacked = decompressed(self._file, path.suffix)
-        # Beside what is done with the pieces: a seventh of the time otherwise.
+        # In a thread, in parallel with the parsing: it would take a seventh of the time otherwise.
         self._digesting = ThreadPoolExecutor(1)
         self._undigested: deque[tuple[Future[None], int]] = deque()
 
     def read(self, size: int = PIECE) -> bytes:
-        """The next bytes; none at the end."""
+        """The next bytes; empty at the end."""
         try:
             piece = self._unpacked.read(size)
         except (OSError, EOFError, lzma.LZMAError, zlib.error, ZstdError) as error:
@@ -75,28 +78,33 @@ class PieceReader:
         self.size += len(piece)
         self._require_sensible_size()
         self._undigested.append((self._digesting.submit(self._digest.update, piece), len(piece)))
-        # Zeros are decompressed faster than they are digested: pieces would pile up.
+        # Zeros decompress faster than they are digested: pieces would pile up in memory.
         while sum(size for _, size in self._undigested) > _MAX_UNDIGESTED:
             self._undigested.popleft()[0].result()
         return piece
 
     def rest(self, limit: int = MAX_WHOLE) -> bytes:
-        """All that is left; raises UsageError where that is more than `limit` bytes."""
+        """Read the remaining bytes.
+
+        Raises:
+            UsageError: if there are more than `limit` (`dataset_too_large`).
+        """
         content = bytearray()
         while piece := self.read():
             content += piece
             if len(content) > limit:
                 raise too_large(
                     self.path,
-                    f"has more than {limit:,} bytes, and is held in memory",
+                    f"has more than {limit:,} bytes, too many for a format that is read into"
+                    " memory",
                     "split it, or use a format that is read in pieces",
                 )
         return bytes(content)
 
     @property
     def sha256(self) -> str:
-        """Of the bytes that were read, unpacked."""
-        # One thread: behind all pieces.
+        """Digest of the decompressed bytes read so far."""
+        # There is one worker thread, so this runs after all pieces.
         return self._digesting.submit(self._digest.hexdigest).result()
 
     def _require_sensible_size(self) -> None:
@@ -104,14 +112,15 @@ class PieceReader:
             raise too_large(
                 self.path,
                 f"has more than {MAX_BYTES:,} bytes",
-                "is it the file that was published?",
+                _CHECK_FILE,
             )
         limit = max(_RATIO_FROM, MAX_RATIO * self._packed_size)
         if self._is_packed and self.size > limit:
             raise too_large(
                 self.path,
-                f"unpacks from {self._packed_size:,} bytes to more than {limit:,}: no text does",
-                "is it the file that was published? If you made it yourself, unpack it first",
+                f"decompresses from {self._packed_size:,} bytes to more than {limit:,}, which no"
+                " text does",
+                f"{_CHECK_FILE}; if you made it yourself, decompress it first",
             )
 
     def __enter__(self) -> Self:
@@ -123,15 +132,17 @@ class PieceReader:
 
 
 def open_regular(path: Path) -> IO[bytes]:
-    """Open a file for reading.
+    """Open a regular file for reading.
+
+    The type is checked before opening: opening a FIFO waits for a writer, and opening a device may
+    have side effects.
 
     Raises:
-        UsageError: for what is not there or not a regular file. That is found out first: opening
-            a FIFO waits for a writer, and opening a device may do something.
+        UsageError: if the file is missing, unreadable or not regular (`dataset_unreadable`).
     """
     try:
         _require_regular(path, path.stat().st_mode)
-        # Without waiting, in case it has become a FIFO since.
+        # Non-blocking, in case the file has become a FIFO in between.
         return open(path, "rb", opener=_open_without_waiting)
     except OSError as error:
         raise unreadable(path, error) from error
@@ -155,15 +166,16 @@ def _require_regular(path: Path, mode: int) -> None:
         raise UsageError(
             f"{path} is {_KINDS.get(stat.S_IFMT(mode), 'special')}, not a regular file",
             code="dataset_unreadable",
-            hint="data is read more than once: write it to a file, and give that",
+            hint="data is read more than once: write it to a file and give that",
         )
 
 
 def read_whole(path: Path, limit: int = MAX_WHOLE) -> bytes:
-    """The bytes of a regular file as they are.
+    """The raw bytes of a regular file.
 
     Raises:
-        UsageError: where it cannot be read, or has more than `limit` bytes.
+        UsageError: if it cannot be read (`dataset_unreadable`) or has more than `limit` bytes
+            (`dataset_too_large`).
     """
     with open_regular(path) as file:
         try:
@@ -171,26 +183,30 @@ def read_whole(path: Path, limit: int = MAX_WHOLE) -> bytes:
         except OSError as error:
             raise unreadable(path, error) from error
     if len(content) > limit:
-        raise too_large(path, f"has more than {limit:,} bytes", "is it the right file?")
+        raise too_large(path, f"has more than {limit:,} bytes", "check that it is the right file")
     return content
 
 
 def lines(source: PieceReader) -> Iterator[bytes]:
-    """The lines of a file, without their ends."""
-    begun = b""
+    """The lines of a file, without their line ends.
+
+    Raises:
+        UsageError: if a line is longer than `MAX_LINE` (`dataset_too_large`).
+    """
+    partial = b""
     number = 1
     while piece := source.read():
-        *whole, begun = (begun + piece).split(b"\n")
-        yield from whole
-        number += len(whole)
-        if len(begun) > MAX_LINE:
+        *complete, partial = (partial + piece).split(b"\n")
+        yield from complete
+        number += len(complete)
+        if len(partial) > MAX_LINE:
             raise line_too_long(source.path, number)
-    if begun:
-        yield begun
+    if partial:
+        yield partial
 
 
 def line_at(path: Path, byte: int) -> int:
-    """The number of the line that a byte of a file is in, unpacked."""
+    """The line number of a byte offset in a file's decompressed content."""
     number = 1
     with PieceReader(path) as source:
         while byte > 0 and (piece := source.read(min(PIECE, byte))):
@@ -200,21 +216,23 @@ def line_at(path: Path, byte: int) -> int:
 
 
 def unreadable(path: Path, error: Exception) -> UsageError:
-    why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return UsageError(f"{path}: {why}", code="dataset_unreadable", hint="check the path")
+    """The error to raise for a file that cannot be read."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return UsageError(f"{path}: {reason}", code="dataset_unreadable", hint="check the path")
 
 
-def unfit(path: Path, why: str, hint: str = "is it the file that was published?") -> UsageError:
-    """What is wrong with a file's content."""
-    return UsageError(f"{path}: {why}", code="dataset_invalid", hint=hint)
+def unfit(path: Path, reason: str, hint: str = _CHECK_FILE) -> UsageError:
+    """The error to raise for a file with invalid content."""
+    return UsageError(f"{path}: {reason}", code="dataset_invalid", hint=hint)
 
 
-def too_large(path: Path, why: str, hint: str) -> UsageError:
-    """A file is, or unpacks to, more than is read."""
-    return UsageError(f"{path} {why}", code="dataset_too_large", hint=hint)
+def too_large(path: Path, reason: str, hint: str) -> UsageError:
+    """The error to raise for a file that is, or decompresses to, more than the limit."""
+    return UsageError(f"{path} {reason}", code="dataset_too_large", hint=hint)
 
 
 def line_too_long(path: Path, number: int) -> UsageError:
+    """The error to raise for a line longer than `MAX_LINE`."""
     return too_large(
         path, f"has more than {MAX_LINE:,} bytes in line {number}", "write one JSON object a line"
     )

@@ -13,7 +13,7 @@ Level = Literal["turn", "session"]
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What a search may find."""
+    """A unit of retrieval."""
 
     id: str
     """Unique in its haystack."""
@@ -24,23 +24,23 @@ class Item:
     """As the dataset writes it."""
     metadata: Mapping[str, JsonValue] = field(default_factory=dict)
     source: str = ""
-    """The item that it is another key of; finding it counts as finding that one."""
+    """The id of the item that this one is a further key of; finding it counts as finding that."""
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
-    """What a loader has left out, or could not resolve."""
+class DroppedEntry:
+    """A part of a benchmark that its loader skipped or could not resolve."""
 
     id: str
-    """Of the question or the item."""
+    """The id of the question or the item."""
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Haystack:
-    """One corpus: what a brain is filled with, and the questions that are put to it."""
+    """A corpus of items with the questions about it; usually the content of one brain."""
 
     id: str
     items: tuple[Item, ...]
     queries: tuple[Question, ...]
-    dropped: tuple[Dropped, ...] = ()
+    dropped: tuple[DroppedEntry, ...] = ()

@@ -1,7 +1,7 @@
-"""Histories of any length: evidence of a question among sessions that have nothing to do with it.
+"""Chat histories of any length: the evidence of a question among unrelated filler sessions.
 
-The same seed gives the same bytes; what a question's history holds depends on its id and on the
-pool, not on the other questions.
+The same seed gives the same bytes. The content of a question's history depends on its id and on the
+pool, but not on the other questions.
 """
 
 import json
@@ -20,28 +20,31 @@ from memconform.errors import UsageError
 Turns = Sequence[Mapping[str, JsonValue]]
 
 _BEFORE = timedelta(days=30)
-"""How long before all else a history may begin: what LongMemEval's own compiler has."""
+"""How long before the evidence a history may begin, as in LongMemEval's own compiler."""
 _FIRST_DAY, _DAYS = date(2023, 5, 20), 11
-"""Where it puts sessions that no date is known of."""
+"""The days on which that compiler places sessions without a date."""
 _DAY = timedelta(days=1)
 _MINUTE = timedelta(minutes=1)
 
 _MARK = "answer_"
 _PART = re.compile(r"((?:[0-9a-f]{6,}|sharegpt_[^_]+))(?:_abs)?(?:_\d+)?")
-"""Ids of simulated sessions, and of a shared conversation's parts, and what their parts share."""
+"""Matches ids of simulated sessions and of parts of a ShareGPT conversation; group 1 is the common
+part."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceSession:
+    """A session that contains evidence for a question."""
+
     id: str
     turns: Turns
     date: date | None
-    """A datetime where its time is known too."""
+    """A datetime if the time is known too."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryQuestion:
-    """A question, and the sessions that answer it."""
+    """A question with the sessions that answer it."""
 
     id: str
     type: str
@@ -50,27 +53,30 @@ class HistoryQuestion:
     date: date | None
     sessions: tuple[EvidenceSession, ...]
     subject: str = ""
-    """What it is about: fillers about the same may contradict its evidence."""
+    """The question's subject: fillers about the same subject may contradict its evidence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How long histories are."""
+    """The length of histories, and the seed they are drawn with."""
 
     min_filler: int
     max_filler: int
     max_chars: int | None = None
-    """Of what is said; fillers are left out until it is kept to, below `min_filler` too."""
+    """Limit on the characters of all turns; fillers are skipped to keep it, even below
+    `min_filler`."""
     seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class History:
+    """The history of one question."""
+
     row: dict[str, JsonValue]
-    """As LongMemEval's files have it."""
+    """A row in the format of LongMemEval's files."""
     fillers: int
     left_out: int
-    """Fillers that were drawn, and are too long."""
+    """Fillers that were drawn but skipped to keep `max_chars`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +88,14 @@ class _Filler:
 
 
 class FillerPool:
-    """Sessions to draw from, kept in a temporary file: LongMemEval M does not fit in memory."""
+    """Filler sessions in a temporary file, because LongMemEval M does not fit in memory."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
         self._fillers: list[_Filler] = []
         self._ids: set[str] = set()
         self._end = 0
-        self._about: defaultdict[str, list[int]] = defaultdict(list)
+        self._by_subject: defaultdict[str, list[int]] = defaultdict(list)
 
     def __enter__(self) -> Self:
         return self
@@ -98,85 +104,87 @@ class FillerPool:
         self._file.close()
 
     def add(self, session_id: str, turns: Turns, subject: str = "") -> None:
-        """Take a session, once."""
+        """Add a session; a repeated id is ignored."""
         if session_id in self._ids:
             return
-        # Whose answer its turns hold is another question's affair.
-        said = [{"role": turn["role"], "content": turn["content"]} for turn in turns]
-        packed = json.dumps(said, ensure_ascii=False).encode()
-        for about in {_family(session_id), subject} - {""}:
-            self._about[about].append(len(self._fillers))
-        chars = _chars(said)
-        self._fillers.append(_Filler(session_id, self._end, len(packed), chars))
+        # Without `has_answer`, which concerns another question.
+        content = [{"role": turn["role"], "content": turn["content"]} for turn in turns]
+        data = json.dumps(content, ensure_ascii=False).encode()
+        for key in {_family(session_id), subject} - {""}:
+            self._by_subject[key].append(len(self._fillers))
+        self._fillers.append(_Filler(session_id, self._end, len(data), _chars(content)))
         self._ids.add(session_id)
         self._file.seek(self._end)
-        self._file.write(packed)
-        self._end += len(packed)
+        self._file.write(data)
+        self._end += len(data)
 
     def draw(self, case: HistoryQuestion, count: int, random: Random) -> list[_Filler]:
-        """Different sessions, none of which is about what the case is about.
+        """Draw distinct sessions that do not share the question's subject or conversations.
 
         Raises:
-            UsageError: where there are too few.
+            UsageError: if there are too few (`too_few_fillers`).
         """
-        about = {_family(session.id) for session in case.sessions} | {case.subject} - {""}
-        excluded = {index for each in about for index in self._about.get(each, ())}
+        subjects = {_family(session.id) for session in case.sessions} | {case.subject} - {""}
+        excluded = {index for key in subjects for index in self._by_subject.get(key, ())}
         if len(self._fillers) - len(excluded) < count:
             raise UsageError(
-                f"question {case.id!r} wants {count} filler sessions, and there are"
-                f" {len(self._fillers) - len(excluded)} that are not about its evidence",
+                f"question {case.id!r} needs {count} filler sessions, but only"
+                f" {len(self._fillers) - len(excluded)} are unrelated to its evidence",
                 code="too_few_fillers",
                 hint="lower --max-filler, or give another --filler FILE",
             )
-        drawn: dict[int, None] = {}
-        while len(drawn) < count:
+        indices: dict[int, None] = {}
+        while len(indices) < count:
             index = _below(len(self._fillers), random)
             if index not in excluded:
-                drawn.setdefault(index)
-        return [self._fillers[index] for index in drawn]
+                indices.setdefault(index)
+        return [self._fillers[index] for index in indices]
 
     def turns(self, filler: _Filler) -> list[dict[str, JsonValue]]:
+        """Read the turns of a session that `draw` returned."""
         self._file.seek(filler.offset)
-        read: list[dict[str, JsonValue]] = json.loads(self._file.read(filler.size))
-        return read
+        turns: list[dict[str, JsonValue]] = json.loads(self._file.read(filler.size))
+        return turns
 
 
 def compiled(case: HistoryQuestion, pool: FillerPool, shape: Shape) -> History:
-    """The history of a question: its evidence and fillers, in the order of their dates.
+    """Compile the history of a question: its evidence and fillers, ordered by date.
 
-    Evidence keeps its dates. Fillers lie between 30 days before all else and the question.
+    Evidence keeps its dates. Fillers are dated between 30 days before everything else and the
+    question.
 
     Raises:
-        UsageError: where the pool is too small, or the evidence alone is too long.
+        UsageError: if the pool is too small (`too_few_fillers`), or the evidence alone exceeds
+            `max_chars` (`history_too_long`).
     """
-    random = Random(f"{shape.seed}/{case.id}")  # noqa: S311 - a draw that can be repeated
+    random = Random(f"{shape.seed}/{case.id}")  # noqa: S311 - a reproducible draw
     count = shape.min_filler + _below(shape.max_filler - shape.min_filler + 1, random)
     fillers = pool.draw(case, count, random)
-    kept = _shortened(case, fillers, shape.max_chars, random)
+    used = _shortened(case, fillers, shape.max_chars, random)
     moments = _moments(case, random)
-    asked = _asked(case, max(moments), random)
-    begin = min([*moments, asked]) - _BEFORE
-    minutes = (asked - begin) // _MINUTE
+    question_time = _question_time(case, max(moments), random)
+    begin = min([*moments, question_time]) - _BEFORE
+    minutes = (question_time - begin) // _MINUTE
     sessions = [
         (moment, session.id, session.turns)
         for moment, session in zip(moments, case.sessions, strict=True)
     ] + [
         (begin + _below(minutes, random) * _MINUTE, filler.id, pool.turns(filler))
-        for filler in kept
+        for filler in used
     ]
-    sessions.sort(key=lambda each: each[0])
+    sessions.sort(key=lambda session: session[0])
     row: dict[str, JsonValue] = {
         "question_id": case.id,
         "question_type": case.type,
         "question": case.question,
         "answer": case.answer,
-        "question_date": _written(asked),
-        "haystack_dates": [_written(moment) for moment, _, _ in sessions],
+        "question_date": _format(question_time),
+        "haystack_dates": [_format(moment) for moment, _, _ in sessions],
         "haystack_session_ids": [name for _, name, _ in sessions],
         "haystack_sessions": [turns for _, _, turns in sessions],
         "answer_session_ids": [session.id for session in case.sessions],
     }
-    return History(row, len(kept), count - len(kept))
+    return History(row, len(used), count - len(used))
 
 
 def _shortened(
@@ -191,20 +199,20 @@ def _shortened(
             code="history_too_long",
             hint=f"give --max-chars {evidence} or more",
         )
-    kept = list(fillers)
-    while kept and evidence + sum(filler.chars for filler in kept) > max_chars:
-        del kept[_below(len(kept), random)]
-    return kept
+    remaining = list(fillers)
+    while remaining and evidence + sum(filler.chars for filler in remaining) > max_chars:
+        del remaining[_below(len(remaining), random)]
+    return remaining
 
 
 def _moments(case: HistoryQuestion, random: Random) -> list[datetime]:
-    """When each session of the evidence was; those of one day stay in their order."""
+    """The time of each evidence session; sessions of one day keep their order."""
     moments = [_moment(session.date, random) for session in case.sessions]
-    alike: defaultdict[date | None, list[int]] = defaultdict(list)
+    by_day: defaultdict[date | None, list[int]] = defaultdict(list)
     for number, session in enumerate(case.sessions):
         if not isinstance(session.date, datetime):
-            alike[session.date].append(number)
-    for numbers in alike.values():
+            by_day[session.date].append(number)
+    for numbers in by_day.values():
         ascending = sorted(moments[number] for number in numbers)
         for number, moment in zip(numbers, ascending, strict=True):
             moments[number] = moment
@@ -218,14 +226,14 @@ def _moment(given: date | None, random: Random) -> datetime:
     return _midnight(day) + _below(_DAY // _MINUTE, random) * _MINUTE
 
 
-def _asked(case: HistoryQuestion, last: datetime, random: Random) -> datetime:
-    """When the question is asked: on the day that is given, and that day after its evidence."""
+def _question_time(case: HistoryQuestion, last: datetime, random: Random) -> datetime:
+    """When the question is asked: on its own day, and on the last evidence's day after that."""
     if isinstance(case.date, datetime):
         return case.date
     if case.date is not None and case.date != last.date():
         return _moment(case.date, random)
-    left = (_midnight(last.date()) + _DAY - last) // _MINUTE
-    return last + _below(left, random) * _MINUTE
+    minutes_left = (_midnight(last.date()) + _DAY - last) // _MINUTE
+    return last + _below(minutes_left, random) * _MINUTE
 
 
 def _midnight(day: date) -> datetime:
@@ -233,7 +241,7 @@ def _midnight(day: date) -> datetime:
 
 
 def _below(number: int, random: Random) -> int:
-    """A whole number from 0; of `random` only what no version of Python changes is used."""
+    """A random integer in [0, number); uses only `random()`, whose output no Python changes."""
     return int(random.random() * number)
 
 
@@ -241,15 +249,16 @@ def _chars(turns: Iterable[Mapping[str, JsonValue]]) -> int:
     return sum(len(turn["content"]) for turn in turns)
 
 
-def _written(moment: datetime) -> str:
+def _format(moment: datetime) -> str:
     return moment.strftime("%Y/%m/%d (%a) %H:%M")
 
 
 def _family(session_id: str) -> str:
-    """What the parts of a conversation have in common: `ab12cd34_2` is a filler elsewhere, and
-    evidence, as `answer_ab12cd34_1`, here.
+    """The common id of a conversation's parts.
 
-    In the cleaned S 283 sessions are evidence of one question and filler of another.
+    For example, `ab12cd34_2` may be a filler of one question while `answer_ab12cd34_1` is evidence
+    of another. In the cleaned S file, 283 sessions are evidence of one question and filler of
+    another.
     """
     name = session_id.removeprefix(_MARK)
     match = _PART.fullmatch(name)

@@ -1,4 +1,4 @@
-"""What histories are compiled from: LongMemEval files, or the parts that its authors released.
+"""Sources of histories: LongMemEval files, or the parts that its authors released.
 
 The parts are `2_questions` (questions, and which sessions answer them), `6_session_cache`
 (simulated sessions, evidence and filler), `5_filler_sess` (filler of ShareGPT and UltraChat), and
@@ -15,10 +15,10 @@ from typing import Any
 
 from memconform.contract.wire import JsonValue
 from memconform.datasets.files import PieceReader, unfit
-from memconform.datasets.haystacks import Dropped
+from memconform.datasets.haystacks import DroppedEntry
 from memconform.datasets.history import EvidenceSession, FillerPool, HistoryQuestion, Turns
 from memconform.datasets.json_array import elements
-from memconform.datasets.rows import answer_text, text, texts, told
+from memconform.datasets.rows import answer_text, reason_of, text, texts
 from memconform.errors import UsageError
 
 _TYPES = {
@@ -32,74 +32,78 @@ _TYPES = {
     "temp_reasoning_explicit": "temporal-reasoning",
     "knowledge_update": "knowledge-update",
 }
-"""Names in the released parts, and in the paper and its files."""
+"""Question types as named in the released parts, and as in the paper and its files."""
 
 _PAIRS = (
     ("session_1", "session_2"),
     ("old_session", "new_session"),
     ("session_old", "session_new"),
 )
-"""What two sessions of one entry are called: the authors' code knows all of these."""
+"""The keys of the two sessions of an entry; the authors' code accepts all of these."""
 
-_SAID = "assistant_previnfo"
+_ASSISTANT_TASK = "assistant_previnfo"
 _MOMENT = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})(?: \(\w{3}\) (\d{2}):(\d{2}))?")
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
+    """The files that histories are compiled from."""
+
     evidence: Path
     """A LongMemEval file, or `2_questions`."""
     fillers: Sequence[Path]
-    """LongMemEval files, whose evidence is no filler, `5_filler_sess` or `6_session_cache`."""
+    """LongMemEval files, without their evidence, `5_filler_sess` or `6_session_cache`."""
     sessions: Path | None = None
-    """`6_session_cache`, where the evidence is `2_questions`; it is filler too."""
+    """`6_session_cache`, required if the evidence is `2_questions`; it provides fillers too."""
     attributes: Path | None = None
     """`1_attr_bg`."""
 
 
 @dataclass(slots=True)
 class _Subjects:
-    """What questions are about: an attribute of the user, or else a background."""
+    """The subject of each question: an attribute of the user, or otherwise a background."""
 
     attributes: dict[str, str] = field(default_factory=dict)
     """By background."""
     questions: dict[str, str] = field(default_factory=dict)
+    """By question id."""
 
 
-def cases(sources: Sources, pool: FillerPool) -> Iterator[HistoryQuestion | Dropped]:
-    """Fill the pool, then give the questions; one without evidence that people checked is dropped.
+def cases(sources: Sources, pool: FillerPool) -> Iterator[HistoryQuestion | DroppedEntry]:
+    """Fill the pool, then yield the questions; those without human-checked evidence are dropped.
 
     Raises:
-        UsageError: naming the element of a file that is not as it should be.
+        UsageError: if a file is invalid (`dataset_invalid`), or if `sessions` or `attributes` do
+            not fit the evidence file (`bad_option`).
     """
     released = "question_content" in _first_keys(sources.evidence)
     if released and sources.sessions is None:
         raise UsageError(
-            f"{sources.evidence} has its evidence elsewhere",
+            f"{sources.evidence} does not contain its evidence sessions",
             code="bad_option",
-            hint="give --sessions, the file of 6_session_cache",
+            hint="give the file 6_session_cache with --sessions",
         )
     if not released and (sources.sessions or sources.attributes):
         raise UsageError(
-            f"{sources.evidence} has its evidence in itself",
+            f"{sources.evidence} already contains its evidence sessions",
             code="bad_option",
-            hint="--sessions and --attributes are for 2_questions",
+            hint="--sessions and --attributes only apply to 2_questions",
         )
     subjects = _Subjects()
     if sources.attributes is not None:
         subjects.attributes = _attributes(sources.attributes)
     questions = list(_questions(sources.evidence, subjects)) if released else []
-    wanted = {name for _, row in questions for name in _candidates(row)}
-    found: dict[str, dict[str, Any]] = {}
-    further = () if sources.sessions is None else (sources.sessions,)
-    for path in (*further, *sources.fillers):
+    candidates = {name for _, row in questions for name in _candidates(row)}
+    sessions: dict[str, dict[str, Any]] = {}
+    session_files = () if sources.sessions is None else (sources.sessions,)
+    for path in (*session_files, *sources.fillers):
         for row in _fill(path, pool, subjects):
-            if row.get("session_id") in wanted:
-                found[row["session_id"]] = row
+            if row.get("session_id") in candidates:
+                sessions[row["session_id"]] = row
     seen: set[str] = set()
     for number, row in questions if released else _elements(sources.evidence):
-        with _naming(sources.evidence, number):
-            case = _case(row, found, subjects) if released else _longmemeval_case(row)
+        with _locating(sources.evidence, number):
+            case = _case(row, sessions, subjects) if released else _longmemeval_case(row)
             if case.id in seen:
                 raise ValueError(f"the question {case.id!r} occurs twice")
         seen.add(case.id)
@@ -107,19 +111,19 @@ def cases(sources: Sources, pool: FillerPool) -> Iterator[HistoryQuestion | Drop
 
 
 @contextmanager
-def _naming(path: Path, number: int) -> Iterator[None]:
-    """What is wrong inside is told with the file and the element."""
+def _locating(path: Path, number: int) -> Iterator[None]:
+    """Raise errors of the block as UsageErrors that name the file and the element."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        hint = "is it a file of LongMemEval? datasets/README.md says which are read"
-        raise unfit(path, f"element {number}: {told(error)}", hint) from error
+        hint = "check that it is a file of LongMemEval; datasets/README.md lists those supported"
+        raise unfit(path, f"element {number}: {reason_of(error)}", hint) from error
 
 
 def _elements(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     with PieceReader(path) as source:
         for number, row in enumerate(elements(source)):
-            with _naming(path, number):
+            with _locating(path, number):
                 if not isinstance(row, dict):
                     raise TypeError("is not an object")
             yield number, row
@@ -151,7 +155,7 @@ def _longmemeval_case(row: dict[str, Any]) -> HistoryQuestion:
 
 
 def _sessions(row: dict[str, Any]) -> dict[str, tuple[str, list[dict[str, Any]]]]:
-    """A haystack's dates and turns by session; of one that stands there twice the last counts."""
+    """A haystack's dates and turns by session; of a repeated session the last one counts."""
     ids, dates = texts(row, "haystack_session_ids"), texts(row, "haystack_dates")
     return {
         name: (day, turns)
@@ -163,43 +167,43 @@ def _sessions(row: dict[str, Any]) -> dict[str, tuple[str, list[dict[str, Any]]]
 
 
 def _attributes(path: Path) -> dict[str, str]:
-    """The attribute that each background is about."""
-    found = {}
+    """The attribute of each background."""
+    attributes = {}
     for number, row in _elements(path):
-        with _naming(path, number):
+        with _locating(path, number):
             for background in row["backgrounds"]:
-                found[str(background["background_id"])] = f"attribute {row['attribute_id']}"
-    return found
+                attributes[str(background["background_id"])] = f"attribute {row['attribute_id']}"
+    return attributes
 
 
 def _questions(path: Path, subjects: _Subjects) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, row in _elements(path):
-        with _naming(path, number):
+        with _locating(path, number):
             background = str(row["background_id"])
-            about = subjects.attributes.get(background, f"background {background}")
-            subjects.questions[text(row, "question_id")] = about
+            subject = subjects.attributes.get(background, f"background {background}")
+            subjects.questions[text(row, "question_id")] = subject
             _candidates(row)
         yield number, row
 
 
 def _candidates(row: dict[str, Any]) -> list[str]:
-    """The sessions that may answer a question: those that are written in no special manner."""
+    """Ids of the sessions that may answer a question: those written in a neutral style."""
     return [text(each, "session_id") for each in row["sessions"] if each["style"] == "neutral"]
 
 
 def _fill(path: Path, pool: FillerPool, subjects: _Subjects) -> Iterator[dict[str, Any]]:
-    """The elements of a file, once what is filler of each is in the pool."""
+    """Add the fillers of each element of a file to the pool, then yield the element."""
     for number, row in _elements(path):
-        with _naming(path, number):
+        with _locating(path, number):
             if "haystack_sessions" in row:
                 evidence = set(texts(row, "answer_session_ids"))
                 for name, (_, turns) in _sessions(row).items():
                     if name not in evidence:
                         pool.add(name, _turns(turns))
             else:
-                about = subjects.questions.get(str(row.get("question_id")), "")
+                subject = subjects.questions.get(str(row.get("question_id")), "")
                 for name, part in _parts(row):
-                    pool.add(name, part, about)
+                    pool.add(name, part, subject)
         yield row
 
 
@@ -213,8 +217,8 @@ def _parts(row: dict[str, Any]) -> list[tuple[str, Turns]]:
 
 
 def _case(
-    row: dict[str, Any], found: Mapping[str, dict[str, Any]], subjects: _Subjects
-) -> HistoryQuestion | Dropped:
+    row: dict[str, Any], sessions: Mapping[str, dict[str, Any]], subjects: _Subjects
+) -> HistoryQuestion | DroppedEntry:
     name, task, content = (
         text(row, "question_id"),
         text(row, "question_type"),
@@ -222,19 +226,20 @@ def _case(
     )
     if task not in _TYPES:
         raise ValueError(f"task {task!r} does not exist")
-    chosen = next(
+    session = next(
         (
-            found[each]
-            for each in _candidates(row)
-            # What an assistant has said is taken from filler, which nobody has labelled.
-            if each in found and (task == _SAID or found[each].get("human_valid_label"))
+            sessions[candidate]
+            for candidate in _candidates(row)
+            # Questions about the assistant's words use filler sessions, which are not labelled.
+            if candidate in sessions
+            and (task == _ASSISTANT_TASK or sessions[candidate].get("human_valid_label"))
         ),
         None,
     )
-    if chosen is None:
-        return Dropped(name, "no session that people checked answers it")
-    parts = _parts(chosen)
-    sessions = tuple(
+    if session is None:
+        return DroppedEntry(name, "no human-checked session answers it")
+    parts = _parts(session)
+    evidence = tuple(
         EvidenceSession(f"answer_{part}", turns, day)
         for (part, turns), day in zip(parts, _days(task, content, len(parts)), strict=True)
     )
@@ -244,7 +249,7 @@ def _case(
         question=text(content, "question"),
         answer=_answer(content),
         date=_moment(content["question_date"]) if "question_date" in content else None,
-        sessions=sessions,
+        sessions=evidence,
         subject=subjects.questions[name],
     )
 
@@ -254,20 +259,21 @@ def _days(task: str, content: dict[str, Any], count: int) -> list[date | None]:
         return [_moment(fact["date"]) for fact in content["facts"][:count]]
     if task == "knowledge_update" and "temporal_constraint" in content:
         return [_moment(content["temporal_constraint"][f"fact_{n}_date"]) for n in (1, 2)]
-    known = "unified_date" in content
-    return [_moment(content["unified_date"]) if known else None] * count
+    day = _moment(content["unified_date"]) if "unified_date" in content else None
+    return [day] * count
 
 
 # --- values
 
 
 def _turns(given: Any) -> Turns:  # noqa: ANN401 - it is JSON
-    """Turns without what is no part of a benchmark."""
+    """Turns with only the keys that a benchmark has; raises ValueError for unencodable text."""
     turns: list[dict[str, JsonValue]] = []
     for turn in given:
-        said = {"role": text(turn, "role"), "content": text(turn, "content")}
-        "".join(said.values()).encode()
-        turns.append(said | ({"has_answer": turn["has_answer"]} if "has_answer" in turn else {}))
+        message = {"role": text(turn, "role"), "content": text(turn, "content")}
+        "".join(message.values()).encode()
+        label = {"has_answer": turn["has_answer"]} if "has_answer" in turn else {}
+        turns.append(message | label)
     return turns
 
 
@@ -278,7 +284,7 @@ def _answer(row: dict[str, Any]) -> str | int | float:
 
 
 def _moment(given: JsonValue) -> date:
-    """A day, or a moment where the time is there too."""
+    """A date, or a datetime if the value includes a time."""
     match = _MOMENT.fullmatch(given) if isinstance(given, str) else None
     if match is None:
         raise ValueError(f"{given!r} is not a date")

@@ -1,10 +1,10 @@
-"""Characters that nobody sees, in texts that people write and compare by eye."""
+"""Invisible characters, in texts that people write and compare by eye."""
 
 import unicodedata
 from typing import Final
 
 _JOINERS: Final = frozenset("\u200c\u200d")
-"""Without them words of Persian and Hindi, and emoji, look otherwise."""
+"""They change how words of Persian and Hindi, and emoji, look."""
 
 _BLANKS: Final = frozenset(
     "\u034f"  # combining grapheme joiner
@@ -13,10 +13,10 @@ _BLANKS: Final = frozenset(
     "\u180b\u180c\u180d\u180f"  # Mongolian variation selectors
     "\u2800"  # braille without dots
 )
-"""Of a category that is seen, and not seen all the same (Default_Ignorable_Code_Point, mostly)."""
+"""Invisible characters of visible categories (mostly Default_Ignorable_Code_Point)."""
 
 _UNSEEN_CATEGORIES: Final = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
-"""Not Cn: the emoji of next year are unassigned in the tables of this Python."""
+"""Without Cn: the emoji of next year are unassigned in the tables of this Python."""
 
 
 def _is_variation_selector(char: str) -> bool:
@@ -32,17 +32,18 @@ def _is_invisible(char: str) -> bool:
 
 
 def is_blank(text: str) -> bool:
-    """Whether nothing of a text is seen: it is empty, white space, or of zero width."""
-    # A data set has five texts a row, and nearly each begins so. (A Hangul filler is alphabetic.)
+    """Whether nothing of a text is visible: it is empty, white space, or of zero width."""
+    # A fast path: a dataset has five texts per row, and nearly all begin like this. ASCII only,
+    # because a Hangul filler counts as alphabetic.
     if text[:1].isascii() and text[:1].isalnum():
         return False
     return all(map(_is_invisible, text))
 
 
 def hidden_characters(text: str) -> list[str]:
-    """The characters that take no room, and that a writer seldom means: `U+200B`, each once.
+    """Zero-width characters, which writers seldom intend, such as `U+200B`; each listed once.
 
-    White space, joiners and variation selectors are none: they change how a text looks.
+    White space, joiners and variation selectors are excluded, because they change how a text looks.
     """
     return [
         f"U+{ord(char):04X}"
@@ -55,6 +56,6 @@ def hidden_characters(text: str) -> list[str]:
 
 
 def comparable(text: str) -> str:
-    """What is left of a text to tell it from others by eye."""
-    seen = "".join(char for char in text if char.isspace() or not _is_invisible(char))
-    return " ".join(unicodedata.normalize("NFC", seen).split())
+    """A normal form: texts that look the same are equal in it."""
+    visible = "".join(char for char in text if char.isspace() or not _is_invisible(char))
+    return " ".join(unicodedata.normalize("NFC", visible).split())

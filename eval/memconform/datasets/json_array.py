@@ -1,4 +1,4 @@
-"""The elements of a JSON array, one at a time, of a file of any size."""
+"""Streaming the elements of a JSON array from a file of any size."""
 
 import codecs
 import json
@@ -13,22 +13,23 @@ from memconform.errors import UsageError
 
 _GAP = re.compile(r"[ \t\r\n]*")
 _SCAN = DECODER.raw_decode
-_SURE = 16
-"""An error that stands further from the end than an escape is long is none of what is to come."""
-_MOST = 128 << 20
-"""Characters of one element, which is held in memory: 24 times a haystack of LongMemEval M, and
-room for 20 million tokens."""
+_LOOKAHEAD = 16
+"""Characters, more than the longest escape: an error farther than that from the end of the text
+cannot be due to missing input."""
+_MAX_ELEMENT = 128 << 20
+"""Characters of one element, which is held in memory: 24 times a haystack of LongMemEval M, enough
+for 20 million tokens."""
 
 
 def elements(source: PieceReader) -> Iterator[JsonValue]:
-    """The elements of the one array that a JSON file is, one at a time.
+    """Yield the elements of a JSON file that is one array.
 
-    Holds no more than one element and as much of the text. The standard library's scanner is given
-    as much text as the element before took, and more where that was not enough.
+    Only one element and its text are in memory. The standard library's scanner gets as much text as
+    the previous element took, and more if that was not enough.
 
     Raises:
-        UsageError: naming the line and byte at which it is no such JSON, has a key for the second
-            time, or ends too early, and for an element that is too large to be held.
+        UsageError: naming line and byte, if the file is not a JSON array, repeats a key in an
+            object, ends too early, or has an element that is too large for memory.
     """
     text = _Text(source)
     if text.next_sign() != "[":
@@ -51,7 +52,7 @@ def elements(source: PieceReader) -> Iterator[JsonValue]:
 
 
 class _Text:
-    """The part of a file that is being looked at."""
+    """The part of a file that is in memory, and the position in it."""
 
     def __init__(self, source: PieceReader) -> None:
         self._source = source
@@ -59,11 +60,11 @@ class _Text:
         self._text = ""
         self._ended = False
         self._size = PIECE
-        """Characters that the next element is expected to take."""
+        """Expected number of characters of the next element."""
         self.at = 0
 
     def element(self) -> JsonValue:
-        """The value that begins here."""
+        """Parse the value at the current position."""
         while True:
             if len(self._text) - self.at < self._size and not self._ended:
                 self._grow()
@@ -82,8 +83,8 @@ class _Text:
             except ValueError as error:
                 raise self.fault(str(error)) from error
             else:
-                if len(self._text) - end < _SURE and not self._ended:
-                    # A number may go on, by an exponent too.
+                if len(self._text) - end < _LOOKAHEAD and not self._ended:
+                    # A number may continue, for example with an exponent.
                     self._grow()
                     continue
                 self._size = max(PIECE, (end - self.at) * 5 // 4)
@@ -95,14 +96,14 @@ class _Text:
         if self._ended:
             cut = unterminated or error.pos >= len(self._text)
             raise self.fault("ends too early" if cut else error.msg, at=error.pos) from error
-        if error.pos < len(self._text) - _SURE and not unterminated:
+        if error.pos < len(self._text) - _LOOKAHEAD and not unterminated:
             raise self.fault(error.msg, at=error.pos) from error
-        if self._size >= _MOST:
-            raise self.fault(f"an element has more than {_MOST:,} characters") from error
-        self._size = min(self._size * 2, _MOST)
+        if self._size >= _MAX_ELEMENT:
+            raise self.fault(f"an element has more than {_MAX_ELEMENT:,} characters") from error
+        self._size = min(self._size * 2, _MAX_ELEMENT)
 
     def next_sign(self) -> str:
-        """The next character that is no space, which is then where this stands; "" at the end."""
+        """Move to the next character that is not white space and return it; "" at the end."""
         while True:
             match = _GAP.match(self._text, self.at)
             self.at = match.end() if match else self.at
@@ -114,11 +115,10 @@ class _Text:
 
     def expect_end(self) -> None:
         if self.next_sign():
-            raise self.fault("has something behind its end")
+            raise self.fault("has data after the end of the array")
 
     def _grow(self) -> None:
-        wanted = max(PIECE, self._size - (len(self._text) - self.at))
-        piece = self._source.read(wanted)
+        piece = self._source.read(max(PIECE, self._size - (len(self._text) - self.at)))
         self._ended = not piece
         try:
             more = self._decoder.decode(piece, final=self._ended)
@@ -128,10 +128,11 @@ class _Text:
         self._text = self._text[self.at :] + more
         self.at = 0
 
-    def fault(self, why: str, at: int | None = None) -> UsageError:
+    def fault(self, reason: str, at: int | None = None) -> UsageError:
+        """The error to raise for invalid content, with its byte and line."""
         at = self.at if at is None else at
         undecoded = self._decoder.getstate()[0]
         byte = self._source.size - len(undecoded) - len(self._text[at:].encode())
-        # Counted anew: counting as it is read costs a quarter of the time of reading.
+        # Counted by reading again: counting lines while reading takes a quarter longer.
         line = line_at(self._source.path, byte)
-        return unfit(self._source.path, f"{why}, at byte {byte}, line {line}")
+        return unfit(self._source.path, f"{reason}, at byte {byte}, line {line}")

@@ -1,4 +1,4 @@
-"""A JSON file that is read whole."""
+"""Reading a JSON file that is one object, as a whole."""
 
 import json
 from pathlib import Path
@@ -9,24 +9,27 @@ from memconform.datasets.files import PieceReader, unfit
 
 
 def read_object(path: Path) -> dict[str, JsonValue]:
-    """The one object that a file is.
+    """Read a file that is one JSON object.
 
     Raises:
-        UsageError: where it is none, cannot be read, or has a key twice: one would be lost.
+        UsageError: if the file cannot be read, is not a JSON object, or repeats a key, of which one
+            value would be lost.
     """
     with PieceReader(path) as source:
         return object_of(source)
 
 
 def object_of(source: PieceReader) -> dict[str, JsonValue]:
-    """The one object that the rest of a file is; raises as `read_object` does."""
+    """Parse the rest of a file as one JSON object; raises as `read_object` does."""
     path, text = source.path, ""
     try:
         text = source.rest().decode("utf-8-sig")
         loaded = decode(text)
         json.dumps(loaded, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        raise unfit(path, "holds half of a surrogate pair, which is not text", _HINT) from error
+        raise unfit(
+            path, "contains an unpaired surrogate, which is not valid text", _HINT
+        ) from error
     except UnicodeDecodeError as error:
         raise unfit(path, f"is not UTF-8, at byte {error.start}", _HINT) from error
     except json.JSONDecodeError as error:
@@ -43,4 +46,4 @@ def object_of(source: PieceReader) -> dict[str, JsonValue]:
     return loaded
 
 
-_HINT = "mend the file; datasets/README.md shows its shape"
+_HINT = "fix the file; datasets/README.md shows its format"

@@ -1,4 +1,4 @@
-"""The project's own format: one JSON object a line."""
+"""Question sets in the project's own format: one JSON object per line."""
 
 import hashlib
 import json
@@ -18,37 +18,38 @@ from memconform.validation import validation_faults
 
 _FAULTS_SHOWN = 5
 _MAX_FAULT = 500
-"""Characters of what is said of a line: its id or key may be of any length."""
-_KEPT_BYTES = 16 << 20
-"""A file up to this size is kept as questions: a run asks for them five times, from planning to its
-result. A larger one is read anew each time, a row in memory."""
+"""Characters of the message about a line, because ids and keys may be of any length."""
+_CACHED_BYTES = 16 << 20
+"""Questions of a file up to this size stay in memory, because a run iterates over them five times,
+from planning to its result. A larger file is read again each time, one row in memory."""
 
 
 def open_jsonl(path: Path, name: str) -> Dataset:
-    """Read `path` through once.
+    """Read and validate a question set.
 
     Raises:
-        UsageError: where the file cannot be read, or naming each line that is no valid row.
+        UsageError: if the file cannot be read (`dataset_unreadable`), or has invalid lines
+            (`dataset_invalid`); the excerpt names the first five.
     """
     digest = hashlib.sha256()
     faults: list[str] = []
     fault_count = 0
     ids: dict[str, tuple[int, str]] = {}
-    kept: list[Question] = []
+    questions: list[Question] = []
     size = 0
     try:
         with open_regular(path) as file:
             for number, raw in _lines(path, file):
                 digest.update(raw)
                 size += len(raw)
-                if size > _KEPT_BYTES:
-                    kept.clear()
+                if size > _CACHED_BYTES:
+                    questions.clear()
                 try:
                     question = _row(raw, first=number == 1)
                     if question is not None:
                         _add_id(ids, question.id, number)
-                        if size <= _KEPT_BYTES:
-                            kept.append(question)
+                        if size <= _CACHED_BYTES:
+                            questions.append(question)
                 except ValueError as error:
                     fault_count += 1
                     if len(faults) < _FAULTS_SHOWN:
@@ -58,20 +59,20 @@ def open_jsonl(path: Path, name: str) -> Dataset:
             f"{path}: {error.strerror}", code="dataset_unreadable", hint="check --dataset"
         ) from error
     if faults:
-        count = f"{fault_count} line{'s' if fault_count > 1 else ''}"
+        count = f"{fault_count} invalid line{'s' if fault_count > 1 else ''}"
         raise UsageError(
-            f"{path} has {count} that cannot be used",
+            f"{path} has {count}",
             code="dataset_invalid",
-            hint="mend the lines named above; nothing was run",
+            hint="fix the lines listed above; nothing was run",
             excerpt="\n".join(faults),
         )
     sha256 = digest.hexdigest()
-    read = _reader(sha256) if size > _KEPT_BYTES else lambda _: iter(kept)
+    read = _reader(sha256) if size > _CACHED_BYTES else lambda _: iter(questions)
     return Dataset(name, path, sha256, len(ids), read)
 
 
 def _lines(path: Path, file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file by number, with their ends; raises UsageError for too long a line."""
+    """Numbered lines of a file with their line ends; raises UsageError if one is too long."""
     number = 0
     while raw := file.readline(MAX_LINE + 1):
         number += 1
@@ -80,24 +81,24 @@ def _lines(path: Path, file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
         yield number, raw
 
 
-def _add_id(ids: dict[str, tuple[int, str]], given: str, number: int) -> None:
-    """Remember an id; raises ValueError where an earlier line has it, or one that looks the same.
+def _add_id(ids: dict[str, tuple[int, str]], id_: str, number: int) -> None:
+    """Add an id; raises ValueError if an earlier line has the same id or one that looks the same.
 
-    By `--id`, in a report or in a diff nobody could tell them apart.
+    In `--id`, a report or a diff, users could not distinguish them.
     """
-    line, earlier = ids.setdefault(comparable(given), (number, given))
+    line, earlier = ids.setdefault(comparable(id_), (number, id_))
     if line == number:
         return
-    if earlier == given:
-        raise ValueError(f"id {given!r} is also on line {line}")
+    if earlier == id_:
+        raise ValueError(f"id {id_!r} is also on line {line}")
     raise ValueError(
-        f"id {given!a} looks the same as {earlier!a} on line {line}: they differ only in"
-        " Unicode normalization, or in characters that are not seen"
+        f"id {id_!a} looks the same as {earlier!a} on line {line}: they differ only in"
+        " Unicode normalization or in invisible characters"
     )
 
 
 def _reader(sha256: str) -> Callable[[Path], Iterator[Question]]:
-    """Reads a file that was found valid, as long as it stays what it was."""
+    """A function that reads a validated file again, and fails if it has changed."""
 
     def read(path: Path) -> Iterator[Question]:
         digest = hashlib.sha256()
@@ -118,22 +119,22 @@ def _reader(sha256: str) -> Callable[[Path], Iterator[Question]]:
 
 def _changed(path: Path) -> UsageError:
     return UsageError(
-        f"{path} changed while it was used",
+        f"{path} changed while it was being used",
         code="dataset_changed",
-        hint="run again; what was measured is in the journal of the run's folder",
+        hint="run again; the measurements are in the journal of the run's folder",
     )
 
 
 def has_row(line: str) -> bool:
-    """Whether a line is neither blank nor a comment, which begins with `#`."""
+    """Whether a line is neither blank nor a comment, which starts with `#`."""
     return line.strip()[:1] not in ("", "#")
 
 
 def _row(raw: bytes, *, first: bool) -> Question | None:
-    """One line as a question, None for one that has none.
+    """Parse a line; None for a blank line or a comment.
 
     Raises:
-        ValueError: saying what is wrong with the line.
+        ValueError: if the line is invalid, with the reason.
     """
     try:
         text = raw.decode("utf-8-sig" if first else "utf-8")
@@ -142,7 +143,7 @@ def _row(raw: bytes, *, first: bool) -> Question | None:
         row = decode(text)
         json.dumps(row, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        raise ValueError("holds half of a surrogate pair, which is not text") from error
+        raise ValueError("contains an unpaired surrogate, which is not valid text") from error
     except MemoryError as error:
         raise ValueError("does not fit in memory") from error
     except UnicodeDecodeError as error:
@@ -153,7 +154,7 @@ def _row(raw: bytes, *, first: bool) -> Question | None:
         column = repeated_key_position(text, error.key) + 1
         raise ValueError(f"{error}, at column {column}") from error
     if not isinstance(row, dict):
-        raise ValueError(f"a row is a JSON object, not {type(row).__name__}")  # noqa: TRY004
+        raise ValueError(f"a row must be a JSON object, not {type(row).__name__}")  # noqa: TRY004
     try:
         return QuestionRow.model_validate(row).to_question()
     except ValidationError as error:

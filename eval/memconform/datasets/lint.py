@@ -1,4 +1,4 @@
-"""What a question set is worth: faults, and how much of it luck would pass."""
+"""Quality checks of a question set: faults, and the share that chance would pass."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -13,38 +13,42 @@ from memconform.datasets.matching import holds
 from memconform.datasets.model import Question
 
 RANDOM_DOCUMENTS = 5
-"""How many documents luck may draw: the default top-k."""
+"""The number of documents drawn by chance: the default top-k."""
 
 _COMMON = 0.25
-"""A term in more than this share of the documents tells nothing apart."""
+"""A term in more than this share of the documents does not discriminate."""
 _SHARED_TERMS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class LintFinding:
+    """A fault of one question."""
+
     question: str
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class LintReport:
+    """The result of linting a question set."""
+
     questions: int
     documents: int
     chance: float | None
-    """Mean probability over all questions that 5 random documents hold what is needed, in
+    """Mean probability over all questions that 5 random documents contain what is needed, in
     [0, 1]; None without documents."""
     highest_chance: float | None
     fewest_distractors: int | None
-    """Of the question that has the fewest."""
+    """The lowest number of distractors of any question."""
     tags: dict[str, int]
     faults: tuple[LintFinding, ...]
 
 
 def lint_questions(questions: Iterable[Question], documents: Mapping[str, str]) -> LintReport:
-    """Examine questions against the documents (path → text) that they are about.
+    """Check questions against the documents (path → text) that they are about.
 
-    A distractor is a document that is no evidence, holds no expected string, and shares two or
-    more uncommon terms with the question: a retrieval that only skims would take it.
+    A distractor is a document that is not evidence, contains no expected string, and shares two or
+    more uncommon terms with the question: a superficial retrieval would return it.
     """
     faults: list[LintFinding] = []
     chances: list[float] = []
@@ -56,13 +60,17 @@ def lint_questions(questions: Iterable[Question], documents: Mapping[str, str]) 
         count += 1
         tags.update(question.tags)
         holders = _holders(question, documents)
-        faults += [LintFinding(question.id, why) for why in _faults(question, documents, holders)]
+        faults += [
+            LintFinding(question.id, message) for message in _faults(question, documents, holders)
+        ]
         if documents:
             chances.append(chance(question, holders, len(documents)))
-            near = _distractors(question, holders, uncommon)
-            distractors.append(near)
-            if not near:
-                faults.append(LintFinding(question.id, "no distractor: nothing else is even close"))
+            distractor_count = _distractor_count(question, holders, uncommon)
+            distractors.append(distractor_count)
+            if not distractor_count:
+                faults.append(
+                    LintFinding(question.id, "no distractor: no other document comes close")
+                )
     return LintReport(
         questions=count,
         documents=len(documents),
@@ -75,10 +83,10 @@ def lint_questions(questions: Iterable[Question], documents: Mapping[str, str]) 
 
 
 def chance(question: Question, holders: list[frozenset[str]], documents: int) -> float:
-    """The probability that documents drawn without replacement hold what a question needs.
+    """The probability that documents drawn without replacement contain what a question needs.
 
-    `holders` are, for each expected string, the documents in which it occurs. By inclusion and
-    exclusion over the strings that are all missing from the draw.
+    `holders` gives, for each expected string, the documents in which it occurs. Computed by
+    inclusion-exclusion over sets of strings that are all missing from the draw.
     """
     drawn = min(RANDOM_DOCUMENTS, documents)
     if not holders:
@@ -90,9 +98,9 @@ def chance(question: Question, holders: list[frozenset[str]], documents: int) ->
     if question.match == "any":
         return 1 - none_of(frozenset().union(*holders))
     return sum(
-        (1 if size % 2 == 0 else -1) * none_of(frozenset().union(*chosen))
+        (1 if size % 2 == 0 else -1) * none_of(frozenset().union(*subset))
         for size in range(len(holders) + 1)
-        for chosen in combinations(holders, size)
+        for subset in combinations(holders, size)
     )
 
 
@@ -108,13 +116,13 @@ def _faults(
 ) -> Iterable[str]:
     for expected in question.expected_substrings:
         if hidden := hidden_characters(expected):
-            yield f"{expected!a} has {', '.join(hidden)}, which no answer will have"
+            yield f"{expected!a} contains {', '.join(hidden)}, which no answer will contain"
         if holds(question, expected, question.question):
             yield f"{expected!r} is in the question itself"
     if not question.expected_substrings and not question.abstain:
-        yield "nothing is expected, so that nothing could pass"
+        yield "nothing is expected, so no answer can pass"
     if question.abstain and (question.expected_substrings or question.gold):
-        yield "abstains, and yet has expected strings or evidence"
+        yield "abstains but has expected strings or evidence"
     if documents and question.gold:
         yield from _evidence_faults(question, documents, holders)
 
@@ -128,24 +136,26 @@ def _evidence_faults(
         if path not in documents:
             yield f"evidence {path} is not in the corpus"
         elif path not in everywhere:
-            yield f"evidence {path} holds nothing that is expected"
+            yield f"evidence {path} contains no expected string"
     for expected, paths in zip(question.expected_substrings, holders, strict=True):
         if question.match == "all" and not paths & evidence:
             yield f"{expected!r} is in none of the evidence"
 
 
 def _uncommon_terms(documents: Mapping[str, str]) -> dict[str, frozenset[str]]:
-    found = {path: frozenset(terms(text)) for path, text in documents.items()}
-    frequency = Counter(term for own in found.values() for term in own)
+    terms_by_path = {path: frozenset(terms(text)) for path, text in documents.items()}
+    frequency = Counter(term for own in terms_by_path.values() for term in own)
     common = {term for term, n in frequency.items() if n > _COMMON * len(documents)}
-    return {path: own - common for path, own in found.items()}
+    return {path: own - common for path, own in terms_by_path.items()}
 
 
-def _distractors(
+def _distractor_count(
     question: Question, holders: list[frozenset[str]], uncommon: dict[str, frozenset[str]]
 ) -> int:
-    asked = frozenset(terms(question.question))
-    taken = frozenset(question.gold).union(*holders)
+    query_terms = frozenset(terms(question.question))
+    excluded = frozenset(question.gold).union(*holders)
     return sum(
-        len(asked & own) >= _SHARED_TERMS for path, own in uncommon.items() if path not in taken
+        len(query_terms & own) >= _SHARED_TERMS
+        for path, own in uncommon.items()
+        if path not in excluded
     )

@@ -1,7 +1,7 @@
 """LoCoMo (Maharana et al., ACL 2024): conversations of two people over months, and questions.
 
-What the public file `locomo10.json` holds is not always what its paper says; each oddity is named
-where it is met.
+The public file `locomo10.json` deviates from its paper in places; comments name each deviation
+where it is handled.
 """
 
 import re
@@ -10,26 +10,26 @@ from dataclasses import replace
 from typing import Any
 
 from memconform.datasets.files import PieceReader, unfit
-from memconform.datasets.haystacks import Dropped, Haystack, Item, Level
+from memconform.datasets.haystacks import DroppedEntry, Haystack, Item, Level
 from memconform.datasets.json_array import elements
 from memconform.datasets.model import Question
-from memconform.datasets.rows import answer_text, text, texts, told
+from memconform.datasets.rows import answer_text, reason_of, text, texts
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
-"""Numbers as the file has them; its paper lists them in another order."""
+"""Category numbers of the file; the paper lists the categories in another order."""
 
 _TURN = re.compile(r"D\d+:\d+")
 _SESSION = re.compile(r"session_(\d+)")
 
 
 def read_locomo(source: PieceReader, level: Level) -> Iterator[Haystack]:
-    """A haystack a conversation.
+    """Yield one haystack per conversation.
 
-    A question is keyed by `sample_id#index`, for texts repeat inside a conversation. At turn level
-    one whose evidence names no turn that there is stays, as a miss that cannot be avoided.
+    Question ids are `sample_id#index`, because texts repeat inside a conversation. At turn level, a
+    question whose evidence names only missing turns is kept, as an unavoidable miss.
 
     Raises:
-        UsageError: naming the conversation and the question that has not what it should.
+        UsageError: naming the invalid conversation and question (`dataset_invalid`).
     """
     for number, sample in enumerate(elements(source)):
         if not isinstance(sample, dict) or not (
@@ -40,7 +40,7 @@ def read_locomo(source: PieceReader, level: Level) -> Iterator[Haystack]:
             yield _haystack(sample, level)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise unfit(
-                source.path, f"conversation {sample.get('sample_id')!r}: {told(error)}"
+                source.path, f"conversation {sample.get('sample_id')!r}: {reason_of(error)}"
             ) from error
 
 
@@ -58,24 +58,26 @@ def _haystack(sample: dict[str, Any], level: Level) -> Haystack:
         date = text(conversation, f"session_{number}_date_time")
         items += _turns(number, date, turns) if level == "turn" else [_session(number, date, turns)]
     queries: list[Question] = []
-    dropped: list[Dropped] = []
+    dropped: list[DroppedEntry] = []
     for index, row in enumerate(sample["qa"]):
         query_id = f"{name}#{index}"
         try:
             evidence = " ".join(texts(row, "evidence"))
-            # Some hold two ids, or half of one: "D8:6; D9:17", "D", "D:11:26".
+            # Some contain two ids, or half of one: "D8:6; D9:17", "D", "D:11:26".
             gold = _TURN.findall(evidence)
             query = _query(query_id, row)
         except (KeyError, TypeError) as error:
-            raise ValueError(f"question {index}: {told(error)}") from error
+            raise ValueError(f"question {index}: {reason_of(error)}") from error
         unknown = [turn for turn in gold if turn not in turn_ids]
-        dropped += [Dropped(query_id, f"turn {turn} does not exist") for turn in unknown]
+        dropped += [DroppedEntry(query_id, f"turn {turn} does not exist") for turn in unknown]
         if level == "session":
             gold = [turn.partition(":")[0] for turn in gold if turn in turn_ids]
         if gold:
             queries.append(replace(query, gold=tuple(dict.fromkeys(gold))))
         else:
-            dropped.append(Dropped(query_id, f"its evidence resolves to no {level}: {evidence!r}"))
+            dropped.append(
+                DroppedEntry(query_id, f"its evidence resolves to no {level}: {evidence!r}")
+            )
     return Haystack(name, tuple(items), tuple(queries), tuple(dropped))
 
 
@@ -97,7 +99,7 @@ def _session(number: int, date: str, turns: list[dict[str, Any]]) -> Item:
 
 
 def _query(query_id: str, row: dict[str, Any]) -> Question:
-    # Of 446 adversarial rows 2 have an answer; the others have what a gullible reader would say.
+    # Of 446 adversarial rows, 2 have an answer; the others have what a gullible reader would say.
     adversarial = row["category"] == 5
     # Some answers are numbers.
     answers = () if adversarial else (answer_text(row, "answer"),)

@@ -1,20 +1,20 @@
-"""LongMemEval (Wu et al., ICLR 2025): a question, and the haystack of chat sessions around it."""
+"""LongMemEval (Wu et al., ICLR 2025): questions, each with its own haystack of chat sessions."""
 
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Literal
 
 from memconform.datasets.files import PieceReader, unfit
-from memconform.datasets.haystacks import Dropped, Haystack, Item, Level
+from memconform.datasets.haystacks import DroppedEntry, Haystack, Item, Level
 from memconform.datasets.json_array import elements
 from memconform.datasets.model import Question
-from memconform.datasets.rows import answer_text, text, texts, told
+from memconform.datasets.rows import answer_text, reason_of, text, texts
 
 SessionDoc = Literal["full", "user-only", "dated"]
-"""A session's text: `role: content` a turn; what the user said; the first, below its date."""
+"""A session's text: every turn as `role: content`; the user's turns only; or all below the date."""
 
 EVIDENCE = "evidence"
-"""The key of an item's metadata that tells whether a user's turn of it holds the answer."""
+"""The metadata key of an item: whether one of its user turns contains the answer."""
 
 _KEYS = {
     "question_id", "question_type", "question", "answer", "question_date", "haystack_dates",
@@ -25,12 +25,12 @@ _KEYS = {
 def read_longmemeval(
     source: PieceReader, level: Level, session_doc: SessionDoc = "full"
 ) -> Iterator[Haystack]:
-    """A haystack a question, of the oracle, S or M files alike.
+    """Yield one haystack per question, from an oracle, S or M file.
 
-    At turn level the items are the user's turns, as the released retrieval code has them.
+    At turn level the items are the user's turns, as in the released retrieval code.
 
     Raises:
-        UsageError: naming the question that has not what it should.
+        UsageError: naming the invalid question (`dataset_invalid`).
     """
     for number, row in enumerate(elements(source)):
         if not isinstance(row, dict) or not row.keys() >= _KEYS:
@@ -42,13 +42,15 @@ def read_longmemeval(
         try:
             yield _haystack(row, level, session_doc)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise unfit(source.path, f"question {row['question_id']!r}: {told(error)}") from error
+            raise unfit(
+                source.path, f"question {row['question_id']!r}: {reason_of(error)}"
+            ) from error
 
 
 def official_gold(haystack: Haystack) -> tuple[str, ...]:
-    """The gold of its question by the official retrieval metrics; none where they skip it.
+    """The gold of the haystack's question by the official retrieval metrics; empty if they skip it.
 
-    They know only items with evidence on a user's turn, and no question to be abstained from.
+    They only count items with evidence in a user's turn, and skip questions to abstain from.
     """
     [query] = haystack.queries
     evidence = {item.id for item in haystack.items if item.metadata[EVIDENCE]}
@@ -58,13 +60,13 @@ def official_gold(haystack: Haystack) -> tuple[str, ...]:
 def _haystack(row: dict[str, Any], level: Level, session_doc: SessionDoc) -> Haystack:
     name = text(row, "question_id")
     ids, dates = texts(row, "haystack_session_ids"), texts(row, "haystack_dates")
-    # 13 haystacks hold the same session twice; the last one counts.
+    # 13 haystacks contain a session twice; the last one counts.
     sessions = {
         session_id: (date, turns)
         for session_id, date, turns in zip(ids, dates, row["haystack_sessions"], strict=True)
     }
     dropped = [
-        Dropped(name, f"the session {session_id} occurs {count} times: the last one counts")
+        DroppedEntry(name, f"the session {session_id} occurs {count} times: the last one counts")
         for session_id, count in Counter(ids).items()
         if count > 1
     ]
@@ -76,7 +78,7 @@ def _haystack(row: dict[str, Any], level: Level, session_doc: SessionDoc) -> Hay
             items += _turns(session_id, date, turns)
     gold = texts(row, "answer_session_ids")
     missing = [each for each in gold if each not in sessions]
-    dropped += [Dropped(name, f"session {each} does not exist") for each in missing]
+    dropped += [DroppedEntry(name, f"session {each} does not exist") for each in missing]
     query = Question(
         id=name,
         question=text(row, "question"),
@@ -85,7 +87,7 @@ def _haystack(row: dict[str, Any], level: Level, session_doc: SessionDoc) -> Hay
         # 32 answers are numbers.
         answers=(answer_text(row, "answer"),),
         question_date=text(row, "question_date"),
-        # Whatever its type says.
+        # Regardless of its type.
         abstain=name.endswith("_abs"),
     )
     return Haystack(name, tuple(items), (query,), tuple(dropped))
@@ -94,13 +96,13 @@ def _haystack(row: dict[str, Any], level: Level, session_doc: SessionDoc) -> Hay
 def _session(session_id: str, date: str, turns: list[dict[str, Any]], doc: SessionDoc) -> Item:
     user = [turn for turn in turns if turn["role"] == "user"]
     if doc == "user-only" and user:
-        said = "\n".join(text(turn, "content") for turn in user)
+        content = "\n".join(text(turn, "content") for turn in user)
     else:
-        said = "\n".join(f"{turn['role']}: {text(turn, 'content')}" for turn in turns)
+        content = "\n".join(f"{turn['role']}: {text(turn, 'content')}" for turn in turns)
     if doc == "dated":
-        said = f"[{date}]\n{said}"
+        content = f"[{date}]\n{content}"
     evidence = any(turn.get("has_answer", False) for turn in user)
-    return Item(session_id, said, session_id, date, {EVIDENCE: evidence})
+    return Item(session_id, content, session_id, date, {EVIDENCE: evidence})
 
 
 def _turns(session_id: str, date: str, turns: list[dict[str, Any]]) -> list[Item]:

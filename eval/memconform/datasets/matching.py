@@ -1,4 +1,4 @@
-"""Whether a text holds what a question expects."""
+"""Matching of a question's expected strings in a text."""
 
 import re
 import unicodedata
@@ -7,7 +7,7 @@ from memconform.datasets.model import Question
 
 
 def holds(question: Question, expected: str, text: str) -> bool:
-    """Whether `expected` occurs in `text` by the question's rules for words and case."""
+    """Whether `expected` occurs in `text`, by the question's rules for whole words and case."""
     needle, haystack = _plain(question, expected), _plain(question, text)
     if not question.word:
         return needle in haystack
@@ -15,6 +15,6 @@ def holds(question: Question, expected: str, text: str) -> bool:
 
 
 def _plain(question: Question, value: str) -> str:
-    # One spelling of accents: "Café" may reach us composed or decomposed.
+    # "Café" may be composed or decomposed.
     composed = unicodedata.normalize("NFC", value)
     return composed if question.case_sensitive else composed.casefold()

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from memconform.contract.wire import JsonValue
 from memconform.datasets.files import PieceReader, unfit
-from memconform.datasets.haystacks import Dropped, Haystack, Item
+from memconform.datasets.haystacks import DroppedEntry, Haystack, Item
 from memconform.datasets.json_file import object_of
 from memconform.datasets.model import Question
 from memconform.validation import first_fault
@@ -38,36 +38,39 @@ class _File(_Strict):
 
 
 def read_memini(source: PieceReader) -> Iterator[Haystack]:
-    """A haystack a group, where every item and question has one; else one of everything.
+    """Yield one haystack per group, or a single one if nothing has a group.
 
-    Questions have no ids of their own: theirs is their place.
+    Questions have no ids in this format; they get `#0`, `#1`, … by position.
 
     Raises:
-        UsageError: naming what is not as it should be.
+        UsageError: if the file is invalid (`dataset_invalid`), for example if only some items or
+            questions have a group.
     """
     loaded = _validated(source)
     groups = [item.group for item in loaded.items] + [each.group for each in loaded.questions]
     grouped = any(groups)
     if not all(groups) and grouped:
         number = groups.index("")
-        of_items = number < len(loaded.items)
-        where = f"item {number}" if of_items else f"question {number - len(loaded.items)}"
-        raise unfit(source.path, f"{where} has no group, and others have: all have one, or none")
+        is_item = number < len(loaded.items)
+        where = f"item {number}" if is_item else f"question {number - len(loaded.items)}"
+        raise unfit(source.path, f"{where} has no group, but others do: give all a group, or none")
     items: dict[str, dict[str, Item]] = {}
     for item in loaded.items:
         haystack = items.setdefault(item.group if grouped else "", {})
         if item.id in haystack:
-            raise unfit(source.path, f"the id {item.id!r} stands in two items")
+            raise unfit(source.path, f"the id {item.id!r} occurs in two items")
         haystack[item.id] = Item(item.id, item.content, item.group)
     queries: dict[str, list[Question]] = {}
-    dropped: dict[str, list[Dropped]] = {}
+    dropped: dict[str, list[DroppedEntry]] = {}
     for number, row in enumerate(loaded.questions):
         group = row.group if grouped else ""
         name = f"#{number}"
         if group not in items:
             raise unfit(source.path, f"question {number}: no item has the group {group!r}")
         unknown = [gold for gold in row.gold if gold not in items[group]]
-        dropped.setdefault(group, []).extend(Dropped(name, f"no item {each!r}") for each in unknown)
+        dropped.setdefault(group, []).extend(
+            DroppedEntry(name, f"no item {each!r}") for each in unknown
+        )
         answers = () if row.answer is None else (str(row.answer),)
         queries.setdefault(group, []).append(
             Question(name, row.query, row.category, tuple(dict.fromkeys(row.gold)), answers)
@@ -89,10 +92,10 @@ def _validated(source: PieceReader) -> _File:
 
 
 def memini_json(name: str, haystacks: Iterable[Haystack]) -> Iterator[str]:
-    """The same as memini's JSON, in pieces; ids are those of the haystack and the item.
+    """Serialize haystacks as memini's JSON, in pieces; item ids become `haystack/item`.
 
-    Its schema has no place for ids and dates of questions, rubrics, metadata, second answers, and
-    for that a question is to be abstained from.
+    The format cannot represent ids and dates of questions, rubrics, metadata, second answers, and
+    whether a question is to be abstained from; these are lost.
     """
     questions: list[dict[str, JsonValue]] = []
     yield f'{{"name": {_json(name)}, "items": ['

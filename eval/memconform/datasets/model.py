@@ -1,4 +1,4 @@
-"""The one model of a question, whatever dataset it is of."""
+"""The common model of questions and question sets, independent of their format."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -8,48 +8,49 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, what answers it, and where that is to be found.
+    """A question with its expected answer and evidence.
 
-    A dataset gives what it has: expected strings for the exact scorer, answers or a rubric for a
-    judge, gold for metrics of retrieval.
+    Datasets differ in what they provide: expected strings for the exact scorer, answers or a rubric
+    for a judge, gold for retrieval metrics.
     """
 
     id: str
     """Unique in its dataset."""
     question: str
     category: str = ""
-    """By which scores are broken down; of a question set the first tag."""
+    """The category by which scores are broken down; for a question set, the first tag."""
     gold: tuple[str, ...] = ()
-    """Ids of items, or paths of documents, that hold the answer; one that no item has is a miss
-    that cannot be avoided."""
+    """Ids of items, or paths of documents, that contain the answer; an id without an item is an
+    unavoidable miss."""
     answers: tuple[str, ...] = ()
-    """Reference answers, each of which is right."""
+    """Reference answers, each of which is correct."""
     expected_substrings: tuple[str, ...] = ()
-    """Strings of which an answer that is right holds one, or each (`match`)."""
+    """Strings of which a correct answer contains any or all (`match`)."""
     match: Literal["any", "all"] = "any"
     word: bool = False
-    """Whether an expected string must stand as whole words: "Au" is not in "August"."""
+    """Whether expected strings match whole words only: "Au" is not in "August"."""
     case_sensitive: bool = False
     rubric: str | None = None
-    """What a judge is told, where no single text is the answer."""
+    """Instructions for a judge, if no single text is the answer."""
     question_date: str | None = None
     """The day on which it is asked, as the dataset writes it."""
     abstain: bool = False
-    """Whether the right answer is that the corpus holds none."""
+    """Whether the correct answer is that the corpus does not contain one."""
     abstain_marker: str | None = None
-    """An answer that equals it abstains, besides the phrases that always do."""
+    """An answer equal to this one counts as abstaining, besides the built-in phrases."""
     tags: tuple[str, ...] = ()
 
     @property
     def reference_answer(self) -> str | None:
+        """The first reference answer, or None."""
         return self.answers[0] if self.answers else None
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A question set that has been read through once and found valid.
+    """A validated question set.
 
-    Iterating reads a large file anew, so that no more than a row is held.
+    Iterating over a large one reads the file again, so that only one row is in memory.
     """
 
     name: str

@@ -1,7 +1,6 @@
-"""Temporal pruning (Wu et al., LongMemEval): a query about a time is put to the items of that time.
+"""Temporal pruning (Wu et al., LongMemEval): a query about a time searches only items of that time.
 
-The events of the items and the ranges of the queries come from files; nothing is asked of a model
-here.
+The events of items and the time ranges of queries come from files; no model is called here.
 """
 
 import re
@@ -13,16 +12,16 @@ from typing import Any
 
 from memconform.contract.wire import JsonValue
 from memconform.datasets.files import PieceReader, unfit
-from memconform.datasets.haystacks import Dropped, Haystack
+from memconform.datasets.haystacks import DroppedEntry, Haystack
 from memconform.datasets.json_array import elements
 from memconform.datasets.json_file import read_object
 from memconform.datasets.model import Question
-from memconform.datasets.rows import text, texts, told
+from memconform.datasets.rows import reason_of, text, texts
 from memconform.datasets.selection import expect_known
 from memconform.errors import UsageError
 
 SLACK = timedelta(days=2)
-"""What the published pruning widens a range by, at both ends."""
+"""By how much the published pruning widens a range at both ends."""
 
 _DAY = re.compile(r"(\d{4})[/-](\d{1,2})[/-](\d{1,2})")
 _EVENTS = 'write {"haystack/item": [{"date": "2023/05/20", "event": "…"}], …}'
@@ -31,73 +30,78 @@ _RANGES = 'write {"query": {"start": "2023/05/01", "end": "2023/05/31"}, …}'
 
 @dataclass(frozen=True, slots=True)
 class Events:
+    """The days of the events of items."""
+
     days: Mapping[str, tuple[date, ...]]
-    """By `haystack/item`; of turns also by `haystack/session`."""
-    dropped: tuple[Dropped, ...]
-    """Events that have no day, and what a model wrote that is no event."""
+    """By `haystack/item`; for turns also by `haystack/session`."""
+    dropped: tuple[DroppedEntry, ...]
+    """Events without a day, and model output that is not an event."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
+    """The time range that a query asks about."""
+
     start: date
     end: date
-    """The last day of it."""
+    """The last day, inclusive."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
+    """Events and ranges by which each query's candidates are pruned."""
+
     events: Events
     ranges: Mapping[str, Range]
-    """By query."""
+    """By query id."""
     slack: timedelta = SLACK
 
     def require_known_ids(self, ids: Collection[str]) -> None:
-        """Raise UsageError for a range of a query that the benchmark does not have."""
+        """Raise UsageError if a range is of a query that the benchmark does not have."""
         expect_known(
             self.ranges,
             ids,
-            "there is a range of a question that the benchmark does not have:",
-            "ids are as its loader gives them",
+            "there is a range for a question that the benchmark does not have:",
+            "use the ids that the loader assigns",
         )
 
-    def allowed(self, haystack: Haystack, query: Question) -> frozenset[str] | None:
-        """The items that have an event in the query's range, or that the events file does not name.
+    def candidates(self, haystack: Haystack, query: Question) -> frozenset[str] | None:
+        """The items with an event in the query's range, and those that the events file omits.
 
-        None: all, for the query has no range.
-
-        Another key of an item is kept or pruned with it.
+        None if the query has no range, so that all items are candidates. Additional keys of an item
+        are kept or pruned with it.
 
         Raises:
-            UsageError: where the events are not of this haystack: none would be left.
+            UsageError: if the events file names no item of this haystack (`dataset_invalid`).
         """
-        asked = self.ranges.get(query.id)
-        if asked is None:
+        time_range = self.ranges.get(query.id)
+        if time_range is None:
             return None
-        first, last = asked.start - self.slack, asked.end + self.slack
-        known = False
-        kept: set[str] = set()
+        first, last = time_range.start - self.slack, time_range.end + self.slack
+        has_match = False
+        candidates: set[str] = set()
         for item in haystack.items:
             names = (f"{haystack.id}/{item.source or item.id}", f"{haystack.id}/{item.group}")
             name = next((each for each in names if each in self.events.days), None)
-            # Of an item that the file does not name nothing is known: it stays.
+            # Nothing is known about an item that the file omits: it stays.
             days = () if name is None else self.events.days[name]
-            known = known or name is not None
+            has_match = has_match or name is not None
             if name is None or any(first <= day <= last for day in days):
-                kept.add(item.id)
-        if not known:
+                candidates.add(item.id)
+        if not has_match:
             raise UsageError(
-                f"there are events of no item of {haystack.id}",
+                f"the events file names no item of {haystack.id}",
                 code="dataset_invalid",
-                hint="name them haystack/item, as datasets/README.md says",
+                hint="name items as haystack/item; see datasets/README.md",
             )
-        return frozenset(kept)
+        return frozenset(candidates)
 
 
 def read_ranges(path: Path) -> dict[str, Range]:
-    """The queries that ask about a time; one that has null, {} or "N/A" has no range.
+    """Read the time ranges of queries; a query with null, {} or "N/A" has no range.
 
     Raises:
-        UsageError: naming the query whose range is none.
+        UsageError: naming the query with an invalid range (`dataset_invalid`).
     """
     ranges = {}
     for query, value in read_object(path).items():
@@ -108,31 +112,31 @@ def read_ranges(path: Path) -> dict[str, Range]:
             case [date() as start, date() as end] if start <= end:
                 ranges[query] = Range(start, end)
             case _:
-                raise unfit(path, f"{query!r} has no range but {str(value)[:60]}", _RANGES)
+                raise unfit(path, f"{query!r} has an invalid range: {str(value)[:60]}", _RANGES)
     return ranges
 
 
 def read_events(path: Path) -> Events:
-    """The events of items: an object of them, or a LongMemEval file that has `timestamped_facts`.
+    """Read the events of items: an object, or a LongMemEval file with `timestamped_facts`.
 
     Raises:
-        UsageError: naming what has not the shape it should.
+        UsageError: naming the invalid entry (`dataset_invalid`).
     """
     with PieceReader(path) as source:
         released = source.read(64).lstrip().startswith(b"[")
     days: dict[str, tuple[date, ...]] = {}
-    dropped: list[Dropped] = []
-    for name, given in _released(path) if released else read_object(path).items():
-        # Where a model's answer could not be read there is null.
-        if given is not None and not isinstance(given, list):
-            raise unfit(path, f"{name!r} must be a list of events, not {str(given)[:60]}", _EVENTS)
-        found = [_day(each, "date") for each in given or ()]
+    dropped: list[DroppedEntry] = []
+    for name, value in _released(path) if released else read_object(path).items():
+        # The value is null if a model's answer could not be parsed.
+        if value is not None and not isinstance(value, list):
+            raise unfit(path, f"{name!r} must be a list of events, not {str(value)[:60]}", _EVENTS)
+        event_days = [_day(event, "date") for event in value or ()]
         dropped += [
-            Dropped(name, f"an event without a day: {str(each)[:60]}")
-            for each, day in zip(given or (), found, strict=True)
+            DroppedEntry(name, f"an event without a day: {str(event)[:60]}")
+            for event, day in zip(value or (), event_days, strict=True)
             if day is None
         ]
-        days[name] = tuple(day for day in found if day is not None)
+        days[name] = tuple(day for day in event_days if day is not None)
     return Events(days, tuple(dropped))
 
 
@@ -142,7 +146,7 @@ def _released(path: Path) -> Iterator[tuple[str, JsonValue]]:
             try:
                 yield from _facts(row)
             except (KeyError, TypeError, ValueError) as error:
-                raise unfit(path, f"element {number}: {told(error)}", _EVENTS) from error
+                raise unfit(path, f"element {number}: {reason_of(error)}", _EVENTS) from error
 
 
 def _facts(row: Any) -> Iterator[tuple[str, JsonValue]]:  # noqa: ANN401 - it is JSON
@@ -153,8 +157,8 @@ def _facts(row: Any) -> Iterator[tuple[str, JsonValue]]:  # noqa: ANN401 - it is
         yield f"{question}/{session}", facts
 
 
-def _day(given: JsonValue, key: str) -> date | None:
-    match = _DAY.fullmatch(str(given.get(key)).strip()) if isinstance(given, dict) else None
+def _day(value: JsonValue, key: str) -> date | None:
+    match = _DAY.fullmatch(str(value.get(key)).strip()) if isinstance(value, dict) else None
     try:
         return date(*(int(part) for part in match.groups())) if match else None
     except ValueError:

@@ -1,4 +1,4 @@
-"""A row of a question set, NAME.jsonl: what it may hold, and the question that it is."""
+"""The schema of a row of a question set, NAME.jsonl."""
 
 import re
 from datetime import date, datetime
@@ -25,8 +25,8 @@ def _moment(value: str) -> str:
 
 def _not_blank(value: str) -> str:
     if is_blank(value):
-        why = f": {value[:20]!a} has nothing that is seen" if value.strip() else ""
-        raise ValueError(f"must not be blank{why}")
+        detail = f": {value[:20]!a} has no visible character" if value.strip() else ""
+        raise ValueError(f"must not be blank{detail}")
     return value
 
 
@@ -34,6 +34,8 @@ NonBlank = Annotated[str, AfterValidator(_not_blank)]
 
 
 class QuestionRow(BaseModel):
+    """One line of a question set."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     id: NonBlank
@@ -48,10 +50,11 @@ class QuestionRow(BaseModel):
     abstain: bool = False
     abstain_marker: NonBlank | None = None
     evidence: list[NonBlank] = Field(default_factory=list)
-    """Paths of the documents that hold the answer."""
+    """Paths of the documents that contain the answer."""
     tags: list[NonBlank] = Field(default_factory=list)
 
     def to_question(self) -> Question:
+        """The row as a `Question`; its first tag becomes the category."""
         return Question(
             id=self.id,
             question=self.question,

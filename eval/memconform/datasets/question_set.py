@@ -1,4 +1,4 @@
-"""The project's own question sets as a benchmark: the corpus beside one is its haystack."""
+"""Question sets of the project as benchmarks: the corpus of a set is its haystack."""
 
 import io
 from collections.abc import Iterator
@@ -7,22 +7,23 @@ from pathlib import Path
 
 from memconform.datasets.corpus import corpus_files
 from memconform.datasets.files import PieceReader, read_whole, unfit, unreadable
-from memconform.datasets.haystacks import Dropped, Haystack, Item
+from memconform.datasets.haystacks import DroppedEntry, Haystack, Item
 from memconform.datasets.jsonl import open_jsonl
 from memconform.datasets.model import Question
 from memconform.datasets.registry import corpus_of
 
 
 def read_question_set(source: PieceReader) -> Iterator[Haystack]:
-    """One haystack: an item a document, by its path; a query a row.
+    """Yield one haystack: each document is an item, with its path as id, and each row a query.
 
-    A row that has no evidence and is not to be abstained from is a query without gold.
+    A row without evidence, unless it is to be abstained from, is a query without gold.
 
     Raises:
-        UsageError: for lines that are no rows, or where there is no corpus of texts.
+        UsageError: if lines are invalid, the corpus is missing (`dataset_invalid`) or empty
+            (`corpus_empty`), or a document is not UTF-8 (`dataset_unreadable`).
     """
     dataset = open_jsonl(source.path, source.path.stem)
-    # For its digest; its rows are read by what reads them for a run.
+    # Only for the digest: the rows are read by the reader that runs use too.
     while source.read():
         pass
     folder = corpus_of(dataset)
@@ -30,17 +31,17 @@ def read_question_set(source: PieceReader) -> Iterator[Haystack]:
         expected = source.path.with_suffix("") / "corpus"
         raise unfit(source.path, f"{expected} is missing", "put the documents of `evidence` there")
     items = tuple(_document(path, folder) for path in corpus_files(folder))
-    known = {item.id for item in items}
-    dropped: list[Dropped] = []
+    item_ids = {item.id for item in items}
+    dropped: list[DroppedEntry] = []
     queries: list[Question] = []
     for question in dataset:
         queries.append(replace(question, answers=_answers(question)))
         if not question.gold and not question.abstain:
-            dropped.append(Dropped(question.id, "it has no evidence, and so no gold"))
+            dropped.append(DroppedEntry(question.id, "it has no evidence, and so no gold"))
         dropped += [
-            Dropped(question.id, f"document {path} does not exist")
+            DroppedEntry(question.id, f"document {path} does not exist")
             for path in queries[-1].gold
-            if path not in known
+            if path not in item_ids
         ]
     yield Haystack(dataset.name, items, tuple(queries), tuple(dropped))
 
@@ -54,7 +55,7 @@ def _document(path: Path, folder: Path) -> Item:
 
 
 def _answers(question: Question) -> tuple[str, ...]:
-    """The reference answer; else the expected strings, each of them, or all as one."""
+    """The reference answer, or otherwise the expected strings: each, or all joined for `all`."""
     expected = question.expected_substrings
     if question.answers or not expected:
         return question.answers

@@ -1,4 +1,4 @@
-"""Where a dataset is: a path, or a name that ships with the project."""
+"""Finding datasets by path or by the name of a set that ships with the project."""
 
 from pathlib import Path
 
@@ -11,17 +11,17 @@ _CHECKOUT = Path(__file__).parents[3] / "datasets"
 
 
 def shipped_folder() -> Path:
-    """What comes with the project: an installed package carries copies of a checkout's files."""
+    """The folder of shipped datasets; an installed package contains copies of them."""
     return _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT
 
 
 def shipped() -> dict[str, Path]:
-    """The question sets that come with the project, by name."""
+    """The question sets that ship with the project, by name."""
     return {path.stem: path for path in sorted(shipped_folder().glob("*.jsonl"))}
 
 
 def sample() -> Path:
-    """The benchmark that comes with the project."""
+    """The benchmark that ships with the project."""
     return shipped_folder() / "sample.json"
 
 
@@ -31,13 +31,13 @@ def calibration_set() -> Path:
 
 
 def open_dataset(reference: str) -> Dataset:
-    """Open a path or a shipped name.
+    """Open a question set by path or shipped name.
 
     Raises:
-        UsageError: where there is no such dataset, or where it is invalid.
+        UsageError: if there is no such dataset (`dataset_missing`), or as `open_jsonl` does.
     """
     path = Path(reference)
-    # A folder may have the name of a set that ships.
+    # A folder may have the same name as a shipped set.
     if path.exists() and not path.is_dir():
         return open_jsonl(path, path.stem)
     known = shipped()
@@ -52,6 +52,6 @@ def open_dataset(reference: str) -> Dataset:
 
 
 def corpus_of(dataset: Dataset) -> Path | None:
-    """The documents that a dataset is about, where they lie beside it: `NAME/corpus/`."""
+    """The folder of a dataset's documents, `NAME/corpus/` beside it; None if it is missing."""
     folder = dataset.path.with_suffix("") / "corpus"
     return folder if folder.is_dir() else None

@@ -1,4 +1,4 @@
-"""Choosing queries of a benchmark: by id, by category, spread, by lot, or held out."""
+"""Selecting queries of a benchmark: by id, category, even spacing, random sample or holdout."""
 
 import hashlib
 from collections import Counter
@@ -11,22 +11,22 @@ from memconform.datasets.selection import expect_known, spread
 from memconform.errors import NothingSelectedError, UsageError
 
 Holdout = Literal["all", "tune", "held"]
-"""Every query; those that settings may be chosen by; those that they may not: every tenth."""
+"""All queries; those for tuning settings; or those held out from tuning, which is every tenth."""
 
 _TENTH = 10
 
 
 @dataclass(frozen=True, slots=True)
 class QuerySelection:
-    """What narrows a benchmark's queries; the defaults choose all."""
+    """Criteria that narrow a benchmark's queries; the defaults select all."""
 
     ids: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
-    """A query of any of them is chosen."""
+    """A query of any of these is selected."""
     limit: int | None = None
-    """So many, spread over what the rest leaves; all where there are fewer."""
+    """At most so many, evenly spaced among those that match the other criteria."""
     sample: int | None = None
-    """So many, drawn by lot, of each category its share."""
+    """So many, drawn at random and stratified by category."""
     seed: int = 0
     holdout: Holdout = "all"
 
@@ -34,30 +34,31 @@ class QuerySelection:
 @dataclass(frozen=True, slots=True)
 class _Row:
     index: int
-    """Among all queries of the load."""
+    """Position among all queries of the benchmark."""
     id: str
     category: str
 
 
 def sample_queries(haystacks: Iterable[Haystack], selection: QuerySelection) -> frozenset[str]:
-    """The ids of the chosen queries; reads all haystacks, and holds none.
+    """The ids of the selected queries; reads all haystacks without keeping them in memory.
 
     Raises:
-        UsageError: for an id or a category that no query has, a sample that is larger than what
-            it is drawn from, and for a limit together with a sample.
-        NothingSelectedError: where no query is left.
+        UsageError: if no query has a given id (`unknown_question`) or category
+            (`unknown_category`), or if limit and sample are contradictory or out of range
+            (`bad_selection`).
+        NothingSelectedError: if no query matches (`nothing_selected`).
     """
     _require_consistent(selection)
-    every: list[_Row] = []
+    all_rows: list[_Row] = []
     for haystack in haystacks:
         for query in haystack.queries:
-            every.append(_Row(len(every), query.id, query.category))
-    counts = Counter(row.category for row in every)
+            all_rows.append(_Row(len(all_rows), query.id, query.category))
+    counts = Counter(row.category for row in all_rows)
     expect_known(
         selection.ids,
-        {row.id for row in every},
+        {row.id for row in all_rows},
         "the benchmark has no question",
-        "ids are as its loader gives them",
+        "use the ids that the loader assigns",
     )
     expect_known(
         selection.categories,
@@ -66,50 +67,50 @@ def sample_queries(haystacks: Iterable[Haystack], selection: QuerySelection) -> 
         f"there are {', '.join(sorted(counts))}",
         code="unknown_category",
     )
-    rows = [row for row in every if _belongs(row, selection)]
+    rows = [row for row in all_rows if _matches(row, selection)]
     if not rows:
         raise NothingSelectedError(
-            f"of {len(every)} questions of the benchmark none is selected",
+            f"none of the benchmark's {len(all_rows)} questions is selected",
             code="nothing_selected",
-            hint="ids, categories and the holdout narrow together: leave one of them out",
+            hint="ids, categories and the holdout are combined: remove one of them",
         )
     if selection.limit is not None:
         rows = spread(rows, selection.limit)
     elif selection.sample is not None:
-        rows = _drawn(rows, selection.sample, selection.seed)
+        rows = _stratified_sample(rows, selection.sample, selection.seed)
     return frozenset(row.id for row in rows)
 
 
 def _require_consistent(selection: QuerySelection) -> None:
     if selection.limit is not None and selection.sample is not None:
         raise UsageError(
-            "a limit and a sample contradict each other",
+            "--limit and --sample contradict each other",
             code="bad_selection",
-            hint="give --limit for a spread, or --sample for a draw by lot",
+            hint="give --limit for evenly spaced questions, or --sample for a random sample",
         )
     for name, number in (("limit", selection.limit), ("sample", selection.sample)):
         if number is not None and number < 1:
             raise UsageError(
-                f"a {name} of {number} chooses nothing",
+                f"a {name} of {number} selects nothing",
                 code="bad_selection",
                 hint=f"give --{name} 1 or more",
             )
 
 
-def _belongs(row: _Row, selection: QuerySelection) -> bool:
-    held = row.index % _TENTH == _TENTH - 1
+def _matches(row: _Row, selection: QuerySelection) -> bool:
+    is_held_out = row.index % _TENTH == _TENTH - 1
     return (
-        (selection.holdout == "all" or held == (selection.holdout == "held"))
+        (selection.holdout == "all" or is_held_out == (selection.holdout == "held"))
         and (not selection.ids or row.id in selection.ids)
         and (not selection.categories or row.category in selection.categories)
     )
 
 
-def _drawn(rows: list[_Row], size: int, seed: int) -> list[_Row]:
-    """Of each category its share: rounded down, then one more where most was cut off.
+def _stratified_sample(rows: list[_Row], size: int, seed: int) -> list[_Row]:
+    """Sample each category in proportion; largest remainders are rounded up.
 
-    What is drawn depends on the seed and the ids, not on the order of the file: the published files
-    of LongMemEval hold the same questions in different orders.
+    The sample depends on the seed and the ids, not on the order of the file, because the published
+    files of LongMemEval contain the same questions in different orders.
     """
     if size > len(rows):
         raise UsageError(
@@ -120,18 +121,18 @@ def _drawn(rows: list[_Row], size: int, seed: int) -> list[_Row]:
     strata: dict[str, list[_Row]] = {}
     for row in rows:
         strata.setdefault(row.category, []).append(row)
-    shares = {name: divmod(size * len(those), len(rows)) for name, those in strata.items()}
-    missing = size - sum(whole for whole, _ in shares.values())
-    most_cut = sorted(shares, key=lambda name: (-shares[name][1], name))[:missing]
+    shares = {name: divmod(size * len(stratum), len(rows)) for name, stratum in strata.items()}
+    missing = size - sum(quotient for quotient, _ in shares.values())
+    rounded_up = sorted(shares, key=lambda name: (-shares[name][1], name))[:missing]
     return [
         row
-        for name, those in strata.items()
-        for row in sorted(those, key=lambda row: _lot(seed, row.id))[
-            : shares[name][0] + (name in most_cut)
+        for name, stratum in strata.items()
+        for row in sorted(stratum, key=lambda row: _sort_key(seed, row.id))[
+            : shares[name][0] + (name in rounded_up)
         ]
     ]
 
 
-def _lot(seed: int, query_id: str) -> bytes:
-    """By a digest: what `random` draws of a seed may differ between versions of Python."""
+def _sort_key(seed: int, query_id: str) -> bytes:
+    """A digest, because `random` may draw differently in other versions of Python."""
     return hashlib.sha256(f"{seed}\0{query_id}".encode()).digest()

@@ -1,4 +1,4 @@
-"""Choosing questions: by id, by tag, spread over the whole set."""
+"""Selecting questions of a question set: by id, by tag, or evenly spaced."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,21 +12,21 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What narrows a dataset; the defaults choose everything."""
+    """Criteria that narrow a dataset; the defaults select everything."""
 
     ids: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    """A question with any of them is chosen."""
+    """A question with any of these is selected."""
     limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Selected:
-    """The chosen questions of a dataset, in its order."""
+class SelectedQuestions:
+    """The selected questions of a dataset, in its order."""
 
     dataset: Dataset
     rows: frozenset[int] | None
-    """Row numbers from 0; None chooses all."""
+    """Row numbers from 0; None selects all."""
     size: int
 
     def __iter__(self) -> Iterator[Question]:
@@ -34,12 +34,12 @@ class Selected:
         return (q for row, q in enumerate(self.dataset) if rows is None or row in rows)
 
 
-def select(dataset: Dataset, selection: Selection) -> Selected:
-    """Apply a selection; a limit of n takes rows `int(i * N / n)`, spread and not the head.
+def select(dataset: Dataset, selection: Selection) -> SelectedQuestions:
+    """Apply a selection; a limit of n takes evenly spaced rows, `int(i * N / n)`, not the first n.
 
     Raises:
-        UsageError: for an id that the dataset does not have.
-        NothingSelectedError: where no question is left.
+        UsageError: if the dataset does not have a given id (`unknown_question`).
+        NothingSelectedError: if no question matches (`nothing_selected`).
     """
     rows = list(range(dataset.size))
     if selection.ids or selection.tags:
@@ -53,27 +53,27 @@ def select(dataset: Dataset, selection: Selection) -> Selected:
             hint=_tags_hint(dataset, selection) if selection.tags else "the dataset is empty",
         )
     everything = len(rows) == dataset.size
-    return Selected(dataset, None if everything else frozenset(rows), len(rows))
+    return SelectedQuestions(dataset, None if everything else frozenset(rows), len(rows))
 
 
 def spread(rows: Sequence[_T], limit: int) -> list[_T]:
-    """Rows `int(i * N / limit)`, and all where there are no more than `limit`."""
+    """Evenly spaced rows `int(i * N / limit)`; all rows if there are at most `limit`."""
     if limit >= len(rows):
         return list(rows)
     return [rows[i * len(rows) // limit] for i in range(limit)]
 
 
 def expect_known(
-    wanted: Iterable[str],
+    names: Iterable[str],
     known: Collection[str],
-    says: str,
+    message: str,
     hint: str,
     *,
     code: str = "unknown_question",
 ) -> None:
-    """Raise UsageError for the first wanted name that is not known; it names the nearest one."""
-    for unknown in sorted(set(wanted).difference(known)):
-        raise UsageError(f"{says} {unknown!r}", code=code, hint=nearest(unknown, known) or hint)
+    """Raise UsageError for the first unknown name, with the nearest known one as a hint."""
+    for unknown in sorted(set(names).difference(known)):
+        raise UsageError(f"{message} {unknown!r}", code=code, hint=nearest(unknown, known) or hint)
 
 
 def _matching(dataset: Dataset, selection: Selection) -> list[int]:
@@ -87,7 +87,10 @@ def _matching(dataset: Dataset, selection: Selection) -> list[int]:
         if by_id and by_tag:
             rows.append(row)
     expect_known(
-        wanted_ids, known, f"{dataset.path} has no question", "ids are in the dataset's `id` keys"
+        wanted_ids,
+        known,
+        f"{dataset.path} has no question",
+        "the ids are in the dataset's `id` keys",
     )
     return rows
 
@@ -95,4 +98,4 @@ def _matching(dataset: Dataset, selection: Selection) -> list[int]:
 def _tags_hint(dataset: Dataset, selection: Selection) -> str:
     tags = sorted({tag for question in dataset for tag in question.tags})
     guesses = [nearest(tag, tags) for tag in selection.tags]
-    return " ".join(filter(None, guesses)) or f"tags there: {', '.join(tags) or 'none'}"
+    return " ".join(filter(None, guesses)) or f"the dataset's tags: {', '.join(tags) or 'none'}"

@@ -1,4 +1,4 @@
-"""`sources.toml`: where public benchmarks are, and which bytes they are."""
+"""`sources.toml`: addresses and digests of public benchmarks."""
 
 import os
 import tomllib
@@ -24,21 +24,22 @@ from memconform.validation import validation_faults
 
 _Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
 _Text = Annotated[str, StringConstraints(min_length=1)]
-# No part begins with a dot, so none is `..`, and none is the name of a file that is on its way.
+# No part begins with a dot, so none is `..` or the name of a partial download.
 _PART = r"[A-Za-z0-9_][A-Za-z0-9._-]*"
 _Path = Annotated[str, StringConstraints(pattern=rf"^{_PART}(/{_PART})*$")]
 
 
 DATA_VARIABLE = "MEMCONFORM_DATA"
-"""Names the folder of fetched files."""
+"""The environment variable for the folder of fetched files."""
 SOURCES_VARIABLE = "MEMCONFORM_SOURCES"
+"""The environment variable for another sources.toml."""
 
 _MAX_BYTES = 4 << 20
-"""Of a sources.toml: the one that ships has 4 kB."""
+"""Size limit of a sources.toml; the shipped one has 4 kB."""
 
 
 Address = Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+/(\S*/)?$")]
-"""Of a folder of files."""
+"""The URL of a folder of files, with a / at its end."""
 
 
 class _Table(BaseModel):
@@ -46,35 +47,42 @@ class _Table(BaseModel):
 
 
 class SourceFile(_Table):
-    """A file of a source, and its bytes: a pin that is not known is no pin, so it is required."""
+    """A file of a source with its pinned size and digest, both of which are required."""
 
     name: _Path
-    """Below the source's folder here, and behind its url there."""
+    """Path below the source's folder, and below its url."""
     size: int = Field(alias="bytes", gt=0)
     sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
 class DownloadSource(_Table):
+    """A public benchmark that can be downloaded."""
+
     about: _Text
     home: _Text
-    """Where people read about it."""
+    """The page that describes it."""
     licence: _Text
     format: _Text
-    """As `datasets list` names it."""
+    """The name of a format in `datasets list`."""
     folder: _Path
-    """Below the data folder."""
+    """Folder below the data folder."""
     revision: _Text | None = None
-    """Of its files, as `home` calls it."""
+    """Revision of its files, as `home` names it."""
     url: Address | None = None
-    """What their names follow."""
+    """Address of the folder of its files."""
     files: tuple[SourceFile, ...] = Field(min_length=1, strict=False)
 
     @property
     def size(self) -> int:
+        """Bytes of all files."""
         return sum(file.size for file in self.files)
 
     def at(self, address: str) -> "DownloadSource":
-        """The source, at another address; raises UsageError for what is none."""
+        """The source at another address.
+
+        Raises:
+            UsageError: if the address is not the URL of a folder (`bad_address`).
+        """
         try:
             return self.model_copy(update={"url": _ADDRESS.validate_python(address)})
         except ValidationError as error:
@@ -85,34 +93,34 @@ class DownloadSource(_Table):
             ) from error
 
     def place(self, data: Path) -> Path:
-        """What `datasets info` takes: the folder, or the file where the format is one of a file."""
+        """The path for `datasets info`: the folder, or the file if the format is a single file."""
         folder = data / self.folder
         is_folder = formats()[self.format].is_folder
         return folder if is_folder else folder / self.files[0].name
 
 
 def data_folder() -> Path:
-    """Where files are fetched to, and looked for, unless another folder is named."""
+    """The default folder that files are fetched to and looked up in."""
     named = os.environ.get(DATA_VARIABLE)
     return Path(named) if named else user_data_path("memconform") / "datasets"
 
 
 def fetched(name: str) -> Path | None:
-    """Where the source of a name lies; None where there is no such source, or not all of it here.
+    """The local path of a fetched source; None if it is unknown or not completely fetched.
 
     Raises:
-        UsageError: where the sources that `SOURCES_VARIABLE` names are none.
+        UsageError: if the file that `SOURCES_VARIABLE` names is invalid.
     """
     source = known_sources().get(name)
     if source is None:
         return None
     folder = data_folder() / source.folder
-    here = all((folder / file.name).is_file() for file in source.files)
-    return source.place(data_folder()) if here else None
+    is_complete = all((folder / file.name).is_file() for file in source.files)
+    return source.place(data_folder()) if is_complete else None
 
 
 def pinned_as(sha256: str) -> str | None:
-    """The source of one file that has this digest."""
+    """The name of the single-file source with this digest, if any."""
     for name, source in known_sources().items():
         if [file.sha256 for file in source.files] == [sha256]:
             return name
@@ -120,7 +128,7 @@ def pinned_as(sha256: str) -> str | None:
 
 
 def known_sources() -> dict[str, DownloadSource]:
-    """Of the file that `SOURCES_VARIABLE` names, or of the one that comes with the project."""
+    """The sources of the file that `SOURCES_VARIABLE` names, or of the shipped one."""
     named = os.environ.get(SOURCES_VARIABLE)
     return load_sources(Path(named) if named else None)
 
@@ -130,10 +138,11 @@ _SOURCES = TypeAdapter(dict[_Name, DownloadSource])
 
 
 def load_sources(path: Path | None) -> dict[str, DownloadSource]:
-    """The sources of a file by name; of the one that comes with the project where none is given.
+    """Load the sources of a file, by name; without a path, of the shipped file.
 
     Raises:
-        UsageError: naming the file, and the source and key that is wrong.
+        UsageError: if the file cannot be read (`sources_missing`), or is invalid
+            (`sources_invalid`); the excerpt names the source and key.
     """
     path = path or shipped_folder() / "sources.toml"
     try:
@@ -161,11 +170,15 @@ def _content(path: Path) -> bytes:
 def select_source(
     sources: dict[str, DownloadSource], names: tuple[str, ...]
 ) -> dict[str, DownloadSource]:
-    """The sources of these names, each once; raises UsageError for a name that none has."""
+    """The sources with these names, without duplicates.
+
+    Raises:
+        UsageError: if there is no source of a name (`unknown_source`).
+    """
     for name in names:
         if name not in sources:
             raise UsageError(
-                f"no source {name!r}; there are {', '.join(sources) or 'none'}",
+                f"no source {name!r}; available: {', '.join(sources) or 'none'}",
                 code="unknown_source",
                 hint=nearest(name, sources) or "`memconform datasets list` shows them",
             )
@@ -173,7 +186,7 @@ def select_source(
 
 
 def _unfit(sources: dict[str, DownloadSource]) -> list[str]:
-    """What no key shows by itself."""
+    """Faults that involve several keys."""
     faults = []
     places: dict[str, str] = {}
     for name, source in sources.items():
@@ -182,11 +195,13 @@ def _unfit(sources: dict[str, DownloadSource]) -> list[str]:
             hint = nearest(source.format, known)
             faults.append(f"[{name}] format: no {source.format!r}; {hint}".rstrip("; "))
         elif len(source.files) > 1 and not known[source.format].is_folder:
-            faults.append(f"[{name}] files: {source.format} is a format of one file")
+            faults.append(f"[{name}] files: {source.format} takes a single file")
         for number, file in enumerate(source.files):
             place = f"{source.folder}/{file.name}"
             if place in places:
-                faults.append(f"[{name}] files.{number}.name: {place} is {places[place]}'s too")
+                faults.append(
+                    f"[{name}] files.{number}.name: {place} also belongs to {places[place]}"
+                )
             places[place] = name
     return faults
 

@@ -1,4 +1,4 @@
-"""WMB-100K: ten conversations of some 10,000 turns each, ten documents, and questions."""
+"""WMB-100K: ten conversations of about 10,000 turns each, ten documents, and questions."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,33 +6,33 @@ from typing import Any, Literal
 
 from memconform.contract.strict_json import decode
 from memconform.datasets.files import PACKED, PieceReader, lines, unfit
-from memconform.datasets.haystacks import Dropped, Haystack, Item
+from memconform.datasets.haystacks import DroppedEntry, Haystack, Item
 from memconform.datasets.json_array import elements
 from memconform.datasets.model import Question
-from memconform.datasets.rows import text, texts, told
+from memconform.datasets.rows import reason_of, text, texts
 
 Part = Literal["A", "B"]
-"""A asks about the documents, B about the conversations."""
+"""Part A asks about the documents, part B about the conversations."""
 
 QUESTIONS = "datasets/all_questions.json"
 
 _DOCUMENT_MARK = ".DOC."
-"""Stands in the ids of questions about documents."""
+"""Occurs in the ids of questions about documents."""
 _PROBE = "FalseMemory"
 """Questions about what was never said."""
 
 _Numbered = dict[tuple[str, int], str]
-"""The item that a turn's number in a category stands for."""
+"""Item ids by category and turn number."""
 
 
 def read_wmb(folder: Path, part: Part) -> Iterator[Haystack]:
-    """The one haystack of a part.
+    """Yield the single haystack of a part.
 
-    Questions about documents, across two categories (S3) and about what was never said name no
-    turn, and so have no gold.
+    Questions about documents, across two categories (S3) and about things never said name no turn,
+    and so have no gold.
 
     Raises:
-        UsageError: naming the file, and the line or the question, that is not as it should be.
+        UsageError: naming the file and the invalid line or question (`dataset_invalid`).
     """
     items: list[Item] = []
     numbered: _Numbered = {}
@@ -43,7 +43,7 @@ def read_wmb(folder: Path, part: Part) -> Iterator[Haystack]:
         for name, path in _files(folder, "datasets/*.jsonl").items():
             _read_conversation(name, path, items, numbered)
     queries: list[Question] = []
-    dropped: list[Dropped] = []
+    dropped: list[DroppedEntry] = []
     groups = {item.group for item in items}
     [questions] = _files(folder, QUESTIONS).values()
     with PieceReader(questions) as source:
@@ -52,7 +52,9 @@ def read_wmb(folder: Path, part: Part) -> Iterator[Haystack]:
                 try:
                     query, unknown = _query(row, numbered, groups)
                 except (KeyError, TypeError, ValueError) as error:
-                    raise unfit(source.path, f"question {row['id']!r}: {told(error)}") from error
+                    raise unfit(
+                        source.path, f"question {row['id']!r}: {reason_of(error)}"
+                    ) from error
                 queries.append(query)
                 dropped += unknown
     yield Haystack(f"part-{part.lower()}", tuple(items), tuple(queries), tuple(dropped))
@@ -73,17 +75,17 @@ def _files(folder: Path, pattern: str) -> dict[str, Path]:
 
 
 def found(folder: Path, pattern: str) -> dict[str, Path]:
-    """The files of a pattern, packed or not, by their names without endings.
+    """The files that match a pattern, compressed or not, by their names without suffixes.
 
     Raises:
-        UsageError: where one is there packed and as it is.
+        UsageError: if a file exists both compressed and uncompressed (`dataset_invalid`).
     """
     files: dict[str, Path] = {}
     for ending in ("", *PACKED):
         for path in folder.glob(pattern + ending):
             name = Path(path.name.removesuffix(ending)).stem
             if name in files:
-                raise unfit(path, f"{files[name].name} is there too", "leave one of them there")
+                raise unfit(path, f"{files[name].name} exists too", "keep only one of them")
             files[name] = path
     return dict(sorted(files.items()))
 
@@ -98,20 +100,20 @@ def _document(name: str, path: Path) -> Item:
 
 
 def _read_conversation(category: str, path: Path, items: list[Item], numbered: _Numbered) -> None:
-    """A row is an item, by category and line."""
+    """Read the rows of a category as items, with ids `category/line`."""
     with PieceReader(path) as source:
         for line, raw in enumerate(lines(source), start=1):
             try:
                 row = _row(raw)
-                said = f"{text(row, 'speaker')}: {text(row, 'text')}"
-                item = Item(f"{category}/{line}", said, group=category)
+                content = f"{text(row, 'speaker')}: {text(row, 'text')}"
+                item = Item(f"{category}/{line}", content, group=category)
                 items.append(item)
                 turn = (category, row["turn_id"])
-                # 5,557 turns have the number of another one: meant is the one that has facts.
+                # 5,557 turns share their number with another one; the one with facts is meant.
                 if row["embedded_facts"] or turn not in numbered:
                     numbered[turn] = item.id
             except (ValueError, KeyError, TypeError) as error:
-                raise unfit(path, f"line {line}: {told(error)}") from error
+                raise unfit(path, f"line {line}: {reason_of(error)}") from error
 
 
 def _row(raw: bytes) -> dict[str, Any]:
@@ -123,7 +125,7 @@ def _row(raw: bytes) -> dict[str, Any]:
 
 def _query(
     row: dict[str, Any], numbered: _Numbered, groups: set[str]
-) -> tuple[Question, list[Dropped]]:
+) -> tuple[Question, list[DroppedEntry]]:
     category = text(row, "category")
     tags = (category, *([text(row, "category2")] if "category2" in row else []))
     for tag in tags:
@@ -132,7 +134,7 @@ def _query(
     gold, dropped = [], []
     for number in row["gold_turn_ids"]:
         if (category, number) not in numbered:
-            dropped.append(Dropped(row["id"], f"{category} has no turn {number}"))
+            dropped.append(DroppedEntry(row["id"], f"{category} has no turn {number}"))
         gold.append(numbered.get((category, number), f"{category}/turn {number}"))
     query = Question(
         id=row["id"],
@@ -140,7 +142,7 @@ def _query(
         category=text(row, "qtype"),
         gold=tuple(dict.fromkeys(gold)),
         answers=(text(row, "gold_answer"),),
-        # The judge is shown these, and never the answer.
+        # The judge sees these, and never the answer.
         rubric="\n".join(texts(row, "required_memories")) or None,
         abstain=row["qtype"] == _PROBE,
         tags=tags,

@@ -1,1 +1,1 @@
-"""Daemons that behave as they are told: good, broken at one place, or as fast as can be."""
+"""Fake daemons for tests and benches: correct, broken in one place, or as fast as possible."""

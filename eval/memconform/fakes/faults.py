@@ -1,4 +1,4 @@
-"""The faults that a scripted daemon can have, each in one place of what it sends."""
+"""The faults of a scripted daemon; each breaks one part of what it sends."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ def encode(name: str, payload: Any) -> bytes:  # noqa: ANN401 - a fake may send 
 
 
 async def _die(_: RawExchange) -> None:
-    sys.stderr.write("scripted: this is the end\n")
+    sys.stderr.write("scripted: dying by SIGKILL\n")
     sys.stderr.flush()
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -83,7 +83,7 @@ def _replaced(line_end: str) -> Callable[[str, Any], bytes]:
 
 
 def _noisy(name: str, payload: Any) -> bytes:  # noqa: ANN401 - a fake may send anything
-    """What the event-stream rules let a reader ignore."""
+    """Precede an event with fields and events that a reader must ignore."""
     return b"retry: 3000\n: a comment\nid: 1\n\n" + encode("telemetry", {}) + encode(name, payload)
 
 
@@ -91,9 +91,9 @@ def _without(*names: str) -> Callable[[list[Event]], list[Event]]:
     return lambda events: [event for event in events if event[0] not in names]
 
 
-def _with_end(*added: Event, ok: bool = True) -> Callable[[list[Event]], list[Event]]:
-    """Replace `done` by `added` and a `done` of its own kind."""
-    return lambda events: [*events[:-1], *added, ("done", {"ok": ok})]
+def _with_end(*last: Event, ok: bool = True) -> Callable[[list[Event]], list[Event]]:
+    """Replace `done` by the events `last` and a `done` with this `ok`."""
+    return lambda events: [*events[:-1], *last, ("done", {"ok": ok})]
 
 
 HOSTILE = (
@@ -101,10 +101,10 @@ HOSTILE = (
     "\n::error file=a::pwned\n  ##vso[task.setvariable variable=a]b\n##[group]a\n##teamcity[a]"
     "[red]a[/] <img src=x> | end"
 )
-"""What steers a terminal, a CI server, rich or Markdown, where it is printed as it is."""
+"""Text that controls a terminal, a CI server, rich or Markdown if it is printed unescaped."""
 
 _DELTA = ("answer_delta", {"text": "more "})
-_ERROR = ("error", {"code": "bad_gateway", "message": "the upstream is away"})
+_ERROR = ("error", {"code": "bad_gateway", "message": "the upstream is unavailable"})
 
 EXCHANGE_FAULTS: dict[str, Callable[[RawExchange], Awaitable[None]]] = {
     "dies": _die,

@@ -1,12 +1,12 @@
-"""A daemon that is good but for faults that begin at some request and end at another.
+"""A correct daemon with faults that start at one request and end at another.
 
     python -m memconform.fakes.hostile --addr HOST:PORT --fault KIND:AT:LASTS[:questions] …
                                        [--never-indexed N] [--once FILE]
 
-AT and LASTS count the requests that search or ask, from 0; LASTS 0 is for ever. A fault of
-`questions` spares requests with filters, which only a proof of the index makes. Where one of
-several faults is about the transport, it goes first. With `--once` there are none where FILE is
-there already, and it is made.
+AT is the number of the first affected search or ask request, from 0; LASTS is how many are
+affected, 0 meaning all. With `questions`, the fault spares requests with filters, which only an
+index proof sends. Transport faults take precedence over others. With `--once`, the faults apply
+only if FILE does not exist yet; the file is created.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from memconform.fakes.wire import RawExchange, RawRequest, serve_forever
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What goes wrong, from which request on, and for how many."""
+    """What goes wrong, from which request on, and for how many requests."""
 
     kind: str
     at: int
@@ -37,26 +37,26 @@ class Fault:
         """Read `KIND:AT:LASTS[:questions]`; raises ValueError for anything else."""
         kind, at, lasts, *more = text.split(":")
         if kind not in KINDS or more not in ([], ["questions"]):
-            raise ValueError(f"{text} is not a fault")
+            raise ValueError(f"invalid fault {text!r}")
         return cls(kind, int(at), int(lasts), bool(more))
 
     def strikes(self, number: int, *, is_question: bool) -> bool:
-        """Whether a request, by its number, is struck."""
-        began = number >= self.at and (is_question or not self.questions)
-        return began and (self.lasts == 0 or number < self.at + self.lasts)
+        """Whether the request with this number is affected."""
+        has_begun = number >= self.at and (is_question or not self.questions)
+        return has_begun and (self.lasts == 0 or number < self.at + self.lasts)
 
 
-def _others(chunks: list[Chunk], brain: ScriptedBrain) -> list[Chunk]:
-    """The same ids with the texts of other documents."""
+def _swap_texts(chunks: list[Chunk], brain: ScriptedBrain) -> list[Chunk]:
+    """Keep the ids, but give each chunk the text of another document."""
     texts = list(brain.documents.values())
-    next_ = dict(zip(brain.documents, [*texts[1:], *texts[:1]], strict=True))
-    # Another fault may have changed the path before.
-    return [{**c, "text": next_.get(c["path"], texts[0])} for c in chunks]
+    text_by_path = dict(zip(brain.documents, [*texts[1:], *texts[:1]], strict=True))
+    # An earlier fault may have changed the path.
+    return [{**c, "text": text_by_path.get(c["path"], texts[0])} for c in chunks]
 
 
 _RANKINGS: dict[str, Callable[[list[Chunk], ScriptedBrain], list[Chunk]]] = {
     "index_lost": lambda _, __: [],
-    "texts_swapped": _others,
+    "texts_swapped": _swap_texts,
     "texts_cut": lambda chunks, _: [{**c, "text": c["text"][:4]} for c in chunks],
     "texts_alike": lambda chunks, _: [
         {**c, "text": c["text"].replace("o", "\u043e")} for c in chunks
@@ -68,12 +68,12 @@ _RANKINGS: dict[str, Callable[[list[Chunk], ScriptedBrain], list[Chunk]]] = {
     "first_dropped": lambda chunks, _: chunks[1:],
     "made_up": lambda chunks, _: [{**c, "path": "made/up.md"} for c in chunks],
 }
-_AWAY = {"third_pending": 7, "third_away": 0}
-"""A third of the documents is not found; what the brain says is pending meanwhile."""
+_HIDDEN_THIRD = {"third_pending": 7, "third_away": 0}
+"""Faults that hide a third of the documents, with the pending count that the brain reports."""
 
 
-class _Copying(RawExchange):
-    """Keeps what is sent, for those who send it once more."""
+class _RecordingExchange(RawExchange):
+    """Records what is sent, so that it can be sent again."""
 
     def __init__(self, exchange: RawExchange) -> None:
         super().__init__(exchange._writer)  # noqa: SLF001 - one fake in two files
@@ -88,13 +88,13 @@ Answer = Callable[[RawExchange], Awaitable[None]]
 
 
 async def _twice(exchange: RawExchange, answer: Answer) -> None:
-    copy = _Copying(exchange)
+    copy = _RecordingExchange(exchange)
     await answer(copy)
     await exchange.raw(copy.sent)
 
 
 async def _twice_later(exchange: RawExchange, answer: Answer) -> None:
-    copy = _Copying(exchange)
+    copy = _RecordingExchange(exchange)
     await answer(copy)
     await asyncio.sleep(0.003)
     await exchange.raw(copy.sent)
@@ -133,66 +133,66 @@ _TRANSPORT: dict[str, Callable[[RawExchange, Answer], Awaitable[None]]] = {
     "duplicate_keys": _twice_keyed,
 }
 _STATE = ("one_late", "emptied", "restarted", "recreated", "miscounted")
-KINDS = (*_RANKINGS, *_AWAY, *_TRANSPORT, *_STATE)
+KINDS = (*_RANKINGS, *_HIDDEN_THIRD, *_TRANSPORT, *_STATE)
 
 
 class HostileDaemon(ScriptedDaemon):
-    """One instance serves one address; its faults are counted over all brains."""
+    """A ScriptedDaemon with faults; requests are counted across all brains."""
 
     def __init__(self, faults: Sequence[Fault], *, never_indexed: int = 0) -> None:
-        """`never_indexed`: of how many documents each brain takes in and never finds."""
+        """`never_indexed`: how many documents each brain accepts but never finds."""
         super().__init__("", "", None)
         self._faults = tuple(faults)
         self._never_indexed = never_indexed
-        self._asked = 0
+        self._request_count = 0
         self._number = -1
         self._previous: list[Chunk] = []
         self._ghosts: set[int] = set()
 
     async def answer(self, request: RawRequest, exchange: RawExchange) -> None:
-        """As the scripted daemon, unless a fault strikes."""
+        """Answer as the scripted daemon does, unless a fault strikes."""
         if not request.path.endswith(("/search", "/ask")):
             await super().answer(request, exchange)
             return
-        self._number, self._asked = self._asked, self._asked + 1
+        self._number, self._request_count = self._request_count, self._request_count + 1
         is_question = "filters" not in request.json()
-        struck = [f.kind for f in self._faults if f.strikes(self._number, is_question=is_question)]
-        for kind in struck:
+        kinds = [f.kind for f in self._faults if f.strikes(self._number, is_question=is_question)]
+        for kind in kinds:
             if kind in _TRANSPORT:
-                await _TRANSPORT[kind](exchange, lambda e: self._answered(request, e, struck))
+                await _TRANSPORT[kind](exchange, lambda e: self._answer_with(request, e, kinds))
                 return
-        await self._answered(request, exchange, struck)
+        await self._answer_with(request, exchange, kinds)
 
-    async def _answered(
-        self, request: RawRequest, exchange: RawExchange, struck: list[str]
+    async def _answer_with(
+        self, request: RawRequest, exchange: RawExchange, kinds: list[str]
     ) -> None:
-        if "restarted" in struck:
-            # Once: the worker is gone, and its successor has counts and no index.
+        if "restarted" in kinds:
+            # Aborts once: the worker has died, and its successor has counts but no index.
             fault = next(f for f in self._faults if f.kind == "restarted")
             if self._number == fault.at:
                 exchange.abort()
                 return
-        with self._struck(struck):
+        with self._active(kinds):
             await super().answer(request, exchange)
 
     @contextlib.contextmanager
-    def _struck(self, struck: list[str]) -> Iterator[None]:
-        self._now = struck
-        if "emptied" in struck or "recreated" in struck:
+    def _active(self, kinds: list[str]) -> Iterator[None]:
+        self._active_kinds = kinds
+        if "emptied" in kinds or "recreated" in kinds:
             for name, brain in self._brains.items():
                 if brain.documents:
-                    self._ghosts.add(len(brain.documents) if "recreated" in struck else 0)
+                    self._ghosts.add(len(brain.documents) if "recreated" in kinds else 0)
                     self._brains[name] = ScriptedBrain()
         yield
-        self._now = []
+        self._active_kinds = []
 
-    _now: Sequence[str] = ()
+    _active_kinds: Sequence[str] = ()
 
     def _counts(self, brain_id: str) -> dict[str, Any]:
         counts = super()._counts(brain_id)
-        number = self._asked
+        number = self._request_count
         active = [f.kind for f in self._faults if f.strikes(number, is_question=True)]
-        pending = max((_AWAY.get(kind, 0) for kind in active), default=0)
+        pending = max((_HIDDEN_THIRD.get(kind, 0) for kind in active), default=0)
         if "miscounted" in active:
             counts["documents"] += 1
         if self._ghosts:
@@ -200,26 +200,26 @@ class HostileDaemon(ScriptedDaemon):
         return counts | {"pending": pending}
 
     def _retrieve(self, brain: ScriptedBrain, query: str, body: dict[str, Any]) -> dict[str, Any]:
-        away: set[str] = set()
+        hidden: set[str] = set()
         paths = sorted(brain.documents)
-        if any(kind in _AWAY for kind in self._now):
-            away = set(paths[::3])
+        if any(kind in _HIDDEN_THIRD for kind in self._active_kinds):
+            hidden = set(paths[::3])
         if self._never_indexed:
-            away |= set(paths[-self._never_indexed :])
+            hidden |= set(paths[-self._never_indexed :])
         visible = ScriptedBrain()
-        visible.documents = {p: t for p, t in brain.documents.items() if p not in away}
-        found = super()._retrieve(visible, query, body)
-        chunks, previous = found["chunks"], self._previous
+        visible.documents = {p: t for p, t in brain.documents.items() if p not in hidden}
+        result = super()._retrieve(visible, query, body)
+        chunks, previous = result["chunks"], self._previous
         self._previous = chunks
-        if "one_late" in self._now:
+        if "one_late" in self._active_kinds:
             top_k = int(body.get("topK", 10))
             chunks = previous[:top_k]
-        if "restarted" in self._now:
+        if "restarted" in self._active_kinds:
             chunks = []
-        for kind in self._now:
+        for kind in self._active_kinds:
             if kind in _RANKINGS:
                 chunks = _RANKINGS[kind](chunks, brain)
-        return found | {"chunks": chunks}
+        return result | {"chunks": chunks}
 
 
 async def _main() -> int:

@@ -1,4 +1,4 @@
-"""A good SDK with one thing broken: it comes in by the same door as a good one."""
+"""Wraps a correct SDK so that its daemon has one fault; implements the same SdkRunner protocol."""
 
 import asyncio
 import json
@@ -23,35 +23,39 @@ _START_SECONDS = 10.0
 
 
 def mutant_of(runner: SdkRunner, mutation: Mutation) -> "MutantSdk":
-    """`runner` with `mutation`; an empty one breaks nothing, and yet is served by way of a proxy.
+    """Wrap `runner` with `mutation`; an empty mutation breaks nothing but still adds the proxy.
 
     Raises:
-        UsageError: where this SDK cannot be broken so.
+        UsageError: `not_mutable` if this SDK cannot be broken in this way.
     """
     if isinstance(runner, ManifestRunner):
         return MutantRunner(runner, mutation)
     if isinstance(runner, UrlRunner) and urlsplit(runner.url).scheme == "http":
         if mutation != Mutation() and not mutation.is_of_exchanges:
             raise UsageError(
-                f"{runner.name} is not ours to start", code="not_mutable", hint="use its sdk.toml"
+                f"{runner.name}: this mutation needs a daemon that the harness starts",
+                code="not_mutable",
+                hint="use its sdk.toml",
             )
         return MutantUrlRunner(runner, mutation)
     raise UsageError(
-        f"{runner.name} cannot be put behind a proxy",
+        f"{runner.name} cannot run behind a proxy",
         code="not_mutable",
-        hint="mutants are made of what an sdk.toml describes, and of url:http://…",
+        hint="use an SDK with an sdk.toml, or url:http://…",
     )
 
 
 class MutantRunner(ManifestRunner):
+    """Starts an SDK's daemon with a mutation of its source, its environment or its traffic."""
+
     def __init__(self, runner: ManifestRunner, mutation: Mutation) -> None:
         super().__init__(runner.manifest, runner.folder)
         self._mutation = mutation
-        # Not the manifest's own, for what is built does not depend on them.
+        # Changes the runner, not its manifest, so that a mutant shares the build of the good SDK.
         if mutation.wants_proxy:
             self.serving = _behind_proxy(self.serving)
         if mutation.source:
-            self.env = _patched(self.env, mutation.source)
+            self.env = _with_patches(self.env, mutation.source)
 
     @asynccontextmanager
     async def serve(self, launch: Launch) -> AsyncIterator[ManagedDaemon]:
@@ -71,25 +75,25 @@ def _write(mutation: Mutation, folder: Path) -> None:
 
 
 def _behind_proxy(serve: Serve) -> Serve:
-    # The daemon's own address: any, or one that the proxy chooses for it.
+    # The daemon's address behind the proxy: any port, or one that the proxy chooses.
     port = "0" if serve.port == "announced" else "@port@"
-    own = {"{addr}": f"127.0.0.1:{port}", "{port}": port, "{host}": "127.0.0.1"}
+    address = {"{addr}": f"127.0.0.1:{port}", "{port}": port, "{host}": "127.0.0.1"}
     argv = [*_PROXY, "--mutation", "{state_dir}/../mutation.json", "--"]
     for part in serve.argv:
-        for name, value in own.items():
-            part = part.replace(name, value)  # noqa: PLW2901 - one text, changed in turn
+        for name, value in address.items():
+            part = part.replace(name, value)  # noqa: PLW2901 - successive replacements in one text
         argv.append(part)
     return serve.model_copy(update={"argv": argv, "port": "announced"})
 
 
-def _patched(env: Env, source: Sequence[SourceEdit]) -> Env:
+def _with_patches(env: Env, source: Sequence[SourceEdit]) -> Env:
     edits = json.dumps([edit.model_dump() for edit in source])
     patched = {"PYTHONPATH": str(_SOURCE_PATCH), "MEMCONFORM_SOURCE": edits}
     return env.model_copy(update={"set": env.set | patched})
 
 
 class MutantUrlRunner(SdkRunner):
-    """A daemon that somebody else has started, behind a proxy of ours."""
+    """Runs the proxy in front of a daemon that the user has started."""
 
     managed = False
 
@@ -115,10 +119,10 @@ class MutantUrlRunner(SdkRunner):
                 argv, env=dict(os.environ), cwd=launch.folder, log=log
             )
             try:
-                daemon.base_url = await _announced(process)
+                daemon.base_url = await _read_address(process)
                 yield daemon
             finally:
-                await finish(_ended(process))
+                await finish(_stop(process))
 
     def become(self, mutation: Mutation, folder: Path) -> None:
         """Have the proxy of a launch in `folder` break this from its next request on."""
@@ -129,12 +133,12 @@ class MutantUrlRunner(SdkRunner):
 MutantSdk = MutantRunner | MutantUrlRunner
 
 
-async def _ended(process: DaemonProcess) -> None:
+async def _stop(process: DaemonProcess) -> None:
     await process.stop()
 
 
-async def _announced(process: DaemonProcess) -> str:
-    """Where the proxy listens; raises DaemonError where it does not say so in time."""
+async def _read_address(process: DaemonProcess) -> str:
+    """Read the proxy's address; raises DaemonError if it does not announce one in time."""
     for _ in range(int(_START_SECONDS / 0.02)):
         line, end, _ = process.output(0).decode().rpartition("\n")
         if end:
@@ -143,5 +147,5 @@ async def _announced(process: DaemonProcess) -> str:
             break
         await asyncio.sleep(0.02)
     raise DaemonError(
-        "the proxy does not start", code="proxy_failed", excerpt=process.tail(), hint="report it"
+        "the proxy did not start", code="proxy_failed", excerpt=process.tail(), hint="report a bug"
     )

@@ -1,4 +1,4 @@
-"""One thing that a proxy breaks in what passes through it: where, and what becomes of it."""
+"""A mutation: which exchanges a proxy alters, and how. The model of the tables' entries."""
 
 import json
 import re
@@ -15,22 +15,22 @@ class _Strict(BaseModel):
 
 
 class When(_Strict):
-    """Which exchanges are meant: all that are given must fit."""
+    """Selects exchanges; all conditions that are set must hold."""
 
     method: str = ""
-    """A regular expression that the whole method fits."""
+    """A regular expression that must match the whole method."""
     target: str = ""
-    """A regular expression that is found in the target."""
+    """A regular expression that must match somewhere in the target."""
     body: str = ""
-    """Stands in the request's body."""
+    """Text that must occur in the request's body."""
     header: str = ""
-    """A regular expression that is found in the head, `name: value` a line, names in lower case."""
+    """A regular expression searched in the headers: lines of `name: value`, names in lower case."""
     status: list[int] = Field(default_factory=list)
-    """Of the daemon's answer."""
+    """Status codes of the daemon's response."""
     skip: int = 0
-    """So many that fit are let pass first."""
+    """How many matching exchanges pass unchanged first."""
     times: int | None = None
-    """How many are broken then; None: all."""
+    """How many are altered after that; None means all."""
 
 
 EditOp = Literal[
@@ -44,34 +44,35 @@ class Edit(_Strict):
     at: str
     set: JsonValue = None
     op: EditOp = "set"
-    """`add` adds `set` to a number or a text; `rename` gives the key the name `set`; `retype` makes
-    another type of what is there."""
+    """`add` adds `set` to a number or a text; `rename` renames the key to `set`; `retype` changes
+    the value's type."""
 
 
 class EventEdit(_Strict):
-    """A change of a stream's events of one name."""
+    """A change to the events of one name in a stream."""
 
     event: str
     op: Literal["drop", "double", "rename", "data", "edit", "insert_before", "insert_after", "id"]
     value: JsonValue = None
-    """The new name, data or id; of an insertion `[name, data]`."""
+    """The new name, data or id; for an insertion `[name, data]`."""
     edits: list[Edit] = Field(default_factory=list)
     nth: int | None = None
-    """Only this one, from 0; None: all."""
+    """Index of the only event to change, from 0; None means all."""
 
 
 class SourceEdit(_Strict):
-    """Another text in the source of a daemon that is written in Python."""
+    """A text replacement in the source of a daemon written in Python."""
 
     file: str
-    """Below the folder that modules are found in: `package/module.py`."""
+    """Relative to an entry of the module search path: `package/module.py`."""
     find: str
-    """Stands there once."""
+    """The text to replace; must occur exactly once."""
     put: str
+    """The replacement."""
 
 
 class CannedAnswer(_Strict):
-    """What is answered without asking the daemon."""
+    """A response sent without forwarding the request to the daemon."""
 
     status: int
     headers: dict[str, str] = Field(default_factory=dict)
@@ -83,73 +84,73 @@ class CannedAnswer(_Strict):
 
 
 class Mutation(_Strict):
-    """Nothing given: the proxy is a plain one."""
+    """Everything that a mutation may alter; an empty one leaves the proxy transparent."""
 
     when: When = When()
-    # What the daemon is sent.
+    # The request to the daemon.
     swallow: CannedAnswer | None = None
     target: tuple[str, str] | None = None
-    """A pattern in the target, and what replaces it."""
+    """A pattern in the target, and its replacement."""
     method: str | None = None
     send_headers: dict[str, str | None] = Field(default_factory=dict)
     send_edits: list[Edit] = Field(default_factory=list)
     send_replace: tuple[str, str] | None = None
     send_twice: bool = False
-    # What the client gets.
+    # The response to the client.
     status: int | None = None
     headers: dict[str, str | None] = Field(default_factory=dict)
     edits: list[Edit] = Field(default_factory=list)
     replace: tuple[str, str] | None = None
-    """A regular expression in the body, and what replaces it."""
+    """A regular expression in the body, and its replacement."""
     body: str | None = None
     events: list[EventEdit] = Field(default_factory=list)
     buffer_events: bool = False
-    """Hold a stream back until it ends."""
+    """Buffer a stream until it ends."""
     keep_open: bool = False
     """Never end a stream."""
     outlive_client: bool = False
-    """Go on with the daemon's answer when the client has gone."""
+    """Keep the request to the daemon running after the client has disconnected."""
     delay_ms: float = 0
     close: Literal["before", "after", "half"] | None = None
-    """The connection breaks before the answer, behind it, or in the middle of it."""
+    """Close the connection before the response, after it, or in the middle of it."""
     hang: bool = False
-    # What the process does.
+    # The process.
     ignore_term: bool = False
     everywhere: bool = False
     """Listen on all interfaces."""
     child_env: dict[str, str] = Field(default_factory=dict)
-    """Variables of the daemon itself; an empty text takes one away."""
+    """Environment variables of the daemon; an empty value removes one."""
     child_arguments: tuple[str, str] | None = None
-    """A pattern in the daemon's arguments, and what replaces it."""
+    """A pattern in the daemon's arguments, and its replacement."""
     dies_of: str = ""
-    """A target that kills the daemon behind the proxy, and the proxy."""
+    """A pattern; a request whose target matches it kills the daemon and the proxy."""
     tell: str = ""
-    """Written to standard error at each exchange that fits."""
+    """Written to standard error for each affected exchange."""
     before_start: Annotated[str, Field(description="A glob")] = ""
-    """Files of the state folder that are removed before the daemon starts."""
+    """Files of the state folder to remove before the daemon starts."""
     announcement: str = "listening on http://127.0.0.1:{port}"
-    # What the daemon is made of.
+    # The daemon's source.
     source: list[SourceEdit] = Field(default_factory=list)
 
     @property
     def wants_proxy(self) -> bool:
-        """Whether anything is broken outside the daemon's source; a plain proxy breaks nothing."""
+        """Whether the proxy is needed: for any mutation that is not of the source alone."""
         return self.model_fields_set != {"source"}
 
     @property
     def is_of_exchanges(self) -> bool:
-        """Whether it can be made of a daemon that somebody else has started."""
-        return not self.source and not self.model_fields_set.intersection(_OF_THE_PROCESS)
+        """Whether it alters exchanges only, so that it works with an already running daemon."""
+        return not self.source and not self.model_fields_set.intersection(_PROCESS_FIELDS)
 
 
-_OF_THE_PROCESS = (
+_PROCESS_FIELDS = (
     "ignore_term", "everywhere", "child_env", "child_arguments", "dies_of", "tell", "before_start",
     "announcement",
 )  # fmt: skip
 
 
-def edited(value: JsonValue, edits: list[Edit]) -> JsonValue:
-    """A JSON value with all edits made, on a copy of its own."""
+def apply_edits(value: JsonValue, edits: list[Edit]) -> JsonValue:
+    """Apply all edits to a copy of a JSON value."""
     copy = json.loads(json.dumps(value))
     for edit in edits:
         copy = _edit(copy, edit.at.split("/")[1:] if edit.at else [], edit)
@@ -158,7 +159,7 @@ def edited(value: JsonValue, edits: list[Edit]) -> JsonValue:
 
 def _edit(value: JsonValue, parts: list[str], edit: Edit) -> JsonValue:
     if not parts:
-        return _changed(value, edit)
+        return _apply(value, edit)
     part, rest = parts[0], parts[1:]
     if part == "*" and isinstance(value, list):
         return [_edit(item, rest, edit) for item in value]
@@ -166,15 +167,15 @@ def _edit(value: JsonValue, parts: list[str], edit: Edit) -> JsonValue:
         value[int(part)] = _edit(value[int(part)], rest, edit)
     elif isinstance(value, dict):
         if not rest and edit.op in ("remove", "rename"):
-            taken = value.pop(part, None)
-            if edit.op == "rename" and taken is not None:
-                value[edit.set] = taken
+            item = value.pop(part, None)
+            if edit.op == "rename" and item is not None:
+                value[edit.set] = item
         elif part in value or (not rest and edit.op in ("set", "add")):
             value[part] = _edit(value.get(part), rest, edit)
     return value
 
 
-_OF_LISTS: dict[str, Callable[[list[JsonValue]], list[JsonValue]]] = {
+_LIST_OPS: dict[str, Callable[[list[JsonValue]], list[JsonValue]]] = {
     "reverse": lambda items: items[::-1],
     "drop_first": lambda items: items[1:],
     "drop_last": lambda items: items[:-1],
@@ -182,18 +183,18 @@ _OF_LISTS: dict[str, Callable[[list[JsonValue]], list[JsonValue]]] = {
 }
 
 
-def _changed(value: JsonValue, edit: Edit) -> JsonValue:
-    if edit.op in _OF_LISTS:
-        return _OF_LISTS[edit.op](value if isinstance(value, list) else [])
+def _apply(value: JsonValue, edit: Edit) -> JsonValue:
+    if edit.op in _LIST_OPS:
+        return _LIST_OPS[edit.op](value if isinstance(value, list) else [])
     if edit.op == "add" and value is not None:
         return value + edit.set
     if edit.op == "retype":
-        return _retyped(value)
+        return _retype(value)
     return edit.set
 
 
-def _retyped(value: JsonValue) -> JsonValue:
-    """Of another type, and as near to what it was as that type allows."""
+def _retype(value: JsonValue) -> JsonValue:
+    """Convert a value to another type, preserving its content."""
     if isinstance(value, str | list):
         return {"value": value}
     if isinstance(value, dict):
@@ -202,7 +203,7 @@ def _retyped(value: JsonValue) -> JsonValue:
 
 
 def fits(when: When, method: str, target: str, head: str, body: bytes) -> bool:
-    """Whether a request is meant, as far as a request can tell."""
+    """Whether a request meets all conditions except those about the response."""
     return (
         (not when.method or re.fullmatch(when.method, method) is not None)
         and re.search(when.target, target) is not None

@@ -1,6 +1,6 @@
-"""The null server: answers every question at once with the same bytes.
+"""The null server: answers every question immediately with the same bytes.
 
-What a harness costs is what it takes longer against this than a bare loop of requests does.
+The overhead of a harness is how much longer it takes against this server than a bare request loop.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ async def answer(request: RawRequest, exchange: RawExchange) -> None:
 
 @contextmanager
 def null_server() -> Iterator[str]:
-    """The address of one that runs in a process of its own."""
+    """Run a null server in a separate process; yields its URL."""
     process = subprocess.Popen(
         [sys.executable, "-m", "memconform.fakes.null"], stdout=subprocess.PIPE, text=True
     )

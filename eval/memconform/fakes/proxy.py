@@ -1,11 +1,11 @@
-"""A daemon that is a good one behind a proxy which breaks one thing.
+"""Runs a correct daemon behind a proxy that breaks one thing.
 
     python -m memconform.fakes.proxy --addr HOST:PORT --mutation FILE --root DIR -- COMMAND…
 
-COMMAND serves with port 0 and says `listening on`, or has `@port@` among its arguments for a port
-that we choose; or else `--to ADDRESS` says where a daemon runs that is not ours. FILE holds a
-mutation as JSON and is read again for each request, so that one daemon serves for many; an empty
-one breaks nothing. What is no HTTP passes byte by byte.
+COMMAND either serves on port 0 and prints `listening on`, or has `@port@` in its arguments, which
+the proxy replaces by a free port. Instead of a COMMAND, `--to ADDRESS` names a running daemon. FILE
+holds a mutation as JSON and is read again for each request, so that one daemon serves many
+mutants; an empty mutation breaks nothing. Bytes that are not HTTP are passed through.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import h11
 
 from memconform.daemons.ports import free_port, is_open, listens
 from memconform.fakes.mutation import Mutation
-from memconform.fakes.relay import Connection, Counting
+from memconform.fakes.relay import Connection, MutationCounter
 
 
 async def _start_child(command: list[str], mutation: Mutation) -> asyncio.subprocess.Process:
@@ -39,25 +39,25 @@ async def _start_child(command: list[str], mutation: Mutation) -> asyncio.subpro
 _PORT = "@port@"
 
 
-async def _begun(
+async def _start(
     command: list[str], mutation: Mutation
 ) -> tuple[asyncio.subprocess.Process, tuple[str, int] | None]:
-    """The daemon, and where it listens; None where it ends before it does."""
+    """Start the daemon; return it and its address, None if it exits before it listens."""
     if not any(_PORT in argument for argument in command):
         child = await _start_child(command, mutation)
-        return child, await _address(child)
+        return child, await _read_address(child)
     port = free_port("127.0.0.1")
     child = await _start_child([a.replace(_PORT, str(port)) for a in command], mutation)
     while child.returncode is None:
-        # Its own: a port that was free may be another's by now.
+        # Checks who listens: another process may have taken the free port by now.
         if is_open("127.0.0.1", port) and listens(child.pid, port):
             return child, ("127.0.0.1", port)
         await asyncio.sleep(0.02)
     return child, None
 
 
-async def _address(child: asyncio.subprocess.Process) -> tuple[str, int] | None:
-    """Where the daemon listens; None where it ends before it does."""
+async def _read_address(child: asyncio.subprocess.Process) -> tuple[str, int] | None:
+    """Read the daemon's address from its output; None if it exits before it listens."""
     if child.stdout is None:
         return None
     while line := await child.stdout.readline():
@@ -69,7 +69,7 @@ async def _address(child: asyncio.subprocess.Process) -> tuple[str, int] | None:
     return None
 
 
-async def _gone(child: asyncio.subprocess.Process) -> Literal[True]:
+async def _wait_for_exit(child: asyncio.subprocess.Process) -> Literal[True]:
     await child.wait()
     return True
 
@@ -86,48 +86,48 @@ def _options() -> argparse.Namespace:
 
 async def _main() -> int:
     options = _options()
-    counting = Counting(options.mutation)
-    mutation = counting.now()
+    counter = MutationCounter(options.mutation)
+    mutation = counter.now()
     if mutation.before_start:
         for path in options.root.glob(mutation.before_start):
             path.unlink()
     child: asyncio.subprocess.Process | None = None
-    found: tuple[str, int] | None
+    address: tuple[str, int] | None
     if options.to:
         to_host, _, to_port = options.to.rpartition(":")
-        found = (to_host.strip("[]"), int(to_port))
+        address = (to_host.strip("[]"), int(to_port))
     else:
-        child, found = await _begun(options.command[1:], mutation)
-        if found is None:
+        child, address = await _start(options.command[1:], mutation)
+        if address is None:
             return await child.wait()
     die, stop = asyncio.Event(), asyncio.Event()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError, asyncio.IncompleteReadError, h11.RemoteProtocolError):
-            daemon = await asyncio.open_connection(found[0], found[1])
+            daemon = await asyncio.open_connection(address[0], address[1])
             try:
-                await Connection((reader, writer), daemon, counting, die).serve()
+                await Connection((reader, writer), daemon, counter, die).serve()
             finally:
                 daemon[1].transport.abort()
         with suppress(ConnectionError):
             writer.close()
 
     host, _, port = options.addr.rpartition(":")
-    host = "0.0.0.0" if mutation.everywhere else host  # noqa: S104 - a fault that is to be found
+    host = "0.0.0.0" if mutation.everywhere else host  # noqa: S104 - the fault to detect
     server = await asyncio.start_server(connected, host, int(port), backlog=512)
     if not mutation.ignore_term:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     else:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     bound = server.sockets[0].getsockname()[1]
-    said = mutation.announcement.format(port=bound)
-    sys.stdout.write(f"{said}\n")
+    announcement = mutation.announcement.format(port=bound)
+    sys.stdout.write(f"{announcement}\n")
     sys.stdout.flush()
     ends = [asyncio.ensure_future(event.wait()) for event in (die, stop)]
     if child is not None:
-        ends.append(asyncio.ensure_future(_gone(child)))
+        ends.append(asyncio.ensure_future(_wait_for_exit(child)))
     if mutation.ignore_term:
-        # The daemon, in the same process group, heeds the signal; its proxy stays.
+        # The daemon, in the same process group, obeys the signal; its proxy stays.
         await die.wait()
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     if child is None:
@@ -142,5 +142,5 @@ async def _main() -> int:
 
 if __name__ == "__main__":
     code = asyncio.run(_main())
-    # Handlers of clients that are still there would keep the interpreter from its end.
+    # Handlers of clients that are still connected would keep the interpreter from exiting.
     os._exit(code if code >= 0 else 1)

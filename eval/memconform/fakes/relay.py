@@ -1,4 +1,4 @@
-"""One client's connection through the proxy: requests and answers, broken as a mutation says."""
+"""One client connection through the proxy: forwards exchanges and applies the mutation to them."""
 
 import asyncio
 import re
@@ -10,15 +10,15 @@ from pathlib import Path
 import h11
 
 from memconform.fakes.mutation import Mutation, fits
-from memconform.fakes.rewriting import EventRewriter, rewritten_answer, rewritten_request
+from memconform.fakes.rewriting import EventRewriter, rewrite_answer, rewrite_request
 
 _READ = 65_536
-_LOOK_SECONDS = 0.02
+_POLL_SECONDS = 0.02
 
 
 @dataclass(slots=True)
-class Counting:
-    """How often the present mutation has struck; another file content begins anew."""
+class MutationCounter:
+    """Reads the current mutation and counts its exchanges; a changed file resets the count."""
 
     path: Path
     text: str = ""
@@ -33,44 +33,44 @@ class Counting:
         return self.mutation
 
     def strikes(self) -> bool:
-        """Count one exchange that fits; whether it is to be broken."""
+        """Count one matching exchange; return whether to alter it."""
         when = self.mutation.when
         self.seen += 1
         return self.seen > when.skip and (when.times is None or self.seen <= when.skip + when.times)
 
 
 class Connection:
-    """One client, and a connection of its own to the daemon."""
+    """A client connection, paired with its own connection to the daemon."""
 
     def __init__(
         self,
         client: tuple[asyncio.StreamReader, asyncio.StreamWriter],
         daemon: tuple[asyncio.StreamReader, asyncio.StreamWriter],
-        counting: Counting,
+        counter: MutationCounter,
         die: asyncio.Event,
     ) -> None:
         self._from_client, self._to_client = client
         self._from_daemon, self._to_daemon = daemon
-        self._counting = counting
+        self._counter = counter
         self._die = die
         self._raw = bytearray()
         self._idle = True
 
     async def serve(self) -> None:
-        following = asyncio.create_task(self._hang_up_with_the_daemon())
+        monitor = asyncio.create_task(self._close_with_the_daemon())
         try:
             await self._serve()
         finally:
-            following.cancel()
+            monitor.cancel()
 
-    async def _hang_up_with_the_daemon(self) -> None:
-        """A connection that the daemon ends between requests is ended for the client too.
+    async def _close_with_the_daemon(self) -> None:
+        """Close the client's connection when the daemon closes its own between requests.
 
-        It would send its next request into the void. uvicorn ends one after 5 s, which the start
-        of a second daemon takes on a busy machine.
+        Otherwise the client's next request would be lost. uvicorn closes idle connections after
+        5 s, which is how long a second daemon takes to start on a busy machine.
         """
-        while not (self._idle and self._from_daemon.at_eof()):  # noqa: ASYNC110 - nobody is told
-            await asyncio.sleep(_LOOK_SECONDS)
+        while not (self._idle and self._from_daemon.at_eof()):  # noqa: ASYNC110 - no event to await
+            await asyncio.sleep(_POLL_SECONDS)
         self._to_client.close()
 
     async def _serve(self) -> None:
@@ -117,7 +117,7 @@ class Connection:
                 return None, b"", b""
 
     async def _pipe(self) -> None:
-        """Both ways, byte by byte, beginning with what was read of the client."""
+        """Forward bytes both ways, starting with what was already read from the client."""
         self._to_daemon.write(bytes(self._raw))
 
         async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -132,54 +132,54 @@ class Connection:
         )
 
     async def _exchange(self, request: h11.Request, body: bytes) -> bool:
-        """One request and its answer; whether the connection goes on."""
+        """Handle one request and its response; return whether to keep the connection."""
         method, target = request.method.decode(), request.target.decode("latin-1")
         head = "\n".join(f"{n.decode()}: {v.decode('latin-1')}" for n, v in request.headers)
-        mutation = self._counting.now()
+        mutation = self._counter.now()
         if mutation.dies_of and re.search(mutation.dies_of, target):
             self._die.set()
             return False
-        struck = fits(mutation.when, method, target, head, body)
-        if struck and not mutation.when.status:
-            struck = self._counting.strikes()
-        broken = mutation if struck else Mutation()
-        if broken.tell:
-            sys.stderr.write(f"{broken.tell}\n")
+        matches = fits(mutation.when, method, target, head, body)
+        if matches and not mutation.when.status:
+            matches = self._counter.strikes()
+        active = mutation if matches else Mutation()
+        if active.tell:
+            sys.stderr.write(f"{active.tell}\n")
             sys.stderr.flush()
-        if broken.hang:
+        if active.hang:
             await asyncio.sleep(3600)
-        if broken.close == "before":
+        if active.close == "before":
             return False
-        await asyncio.sleep(broken.delay_ms / 1e3)
-        if broken.swallow is not None:
-            answer = broken.swallow
+        await asyncio.sleep(active.delay_ms / 1e3)
+        if active.swallow is not None:
+            answer = active.swallow
             self._to_client.write(
-                _encoded(answer.status, list(answer.headers.items()), answer.body())
+                _encode(answer.status, list(answer.headers.items()), answer.body())
             )
             return True
-        watching = asyncio.create_task(self._watch(outlive=broken.outlive_client))
+        watcher = asyncio.create_task(self._watch(outlive=active.outlive_client))
         try:
-            if broken.send_twice:
-                await self._asked(broken, request, body, silent=True)
-            return await self._asked(broken, request, body, silent=False)
+            if active.send_twice:
+                await self._forward(active, request, body, silent=True)
+            return await self._forward(active, request, body, silent=False)
         finally:
-            # Only once it has ended may anybody else read from the client.
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
+            # No other coroutine may read from the client before the watcher has ended.
+            watcher.cancel()
+            await asyncio.gather(watcher, return_exceptions=True)
 
-    async def _asked(
+    async def _forward(
         self, mutation: Mutation, request: h11.Request, body: bytes, *, silent: bool
     ) -> bool:
-        """Send a request on, and its answer back unless `silent`."""
-        self._to_daemon.write(rewritten_request(mutation, request, body))
+        """Forward a request, and its response unless `silent`."""
+        self._to_daemon.write(rewrite_request(mutation, request, body))
         parser = h11.Connection(h11.CLIENT, max_incomplete_event_size=1 << 26)
-        # So that it knows of a HEAD, whose answer has no body.
+        # Tells the parser the method, because the response to a HEAD has no body.
         parser.send(h11.Request(method=request.method, target="/", headers=[("Host", "x")]))
         parser.send(h11.EndOfMessage())
         return await self._answer(parser, mutation, request.method.decode(), silent=silent)
 
     async def _watch(self, *, outlive: bool) -> None:
-        """Tell the daemon when its client is gone; what a client sends meanwhile is kept."""
+        """Close the daemon's connection when the client disconnects; keep what the client sends."""
         try:
             while data := await self._from_client.read(_READ):
                 self._raw += data
@@ -201,7 +201,7 @@ class Connection:
             return False
         status = response.status_code
         if mutation.when.status:
-            hit = status in mutation.when.status and self._counting.strikes()
+            hit = status in mutation.when.status and self._counter.strikes()
             mutation = mutation if hit else Mutation()
         headers = [(n.decode(), v.decode("latin-1")) for n, v in response.headers.raw_items()]
         media = next((v for n, v in headers if n.lower() == "content-type"), "")
@@ -229,8 +229,8 @@ class Connection:
         *,
         no_body: bool,
     ) -> None:
-        status, headers, body = rewritten_answer(mutation, status, headers, body)
-        data = _encoded(status, headers, body, no_body=no_body)
+        status, headers, body = rewrite_answer(mutation, status, headers, body)
+        data = _encode(status, headers, body, no_body=no_body)
         self._to_client.write(data[: len(data) // 2] if mutation.close == "half" else data)
 
     async def _stream(
@@ -240,21 +240,21 @@ class Connection:
         status: int,
         headers: list[tuple[str, str]],
     ) -> None:
-        status, headers, _ = rewritten_answer(mutation, status, headers, b"")
-        kept = [(n, v) for n, v in headers if n.lower() not in _FRAMING]
-        lines = [f"HTTP/1.1 {status} X", *(f"{n}: {v}" for n, v in kept)]
+        status, headers, _ = rewrite_answer(mutation, status, headers, b"")
+        end_to_end = [(n, v) for n, v in headers if n.lower() not in _FRAMING]
+        lines = [f"HTTP/1.1 {status} X", *(f"{n}: {v}" for n, v in end_to_end)]
         lines += ["Transfer-Encoding: chunked", "Connection: close", "", ""]
         self._to_client.write("\r\n".join(lines).encode("latin-1"))
-        rewriter, held = EventRewriter(mutation), bytearray()
+        rewriter, buffer = EventRewriter(mutation), bytearray()
         while isinstance(event := await self._next(parser), h11.Data):
             out = rewriter.feed(bytes(event.data))
             if mutation.buffer_events:
-                held += out
+                buffer += out
             elif out:
                 self._chunk(out)
                 if not mutation.outlive_client:
                     await self._to_client.drain()
-        self._chunk(bytes(held) + rewriter.finish())
+        self._chunk(bytes(buffer) + rewriter.finish())
         if mutation.keep_open:
             await asyncio.sleep(3600)
         if isinstance(event, h11.EndOfMessage) and mutation.close != "half":
@@ -273,12 +273,12 @@ class Connection:
 _FRAMING = ("content-length", "transfer-encoding", "connection")
 
 
-def _encoded(
+def _encode(
     status: int, headers: list[tuple[str, str]], body: bytes, *, no_body: bool = False
 ) -> bytes:
-    """An answer as bytes, framed by its length."""
-    kept = [(n, v) for n, v in headers if n.lower() not in _FRAMING or no_body]
+    """Encode a response, framed by its length."""
+    headers = [(n, v) for n, v in headers if n.lower() not in _FRAMING or no_body]
     if status != 204 and not no_body:
-        kept.append(("Content-Length", str(len(body))))
-    lines = [f"HTTP/1.1 {status} X", *(f"{n}: {v}" for n, v in kept), "", ""]
+        headers.append(("Content-Length", str(len(body))))
+    lines = [f"HTTP/1.1 {status} X", *(f"{n}: {v}" for n, v in headers), "", ""]
     return "\r\n".join(lines).encode("latin-1", "replace") + (b"" if no_body else body)

@@ -1,9 +1,9 @@
-"""A daemon that keeps the contract, but for one fault that it is told to have.
+"""A daemon that honours the contract except for one configured fault.
 
     python -m memconform.fakes.scripted --addr HOST:PORT [--fault NAME] [--on TEXT] [--note FILE]
 
-`--fault` names one of `FAULTS`; a fault of a question strikes where the question holds `--on`.
-`--note` appends each question that a search puts to a file.
+`--fault` names one of `FAULTS`; faults of questions affect those that contain the text of `--on`.
+`--note` appends the query of each search to a file.
 """
 
 import argparse
@@ -36,7 +36,7 @@ _TERM = re.compile(r"[a-z0-9]+")
 
 
 class ScriptedBrain:
-    """Ranks documents by the terms that they share with a query; good enough for a fake."""
+    """Ranks documents by how many terms they share with a query."""
 
     def __init__(self) -> None:
         self.documents: dict[str, str] = {}
@@ -45,9 +45,9 @@ class ScriptedBrain:
     def search(
         self, query: str, top_k: int, paths: list[str] | None, prefix: str = ""
     ) -> list[Chunk]:
-        wanted = set(_TERM.findall(query.lower()))
+        query_terms = set(_TERM.findall(query.lower()))
         scored = [
-            (len(wanted.intersection(_TERM.findall(text.lower()))), path, text)
+            (len(query_terms.intersection(_TERM.findall(text.lower()))), path, text)
             for path, text in self.documents.items()
             if (paths is None or path in paths) and path.startswith(prefix)
         ]
@@ -65,6 +65,8 @@ class ScriptedBrain:
 
 
 class ScriptedDaemon:
+    """Answers the contract's routes from memory, with the fault that it is given."""
+
     def __init__(self, fault: str, on: str, note: Path | None) -> None:
         self._fault = fault
         self._on = on
@@ -190,19 +192,19 @@ class ScriptedDaemon:
         return {"chunks": chunks, "tookMs": 0.1, "trace": trace}
 
     def _strikes(self, query: str, body: dict[str, Any]) -> bool:
-        """Whether the fault shows here; a search with filters is a probe and no question."""
+        """Whether the fault affects this request; searches with filters are never affected."""
         return self._on in query and "filters" not in body
 
     def _take_note(self, query: str, body: dict[str, Any]) -> None:
-        """Write a question down, so that it can be seen what was asked and how often."""
+        """Append a question to the file of `--note`, so that tests can count what was asked."""
         if self._note is None or "filters" in body:
             return
         with self._note.open("a") as note:
             note.write(f"{query}\n")
         if self._fault == "dies_once" and self._strikes(query, body):
-            told = self._note.with_suffix(".died")
-            if not told.exists():
-                told.touch()
+            marker = self._note.with_suffix(".died")
+            if not marker.exists():
+                marker.touch()
                 os.kill(os.getpid(), signal.SIGKILL)
 
     async def _search(
@@ -221,13 +223,13 @@ class ScriptedDaemon:
         if strikes and self._fault in EXCHANGE_FAULTS:
             await EXCHANGE_FAULTS[self._fault](exchange)
             return
-        found = self._retrieve(brain, question, body)
-        events = _events(found, int(body.get("topK", 5)))
+        result = self._retrieve(brain, question, body)
+        events = _events(result, int(body.get("topK", 5)))
         if strikes and self._fault in EVENT_FAULTS:
             events = EVENT_FAULTS[self._fault](events)
-        encoded = ENCODINGS.get(self._fault if strikes else "", encode)
+        encode_event = ENCODINGS.get(self._fault if strikes else "", encode)
         await exchange.begin_stream()
-        data = b"".join(encoded(name, payload) for name, payload in events)
+        data = b"".join(encode_event(name, payload) for name, payload in events)
         if strikes and self._fault in STREAM_FAULTS:
             await STREAM_FAULTS[self._fault](exchange, data)
             return
@@ -236,7 +238,7 @@ class ScriptedDaemon:
 
 
 async def _echo_header(value: str, exchange: RawExchange) -> None:
-    """A header's value in every form in which a daemon might tell it, packed."""
+    """Leak a header's value in every encoding that a daemon might use, gzipped."""
     forms = [
         value,
         *(base64.b64encode(b"." * n + value.encode() + b"!").decode() for n in range(3)),
@@ -249,23 +251,23 @@ async def _echo_header(value: str, exchange: RawExchange) -> None:
         sys.stderr.write(f"scripted: {form}\n")
     sys.stderr.flush()
     problem = {"status": 500, "title": "x", "detail": "; ".join(forms), "code": "internal_error"}
-    # Written by hand for the escapes of every letter, which json has for none.
+    # Written by hand, because json.dumps does not escape plain letters.
     escaped = json.dumps(problem)[:-1] + f', "more": "{forms[5]}", "key": {{"{value}": 1}}}}'
     body = gzip.compress(escaped.encode() + b"\n" + value.encode("utf-16-be"))
     head = b"HTTP/1.1 500 X\r\nContent-Type: application/problem+json\r\nContent-Encoding: gzip\r\n"
     await exchange.raw(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
 
 
-def _events(found: dict[str, Any], top_k: int) -> list[Event]:
-    chunks, trace = found["chunks"], found["trace"]
+def _events(result: dict[str, Any], top_k: int) -> list[Event]:
+    chunks, trace = result["chunks"], result["trace"]
     retrieve = {"chunks": chunks, "topK": top_k, "mode": trace["effectiveMode"], "trace": trace}
     answer = chunks[0]["text"] if chunks else "No information available."
     deltas = [("answer_delta", {"text": word}) for word in re.findall(r"[^ ]+ *", answer)]
-    cited = [
+    citations = [
         ("citation", {key: chunk[key] for key in ("chunkId", "path", "score")} | {"title": "T"})
         for chunk in chunks[:1]
     ]
-    return [("retrieve", retrieve), *deltas, *cited, ("done", {"ok": True, "answer": answer})]
+    return [("retrieve", retrieve), *deltas, *citations, ("done", {"ok": True, "answer": answer})]
 
 
 async def _main() -> int:
@@ -280,7 +282,7 @@ async def _main() -> int:
     if options.fault == "hostile_log":
         sys.stderr.buffer.write(HOSTILE.encode() + b"\n\x9b31m\n")
     if options.fault in ("exits", "exits_after_noise", "hostile_log"):
-        sys.stderr.write("scripted: no reason to live\n")
+        sys.stderr.write("scripted: exiting at once\n")
         return 7
     if options.fault == "never_listens":
         await asyncio.sleep(3600)

@@ -1,4 +1,4 @@
-"""A small HTTP/1.1 server that can also say what a proper one refuses to."""
+"""A minimal HTTP/1.1 server that can also send what a proper one would refuse to send."""
 
 import asyncio
 import json
@@ -12,18 +12,20 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class RawRequest:
+    """A request as it was received; header names are in lower case."""
+
     method: str
     path: str
     headers: Mapping[str, str]
     body: bytes
 
     def json(self) -> dict[str, Any]:
-        loaded = json.loads(self.body or b"{}")
-        return loaded if isinstance(loaded, dict) else {}
+        value = json.loads(self.body or b"{}")
+        return value if isinstance(value, dict) else {}
 
 
 class RawExchange:
-    """One request's answer, down to its bytes."""
+    """Writes the response to one request, with control over every byte."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
@@ -50,7 +52,7 @@ class RawExchange:
         )
 
     async def piece(self, data: bytes) -> None:
-        """One chunk of a chunked body."""
+        """Send one chunk of a chunked body."""
         await self.raw(b"%x\r\n%s\r\n" % (len(data), data))
 
     async def end_stream(self) -> None:
@@ -65,7 +67,7 @@ Handler = Callable[[RawRequest, RawExchange], Awaitable[None]]
 
 
 async def serve_forever(handler: Handler, host: str, port: int, *, stubborn: bool = False) -> None:
-    """Serve until SIGTERM, or for ever if `stubborn`; says `listening on …` first."""
+    """Print `listening on …`, then serve until SIGTERM, or forever if `stubborn`."""
     stop = asyncio.Event()
     on_term = (lambda: None) if stubborn else stop.set
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, on_term)
@@ -77,15 +79,15 @@ async def serve_forever(handler: Handler, host: str, port: int, *, stubborn: boo
 
 @asynccontextmanager
 async def serving(handler: Handler, host: str, port: int) -> AsyncIterator[int]:
-    """Serve in tasks of this event loop; hands out the port. At the end no connection is left."""
-    answering: set[asyncio.Task[None]] = set()
+    """Serve in tasks of this event loop; yields the port. Closes all connections at the end."""
+    tasks: set[asyncio.Task[None]] = set()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         if task is not None:
-            answering.add(task)
-            task.add_done_callback(answering.discard)
-        # asyncio would complain of a task that it started and somebody else cancelled.
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+        # asyncio logs an error if a task that it started is cancelled from outside.
         with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             while (request := await _read_request(reader)) is not None:
                 await handler(request, RawExchange(writer))
@@ -96,10 +98,10 @@ async def serving(handler: Handler, host: str, port: int) -> AsyncIterator[int]:
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
-        for task in answering:
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*answering)
-        # What they have closed is closed a turn later.
+        await asyncio.gather(*tasks)
+        # Their transports close one iteration of the event loop later.
         await asyncio.sleep(0)
 
 

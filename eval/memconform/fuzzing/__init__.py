@@ -1,1 +1,1 @@
-"""The same requests to several daemons: where do they part?"""
+"""Sends the same random requests to several daemons and finds where their responses differ."""

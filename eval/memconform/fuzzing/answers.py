@@ -1,4 +1,4 @@
-"""What a daemon answered, without what may differ from daemon to daemon."""
+"""Normalizes responses: removes what may legitimately differ between daemons."""
 
 import json
 from dataclasses import dataclass
@@ -12,30 +12,33 @@ from memconform.contract.wire import JsonValue
 from memconform.fuzzing.programs import BRAIN
 
 _FREE_KEYS = ("tookMs", "searchMs", "mtime", "when")
-"""Moments and durations."""
+"""Keys with timestamps and durations."""
 
 _HEADERS = ("allow", "www-authenticate", "cache-control")
-"""Those that a rule speaks of; sets of words, in no order."""
+"""Headers that a rule covers; each is an unordered set of words."""
 
-_UNSETTLED = ("head",)
-"""Whether what answers GET answers HEAD too, no rule says."""
+_IGNORED_WORDS = ("head",)
+"""No rule says whether a route that answers GET also answers HEAD."""
 
 _PROBLEM = "application/problem+json"
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramAnswer:
+    """A normalize response to one call of a program."""
+
     status: int | None
-    """None: none came."""
+    """None if there was no response."""
     media: str = ""
+    """The media type, without parameters."""
     headers: tuple[tuple[str, tuple[str, ...]], ...] = ()
     body: JsonValue = None
-    """JSON; a list of events as `[name, data, id]`; bytes as `{"bytes": hex}`."""
+    """JSON; for a stream, a list of `[name, data, id]`; for bytes, `{"bytes": hex}`."""
     failure: str = ""
-    """`broken`, `silent` or `endless`, where it did not come to a proper end."""
+    """`broken`, `silent` or `endless` if the response did not end properly."""
 
     def value(self) -> dict[str, Any]:
-        """As JSON, in which two answers can be compared key by key."""
+        """Return the answer as JSON, so that two answers can be compared key by key."""
         return {
             "status": self.status,
             "media": self.media,
@@ -45,26 +48,26 @@ class ProgramAnswer:
         }
 
 
-def normalized(response: httpx.Response, content: bytes, brain: str) -> ProgramAnswer:
-    """What is left without moments, durations, words for people and the brain's id."""
+def normalize(response: httpx.Response, content: bytes, brain: str) -> ProgramAnswer:
+    """Normalize a response: remove times, human-readable text and the brain's id."""
     media = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     headers = tuple(
         (name, _words(response.headers[name])) for name in _HEADERS if name in response.headers
     )
     body = _body(media, content, brain)
-    # A HEAD may tell the media type that GET would give, or not: no rule says.
-    told = "" if response.request.method == "HEAD" else media
-    return ProgramAnswer(response.status_code, told, headers, body)
+    # No rule says whether a HEAD response has the media type of the GET response.
+    compared_media = "" if response.request.method == "HEAD" else media
+    return ProgramAnswer(response.status_code, compared_media, headers, body)
 
 
 def _words(value: str) -> tuple[str, ...]:
     words = {word.strip().lower() for word in value.split(",")}
-    return tuple(sorted(words.difference(_UNSETTLED)))
+    return tuple(sorted(words.difference(_IGNORED_WORDS)))
 
 
 def _body(media: str, content: bytes, brain: str) -> JsonValue:
     if media == "text/event-stream":
-        return [[name, _plain(data, brain), id_] for name, data, id_ in _events(content)]
+        return [[name, _normalize_value(data, brain), id_] for name, data, id_ in _events(content)]
     if media == BYTES or not content:
         return {"bytes": content.hex()}
     try:
@@ -73,38 +76,38 @@ def _body(media: str, content: bytes, brain: str) -> JsonValue:
         return {"unreadable": content.decode("utf-8", "replace")}
     if media == _PROBLEM and isinstance(loaded, dict):
         return {key: loaded.get(key) for key in ("status", "code")} | {"keys": sorted(loaded)}
-    return _plain(loaded, brain)
+    return _normalize_value(loaded, brain)
 
 
-def _plain(value: JsonValue, brain: str) -> JsonValue:
+def _normalize_value(value: JsonValue, brain: str) -> JsonValue:
     if isinstance(value, dict):
-        kept = {k: v for k, v in value.items() if k not in _FREE_KEYS and v is not None}
-        # What somebody has stored is not the daemon's to change, a null in it neither.
-        return {k: v if k == "metadata" else _plain(v, brain) for k, v in kept.items()}
+        fields = {k: v for k, v in value.items() if k not in _FREE_KEYS and v is not None}
+        # Stored metadata must come back unchanged, including nulls.
+        return {k: v if k == "metadata" else _normalize_value(v, brain) for k, v in fields.items()}
     if isinstance(value, list):
-        return [_plain(each, brain) for each in value]
+        return [_normalize_value(item, brain) for item in value]
     return BRAIN if value == brain else value
 
 
 def _events(content: bytes) -> list[tuple[str, JsonValue, str]]:
-    """The events of a stream; pings, which come when they will, are left out.
+    """Return the events of a stream as (name, data, id), without pings, whose timing is arbitrary.
 
-    Of an id is told whether it is a number above the one before it, as `rising`.
+    An id that is a number greater than the previous one is replaced by `rising`.
     """
-    found: list[tuple[str, JsonValue, str]] = []
+    events: list[tuple[str, JsonValue, str]] = []
     last, inherited = -1, ""
     headers = {"content-type": "text/event-stream"}
     for event in EventSource(httpx.Response(200, headers=headers, content=content)).iter_sse():
-        # httpx-sse hands out comments, as events without data, once an id was seen.
+        # Once an id was seen, httpx-sse yields comments as events without data.
         if event.event == "ping" or not event.data:
             continue
-        # An event without an id has that of the one before it.
+        # httpx-sse gives an event without an id that of the previous one.
         id_ = event.id if event.id != inherited else ""
         inherited = event.id
         if id_.isascii() and id_.isdigit() and int(id_) > last:
             last, id_ = int(id_), "rising"
         try:
-            found.append((event.event, json.loads(event.data), id_))
+            events.append((event.event, json.loads(event.data), id_))
         except ValueError:
-            found.append((event.event, event.data, id_))
-    return found
+            events.append((event.event, event.data, id_))
+    return events

@@ -1,4 +1,4 @@
-"""Puts a program to one daemon, in a brain of its own."""
+"""Runs a program on one daemon, in a brain of its own."""
 
 import contextlib
 import json
@@ -11,19 +11,19 @@ import httpx
 
 from memconform.conformance.suite import BRAIN_PREFIX
 from memconform.contract.wire import JsonValue
-from memconform.fuzzing.answers import ProgramAnswer, normalized
+from memconform.fuzzing.answers import ProgramAnswer, normalize
 from memconform.fuzzing.programs import BRAIN, Call, Program
 
 _SECONDS = 20.0
-"""For a whole answer; a stream that is open for longer has no end."""
+"""Time limit for a whole response; a stream that stays open longer counts as endless."""
 
 
 class BrainLostError(Exception):
-    """A daemon would not make, or not delete, a brain: nothing that it answers can be compared."""
+    """A daemon did not create or delete a brain, so its answers cannot be compared."""
 
 
 class ProgramRunner:
-    """One daemon, over connections that are kept. Not for several threads at once."""
+    """A client of one daemon, with persistent connections. Not thread-safe."""
 
     def __init__(self, base_url: str) -> None:
         self._http = httpx.Client(
@@ -32,58 +32,62 @@ class ProgramRunner:
             timeout=_SECONDS,
             headers={"Accept-Encoding": "identity"},
         )
-        # On a daemon that somebody else has started there may be those of another session.
+        # A random prefix, because a running daemon may have brains of another session.
         self._prefix = f"{BRAIN_PREFIX}fuzz-{secrets.token_hex(3)}"
         self._count = 0
 
     def close(self) -> None:
+        """Close the connections."""
         self._http.close()
 
-    def ask(self, program: Program) -> list[ProgramAnswer]:
-        """An answer to each call, and behind them the events that were told, if they were heard.
+    def run(self, program: Program) -> list[ProgramAnswer]:
+        """Run a program in a new brain, and delete the brain.
+
+        Returns:
+            The answer to each call, then the brain's events if the program listens to them.
 
         Raises:
-            BrainLostError: where no brain could be made for it, or none be deleted.
+            BrainLostError: if the brain cannot be created or deleted.
         """
         self._count += 1
         brain = f"{self._prefix}-{self._count}"
-        self._make(brain)
+        self._create(brain)
         answers: list[ProgramAnswer] = []
         try:
-            with self._heard(brain, wanted=program.listens) as heard:
+            with self._open_streams(brain, listens=program.listens) as streams:
                 answers += [self._answer(call, brain) for call in program.calls]
                 self._delete(brain)
-                answers += [self._rest(events, brain) for events in heard]
+                answers += [self._finish(stream, brain) for stream in streams]
             self._delete(brain)
         except BrainLostError:
             if all(answer.status is not None for answer in answers):
                 raise
-            # It does not answer any more: that is how it parts from the others.
-            unheard = len(program.calls) + program.listens - len(answers)
-            answers += [ProgramAnswer(None, failure="broken")] * unheard
+            # The daemon stopped responding, which is how it differs from the others.
+            missing = len(program.calls) + program.listens - len(answers)
+            answers += [ProgramAnswer(None, failure="broken")] * missing
         return answers
 
-    def _make(self, brain: str) -> None:
+    def _create(self, brain: str) -> None:
         try:
-            answer = self._http.post("/v1/brains", json={"brainId": brain})
+            response = self._http.post("/v1/brains", json={"brainId": brain})
         except httpx.HTTPError as error:
             raise BrainLostError(f"POST /v1/brains: {error!r}") from error
-        if answer.status_code != 201:
-            raise BrainLostError(f"POST /v1/brains: {answer.status_code} {answer.text[:200]}")
+        if response.status_code != 201:
+            raise BrainLostError(f"POST /v1/brains: {response.status_code} {response.text[:200]}")
 
     def _delete(self, brain: str) -> None:
-        """A call may have deleted it before."""
+        """Delete the brain, which a call of the program may have deleted already."""
         headers = {"X-Confirm-Delete": "yes"}
         try:
-            answer = self._http.delete(f"/v1/brains/{brain}", headers=headers)
+            response = self._http.delete(f"/v1/brains/{brain}", headers=headers)
         except httpx.HTTPError as error:
             raise BrainLostError(f"DELETE /v1/brains/{brain}: {error!r}") from error
-        if answer.status_code not in (204, 404):
-            raise BrainLostError(f"DELETE /v1/brains/{brain}: {answer.status_code}")
+        if response.status_code not in (204, 404):
+            raise BrainLostError(f"DELETE /v1/brains/{brain}: {response.status_code}")
 
     @contextlib.contextmanager
-    def _heard(self, brain: str, *, wanted: bool) -> Iterator[list["_Reading"]]:
-        if not wanted:
+    def _open_streams(self, brain: str, *, listens: bool) -> Iterator[list["_ResponseReader"]]:
+        if not listens:
             yield []
             return
         request = self._http.build_request("GET", f"/v1/brains/{brain}/events")
@@ -91,46 +95,46 @@ class ProgramRunner:
             response = self._http.send(request, stream=True)
         except httpx.HTTPError as error:
             raise BrainLostError(f"GET /v1/brains/{brain}/events: {error!r}") from error
-        events = _Reading(response)
+        stream = _ResponseReader(response)
         try:
-            # Of what happens before it nothing need be told.
-            events.read(until=b"event: ready")
-            yield [events]
+            # Changes that precede this event need not be reported.
+            stream.read(until=b"event: ready")
+            yield [stream]
         finally:
             response.close()
 
     @staticmethod
-    def _rest(events: "_Reading", brain: str) -> ProgramAnswer:
-        """Its brain is deleted, which ends it."""
-        events.read()
-        return events.answer(brain)
+    def _finish(stream: "_ResponseReader", brain: str) -> ProgramAnswer:
+        """Read a stream to its end, which the deletion of its brain causes."""
+        stream.read()
+        return stream.answer(brain)
 
     def _answer(self, call: Call, brain: str) -> ProgramAnswer:
         try:
             response = self._http.send(self._request(call, brain), stream=True)
         except (httpx.LocalProtocolError, httpx.UnsupportedProtocol):
-            # Never sent: a fault of ours, and no answer of anybody's.
+            # Never sent: a bug of the harness, not an answer.
             raise
         except httpx.HTTPError as error:
-            return ProgramAnswer(None, failure=_kind(error))
-        reading = _Reading(response)
+            return ProgramAnswer(None, failure=_failure_kind(error))
+        reader = _ResponseReader(response)
         try:
-            reading.read()
+            reader.read()
         finally:
             response.close()
-        return reading.answer(brain)
+        return reader.answer(brain)
 
     def _request(self, call: Call, brain: str) -> httpx.Request:
-        content, headers = encoded(call, brain)
+        content, headers = encode_body(call, brain)
         target = call.target.replace(BRAIN, brain).encode()
-        # The target as it is: what is wrong about it must reach the daemon.
+        # The exact target: whatever is wrong with it must reach the daemon.
         return self._http.build_request(
             call.method, "/", content=content, headers=headers, extensions={"target": target}
         )
 
 
-class _Reading:
-    """An answer as it comes."""
+class _ResponseReader:
+    """Reads a response piece by piece."""
 
     def __init__(self, response: httpx.Response) -> None:
         self._response = response
@@ -139,7 +143,7 @@ class _Reading:
         self._failure = ""
 
     def read(self, *, until: bytes | None = None) -> None:
-        """To its end, or until this has come, but for no longer than `_SECONDS`."""
+        """Read to the end, or until `until` has been received, for at most `_SECONDS`."""
         end = time.monotonic() + _SECONDS
         try:
             while until is None or until not in self._content:
@@ -151,19 +155,20 @@ class _Reading:
                     self._failure = "endless"
                     return
         except httpx.HTTPError as error:
-            self._failure = _kind(error)
+            self._failure = _failure_kind(error)
 
     def answer(self, brain: str) -> ProgramAnswer:
-        found = normalized(self._response, bytes(self._content), brain)
-        return replace(found, failure=self._failure)
+        """Return what was read, normalized."""
+        answer = normalize(self._response, bytes(self._content), brain)
+        return replace(answer, failure=self._failure)
 
 
-def _kind(error: httpx.HTTPError) -> str:
+def _failure_kind(error: httpx.HTTPError) -> str:
     return "silent" if isinstance(error, httpx.TimeoutException) else "broken"
 
 
-def encoded(call: Call, brain: str) -> tuple[bytes | None, dict[str, str]]:
-    """The body and the headers of a call."""
+def encode_body(call: Call, brain: str) -> tuple[bytes | None, dict[str, str]]:
+    """Encode the body of a call; return it with the headers."""
     if call.body is None:
         return None, call.headers
     if isinstance(call.body, bytes):
@@ -173,9 +178,9 @@ def encoded(call: Call, brain: str) -> tuple[bytes | None, dict[str, str]]:
 
 
 def fill_brain(value: JsonValue, brain: str) -> JsonValue:
-    """`value` with the brain's id where it stands for it."""
+    """Replace the BRAIN placeholder in `value` by a brain's id."""
     if isinstance(value, dict):
-        return {key: fill_brain(each, brain) for key, each in value.items()}
+        return {key: fill_brain(item, brain) for key, item in value.items()}
     if isinstance(value, list):
-        return [fill_brain(each, brain) for each in value]
+        return [fill_brain(item, brain) for item in value]
     return brain if value == BRAIN else value

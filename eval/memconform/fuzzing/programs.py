@@ -1,4 +1,4 @@
-"""What daemons are asked: a few requests to a brain of their own. Pure."""
+"""Programs: short sequences of requests to a brain of their own. Pure."""
 
 import base64
 from dataclasses import dataclass, field
@@ -7,38 +7,41 @@ from typing import Any
 from memconform.contract.schemas import ROUTES, Route
 
 BRAIN = "{brainId}"
-"""Stands for the brain's id in targets and bodies."""
+"""Placeholder for the brain's id in targets and bodies."""
 
 _BY_NAME = {route.name: route for route in ROUTES}
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request; `target` holds BRAIN, percent-encoded already."""
+    """One request; its `target` contains BRAIN and is already percent-encoded."""
 
     route: str
-    """The name of the route that it is for, or for which it was before it was spoilt."""
+    """Name of the route it is for, or was for before it was made invalid."""
     method: str
     target: str
     body: Any = None
-    """JSON, or bytes; None: no body."""
+    """JSON or bytes; None: no body."""
     headers: dict[str, str] = field(default_factory=dict)
-    spoilt: str = ""
-    """What was made wrong about it; empty: it is valid."""
+    defect: str = ""
+    """What was made invalid; empty if the request is valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
+    """Requests to send in order."""
+
     calls: tuple[Call, ...]
     listens: bool = False
-    """Whether the brain's events are listened to meanwhile."""
+    """Whether to read the brain's events meanwhile."""
 
 
 def route(name: str) -> Route:
+    """Return a route by name; raises KeyError if there is none."""
     return _BY_NAME[name]
 
 
 def document(path: str, content: bytes, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
-    """A document as ingest takes it."""
+    """Build the body of an ingest request; `more` are its optional keys."""
     encoded = base64.b64encode(content).decode()
     return {"path": path, "contentType": "text/markdown", "contentBase64": encoded, **more}

@@ -1,4 +1,4 @@
-"""What fuzzing came to, as a record that a machine can read."""
+"""The machine-readable result of fuzzing."""
 
 from typing import Any, Literal
 
@@ -9,29 +9,32 @@ FUZZ_SCHEMA: Literal["memconform/fuzz-report@1"] = "memconform/fuzz-report@1"
 
 
 class FoundDisagreement(Record):
+    """A disagreement between SDKs, shrunk to a minimal case."""
+
     file: str
-    """The case that was written."""
+    """Path of the case file that was written."""
     case: str
+    """Id of the case."""
     pointer: str
-    """Where in the last answer daemons part: into status, media, headers and body."""
+    """JSON pointer to the difference, into status, media, headers and body of the last answer."""
     values: dict[str, Any]
-    """What each has there, by SDK; a missing one has nothing."""
+    """The value of each SDK at the pointer; an SDK without a value is missing."""
     requests: int
-    """Of the smallest program."""
+    """Number of requests of the minimal program."""
     steady: bool
-    """Whether it comes each time."""
+    """Whether it occurs each time the program is run."""
 
 
 class FuzzReport(Origin, ReportHeader):
-    """What `fuzz --json` writes."""
+    """The report that `fuzz --json` writes."""
 
     schema_version: Literal["memconform/fuzz-report@1"] = FUZZ_SCHEMA
     sdks: list[str]
     contract: str
     seed: int
     examples: int
-    """Programs that were put to all."""
+    """Number of programs that were run on all SDKs."""
     requests: int
-    """To each daemon."""
+    """Number of requests sent to each daemon."""
     took_s: float
     disagreement: FoundDisagreement | None

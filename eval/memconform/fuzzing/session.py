@@ -1,4 +1,4 @@
-"""Looks for a program about which daemons part, and makes it as small as it will get."""
+"""Searches for a program on which daemons disagree, and shrinks it to a minimal one."""
 
 import asyncio
 import secrets
@@ -21,53 +21,61 @@ from memconform.fuzzing.programs import Program
 from memconform.fuzzing.strategies import programs
 
 _REPEATS = 3
-"""How often the smallest program is put again: what does not part each time is said to be so."""
+"""How often the minimal program is repeated, to tell whether the disagreement is reproducible."""
 
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
+    """A program on which daemons disagree, and their answers."""
+
     program: Program
     answers: dict[str, list[ProgramAnswer]]
     difference: AnswerDifference
     steady: bool
-    """Whether it comes each time that the program is put."""
+    """Whether it occurs each time the program is run."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
+class FuzzResult:
+    """The result of a search."""
+
     examples: int
-    """That were put to all, those of the shrinking among them."""
+    """Number of programs run on all daemons, including those of shrinking."""
     requests: int
-    """To each daemon."""
+    """Number of requests sent to each daemon."""
     disagreement: Disagreement | None
 
 
-class _PartedError(Exception):
-    pass
+class _DisagreementError(Exception):
+    """An example on which daemons disagree, for Hypothesis to shrink."""
 
 
 class _StoppedError(BaseException):
-    """Not an example's failure, which Hypothesis would shrink."""
+    """Stops the search. A BaseException, so Hypothesis does not take it for a failing example."""
 
 
 @asynccontextmanager
 async def serve_sdks(runners: Sequence[SdkRunner], folder: Path) -> AsyncIterator[dict[str, str]]:
-    """The addresses of all daemons, by SDK; raises DaemonError where one does not start."""
+    """Start all daemons and yield their addresses, by SDK.
+
+    Raises:
+        DaemonError: if one of them does not start.
+    """
     async with AsyncExitStack() as stack:
         addresses = {}
         for runner in runners:
-            own = folder / runner.name
-            await asyncio.to_thread(own.mkdir, parents=True)
-            # Its own, or stopping it would end the daemons of a session beside this one as strays.
+            subfolder = folder / runner.name
+            await asyncio.to_thread(subfolder.mkdir, parents=True)
+            # With a shared id, stopping a daemon would also end those of a concurrent session.
             run_id = f"fuzz-{runner.name}-{secrets.token_hex(4)}"
-            launch = Launch(run_id=run_id, folder=own)
+            launch = Launch(run_id=run_id, folder=subfolder)
             addresses[runner.name] = (
                 await stack.enter_async_context(runner.serve(launch))
             ).base_url
         yield addresses
 
 
-def seek(
+def find_disagreement(
     addresses: Mapping[str, str],
     profiles: set[Profile],
     *,
@@ -75,17 +83,25 @@ def seek(
     seed_value: int,
     tried: Callable[[], None],
     stop: threading.Event,
-) -> Sought:
-    """Put so many programs to all daemons, until they part; then smaller ones that part too.
+) -> FuzzResult:
+    """Run random programs on all daemons until they disagree, then shrink the disagreement.
 
-    Blocks. `tried` is called after each program; `stop` ends it with what was found so far.
+    Blocks the thread.
+
+    Args:
+        addresses: Base URLs of the daemons, by SDK.
+        profiles: Profiles that all of them claim.
+        examples: Maximum number of programs to try before shrinking.
+        seed_value: The same seed generates the same programs.
+        tried: Called after each program.
+        stop: Ends the search with the result so far once it is set.
 
     Raises:
-        BrainLostError: where a daemon cannot be asked any more, and nothing was found before.
+        BrainLostError: if a daemon stops working before a disagreement was found.
     """
-    seeker = _Seeker(addresses, tried, stop)
-    look = given(programs(profiles))(seeker.look)
-    look = settings(
+    search = _Search(addresses, tried, stop)
+    run_example = given(programs(profiles))(search.run_example)
+    run_example = settings(
         max_examples=examples,
         database=None,
         deadline=None,
@@ -93,77 +109,78 @@ def seek(
         suppress_health_check=list(HealthCheck),
         report_multiple_bugs=False,
         print_blob=False,
-    )(look)
+    )(run_example)
     try:
-        with suppress(_PartedError, Flaky, _StoppedError):
-            seed(seed_value)(look)()
-        seeker.repeat()
+        with suppress(_DisagreementError, Flaky, _StoppedError):
+            seed(seed_value)(run_example)()
+        search.repeat()
     finally:
-        seeker.close()
-    return seeker.sought()
+        search.close()
+    return search.result()
 
 
-class _Seeker:
+class _Search:
     def __init__(
         self, addresses: Mapping[str, str], tried: Callable[[], None], stop: threading.Event
     ) -> None:
-        self._askers = {name: ProgramRunner(address) for name, address in addresses.items()}
-        self._threads = ThreadPoolExecutor(len(self._askers))
+        self._runners = {name: ProgramRunner(address) for name, address in addresses.items()}
+        self._threads = ThreadPoolExecutor(len(self._runners))
         self._tried = tried
         self._stop = stop
         self._examples = self._requests = 0
         self._smallest: Disagreement | None = None
         self._lost: BrainLostError | None = None
 
-    def look(self, program: Program) -> None:
+    def run_example(self, program: Program) -> None:
         if self._stop.is_set():
             raise _StoppedError
         try:
             answers = self._answers(program)
         except BrainLostError as error:
-            # Hypothesis would put it again, find that it is well, and call that flaky.
+            # Hypothesis would repeat the example, see it succeed, and report it as flaky.
             self._lost = error
             raise _StoppedError from error
-        found = compare_answers(answers)
+        difference = compare_answers(answers)
         self._examples += 1
         self._requests += len(program.calls)
         self._tried()
-        if found is not None:
-            # Hypothesis puts the smallest one last.
-            self._smallest = Disagreement(program, answers, found, steady=True)
-            raise _PartedError
+        if difference is not None:
+            # Hypothesis runs the minimal example last.
+            self._smallest = Disagreement(program, answers, difference, steady=True)
+            raise _DisagreementError
 
     def _answers(self, program: Program) -> dict[str, list[ProgramAnswer]]:
-        asked = {
-            name: self._threads.submit(asker.ask, program) for name, asker in self._askers.items()
+        futures = {
+            name: self._threads.submit(runner.run, program)
+            for name, runner in self._runners.items()
         }
         answers = {}
-        for name, future in asked.items():
+        for name, future in futures.items():
             try:
                 answers[name] = future.result()
             except BrainLostError as error:
                 raise BrainLostError(f"{name}: {error}") from error
         return answers
 
-    def sought(self) -> Sought:
+    def result(self) -> FuzzResult:
         if self._lost is not None and self._smallest is None:
             raise self._lost
-        return Sought(self._examples, self._requests, self._smallest)
+        return FuzzResult(self._examples, self._requests, self._smallest)
 
     def repeat(self) -> None:
-        """Whether the smallest program parts them each time."""
+        """Repeat the minimal program, and record whether the daemons disagree each time."""
         if self._smallest is None or self._stop.is_set():
             return
         try:
-            again = [
+            differences = [
                 compare_answers(self._answers(self._smallest.program)) for _ in range(_REPEATS)
             ]
-            steady = all(each is not None for each in again)
+            steady = all(difference is not None for difference in differences)
         except BrainLostError:
             steady = False
         self._smallest = replace(self._smallest, steady=steady)
 
     def close(self) -> None:
         self._threads.shutdown()
-        for asker in self._askers.values():
-            asker.close()
+        for runner in self._runners.values():
+            runner.close()

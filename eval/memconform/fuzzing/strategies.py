@@ -1,8 +1,8 @@
-"""Requests, valid and nearly so, as Hypothesis strategies made from the contract's models.
+"""Hypothesis strategies for valid and nearly valid requests, built from the contract's models.
 
-A model says which keys there are, which may be left out, and what numbers and choices they hold.
-Texts come from small pools: what is stored must be found again, and two documents be about one
-thing, or daemons would agree on having found nothing.
+The models determine the keys, which of them are optional, and their numbers and choices. Texts come
+from small pools so that queries match stored documents, and several of them: otherwise daemons
+would merely agree on empty results.
 """
 
 from dataclasses import replace
@@ -28,8 +28,8 @@ _WORDS = (
 )  # fmt: skip
 _MARKS = (" ", " ", " ", ". ", "? ", "! ", "\n", "\n\n", ", ", "\r\n", '" ', "* ", " (", ") ", "  ")
 
-# `$` begins what a case has a meaning of its own for; code points that no table knows yet are not
-# settled (core.rank.terms), nor are private ones.
+# `$` begins variables and matchers of cases. No rule covers unassigned and private code points
+# (core.rank.terms).
 _CHARACTERS = st.characters(exclude_categories=("Cs", "Cn", "Co"), exclude_characters="$")
 _ODD = st.text(_CHARACTERS, max_size=8)
 
@@ -111,22 +111,25 @@ _POOLS: dict[str, Json] = {
     "pool_floor": st.integers(1, 12),
     "brain_id": st.just(BRAIN),
 }
-"""Values of keys about which a schema says too little; by the names of fields."""
+"""Values of keys whose schema is too general, by field name."""
 
 _NESTED: dict[str, type[BaseModel]] = {"filters": Filters, "tuning": Tuning}
 
 
 @cache
 def body(model: type[BaseModel]) -> Json:
-    """A valid body of a model. Kept: making it anew for each call took most of a program's time."""
+    """Return a strategy for valid bodies of a model.
+
+    Cached: building one for each call took most of a program's time.
+    """
     schema = model.model_json_schema()
     required: dict[str, Json] = {}
     optional: dict[str, Json] = {}
     for name, info in model.model_fields.items():
         key = info.alias or name
         prop = {"$defs": schema.get("$defs", {}), **schema["properties"][key]}
-        chosen = required if info.is_required() else optional
-        chosen[key] = _value(name, prop)
+        group = required if info.is_required() else optional
+        group[key] = _value(name, prop)
     return st.fixed_dictionaries(required, optional=optional)
 
 
@@ -140,7 +143,7 @@ def _value(name: str, schema: dict[str, JsonValue]) -> Json:
 
 
 _DOCUMENT = st.builds(
-    lambda path, content, more: document(path, content, **more),
+    lambda path, content, extra: document(path, content, **extra),
     _PATHS,
     _CONTENTS,
     st.fixed_dictionaries({}, optional={"title": _TITLES, "tags": _TAGS, "metadata": _METADATA}),
@@ -149,12 +152,12 @@ _BATCH = st.fixed_dictionaries({"documents": st.lists(_DOCUMENT, min_size=1, max
 
 
 def _op(kind: str) -> Json:
-    wants = {"type": st.just(kind), "path": _PATHS}
+    fields = {"type": st.just(kind), "path": _PATHS}
     if kind in ("write", "append"):
-        wants["content_base64"] = _value("content_base64", {})
+        fields["content_base64"] = _value("content_base64", {})
     if kind == "rename":
-        wants["to"] = _PATHS
-    return st.fixed_dictionaries(wants)
+        fields["to"] = _PATHS
+    return st.fixed_dictionaries(fields)
 
 
 _OPS = st.fixed_dictionaries(
@@ -164,7 +167,7 @@ _OPS = st.fixed_dictionaries(
 )  # fmt: skip
 
 _BODIES: dict[str, Json] = {"ingestFile": _DOCUMENT, "ingestBatch": _BATCH, "batchOps": _OPS}
-"""Of routes whose bodies hold others."""
+"""Strategies for routes whose bodies contain documents or operations."""
 
 
 def _encoded(path: str) -> st.SearchStrategy[str]:
@@ -184,20 +187,20 @@ _PARAMETERS: dict[str, st.SearchStrategy[str]] = {
 
 
 @st.composite
-def _valid(draw: st.DrawFn, wanted: Route) -> Call:
-    required = [p.name for p in wanted.parameters if p.required]
-    optional = [p.name for p in wanted.parameters if not p.required]
+def _valid(draw: st.DrawFn, target_route: Route) -> Call:
+    required = [p.name for p in target_route.parameters if p.required]
+    optional = [p.name for p in target_route.parameters if not p.required]
     names = required + [name for name in optional if draw(st.booleans())]
     query = "&".join(f"{name}={draw(_PARAMETERS[name])}" for name in names)
     sent: Any = None
-    if wanted.request is not None:
-        known = _BODIES.get(wanted.name)
-        sent = draw(known if known is not None else body(wanted.request))
-    elif wanted.sends == "bytes":
+    if target_route.request is not None:
+        special = _BODIES.get(target_route.name)
+        sent = draw(special if special is not None else body(target_route.request))
+    elif target_route.sends == "bytes":
         sent = draw(_CONTENTS)
-    target = wanted.path + (f"?{query}" if query else "")
-    headers = dict(wanted.headers)
-    return Call(wanted.name, wanted.method.upper(), target, sent, headers)
+    target = target_route.path + (f"?{query}" if query else "")
+    headers = dict(target_route.headers)
+    return Call(target_route.name, target_route.method.upper(), target, sent, headers)
 
 
 _SCALARS: Json = st.sampled_from(
@@ -205,39 +208,39 @@ _SCALARS: Json = st.sampled_from(
 )
 
 
-_NO_OBJECTS = (b"", b"{", b"null", b"[]", b'"x"', b"{} x", b'{"a":1,}', b"\xff")
+_NON_OBJECTS = (b"", b"{", b"null", b"[]", b'"x"', b"{} x", b'{"a":1,}', b"\xff")
 
 
 @st.composite
-def _spoilt(draw: st.DrawFn, call: Call) -> Call:
-    """The same call with one thing wrong, or odd, about it."""
-    ways = ["method", "target"]
+def _invalid(draw: st.DrawFn, call: Call) -> Call:
+    """Generate the same call with one part made invalid or unusual."""
+    defects = ["method", "target"]
     if isinstance(call.body, dict) and call.body:
-        ways += ["body", "body", "body", "no-object"]
+        defects += ["body", "body", "body", "no-object"]
     if "?" in call.target:
-        ways += ["query", "query", "query"]
+        defects += ["query", "query", "query"]
     if call.headers:
-        ways.append("headers")
-    way = draw(st.sampled_from(ways))
+        defects.append("headers")
+    defect = draw(st.sampled_from(defects))
     path, _, query = call.target.partition("?")
-    match way:
+    match defect:
         case "method":
             others = [method for method in ("PATCH", "PUT", "TRACE") if method != call.method]
-            return replace(call, method=draw(st.sampled_from(others)), spoilt=way)
+            return replace(call, method=draw(st.sampled_from(others)), defect=defect)
         case "target":
             ending = draw(st.sampled_from(("/", "/x", "x", "//")))
-            return replace(call, target=path + ending, spoilt=way)
+            return replace(call, target=path + ending, defect=defect)
         case "body":
-            return replace(call, body=draw(_spoilt_body(call.body)), spoilt=way)
+            return replace(call, body=draw(_invalid_body(call.body)), defect=defect)
         case "no-object":
-            return replace(call, body=draw(st.sampled_from(_NO_OBJECTS)), spoilt=way)
+            return replace(call, body=draw(st.sampled_from(_NON_OBJECTS)), defect=defect)
         case "headers":
-            return replace(call, headers={}, spoilt=way)
-    return replace(call, target=f"{path}?{draw(_spoilt_query(query))}", spoilt=way)
+            return replace(call, headers={}, defect=defect)
+    return replace(call, target=f"{path}?{draw(_invalid_query(query))}", defect=defect)
 
 
 @st.composite
-def _spoilt_query(draw: st.DrawFn, query: str) -> str:
+def _invalid_query(draw: st.DrawFn, query: str) -> str:
     name = query.partition("=")[0]
     return draw(
         st.one_of(
@@ -251,15 +254,15 @@ def _spoilt_query(draw: st.DrawFn, query: str) -> str:
 
 
 @st.composite
-def _spoilt_body(draw: st.DrawFn, sent: dict[str, Any]) -> dict[str, Any]:
-    """One key dropped, added or of any other value, in the body or in an object inside it."""
+def _invalid_body(draw: st.DrawFn, sent: dict[str, Any]) -> dict[str, Any]:
+    """Drop, add or change one key, in the body or in an object inside it."""
     changed = dict(sent)
     key = draw(st.sampled_from(sorted(changed)))
-    inside = isinstance(changed[key], dict) and changed[key] != {}
-    way = draw(st.sampled_from(("drop", "retype", "retype", "add", *(["nest"] if inside else []))))
-    match way:
+    is_nested = isinstance(changed[key], dict) and changed[key] != {}
+    changes = ("drop", "retype", "retype", "add", *(["nest"] if is_nested else []))
+    match draw(st.sampled_from(changes)):
         case "nest":
-            changed[key] = draw(_spoilt_body(changed[key]))
+            changed[key] = draw(_invalid_body(changed[key]))
         case "drop":
             del changed[key]
         case "add":
@@ -274,23 +277,23 @@ _WEIGHTS = {
     "readDocument": 1, "hasDocument": 1, "statDocument": 1, "writeDocument": 2,
     "appendDocument": 2, "deleteDocument": 2, "renameDocument": 2, "brain": 2,
 }  # fmt: skip
-"""How often a route is asked, of those that have to do with one brain and end."""
+"""How often each route is called; only routes of a single brain whose response ends."""
 
 
 def programs(profiles: set[Profile]) -> st.SearchStrategy[Program]:
-    """Programs for daemons that all claim `profiles`."""
-    claimed = [each for each in ROUTES if each.profile in profiles]
-    names = [each.name for each in claimed for _ in range(_WEIGHTS.get(each.name, 0))]
+    """Return a strategy for programs that use only `profiles`."""
+    claimed = [candidate for candidate in ROUTES if candidate.profile in profiles]
+    names = [r.name for r in claimed for _ in range(_WEIGHTS.get(r.name, 0))]
     valid = st.sampled_from(names).flatmap(lambda name: _valid(route(name)))
-    call = st.one_of(valid, valid, valid, valid.flatmap(_spoilt))
-    filled = st.builds(
+    call = st.one_of(valid, valid, valid, valid.flatmap(_invalid))
+    ingest = st.builds(
         lambda sent: Call("ingestBatch", "POST", route("ingestBatch").path, sent), _BATCH
     )
     listens = st.booleans() if Profile.EVENTS in profiles else st.just(value=False)
-    # Most begin with something to find; shrinking takes the first choice, which is nothing.
-    first = filled.map(lambda call: (call,))
+    # Most programs begin by storing documents; shrinking prefers the first choice, an empty start.
+    first = ingest.map(lambda call: (call,))
     return st.builds(
-        lambda begun, calls, hears: Program((*begun, *calls), hears),
+        lambda start, calls, listens: Program((*start, *calls), listens),
         st.one_of(st.just(()), first, first, first, first),
         st.lists(call, min_size=1, max_size=10),
         listens,

@@ -1,4 +1,4 @@
-"""A disagreement as a file of one case, which `memconform conform --cases` takes."""
+"""Writes a disagreement as a case file, which `memconform conform --cases` can run."""
 
 import base64
 import hashlib
@@ -12,7 +12,7 @@ from memconform.contract.problem import STATUS
 from memconform.contract.schemas import Route
 from memconform.contract.wire import JsonValue
 from memconform.fuzzing.answers import ProgramAnswer
-from memconform.fuzzing.comparing import SCORE_TOLERANCE, agreeing
+from memconform.fuzzing.comparing import SCORE_TOLERANCE, group_by_answer
 from memconform.fuzzing.program_runner import fill_brain
 from memconform.fuzzing.programs import BRAIN, Call, route
 from memconform.fuzzing.session import Disagreement
@@ -34,35 +34,35 @@ _RULES = {
     "batchOps": "documents.batch",
     "events": "events.change",
 }
-"""The rule that a case cites until somebody names a better one, by route."""
+"""The rule that a generated case cites, by route; a person may name a better one."""
 
 
-def case_file(found: Disagreement) -> tuple[str, str]:
-    """A name, and the YAML: what most daemons answered is what it expects."""
-    groups = agreeing(found.answers, found.difference.call)
-    events = found.difference.call == len(found.program.calls)
-    name = "events" if events else found.program.calls[found.difference.call].route
+def case_file(disagreement: Disagreement) -> tuple[str, str]:
+    """Return the id and the YAML of a case that expects what most daemons answered."""
+    groups = group_by_answer(disagreement.answers, disagreement.difference.call)
+    events = disagreement.difference.call == len(disagreement.program.calls)
+    name = "events" if events else disagreement.program.calls[disagreement.difference.call].route
     case: dict[str, Any] = {
         "id": "",
-        "title": f"Otherwise in {_others(groups)} than in {' and '.join(groups[0])}, by fuzz",
+        "title": f"{_others(groups)} against {' and '.join(groups[0])}: a difference found by fuzz",
         "rules": [_RULES[name]],
     }
-    profiles = {route(call.route).profile.value for call in found.program.calls}
+    profiles = {route(call.route).profile.value for call in disagreement.program.calls}
     profiles |= {"events"} if events else set()
     case["profiles"] = sorted(profiles - {"core"})
-    expected = found.answers[groups[0][0]]
-    case["steps"] = _steps(found, expected, events=events)
+    expected = disagreement.answers[groups[0][0]]
+    case["steps"] = _steps(disagreement, expected, events=events)
     digest = hashlib.sha256(repr(case["steps"]).encode()).hexdigest()[:8]
     slug = re.sub(r"[A-Z]", lambda match: "-" + match[0].lower(), name)
     case["id"] = f"fuzz-{slug}-{digest}"
     text = yaml.safe_dump([case], sort_keys=False, allow_unicode=True, width=100)
-    return case["id"], _HEAD.format(where=found.difference.pointer) + text
+    return case["id"], _HEAD.format(where=disagreement.difference.pointer) + text
 
 
 _HEAD = """\
-# Found by `memconform fuzz`: daemons part at {where} of the last answer. What it expects is what
-# most of them answered, of two the first: it need not be right. The rule that it cites is the
-# route's, and may be another.
+# Found by `memconform fuzz`: daemons differ at {where} of the last answer. The case expects what
+# most of them answered (of two, what the first answered), which is not necessarily correct. It
+# cites the rule of the route; another one may fit better.
 
 """
 
@@ -72,27 +72,29 @@ def _others(groups: list[list[str]]) -> str:
 
 
 def _steps(
-    found: Disagreement, expected: list[ProgramAnswer], *, events: bool
+    disagreement: Disagreement, expected: list[ProgramAnswer], *, events: bool
 ) -> list[dict[str, Any]]:
-    program, call = found.program, found.difference.call
+    program, call = disagreement.program, disagreement.difference.call
     steps: list[dict[str, Any]] = []
     if events:
         line = "GET ${brain_url}/events"
         steps.append({"stream": line, "name": "events"})
         steps.append({"await": "events", "event": "ready"})
-    for index, each in enumerate(program.calls[: call + 1]):
-        steps += _step(each, f"s{index}", expected[call] if index == call else None, found)
+    for index, request in enumerate(program.calls[: call + 1]):
+        steps += _step(
+            request, f"s{index}", expected[call] if index == call else None, disagreement
+        )
     if events:
         steps.append({"http": "DELETE ${brain_url}", "headers": {"X-Confirm-Delete": "yes"}})
-        agreed = _check(found, expected[call])
-        steps.append({"await": "events", "expect": {"agreed": agreed}})
+        check = _check(disagreement, expected[call])
+        steps.append({"await": "events", "expect": {"agreed": check}})
     return steps
 
 
 def _step(
-    call: Call, name: str, expected: ProgramAnswer | None, found: Disagreement
+    call: Call, name: str, expected: ProgramAnswer | None, disagreement: Disagreement
 ) -> list[dict[str, Any]]:
-    wanted: Route = route(call.route)
+    target: Route = route(call.route)
     line = f"{call.method} {call.target.replace('/v1/brains/' + BRAIN, '${brain_url}')}"
     sent: dict[str, Any] = {}
     if call.headers:
@@ -103,16 +105,16 @@ def _step(
         sent["json"] = fill_brain(call.body, "${brain}")
     if expected is None:
         return [{"http": line} | sent]
-    checks = {"agreed": _check(found, expected)}
-    streams = wanted.stream and expected.status == 200
-    if not streams:
+    checks = {"agreed": _check(disagreement, expected)}
+    is_stream = target.stream and expected.status == 200
+    if not is_stream:
         return [{"http": line} | sent | {"expect": checks}]
     return [{"stream": line, "name": name} | sent, {"await": name, "expect": checks}]
 
 
-def _check(found: Disagreement, expected: ProgramAnswer) -> JsonValue:
-    """What holds of `expected` and of none of the answers that part from it."""
-    pointer = found.difference.pointer
+def _check(disagreement: Disagreement, expected: ProgramAnswer) -> JsonValue:
+    """Return an expectation that holds for `expected` and for none of the differing answers."""
+    pointer = disagreement.difference.pointer
     part, _, rest = pointer.removeprefix("/").partition("/")
     if expected.status is None or part == "failure":
         return {"ended": "end" if expected.status is not None else "cut"}
@@ -125,12 +127,12 @@ def _check(found: Disagreement, expected: ProgramAnswer) -> JsonValue:
         code = resolve(expected.body, "/code")
         return code if code in STATUS else expected.status
     if part == "body":
-        return _body_check(found, expected, rest)
+        return _body_check(disagreement, expected, rest)
     return expected.status
 
 
 def _header_check(name: str, expected: ProgramAnswer) -> JsonValue:
-    """All words that most have, and no other; HEAD may be one of them."""
+    """Expect exactly the words of `expected` in any order; HEAD is optional."""
     words = dict(expected.headers).get(name)
     if words is None:
         return {"header": name, "is": {"$absent": True}}
@@ -139,25 +141,25 @@ def _header_check(name: str, expected: ProgramAnswer) -> JsonValue:
     return {"header": name, "is": {"$regex": rf"(?i)^{present}(?:(?:{only})\s*(?:,\s*|$))+$"}}
 
 
-def _body_check(found: Disagreement, expected: ProgramAnswer, rest: str) -> JsonValue:
+def _body_check(disagreement: Disagreement, expected: ProgramAnswer, rest: str) -> JsonValue:
     body = expected.body
     if isinstance(body, list):
         return _event_check(body, rest)
     if isinstance(body, dict) and body.keys() == {"bytes"} and isinstance(body["bytes"], str):
         return {"body": {"base64": base64.b64encode(bytes.fromhex(body["bytes"])).decode()}}
     if rest.startswith("keys/"):
-        others = {key for key in found.difference.values.values() if key not in body["keys"]}
-        mine = resolve(body, f"/{rest}")
-        key, absent = (min(others), True) if others else (mine, False)
+        others = {key for key in disagreement.difference.values.values() if key not in body["keys"]}
+        own = resolve(body, f"/{rest}")
+        key, absent = (min(others), True) if others else (own, False)
         return {"at": f"/{token(key)}", "is": {"$absent": absent}}
     return {"at": f"/{rest}" if rest else "", "is": _value(body, f"/{rest}" if rest else "")}
 
 
 def _event_check(events: list[list[JsonValue]], rest: str) -> JsonValue:
     number, _, inside = rest.partition("/")
-    named = int(number) < len(events) and inside.startswith("1")
-    if not named:
-        # Another event, or another number of them; of ids only that they rise can be told.
+    is_data = int(number) < len(events) and inside.startswith("1")
+    if not is_data:
+        # The events differ in name or number, or in their ids, which can only be expected to rise.
         ids = inside.startswith("2")
         return {"ids": "rising"} if ids else {"events": " ".join(event[0] for event in events)}
     name = events[int(number)][0]
@@ -168,7 +170,7 @@ def _event_check(events: list[list[JsonValue]], rest: str) -> JsonValue:
 
 
 def _value(body: JsonValue, pointer: str) -> JsonValue:
-    """A matcher of what is there: a number within the rounding of scores, `$absent` of nothing."""
+    """Return a matcher for the value at `pointer`: numbers approximately, a missing one absent."""
     value = resolve(body, pointer)
     if value is MISSING:
         return {"$absent": True}

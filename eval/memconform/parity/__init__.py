@@ -1,1 +1,1 @@
-"""Two or more runs of the same questions: do they agree?"""
+"""Agreement of two or more runs of the same questions."""

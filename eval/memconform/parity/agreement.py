@@ -1,4 +1,4 @@
-"""Question by question: the same documents in the same order, the same scores, the same answers."""
+"""Exact agreement of runs, question by question: rankings, scores and answers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ _SHOWN = 5
 
 
 class RankingDifference(Record):
-    """One question on which an SDK differs from the first one."""
+    """A question on which an SDK differs from the first SDK."""
 
     question: str
     sdk: str
@@ -27,31 +27,34 @@ class RankingDifference(Record):
 
 
 class Agreement(Record):
-    """What several SDKs' runs of one selection have in common.
+    """How far the runs of several SDKs agree on one selection of questions.
 
-    It says of these questions what it says, and nothing of others.
+    It is a fact about these questions and does not generalize to others.
     """
 
     sdks: list[str]
     questions: int
     compared: int
-    """Questions that every SDK answered; the rest is no evidence in either direction."""
+    """Questions that every SDK answered; the others are evidence in neither direction."""
     rankings_equal: int
     answers_equal: int | None
-    """None for searches, which have no answers."""
+    """None for searches, which return no answers."""
     largest_score_difference: float
-    """Over the rankings whose documents are the same in the same order."""
+    """Over rankings of the same documents in the same order."""
     differences: list[RankingDifference]
     """The first few."""
 
     @property
     def complete(self) -> bool:
-        """Whether every question was compared, and all is equal."""
+        """Whether every question was compared and all are equal."""
         return self.exit_code is ExitCode.OK
 
     @property
     def exit_code(self) -> ExitCode:
-        """What it comes to where agreement is demanded."""
+        """The exit code if agreement is required.
+
+        FAILED for any difference, INCONCLUSIVE if some questions could not be compared.
+        """
         answers = self.compared if self.answers_equal is None else self.answers_equal
         if self.rankings_equal < self.compared or answers < self.compared:
             return ExitCode.FAILED
@@ -67,7 +70,7 @@ class _Tally:
     largest: float = 0.0
     differences: list[RankingDifference] = field(default_factory=list)
 
-    def note(self, question: str, sdk: str, detail: str) -> None:
+    def add_difference(self, question: str, sdk: str, detail: str) -> None:
         if len(self.differences) < _SHOWN:
             self.differences.append(RankingDifference(question=question, sdk=sdk, detail=detail))
 
@@ -78,17 +81,18 @@ def compare_rankings(
     answers: bool,
     incidents: Mapping[str, Incident | None] | None = None,
 ) -> Agreement:
-    """Hold every run to the first; `runs` are SDKs with their result files, same questions each.
+    """Compare every run with the first.
 
-    What a run measured that an incident ended is compared with nothing; `incidents` are by SDK.
+    `runs` pairs SDK names with result files of the same questions. `incidents`, by SDK name, are
+    what ended a run as a whole; the measurements of such a run are not compared.
 
     Raises:
-        ValueError: where the runs put different questions.
+        ValueError: if the runs asked different questions, or a file is not a result.
     """
     tally = _Tally()
     names = [name for name, _ in runs]
-    ended = incidents or {}
-    for row in _aligned([_comparable(path, ended.get(name)) for name, path in runs]):
+    incidents = incidents or {}
+    for row in _aligned([_comparable(path, incidents.get(name)) for name, path in runs]):
         _add(tally, names, row, answers=answers)
     return Agreement(
         sdks=names,
@@ -103,13 +107,15 @@ def compare_rankings(
 
 def _comparable(path: Path, incident: Incident | None) -> Iterator[QuestionResult]:
     questions = read_questions(path)
-    return questions if incident is None else (each.voided(incident) for each in questions)
+    return questions if incident is None else (result.voided(incident) for result in questions)
 
 
 def _aligned(rows: Sequence[Iterator[QuestionResult]]) -> Iterator[tuple[QuestionResult, ...]]:
     for row in zip(*rows, strict=True):
         if len({result.id for result in row}) != 1:
-            raise ValueError(f"different questions: {', '.join(result.id for result in row)}")
+            raise ValueError(
+                f"the runs asked different questions: {', '.join(result.id for result in row)}"
+            )
         yield row
 
 
@@ -123,30 +129,30 @@ def _add(
     if not all(result.verdict.measured for result in row):
         return
     tally.compared += 1
-    rankings = [_ranking_difference(tally, first, result) for result in row[1:]]
-    for name, difference in zip(names[1:], rankings, strict=True):
-        if difference:
-            tally.note(first.id, name, difference)
-    tally.rankings_equal += not any(rankings)
+    details = [_ranking_detail(tally, first, result) for result in row[1:]]
+    for name, detail in zip(names[1:], details, strict=True):
+        if detail:
+            tally.add_difference(first.id, name, detail)
+    tally.rankings_equal += not any(details)
     if answers:
-        others = [_answer_difference(first, result) for result in row[1:]]
-        for name, difference in zip(names[1:], others, strict=True):
-            if difference:
-                tally.note(first.id, name, difference)
-        tally.answers_equal += not any(others)
+        details = [_answer_detail(first, result) for result in row[1:]]
+        for name, detail in zip(names[1:], details, strict=True):
+            if detail:
+                tally.add_difference(first.id, name, detail)
+        tally.answers_equal += not any(details)
 
 
-def _ranking_difference(tally: _Tally, one: QuestionResult, other: QuestionResult) -> str:
-    """How two rankings differ, as the ladder of divergence has it; empty where they do not."""
+def _ranking_detail(tally: _Tally, one: QuestionResult, other: QuestionResult) -> str:
+    """How two rankings diverge; empty if they are equal."""
     ours, theirs = keys(one, other)
     if ours == theirs:
         gap, _ = largest_gap(list(zip(one.ranking, other.ranking, strict=True)))
         tally.largest = max(tally.largest, gap)
-    parting = ranking_difference(one, other)
-    return parting.detail if parting else ""
+    divergence = ranking_difference(one, other)
+    return divergence.detail if divergence else ""
 
 
-def _answer_difference(one: QuestionResult, other: QuestionResult) -> str:
-    """How two answers differ, their citations included; empty where they do not."""
-    parting = answer_difference(one, other)
-    return parting.detail if parting else ""
+def _answer_detail(one: QuestionResult, other: QuestionResult) -> str:
+    """How two answers diverge, including their citations; empty if they are equal."""
+    divergence = answer_difference(one, other)
+    return divergence.detail if divergence else ""

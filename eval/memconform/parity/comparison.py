@@ -1,4 +1,4 @@
-"""Two or more runs of the same questions: what they share, and where they part."""
+"""Pairwise comparison of runs of the same questions: verdicts, rankings, stages of divergence."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -18,12 +18,12 @@ from memconform.parity.ladder import (
 from memconform.parity.loaded_runs import LoadedRun, aligned, incident_lines, require_comparable
 from memconform.parity.paired_comparison import ALPHA, MARGIN, Counts, compare_pairs
 from memconform.parity.records import (
-    Compared,
+    ComparedRun,
+    DivergentQuestion,
     Pair,
     PairedComparison,
     ParityReport,
     ParityVerdict,
-    Parted,
     Rankings,
     RateInterval,
     Shapes,
@@ -33,12 +33,12 @@ from memconform.stats.rankings import jaccard, kendall_tau_b, overlap_at, rbo
 from memconform.stats.resampling import mean_intervals
 
 _SHOWN = 5
-"""Questions of a stage, and lines of shapes, that a report names."""
+"""The number of questions per stage, and of lines of shape differences, in a report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """How runs are compared."""
+    """Parameters of a comparison: equivalence margin, significance level and bootstrap."""
 
     margin: float = MARGIN
     alpha: float = ALPHA
@@ -119,12 +119,12 @@ class _PairTally:
     answers_equal: int = 0
     stages: Counter[Stage] = field(default_factory=Counter)
     flips: Counter[Stage] = field(default_factory=Counter)
-    parted: dict[tuple[Stage, bool], list[Parted]] = field(default_factory=dict)
+    divergent: dict[tuple[Stage, bool], list[DivergentQuestion]] = field(default_factory=dict)
     rankings: _RankingTally = field(default_factory=_RankingTally)
     shapes: _ShapeTally = field(default_factory=_ShapeTally)
 
     def add(self, one: QuestionResult, other: QuestionResult) -> float:
-        """Count a question; returns the difference of its scores, NaN where it was not measured."""
+        """Count a question and return its score difference, NaN unless both runs measured it."""
         if not (one.verdict.measured and other.verdict.measured):
             self.counts.same = False
             self.unmeasured[0] += not one.verdict.measured
@@ -132,37 +132,37 @@ class _PairTally:
             return float("nan")
         self.counts.add(first=one.passed, second=other.passed)
         self.answers_equal += one.answer == other.answer
-        parting = first_difference(one, other)
+        divergence = first_difference(one, other)
         self.rankings.add(one, other)
-        if parting is None or parting.stage not in (Stage.REQUEST, Stage.CANDIDATES):
-            # Of other chunks other keys are told, and that is no other shape.
+        if divergence is None or divergence.stage not in (Stage.REQUEST, Stage.CANDIDATES):
+            # Different chunks have different keys; that does not make the shapes different.
             self.shapes.add(one, other)
-        if parting is not None:
+        if divergence is not None:
             flipped = one.passed != other.passed
             self.counts.same = False
-            self.stages[parting.stage] += 1
-            self.flips[parting.stage] += flipped
-            shown = self.parted.setdefault((parting.stage, flipped), [])
+            self.stages[divergence.stage] += 1
+            self.flips[divergence.stage] += flipped
+            shown = self.divergent.setdefault((divergence.stage, flipped), [])
             if len(shown) < _SHOWN:
                 shown.append(
-                    Parted(
+                    DivergentQuestion(
                         question=one.id,
-                        stage=parting.stage,
-                        detail=parting.detail,
+                        stage=divergence.stage,
+                        detail=divergence.detail,
                         flipped=flipped,
                     )
                 )
         return (one.score or 0.0) - (other.score or 0.0)
 
-    def record(self, contrast: PairedComparison, scores: RateInterval, *, answers: bool) -> Pair:
-        order = sorted(self.parted, key=lambda key: (not key[1], list(Stage).index(key[0])))
+    def record(self, comparison: PairedComparison, scores: RateInterval, *, answers: bool) -> Pair:
+        order = sorted(self.divergent, key=lambda key: (not key[1], list(Stage).index(key[0])))
         parts: Counter[str] = Counter()
         for stage, count in self.flips.items():
             parts[stage.part] += count
         return Pair(
             first=self.first,
             second=self.second,
-            contrast=contrast,
+            contrast=comparison,
             not_measured_first=self.unmeasured[0],
             not_measured_second=self.unmeasured[1],
             score_difference=scores,
@@ -171,46 +171,49 @@ class _PairTally:
             stages={s: self.stages[s] for s in Stage if self.stages[s]},
             flips={s: self.flips[s] for s in Stage if self.flips[s]},
             flips_by_part={part: count for part, count in parts.most_common() if count},
-            parted=[each for key in order for each in self.parted[key]],
+            parted=[question for key in order for question in self.divergent[key]],
             shapes=self.shapes.record(),
         )
 
 
-def compare_runs(sides: Sequence[LoadedRun], method: Method | None = None) -> ParityReport:
-    """Hold each run to each other.
+def compare_runs(runs: Sequence[LoadedRun], method: Method | None = None) -> ParityReport:
+    """Compare every pair of runs.
 
     Raises:
-        UsageError: for fewer than two runs, or runs that asked different things.
+        UsageError: if there are fewer than two runs (`one_run`), or if the runs differ in settings
+            or questions (`unlike_runs`).
     """
-    if len(sides) < 2:
+    if len(runs) < 2:
         raise UsageError(
-            "one run has nothing to agree with", code="one_run", hint="give two results or more"
+            "cannot compare a single run", code="one_run", hint="give two results or more"
         )
-    require_comparable(sides)
+    require_comparable(runs)
     method = method or Method()
-    couples = list(combinations(range(len(sides)), 2))
-    tallies = [_PairTally(sides[a].name, sides[b].name) for a, b in couples]
-    differences: list[list[float]] = [[] for _ in couples]
+    index_pairs = list(combinations(range(len(runs)), 2))
+    tallies = [_PairTally(runs[a].name, runs[b].name) for a, b in index_pairs]
+    differences: list[list[float]] = [[] for _ in index_pairs]
     questions = 0
-    for row in aligned(sides):
+    for row in aligned(runs):
         if not row[0].verdict.expected:
             continue
         questions += 1
-        for (a, b), tally, scores in zip(couples, tallies, differences, strict=True):
+        for (a, b), tally, scores in zip(index_pairs, tallies, differences, strict=True):
             scores.append(tally.add(row[a], row[b]))
-    judged = compare_pairs([t.counts for t in tallies], margin=method.margin, alpha=method.alpha)
+    comparisons = compare_pairs(
+        [tally.counts for tally in tallies], margin=method.margin, alpha=method.alpha
+    )
     means = _means(differences, method)
-    first = sides[0].summary
+    first = runs[0].summary
     answers = first.scenario != "search-retrieve-only"
     pairs = [
-        tally.record(contrast, mean, answers=answers)
-        for tally, contrast, mean in zip(tallies, judged, means, strict=True)
+        tally.record(comparison, mean, answers=answers)
+        for tally, comparison, mean in zip(tallies, comparisons, means, strict=True)
     ]
-    verdict = max((c.verdict for c in judged), key=list(ParityVerdict).index)
+    verdict = max((comparison.verdict for comparison in comparisons), key=list(ParityVerdict).index)
     return ParityReport(
         verdict=verdict,
-        exit_code=_exit_code(pairs, sides),
-        reasons=[*incident_lines(sides), *_reasons(pairs)],
+        exit_code=_exit_code(pairs, runs),
+        reasons=[*incident_lines(runs), *_reasons(pairs)],
         dataset=first.dataset,
         scenario=first.scenario,
         mode=first.mode,
@@ -219,15 +222,15 @@ def compare_runs(sides: Sequence[LoadedRun], method: Method | None = None) -> Pa
         alpha=method.alpha,
         seed=method.seed,
         resamples=method.resamples,
-        runs=[_compared(side) for side in sides],
+        runs=[_compared_run(run) for run in runs],
         pairs=pairs,
     )
 
 
-def _compared(side: LoadedRun) -> Compared:
-    summary = side.summary
-    return Compared(
-        name=side.name,
+def _compared_run(run: LoadedRun) -> ComparedRun:
+    summary = run.summary
+    return ComparedRun(
+        name=run.name,
         sdk=summary.sdk,
         run_id=summary.run_id,
         version=summary.daemon.version,
@@ -238,35 +241,35 @@ def _compared(side: LoadedRun) -> Compared:
 
 
 def _means(differences: Sequence[list[float]], method: Method) -> list[RateInterval]:
-    """The mean difference of scores of each pair, over the questions that both were measured on."""
+    """Mean score difference of each pair, over the questions that both runs measured."""
     if not differences[0]:
         return [RateInterval(value=0.0, low=-1.0, high=1.0) for _ in differences]
     intervals = mean_intervals(differences, seed=method.seed, resamples=method.resamples)
-    found = []
+    means = []
     for column, interval in zip(differences, intervals, strict=True):
-        known = [value for value in column if not isnan(value)]
-        mean = fmean(known) if known else 0.0
-        low, high = interval if known else (-1.0, 1.0)
-        found.append(RateInterval(value=mean, low=low, high=high))
-    return found
+        measured = [value for value in column if not isnan(value)]
+        mean = fmean(measured) if measured else 0.0
+        low, high = interval if measured else (-1.0, 1.0)
+        means.append(RateInterval(value=mean, low=low, high=high))
+    return means
 
 
-def _exit_code(pairs: Sequence[Pair], sides: Sequence[LoadedRun]) -> ExitCode:
-    """Of the verdicts alone; whether inconclusive is enough is for the caller to say."""
-    codes = [ExitCode.DAEMON for side in sides if side.summary.incident is not None]
+def _exit_code(pairs: Sequence[Pair], runs: Sequence[LoadedRun]) -> ExitCode:
+    """The exit code by verdicts; the caller decides whether inconclusive is acceptable."""
+    codes = [ExitCode.DAEMON for run in runs if run.summary.incident is not None]
     codes += [ExitCode.NOTHING_SELECTED for pair in pairs if pair.contrast.compared == 0]
     codes += [ExitCode.FAILED for p in pairs if p.contrast.verdict is ParityVerdict.DRIFT]
     return gravest(codes)
 
 
 def _reasons(pairs: Sequence[Pair]) -> list[str]:
-    found = []
+    reasons = []
     for pair in pairs:
         name = f"{pair.first}, {pair.second}"
         missing = pair.not_measured_first, pair.not_measured_second
         if any(missing):
-            found.append(
+            reasons.append(
                 f"{name}: {missing[0]} questions not measured on {pair.first}, {missing[1]} on"
-                f" {pair.second}; they are compared by {pair.contrast.compared} others"
+                f" {pair.second}; the comparison uses the other {pair.contrast.compared}"
             )
-    return found
+    return reasons

@@ -1,18 +1,19 @@
-"""At which stage two answers to one question part."""
+"""The stage at which two answers to one question diverge."""
 
 from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from memconform.printing.plurals import plural
 from memconform.runs.results import CitedChunk, QuestionResult, RankedChunk
 
 SCORE_TOLERANCE = 1e-6
-"""Scores are rounded to 1e-9; what is left between languages is the last bits of a logarithm."""
+"""Scores are rounded to 1e-9; languages still differ in the last bits of a logarithm."""
 
 
 class Stage(StrEnum):
-    """In the order in which an answer comes about."""
+    """Stages of an answer, in the order in which they happen."""
 
     REQUEST = "request"
     CANDIDATES = "candidates"
@@ -25,7 +26,7 @@ class Stage(StrEnum):
 
     @property
     def part(self) -> str:
-        """Which part of the system it is the doing of."""
+        """The part of the system that is responsible for the stage."""
         return _PARTS[self]
 
 
@@ -42,48 +43,52 @@ _PARTS = {
 
 
 class Divergence(NamedTuple):
+    """The first stage at which two results differ, and how."""
+
     stage: Stage
     detail: str
 
 
 def first_difference(one: QuestionResult, other: QuestionResult) -> Divergence | None:
-    """The first stage at which two measured answers differ; None where they do not.
+    """The first stage at which two measured answers differ; None if they do not.
 
-    A stage that was not recorded on both sides is passed over. What a search returned is its
-    ranking, so that a search has neither prompt nor deltas. Of several attempts (`--repeat`) all
-    stages but the last two are of the first one.
+    A stage that is not recorded on both sides is skipped. A search returns only a ranking, and so
+    has neither prompt nor deltas. With several attempts (`--repeat`), all stages but the last two
+    compare the first attempt.
     """
-    stages = (_request, ranking_difference, _prompt, _deltas, _done, _attempts, _score)
-    return next((found for stage in stages if (found := stage(one, other)) is not None), None)
+    checks = (_request, ranking_difference, _prompt, _deltas, _done, _attempts, _score)
+    divergences = (check(one, other) for check in checks)
+    return next((divergence for divergence in divergences if divergence is not None), None)
 
 
 def keys(one: QuestionResult, other: QuestionResult) -> tuple[list[str], list[str]]:
-    """What the chunks of two rankings are joined by: their text, for paths may be an SDK's own.
+    """The keys by which the chunks of two rankings are matched.
 
-    Path and id where a result is so old that it does not have the texts' hashes.
+    Chunks match by the hash of their text, because each SDK may choose its own paths. Older results
+    lack the hashes; their chunks match by path and id.
     """
-    known = all(c.content is not None for result in (one, other) for c in result.ranking)
+    hashed = all(c.content is not None for result in (one, other) for c in result.ranking)
     ours, theirs = (
-        [c.content or "" if known else f"{c.path} {c.chunk_id}" for c in result.ranking]
+        [c.content or "" if hashed else f"{c.path} {c.chunk_id}" for c in result.ranking]
         for result in (one, other)
     )
     return ours, theirs
 
 
 def ranking_difference(one: QuestionResult, other: QuestionResult) -> Divergence | None:
-    """Where two rankings part, by their chunks, their order or their scores."""
+    """Where two rankings diverge in chunks, order or scores; None if they do not."""
     return _candidates(one, other) or _order(one, other)
 
 
 def answer_difference(one: QuestionResult, other: QuestionResult) -> Divergence | None:
-    """Where two answers part, by their text or their citations."""
+    """Where two answers diverge in text or citations; None if they do not."""
     return _deltas(one, other) or _done(one, other)
 
 
 def _request(one: QuestionResult, other: QuestionResult) -> Divergence | None:
     if one.seen is None or other.seen is None or one.seen.request == other.seen.request:
         return None
-    return Divergence(Stage.REQUEST, "the harness did not send the same")
+    return Divergence(Stage.REQUEST, "the harness sent different requests")
 
 
 def _candidates(one: QuestionResult, other: QuestionResult) -> Divergence | None:
@@ -95,16 +100,16 @@ def _candidates(one: QuestionResult, other: QuestionResult) -> Divergence | None
     if not missing and len(ours) == len(theirs):
         return None
     if len(ours) != len(theirs):
-        return Divergence(Stage.CANDIDATES, f"{len(theirs)} chunks, not {len(ours)}")
+        return Divergence(Stage.CANDIDATES, f"{plural(len(theirs), 'chunk')}, not {len(ours)}")
     rank, chunk = next(
         (rank, chunk)
         for rank, (chunk, key) in enumerate(zip(other.ranking, theirs, strict=True), 1)
         if key in missing
     )
     if any(chunk.chunk_id == c.chunk_id for c in one.ranking):
-        return Divergence(Stage.CANDIDATES, f"another text in {chunk.chunk_id} at rank {rank}")
+        return Divergence(Stage.CANDIDATES, f"different text in {chunk.chunk_id} at rank {rank}")
     if any(chunk.path == c.path for c in one.ranking):
-        return Divergence(Stage.CANDIDATES, f"another chunk of {chunk.path} at rank {rank}")
+        return Divergence(Stage.CANDIDATES, f"different chunk of {chunk.path} at rank {rank}")
     return Divergence(Stage.CANDIDATES, f"{chunk.path} at rank {rank} is not in the other ranking")
 
 
@@ -122,7 +127,7 @@ def _order(one: QuestionResult, other: QuestionResult) -> Divergence | None:
 
 
 def largest_gap(pairs: Sequence[tuple[RankedChunk, RankedChunk]]) -> tuple[float, int]:
-    """How far scores are apart at most, and at which rank."""
+    """The largest difference of scores, and its rank; (0, 0) without pairs."""
     gaps = ((abs(a.score - b.score), rank) for rank, (a, b) in enumerate(pairs, 1))
     return max(gaps, default=(0.0, 0))
 
@@ -133,11 +138,11 @@ def _prompt(one: QuestionResult, other: QuestionResult) -> Divergence | None:
         return None
     if len(ours) != len(theirs):
         return Divergence(
-            Stage.PROMPT, f"{len(theirs)} requests to the chat model, not {len(ours)}"
+            Stage.PROMPT, f"{plural(len(theirs), 'request')} to the chat model, not {len(ours)}"
         )
     a, b = next((a, b) for a, b in zip(ours, theirs, strict=True) if a != b)
-    keys = sorted(key for key in a.keys() | b.keys() if a.get(key) != b.get(key))
-    return Divergence(Stage.PROMPT, f"the chat model was sent other {', '.join(keys)}")
+    differing = sorted(key for key in a.keys() | b.keys() if a.get(key) != b.get(key))
+    return Divergence(Stage.PROMPT, f"the chat model received different {', '.join(differing)}")
 
 
 def _deltas(one: QuestionResult, other: QuestionResult) -> Divergence | None:
@@ -152,7 +157,7 @@ def _done(one: QuestionResult, other: QuestionResult) -> Divergence | None:
 
 
 def _cited(result: QuestionResult, cited: CitedChunk) -> int | str:
-    """The rank of a cited chunk; its path where it has none."""
+    """The rank of a cited chunk; its path if it is not in the ranking."""
     ranks = (rank for rank, c in enumerate(result.ranking, 1) if c.chunk_id == cited.chunk_id)
     return next(ranks, cited.path)
 

@@ -1,4 +1,4 @@
-"""The results that are compared, and whether they can be."""
+"""Loading results for a comparison, and checking that they are comparable."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,31 +15,32 @@ from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.folders import find_result
 from memconform.validation import first_fault
 
-_SETTLED = (
+_METHOD_SETTINGS = (
     *("scenario", "mode", "scorer", "top_k", "candidate_k", "rerank_top_n"),
     *("allow_fallback", "repeat", "seeding", "upstream", "variables", "contract"),
 )
-"""Settings that decide what is asked, and how it is scored."""
-_SELECTED = ("dataset_sha256", "questions", "rows")
-"""Settings that say which questions are put."""
+"""Settings that decide how questions are asked and scored."""
+_SELECTION_SETTINGS = ("dataset_sha256", "questions", "rows")
+"""Settings that decide which questions are asked."""
 _ROUNDING = 1e-9
-"""How far a mean may be from the one that is computed again."""
+"""Tolerance between a recorded mean and the recomputed one."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedRun:
-    """One run."""
+    """A run's result file with its summary; questions are read on demand."""
 
     name: str
-    """The SDK's; the run's id where several runs are of one SDK."""
+    """The SDK's name, or the run's id if several runs are of one SDK."""
     path: Path
     summary: RunSummary
 
     def questions(self) -> Iterator[QuestionResult]:
-        """Every question once, none of them measured where an incident ended the run.
+        """Read every question; after an incident none counts as measured.
 
         Raises:
-            UsageError: where the file is torn, or was edited.
+            UsageError: if the file is unreadable or truncated (`result_unreadable`), or if its
+                questions contradict its summary (`unlike_runs`), which means that it was edited.
         """
         seen: set[str] = set()
         counts: Counter[QuestionStatus] = Counter()
@@ -48,7 +49,7 @@ class LoadedRun:
         try:
             for question in read_questions(self.path):
                 if question.id in seen:
-                    raise _unlike(f"{self.path} holds {question.id!r} twice")
+                    raise _unlike(f"{self.path} contains {question.id!r} twice")
                 seen.add(question.id)
                 counts[question.verdict] += 1
                 total += question.score or 0.0
@@ -60,26 +61,30 @@ class LoadedRun:
         except (ValueError, OSError) as error:
             raise _unreadable(self.path) from error
         asked = len(seen) - counts[QuestionStatus.NOT_APPLICABLE]
-        for what, told, held in (
+        for what, reported, actual in (
             *((end.value, self.summary.counts.get(end, 0), counts[end]) for end in QuestionStatus),
             ("questions", self.summary.total, asked),
             ("passed", self.summary.passed, counts[QuestionStatus.CORRECT]),
         ):
-            if told != held:
-                raise _unlike(f"{self.path} tells {told} {what}, and holds {held}")
+            if reported != actual:
+                raise _unlike(f"{self.path} reports {reported} {what} but contains {actual}")
         measured = sum(count for verdict, count in counts.items() if verdict.measured)
         mean = total / measured if measured and incident is None else 0.0
         if abs((self.summary.mean_score or 0.0) - mean) > _ROUNDING:
-            raise _unlike(f"{self.path} tells mean_score {self.summary.mean_score}, not {mean}")
+            raise _unlike(
+                f"{self.path} reports mean_score {self.summary.mean_score}, but its questions"
+                f" give {mean}"
+            )
 
 
 def load_runs(references: Sequence[str], output: Path) -> list[LoadedRun]:
-    """Results by path, by a run's folder, or by a run's id below `output`.
+    """Load results given by path, by a run's folder, or by a run's id below `output`.
 
     Raises:
-        UsageError: where one is not there, or no result, or there twice.
+        UsageError: if a run is missing (`unknown_run`), its file is not a result
+            (`result_unreadable`), or it was given twice (`one_run_twice`).
     """
-    found: list[tuple[Path, RunSummary]] = []
+    results: list[tuple[Path, RunSummary]] = []
     for reference in references:
         path = find_result(output, reference)
         try:
@@ -87,11 +92,11 @@ def load_runs(references: Sequence[str], output: Path) -> list[LoadedRun]:
             is_versioned = "schema_version" in summary.model_fields_set
             if not is_versioned or not _fits_its_settings(summary):
                 raise _unreadable(path)
-            found.append((path, summary))
+            results.append((path, summary))
         except (ValidationError, ValueError, OSError, RecursionError) as error:
             raise _unreadable(path) from error
-    names = [summary.sdk for _, summary in found]
-    ids = [summary.run_id for _, summary in found]
+    names = [summary.sdk for _, summary in results]
+    ids = [summary.run_id for _, summary in results]
     for run in ids:
         if ids.count(run) > 1:
             raise UsageError(
@@ -99,51 +104,55 @@ def load_runs(references: Sequence[str], output: Path) -> list[LoadedRun]:
                 code="one_run_twice",
                 hint="name each run once",
             )
-    return [LoadedRun(s.sdk if names.count(s.sdk) == 1 else s.run_id, path, s) for path, s in found]
-
-
-def incident_lines(sides: Sequence[LoadedRun]) -> list[str]:
-    """Which runs have no score that anything is compared with, and why."""
     return [
-        f"{side.name}: not measured: {incident.code}: {incident.message}"
-        for side in sides
-        if (incident := side.summary.incident) is not None
+        LoadedRun(summary.sdk if names.count(summary.sdk) == 1 else summary.run_id, path, summary)
+        for path, summary in results
+    ]
+
+
+def incident_lines(runs: Sequence[LoadedRun]) -> list[str]:
+    """One line for each run that an incident ended, and whose scores are not compared."""
+    return [
+        f"{run.name}: not measured: {incident.code}: {incident.message}"
+        for run in runs
+        if (incident := run.summary.incident) is not None
     ]
 
 
 def _fits_its_settings(summary: RunSummary) -> bool:
     settings = summary.provenance.settings
-    told = ("scenario", "mode", "scorer", "dataset")
-    # A brain of the run's own has no name in its settings.
-    brain = settings.get("brain") in (None, summary.brain)
-    return brain and all(settings.get(key) == getattr(summary, key) for key in told)
+    keys = ("scenario", "mode", "scorer", "dataset")
+    # The settings name a brain only if the user chose one.
+    is_same_brain = settings.get("brain") in (None, summary.brain)
+    return is_same_brain and all(settings.get(key) == getattr(summary, key) for key in keys)
 
 
 def _unreadable(path: Path, excerpt: str = "") -> UsageError:
     return UsageError(
-        f"{path} is not a result of a run",
+        f"{path} is not the result of a run",
         code="result_unreadable",
-        hint="give what `run` wrote: results/<date>/<sdk>.json, a run's folder or id",
+        hint="give a result that `run` wrote, results/<date>/<sdk>.json, or a run's folder or id",
         excerpt=excerpt,
     )
 
 
-def require_comparable(sides: Sequence[LoadedRun], *, selections: bool = True) -> None:
-    """Raise UsageError where runs asked different things; it names the first difference.
+def require_comparable(runs: Sequence[LoadedRun], *, selections: bool = True) -> None:
+    """Check that runs have the same settings, and with `selections` also the same questions.
 
-    With `selections` also where they put different questions.
+    Raises:
+        UsageError: naming the first setting that differs (`unlike_runs`).
     """
-    first = sides[0]
+    first = runs[0]
     ours = first.summary.provenance.settings
-    for other in sides[1:]:
+    for other in runs[1:]:
         theirs = other.summary.provenance.settings
-        for key in (*(_SELECTED if selections else ()), *_SETTLED):
+        for key in (*(_SELECTION_SETTINGS if selections else ()), *_METHOD_SETTINGS):
             mine, yours = ours.get(key), theirs.get(key)
             several = first.summary.sdk != other.summary.sdk
             if several and isinstance(mine, dict) and isinstance(yours, dict):
-                # SDKs take variables of their own besides those that all of them know.
+                # Besides the variables that all SDKs know, each has some of its own.
                 shared = sorted(mine.keys() & yours.keys())
-                mine, yours = ({name: side[name] for name in shared} for side in (mine, yours))
+                mine, yours = ({name: table[name] for name in shared} for table in (mine, yours))
             if mine != yours:
                 raise UsageError(
                     f"{other.name!r} differs from {first.name!r} in {key}:"
@@ -158,42 +167,47 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
-def aligned(sides: Sequence[LoadedRun]) -> Iterator[tuple[QuestionResult, ...]]:
-    """The same question of every run, in the order of the dataset.
+def aligned(runs: Sequence[LoadedRun]) -> Iterator[tuple[QuestionResult, ...]]:
+    """Rows of the same question's results in every run, in the order of the dataset.
 
     Raises:
-        UsageError: where a file lacks questions, or has others.
+        UsageError: if the files do not contain the same questions (`unlike_runs`), and as
+            `LoadedRun.questions` does.
     """
-    rows = zip_longest(*(side.questions() for side in sides))
+    rows = zip_longest(*(run.questions() for run in runs))
     for count, row in enumerate(rows, 1):
         ids = {None if result is None else result.id for result in row}
         if len(ids) > 1:
             raise _unlike(f"question {count}: {', '.join(sorted(map(repr, ids)))}")
         if len({result.question for result in row}) > 1:
-            raise _unlike(f"question {row[0].id!r} has another text")
+            raise _unlike(f"the text of question {row[0].id!r} differs")
         if len({result.verdict.expected for result in row}) > 1:
-            raise _unlike(f"question {row[0].id!r} is expected of some of them alone")
+            raise _unlike(f"question {row[0].id!r} is expected in some of the runs only")
         yield row
 
 
 def _unlike(excerpt: str) -> UsageError:
     return UsageError(
-        "the results do not hold the same questions",
+        "the results do not contain the same questions",
         code="unlike_runs",
-        hint="was a file edited, or cut off?",
+        hint="check whether a file was edited or truncated",
         excerpt=excerpt,
     )
 
 
-def question_of(side: LoadedRun, question: str) -> QuestionResult:
-    """One question of a run; raises UsageError where it has none of that id."""
+def question_of(run: LoadedRun, question: str) -> QuestionResult:
+    """The result of one question.
+
+    Raises:
+        UsageError: if the run has no question with that id (`unknown_question`).
+    """
     ids = []
-    for result in side.questions():
+    for result in run.questions():
         if result.id == question:
             return result
         ids.append(result.id)
     raise UsageError(
-        f"{side.path} has no question {question!r}",
+        f"{run.path} has no question {question!r}",
         code="unknown_question",
-        hint=nearest(question, ids) or "its ids are in the file, below `questions`",
+        hint=nearest(question, ids) or "the ids are listed in the file, below `questions`",
     )

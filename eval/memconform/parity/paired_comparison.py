@@ -1,4 +1,4 @@
-"""From counts to the verdict on two runs; the only place where it is decided."""
+"""The verdict on two runs from counts of questions; the only place where it is decided."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,16 +12,17 @@ ALPHA = 0.05
 
 @dataclass(slots=True)
 class Counts:
-    """Questions that two runs were both measured on."""
+    """Questions that two runs both measured, by which of the runs pass them."""
 
     both: int = 0
     first_only: int = 0
     second_only: int = 0
     neither: int = 0
     same: bool = True
-    """Whether every question that was put to them is answered the same, and measured."""
+    """Whether every question was measured in both runs and has the same answer in both."""
 
     def add(self, *, first: bool, second: bool) -> None:
+        """Count a question by whether each run passes it."""
         match first, second:
             case True, True:
                 self.both += 1
@@ -40,20 +41,21 @@ class Counts:
 def compare_pairs(
     pairs: Sequence[Counts], *, margin: float = MARGIN, alpha: float = ALPHA
 ) -> list[PairedComparison]:
-    """The verdict on each pair, significance adjusted for their number.
+    """The verdict on each pair, with significance adjusted for the number of pairs.
 
-    Drift is a mid-p below `alpha` after Holm; parity an interval of confidence 1 - 2 alpha inside
-    the margin. What differs significantly is drift, however little.
+    Drift is a McNemar mid-p below `alpha` after Holm's adjustment; parity is a Tango interval of
+    confidence 1 - 2 alpha inside the margin. A significant difference is drift, even inside the
+    margin.
     """
     tests = [mcnemar(counts.first_only, counts.second_only) for counts in pairs]
     adjusted = holm([test.mid_p for test in tests])
-    found = []
+    comparisons = []
     for counts, test, p in zip(pairs, tests, adjusted, strict=True):
         b, c, n = counts.first_only, counts.second_only, counts.compared
-        seen = (b - c) / n if n else 0.0
-        equivalence = RateInterval(value=seen, **tango(b, c, n, 1 - 2 * alpha)._asdict())
+        observed = (b - c) / n if n else 0.0
+        equivalence = RateInterval(value=observed, **tango(b, c, n, 1 - 2 * alpha)._asdict())
         verdict = _verdict(counts, p, equivalence, margin=margin, alpha=alpha)
-        found.append(
+        comparisons.append(
             PairedComparison(
                 verdict=verdict,
                 compared=n,
@@ -61,7 +63,7 @@ def compare_pairs(
                 first_only=b,
                 second_only=c,
                 neither=counts.neither,
-                difference=RateInterval(value=seen, **tango(b, c, n)._asdict()),
+                difference=RateInterval(value=observed, **tango(b, c, n)._asdict()),
                 equivalence=equivalence,
                 mid_p=test.mid_p,
                 exact_p=test.exact,
@@ -73,7 +75,7 @@ def compare_pairs(
                 else None,
             )
         )
-    return found
+    return comparisons
 
 
 def _verdict(

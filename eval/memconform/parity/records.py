@@ -1,4 +1,4 @@
-"""What a comparison says, as it is written; the schema is versioned."""
+"""The parity report as written to JSON; its schema is versioned."""
 
 from enum import StrEnum
 from typing import Literal
@@ -11,61 +11,65 @@ PARITY_SCHEMA: Literal["memconform/parity-report@1"] = "memconform/parity-report
 
 
 class ParityVerdict(StrEnum):
-    """Of two runs, the best first."""
+    """The verdict on two runs, from best to worst."""
 
     IDENTICAL = "identical"
-    """The same on every question: a fact about these questions, and no more."""
+    """The same on every question: a fact about these questions only."""
     PARITY = "parity"
     """Their pass rates are within the margin of each other."""
     INCONCLUSIVE = "inconclusive"
     DRIFT = "drift"
-    """Their pass rates differ, whatever the margin."""
+    """Their pass rates differ significantly, whatever the margin."""
 
 
 class RateInterval(Record):
+    """An estimate with its confidence interval."""
+
     value: float
     low: float
     high: float
 
 
 class PairedComparison(Record):
-    """Two pass rates of the same questions; differences are the first less the second."""
+    """Two pass rates of the same questions; differences are the first run minus the second."""
 
     verdict: ParityVerdict
     compared: int
-    """Questions that both were measured on."""
+    """Questions that both runs measured."""
     both: int
     first_only: int
     second_only: int
     neither: int
     difference: RateInterval
-    """Of pass rates; Tango's score interval, 95 %."""
+    """Difference of pass rates, with Tango's score interval at 95 %."""
     equivalence: RateInterval
-    """The same, of confidence 1 - 2 alpha: parity is where it lies within the margin."""
+    """The same difference at confidence 1 - 2 alpha; inside the margin it means parity."""
     mid_p: float
-    """McNemar's, which decides."""
+    """McNemar's mid-p, which decides."""
     exact_p: float
+    """McNemar's exact p."""
     holm_p: float
-    """mid_p, for the number of pairs that are compared."""
+    """mid_p after Holm's adjustment for the number of pairs compared."""
     settled_by: int | None
-    """How many questions would be conclusive at the rates seen; null where none would, or it is."""
+    """How many questions would be conclusive at the observed rates; null if the comparison already
+    is, or if no number up to 100,000 would be."""
 
 
-class Parted(Record):
-    """A question on which two runs part."""
+class DivergentQuestion(Record):
+    """A question on which two runs diverge."""
 
     question: str
     stage: str
     detail: str
     flipped: bool
-    """Whether one of them passes it, and the other does not."""
+    """Whether exactly one of the runs passes it."""
 
 
 class Rankings(Record):
-    """Means over the compared questions; chunks are joined by their text."""
+    """Similarity of rankings: means over the compared questions; chunks match by their text."""
 
     equal: int
-    """Questions with the same chunks in the same order, scores within 1e-6."""
+    """Questions with the same chunks in the same order and scores within 1e-6."""
     largest_score_difference: float
     """Over rankings of the same chunks in the same order."""
     overlap: float
@@ -73,14 +77,15 @@ class Rankings(Record):
     rbo: float
     """Rank-biased overlap, p = 0.9."""
     kendall_tau_b: float | None
-    """Over questions where it is defined."""
+    """Mean over the questions for which it is defined; null if there are none."""
     first_hit_earlier: int
-    """Questions whose first chunk with the answer stands earlier in the second, or only there."""
+    """Questions whose first answer chunk ranks earlier in the second run, or is only there."""
     first_hit_later: int
+    """Questions whose first answer chunk ranks later in the second run, or is missing there."""
 
 
 class Shapes(Record):
-    """Whether requests for which the same chunks were found are answered in the same shape."""
+    """Whether responses with the same chunks have the same JSON shape."""
 
     compared: int
     equal: int
@@ -89,28 +94,33 @@ class Shapes(Record):
 
 
 class Pair(Record):
+    """The comparison of two runs."""
+
     first: str
     second: str
     contrast: PairedComparison
     not_measured_first: int
-    """Questions that the first was not measured on, alone or with the second."""
+    """Questions that the first run did not measure, whether or not the second did."""
     not_measured_second: int
     score_difference: RateInterval
-    """The mean, with the paired bootstrap's interval, 95 %; questions are drawn one by one."""
+    """Mean score difference with its paired bootstrap interval at 95 %; questions are drawn one by
+    one."""
     answers_equal: int | None
+    """Questions with equal answers; null for searches, which return none."""
     rankings: Rankings
     stages: dict[str, int]
-    """Questions by the first stage at which they part."""
+    """Divergent questions by the first stage at which they diverge."""
     flips: dict[str, int]
-    """The same of those that one run alone passes."""
+    """The same for questions that only one run passes."""
     flips_by_part: dict[str, int]
-    parted: list[Parted]
-    """The first few of every stage, flips first."""
+    """Flips by the part of the system that is responsible for the stage."""
+    parted: list[DivergentQuestion]
+    """The first few divergent questions of every stage, flips first."""
     shapes: Shapes
 
 
-class Compared(Record):
-    """A run that was compared."""
+class ComparedRun(Record):
+    """The identity and pass count of a run in the comparison."""
 
     name: str
     sdk: str
@@ -122,7 +132,7 @@ class Compared(Record):
 
 
 class ParityReport(Record):
-    """What `parity --json` writes."""
+    """The document that `parity --json` writes."""
 
     schema_version: Literal["memconform/parity-report@1"] = PARITY_SCHEMA
     verdict: ParityVerdict
@@ -136,5 +146,5 @@ class ParityReport(Record):
     alpha: float = Field(gt=0, lt=0.5)
     seed: int
     resamples: int
-    runs: list[Compared]
+    runs: list[ComparedRun]
     pairs: list[Pair]

@@ -1,4 +1,4 @@
-"""What changed between two runs of one thing: yesterday's and today's."""
+"""Changes between an earlier and a later run: regressions, fixes and latency."""
 
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
@@ -18,19 +18,19 @@ from memconform.stats.intervals import LEAST_CLUSTERS
 from memconform.stats.resampling import mean_intervals
 
 DIFF_SCHEMA: Literal["memconform/diff-report@1"] = "memconform/diff-report@1"
-_TIMED = ("done", "first_event", "first_delta")
+_TIMINGS = ("done", "first_event", "first_delta")
 
 
 class LatencyRatio(Record):
-    """The second run's latency over the first's, the geometric mean over questions."""
+    """The second run's latency divided by the first's: geometric mean over questions."""
 
     questions: int
     ratio: RateInterval
-    """With the paired bootstrap's interval, 95 %."""
+    """With the paired bootstrap interval at 95 %."""
 
 
 class DiffReport(Record):
-    """What `diff --json` writes; lists are of question ids."""
+    """The document that `diff --json` writes; its lists contain question ids."""
 
     schema_version: Literal["memconform/diff-report@1"] = DIFF_SCHEMA
     first: str
@@ -38,55 +38,58 @@ class DiffReport(Record):
     exit_code: int
     contrast: PairedComparison
     regressions: list[str]
-    """Passed by the first run alone."""
+    """Questions that only the first run passes."""
     fixes: list[str]
-    """Passed by the second alone."""
+    """Questions that only the second run passes."""
     new: list[str]
     removed: list[str]
     not_measured: list[str]
-    """In both runs, and not measured on both: neither regression nor fix."""
+    """Questions in both runs that at least one did not measure: neither regression nor fix."""
     unstable: list[str]
-    """Whose attempts, of a run with --repeat, did not all end alike."""
+    """Questions whose attempts (`--repeat`) did not all have the same verdict."""
     incidents: list[str] = Field(default_factory=list)
-    """Why a run has no score that the other's is compared with."""
+    """Why a run's scores are not compared, one line for each run that an incident ended."""
     latency: dict[str, LatencyRatio]
-    """By done, first_event and first_delta, where both have them on ten questions at least: a
-    bootstrap of fewer knows too little."""
+    """By `done`, `first_event` and `first_delta`, if both runs have it on at least ten questions;
+    a bootstrap of fewer is unreliable."""
 
 
 def diff_runs(one: LoadedRun, other: LoadedRun, *, seed: int = 0) -> DiffReport:
-    """What became of each question; of another dataset questions may have come and gone.
+    """Compare each question of an earlier run with the same question of a later one.
+
+    If the dataset has changed in between, questions may be new or removed.
 
     Raises:
-        UsageError: where the runs asked in different ways, or different questions of one dataset.
+        UsageError: if the runs differ in settings, or asked different questions of the same dataset
+            (`unlike_runs`).
     """
-    datasets = [side.summary.provenance.settings.get("dataset_sha256") for side in (one, other)]
+    datasets = [run.summary.provenance.settings.get("dataset_sha256") for run in (one, other)]
     require_comparable([one, other], selections=datasets[0] == datasets[1])
     counts = Counts()
-    found: dict[str, list[str]] = {
+    ids: dict[str, list[str]] = {
         name: [] for name in ("regressions", "fixes", "new", "not_measured", "unstable")
     }
-    ratios: dict[str, list[float]] = {name: [] for name in _TIMED}
+    ratios: dict[str, list[float]] = {name: [] for name in _TIMINGS}
     removed: list[str] = []
     for earlier, question in _paired(one, other):
         if question is None:
             removed += [earlier.id] if earlier is not None else []
             continue
-        if _unstable(question) or (earlier is not None and _unstable(earlier)):
-            found["unstable"].append(question.id)
+        if _is_unstable(question) or (earlier is not None and _is_unstable(earlier)):
+            ids["unstable"].append(question.id)
         if earlier is None:
-            found["new"].append(question.id)
+            ids["new"].append(question.id)
         elif not (earlier.verdict.measured and question.verdict.measured):
             counts.same = False
-            found["not_measured"].append(question.id)
+            ids["not_measured"].append(question.id)
         else:
             counts.add(first=earlier.passed, second=question.passed)
             counts.same = counts.same and first_difference(earlier, question) is None
             if earlier.passed != question.passed:
-                found["regressions" if earlier.passed else "fixes"].append(question.id)
+                ids["regressions" if earlier.passed else "fixes"].append(question.id)
             _add_ratios(ratios, earlier, question)
-    counts.same = counts.same and not found["new"] and not removed
-    [contrast] = compare_pairs([counts])
+    counts.same = counts.same and not ids["new"] and not removed
+    [comparison] = compare_pairs([counts])
     latency = {
         name: _ratio(values, seed)
         for name, values in ratios.items()
@@ -96,21 +99,21 @@ def diff_runs(one: LoadedRun, other: LoadedRun, *, seed: int = 0) -> DiffReport:
         first=one.summary.run_id,
         second=other.summary.run_id,
         exit_code=0,
-        contrast=contrast,
+        contrast=comparison,
         incidents=incident_lines((one, other)),
         removed=removed,
         latency=latency,
-        **found,
+        **ids,
     )
 
 
 def _paired(
     one: LoadedRun, other: LoadedRun
 ) -> Iterator[tuple[QuestionResult | None, QuestionResult | None]]:
-    """Each expected question of both runs, by its id and text; those of one run alone at the end.
+    """Pair the expected questions of both runs by id and text; unmatched ones come last.
 
-    Read side by side: only what the other run has not had yet is held. Two runs of 100,000
-    questions took 980 MiB when the first of them was held whole.
+    The files are read in parallel, and only questions that the other file has not reached yet are
+    in memory. Two runs of 100,000 questions took 980 MiB when the first was held whole.
     """
     waiting: tuple[dict[str, QuestionResult], dict[str, QuestionResult]] = ({}, {})
     for pair in zip_longest(_expected(one), _expected(other)):
@@ -121,24 +124,24 @@ def _paired(
                 waiting[side][question.id] = question
                 continue
             match = waiting[1 - side].pop(question.id)
-            found = (match, question) if side else (question, match)
+            pair_by_id = (match, question) if side else (question, match)
             if question.question == match.question:
-                yield found
+                yield pair_by_id
             else:
-                # Another question under an old id: removed, and new.
-                yield found[0], None
-                yield None, found[1]
+                # A different question reuses the id: one was removed, the other is new.
+                yield pair_by_id[0], None
+                yield None, pair_by_id[1]
     for question in waiting[0].values():
         yield question, None
     for question in waiting[1].values():
         yield None, question
 
 
-def _expected(side: LoadedRun) -> Iterator[QuestionResult]:
-    return (question for question in side.questions() if question.verdict.expected)
+def _expected(run: LoadedRun) -> Iterator[QuestionResult]:
+    return (question for question in run.questions() if question.verdict.expected)
 
 
-def _unstable(question: QuestionResult) -> bool:
+def _is_unstable(question: QuestionResult) -> bool:
     return len({attempt.verdict for attempt in question.attempts}) > 1
 
 
@@ -146,9 +149,9 @@ def _add_ratios(ratios: dict[str, list[float]], one: QuestionResult, other: Ques
     if one.timings is None or other.timings is None:
         return
     for name, values in ratios.items():
-        was, became = getattr(one.timings, name), getattr(other.timings, name)
-        if was and became:
-            values.append(log(became / was))
+        before, after = getattr(one.timings, name), getattr(other.timings, name)
+        if before and after:
+            values.append(log(after / before))
 
 
 def _ratio(logs: Iterable[float], seed: int) -> LatencyRatio:

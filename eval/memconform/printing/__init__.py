@@ -1,1 +1,1 @@
-"""The one way to a terminal or a CI log: foreign text is redacted and made safe on the way."""
+"""The only way to a terminal or CI log; redacts and escapes foreign text."""

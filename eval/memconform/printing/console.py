@@ -1,4 +1,4 @@
-"""rich, with foreign text escaped before it is rendered: styles are ours alone."""
+"""A rich console that escapes foreign text before rendering, so that only our styles apply."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,7 +13,7 @@ from memconform.printing.escaping import escape_lines, printable
 
 
 class SafeConsole(Console):
-    """Takes every string as text: no markup in it counts, and all of it is made printable."""
+    """Console that treats every string as plain text: markup is ignored, and text is escaped."""
 
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, highlight=False, soft_wrap=True)
@@ -25,15 +25,15 @@ class SafeConsole(Console):
         style: str | Style = "",
         justify: JustifyMethod | None = None,
         overflow: OverflowMethod | None = None,
-        **_: Any,  # noqa: ANN401 - what asks for markup, emoji and highlights
+        **_: Any,  # noqa: ANN401 - options for markup, emoji and highlights
     ) -> Text:
-        """A string that was printed, or that stands in a table's cell: its markup is text."""
+        """Render a printed string or a table cell, with its markup taken literally."""
         return Text(printable(text), style=style, justify=justify, overflow=overflow)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """What a renderable of rich's own makes of text that it was given as it is."""
+        """Escape the text that rich's own renderables pass through unchanged."""
         for segment in super().render(renderable, options):
             if segment.control:
                 yield segment
@@ -42,7 +42,7 @@ class SafeConsole(Console):
 
 
 class SafeTextColumn(TextColumn):
-    """The description of a task, which may be a name that comes from a file."""
+    """Column for the description of a task, which may be a name from a file."""
 
     def __init__(self) -> None:
         super().__init__("{task.description}", markup=False)
@@ -52,7 +52,7 @@ class SafeTextColumn(TextColumn):
 
 
 def styled(parts: Iterable[tuple[str, str]]) -> Text:
-    """Pieces of text, each with its style, as one line."""
+    """Join pieces of text, each with its style, into one line."""
     line = Text()
     for text, style in parts:
         line.append(printable(text), style)
@@ -60,5 +60,5 @@ def styled(parts: Iterable[tuple[str, str]]) -> Text:
 
 
 def joined(parts: Iterable[Text], separator: str = ", ") -> Text:
-    """Styled text, with a separator between its parts."""
+    """Join styled texts with a separator."""
     return Text(separator).join(parts)

@@ -1,8 +1,8 @@
 r"""Escapes text that comes from a daemon or a file, for terminals, CI logs, Markdown and XML.
 
-Every character that steers a terminal, reorders text or is invisible becomes its Python escape
-(`\x1b`, `\u202e`), so that a reader sees that it was there; so do the marks by which CI servers
-recognize commands. Backslashes stay as they are, which makes every function here idempotent.
+Every character that controls a terminal, reorders text or is invisible becomes its Python escape
+(`\x1b`, `\u202e`), so that readers see that it was there. Markers of CI commands are escaped too.
+Backslashes are unchanged, which makes every function here idempotent.
 """
 
 import re
@@ -14,28 +14,28 @@ _INVISIBLE = frozenset(
     {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0}
     | {*range(0x180B, 0x1810), *range(0xE0100, 0xE01F0)}
 )
-"""Printable by Unicode's categories, and yet drawn as nothing or as a blank."""
+"""Code points that Unicode calls printable, but that are drawn as nothing or as a blank."""
 
 _INVISIBLE_CLASS = re.compile(f"[{''.join(map(chr, sorted(_INVISIBLE)))}]")
 
 _COMMAND = re.compile(r"(##(?:vso|teamcity)?)\[|^([^\S\n]*:):", re.IGNORECASE | re.MULTILINE)
-"""GitHub reads `::command` at the start of a line, after white space. `##[command]` (GitHub,
-Azure), `##vso[` (Azure) and `##teamcity[` are read anywhere in a line."""
+"""GitHub recognizes `::command` at the start of a line, after white space. `##[command]` (GitHub,
+Azure), `##vso[` (Azure) and `##teamcity[` are recognized anywhere in a line."""
 
 COMMAND_MARK = 12
-"""Characters that hold the longest of these marks: what a stream must remember of its line."""
+"""Length in characters of the longest marker: a stream must remember that much of its line."""
 
 _PLAIN = re.compile(r"[\x20-\x7e\n\t]*")
 
 
 class Lines(str):
-    """Text of several lines, each of which is made safe. All other text is printed as one line."""
+    """Text of several lines. Any other string is printed as one line."""
 
     __slots__ = ()
 
 
 def escape_lines(text: str) -> str:
-    """Escape each line; line ends and tabs stay, CR LF becomes LF."""
+    """Escape text of several lines; line ends and tabs stay, CR LF becomes LF."""
     if not _PLAIN.fullmatch(text):
         text = text.replace("\r\n", "\n")
         text = "".join(c if c in "\n\t" or _is_safe(c) else _escape(c) for c in text)
@@ -50,18 +50,18 @@ def escape_line(text: str) -> str:
 
 
 def disarm_commands(text: str) -> str:
-    """Escape the last character of each mark by which a CI server recognizes a command."""
+    """Escape the last character of each marker that a CI server takes for a command."""
     return _COMMAND.sub(_disarm, text)
 
 
 def printable(text: str) -> str:
-    """`text` as it may be shown anywhere: secrets masked, one line unless it is `Lines`."""
+    """Redact and escape text, so that it is safe to show; one line unless it is `Lines`."""
     clean = redact(text)
     return escape_lines(clean) if isinstance(text, Lines) else escape_line(clean)
 
 
 def indent(text: str, prefix: str) -> Lines:
-    """Redacted and escaped lines, each behind `prefix`, which tells them from lines of ours."""
+    """Redact and escape lines, and put `prefix` before each, which marks them as foreign."""
     lines = escape_lines(redact(text)).split("\n")
     return Lines("\n".join(f"{prefix}{line}" for line in lines))
 
@@ -70,7 +70,7 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#&~])|(:)(?=//)|(?<!\w)(@)(?=\w)")
 
 
 def escape_markdown(text: str) -> str:
-    """One line that Markdown shows as it is: no markup, HTML, entity, link or mention."""
+    """Return one line that Markdown shows literally: no markup, HTML, entity, link or mention."""
     line = printable(re.sub(r"[ \t\r\n]+", " ", redact(text)))
     return _MARKDOWN.sub(lambda match: "&#64;" if match[3] else f"\\{match[0]}", line)
 

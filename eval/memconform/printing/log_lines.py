@@ -1,4 +1,4 @@
-"""What structlog makes of a log line."""
+"""Log lines, formatted by structlog."""
 
 import logging
 from functools import cache
@@ -11,7 +11,7 @@ from memconform.printing.escaping import printable
 
 
 def write_line(stream: TextIO | None, level: str, event: str, values: dict[str, object]) -> None:
-    """Show a line on a stream, or as structlog does by itself where there is none."""
+    """Write a log line to a stream, or by structlog's defaults if there is none."""
     logger = structlog.get_logger() if stream is None else _logger(stream)
     getattr(logger, level)(event, **values)
 
@@ -33,7 +33,7 @@ def _logger(stream: TextIO) -> FilteringBoundLogger:
 
 
 def _printable(_: Any, __: str, event: EventDict) -> EventDict:  # noqa: ANN401 - structlog's signature
-    """Values as lines of a log may show them, before the renderer adds its colours."""
+    """Make the values of a log line printable, before the renderer adds its colours."""
     return {
         printable(key): value
         if value is None or isinstance(value, int | float)

@@ -1,6 +1,6 @@
-"""Log lines on standard error; structlog is imported by the first one that is shown.
+"""Log lines on standard error; structlog is imported when the first one is shown.
 
-Most runs log nothing, and importing structlog was an eighth of what their start took.
+Most runs log nothing, and importing structlog took an eighth of their start-up time.
 """
 
 import sys
@@ -10,7 +10,7 @@ LEVELS = ("debug", "info", "warning", "error")
 
 
 class Logger:
-    """structlog's methods; values are shown behind the event."""
+    """Logger with structlog's methods; values are shown after the event."""
 
     def debug(self, event: str, **values: object) -> None:
         _write("debug", event, values)
@@ -23,11 +23,11 @@ class Logger:
 
 
 _settings: list[tuple[str, TextIO]] = []
-"""The least level and the stream of `configure_logs`; none before, and structlog's own hold."""
+"""Minimum level and stream set by `configure_logs`; empty means structlog's defaults."""
 
 
 def configure_logs(level: str) -> None:
-    """Show lines of this level and above on standard error, which is what it is now."""
+    """Show lines of this level and above on the current standard error."""
     _settings[:] = [(level, sys.stderr)]
 
 
@@ -37,9 +37,9 @@ def reset_logs() -> None:
 
 
 def _write(level: str, event: str, values: dict[str, object]) -> None:
-    least, stream = _settings[0] if _settings else (LEVELS[0], None)
-    if LEVELS.index(level) < LEVELS.index(least):
+    minimum, stream = _settings[0] if _settings else (LEVELS[0], None)
+    if LEVELS.index(level) < LEVELS.index(minimum):
         return
-    from memconform.printing import log_lines  # noqa: PLC0415 - structlog, which few runs need
+    from memconform.printing import log_lines  # noqa: PLC0415 - imports structlog, which few runs need
 
     log_lines.write_line(stream, level, event, values)

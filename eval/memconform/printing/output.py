@@ -1,4 +1,4 @@
-"""Standard output and standard error, as everything but rich writes to them."""
+"""Writing to standard output and standard error, for everything that does not use rich."""
 
 import io
 import os
@@ -15,14 +15,14 @@ from memconform.printing.escaping import (
 from memconform.redaction import redact
 
 _STYLING = re.compile(r"(\x1b\[[0-9;?]*[A-Za-z]|\r)")
-"""What rich writes to a terminal: colours, and the movements of its progress bars."""
+"""Control sequences that rich writes to a terminal: colours and cursor movements."""
 
 
 def echo(text: str = "", *, err: bool = False) -> None:
-    """Print text safely: one line, or several as `Lines`; to standard error with `err`.
+    """Print redacted and escaped text: one line, or several as `Lines`; `err` is standard error.
 
     Raises:
-        OSError: where the stream cannot be written.
+        OSError: if the stream cannot be written.
     """
     stream = sys.stderr if err else sys.stdout
     stream.write(f"{printable(text)}\n")
@@ -30,23 +30,24 @@ def echo(text: str = "", *, err: bool = False) -> None:
 
 
 class SafeStream(io.TextIOWrapper):
-    """A standard stream that masks and escapes what reaches it, whoever wrote it.
+    """A standard stream that masks and escapes whatever is written to it.
 
-    The last line of defence: logging, warnings and tracebacks of libraries come this way too, and
-    only here it is known where a line begins once rich has wrapped and padded it.
+    The last line of defence: logs, warnings and tracebacks of libraries pass through here too, and
+    only here is it known where a line begins after rich has wrapped and padded it.
     """
 
     _line = ""
-    """The end of the current line, as far as a command may still grow from it."""
+    """The end of the current line, from which a CI command could still be completed."""
 
     def write(self, text: str, /) -> int:
+        """Mask, escape and write text; returns the number of characters of `text`."""
         self.write_masked(redact(text))
         return len(text)
 
     def write_masked(self, text: str) -> None:
-        """Write what holds no secret, such as JSON, whose syntax a mask could break."""
+        """Write text that is already masked, such as JSON, whose syntax a mask could break."""
         safe = self._styled(text) if _takes_styles(self) else escape_lines(text)
-        # A mark may come in pieces. What is before was disarmed, so that it stays as it is.
+        # A marker may arrive in pieces. The earlier part was disarmed, so it stays unchanged.
         line = disarm_commands(self._line + safe)
         super().write(line[len(self._line) :])
         line = line.rpartition("\n")[2]
@@ -55,12 +56,12 @@ class SafeStream(io.TextIOWrapper):
     @staticmethod
     def _styled(text: str) -> str:
         parts = _STYLING.split(text)
-        # Odd parts are the separators; joined anew, they keep their places.
+        # Odd parts are the separators.
         return "".join(p if i % 2 else escape_lines(p) for i, p in enumerate(parts))
 
 
 def _takes_styles(stream: IO[str]) -> bool:
-    """Whether rich sends styles there."""
+    """Whether rich writes control sequences to this stream."""
     return stream.isatty() or bool({"FORCE_COLOR", "TTY_COMPATIBLE"} & os.environ.keys())
 
 
@@ -68,14 +69,15 @@ _NOT_PLAIN = re.compile(r"[^\x20-\x7e\n\t]|#(?=#(?i:vso|teamcity)?\[)")
 
 
 def write_output(text: str) -> None:
-    """Write text to standard output, secrets masked before."""
+    """Write text to standard output; its secrets must be masked already."""
     sys.stdout.write(text)
 
 
 def write_json_output(text: str) -> None:
-    """Write JSON to standard output: the same values, in ASCII that no terminal or CI server obeys.
+    """Write JSON to standard output, in ASCII that no terminal or CI server interprets.
 
-    Whatever is outside ASCII stands in a string of JSON, where an escape means the same.
+    The values are unchanged: anything outside ASCII is in a JSON string, where an escape is
+    equivalent.
     """
     plain = _NOT_PLAIN.sub(_json_escape, text)
     if isinstance(sys.stdout, SafeStream):

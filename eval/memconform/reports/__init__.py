@@ -1,1 +1,1 @@
-"""What a run looks like to people and to programs."""
+"""Results as people and programs read them: tables, console, JUnit, Markdown, JSON."""

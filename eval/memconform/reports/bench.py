@@ -1,21 +1,22 @@
-"""A bench on the terminal, and its tables as Markdown."""
+"""Bench reports: tables on the terminal and in Markdown."""
 
 from collections.abc import Iterable, Sequence
 
 from memconform.bench.events import (
     BenchEvent,
-    HaystackFilled,
-    QueryPut,
+    HaystackIndexed,
+    QueryFinished,
     SystemHalted,
     SystemStarted,
 )
 from memconform.bench.plan import BenchPlan
-from memconform.bench.records import BenchReport, Estimate, FilledSystem, Row, Scores
+from memconform.bench.records import BenchReport, Estimate, Row, Scores, SystemReport
 from memconform.bench.tasks import ALL
 from memconform.daemons.availability import SkippedSdk
-from memconform.datasets.haystacks import Dropped
+from memconform.datasets.haystacks import DroppedEntry
 from memconform.parity.records import ParityVerdict
 from memconform.printing.escaping import Lines, escape_markdown
+from memconform.printing.plurals import plural
 from memconform.reports.console import ProgressReport, fitting_tables, standard_error
 from memconform.reports.parity import contrast_line
 from memconform.scoring.retrieval import RATES
@@ -27,25 +28,26 @@ _WIDE = 160
 
 
 class BenchConsole(ProgressReport):
-    """Listens to the events of a bench."""
+    """Event handler that shows the progress of a bench."""
 
     def __init__(self, plan: BenchPlan, *, quiet: bool = False) -> None:
         super().__init__(quiet=quiet)
         self._plan = plan
         self._quiet = quiet
         self._task = self._progress.add_task("starting", total=None)
-        self._filled = 0
+        self._ingested = 0
 
     def handle(self, event: BenchEvent) -> None:
+        """Update the progress bar, and print an error that halts a system."""
         match event:
             case SystemStarted():
-                self._filled = 0
-                self._progress.reset(self._task, total=event.to_put, description=event.system)
-            case HaystackFilled():
-                self._filled += event.filled.documents
-                described = f"{event.filled.system}, {self._filled:,} items"
-                self._progress.update(self._task, description=described)
-            case QueryPut():
+                self._ingested = 0
+                self._progress.reset(self._task, total=event.pending, description=event.system)
+            case HaystackIndexed():
+                self._ingested += event.record.documents
+                items = plural(self._ingested, "item", spec=",")
+                self._progress.update(self._task, description=f"{event.record.system}, {items}")
+            case QueryFinished():
                 self._progress.advance(self._task)
             case SystemHalted():
                 self._console.print(Lines(f"{event.system}: {event.error.render()}"), style="red")
@@ -53,16 +55,16 @@ class BenchConsole(ProgressReport):
 
 def show_bench(
     report: BenchReport,
-    absences: Sequence[SkippedSdk],
+    skipped: Sequence[SkippedSdk],
     *,
-    dropped: Sequence[Dropped],
+    dropped: Sequence[DroppedEntry],
     verbose: bool,
     quiet: bool,
 ) -> None:
-    """The tables, to standard error; a quiet one still says what was not measured."""
+    """Print the tables to standard error; `quiet` prints only what was not measured or differs."""
     console = standard_error()
     if not console.is_terminal:
-        # A file has no width; rich takes 80 columns for it, and cuts what does not fit.
+        # rich assumes 80 columns for a file, and cuts off what does not fit.
         console.width = _WIDE
     if not quiet:
         console.print(_title(report), style="bold")
@@ -77,33 +79,35 @@ def show_bench(
     for row in report.rows:
         if not row.measured:
             console.print(_unmeasured(row), style="bold red")
-            for why in row.why:
-                console.print(f"    {why}", style="red")
-    for line, good in _alike(report):
+            for reason in row.why:
+                console.print(f"    {reason}", style="red")
+    for line, good in _agreement_lines(report):
         console.print(line, style="green" if good else "red")
-    for absence in absences:
-        console.print(Lines(f"{absence.sdk} skipped: {absence.error.render()}"), style="yellow")
-    for each in dropped:
-        console.print(f"dropped or unresolved {each.id}: {each.why}", style="dim")
+    for sdk in skipped:
+        console.print(Lines(f"{sdk.sdk} skipped: {sdk.error.render()}"), style="yellow")
+    for entry in dropped:
+        console.print(f"dropped or unresolved {entry.id}: {entry.why}", style="dim")
 
 
 def bench_markdown(report: BenchReport) -> str:
-    """All tables, with scores by category, as Markdown."""
+    """Render all tables, with scores by category, as Markdown."""
     lines = [f"## {escape_markdown(_title(report))}"]
     for name in _views(report):
         for heading, header, cells in _tables(report, name, by_category=True):
             lines += ["", f"### {escape_markdown(heading)}", "", *_markdown(header, cells)]
     for header, cells in _costs(report):
         lines += ["", *_markdown(header, cells)]
-    told = _footnotes(report)
-    told += [f"{_unmeasured(row)}: {'; '.join(row.why)}" for row in report.rows if not row.measured]
-    told += [line for line, _ in _alike(report)]
-    return "\n".join([*lines, "", *(f"- {escape_markdown(line)}" for line in told)]) + "\n"
+    notes = _footnotes(report)
+    notes += [
+        f"{_unmeasured(row)}: {'; '.join(row.why)}" for row in report.rows if not row.measured
+    ]
+    notes += [line for line, _ in _agreement_lines(report)]
+    return "\n".join([*lines, "", *(f"- {escape_markdown(note)}" for note in notes)]) + "\n"
 
 
 def score_table(rows: Iterable[Row], view: str = ALL) -> list[str]:
-    """The scores of measured rows as a Markdown table, for a README."""
-    return _markdown(*_scores_of((row.system, row.strategy, row.views[view]) for row in rows))
+    """Render the scores of measured rows as a Markdown table, for a README."""
+    return _markdown(*_score_cells((row.system, row.strategy, row.views[view]) for row in rows))
 
 
 _Cells = list[list[str]]
@@ -112,11 +116,12 @@ _Cells = list[list[str]]
 def _title(report: BenchReport) -> str:
     source = report.source
     options = "".join(f", {name} {value}" for name, value in source.options.items())
-    named = report.suite if report.suite == source.format else f"{report.suite} ({source.format})"
+    suite = report.suite if report.suite == source.format else f"{report.suite} ({source.format})"
     return (
-        f"{named}{options}: {source.queries:,} queries over {source.items:,} items in"
-        f" {source.haystacks:,} haystacks, {report.settings.index} index"
-        + "".join(f"; {words}" for words in source.made)
+        f"{suite}{options}: {plural(source.queries, 'query', spec=',')} over"
+        f" {plural(source.items, 'item', spec=',')} in"
+        f" {plural(source.haystacks, 'haystack', spec=',')}, {report.settings.index} index"
+        + "".join(f"; {transformation}" for transformation in source.made)
     )
 
 
@@ -128,23 +133,26 @@ def _tables(
     report: BenchReport, view: str, *, by_category: bool
 ) -> list[tuple[str, list[str], _Cells]]:
     rows = [(row.system, row.strategy, row.views[view]) for row in report.rows if row.views]
-    count = rows[0][2].queries
-    header, cells = _scores_of(rows)
-    tables = [(f"{view}: {count:,} queries with gold", header, cells)]
+    header, cells = _score_cells(rows)
+    queries = plural(rows[0][2].queries, "query", spec=",")
+    tables = [(f"{view}: {queries} with gold", header, cells)]
     if by_category:
         for category in rows[0][2].by_category:
-            own = [(system, label, found.by_category[category]) for system, label, found in rows]
-            header, cells = _scores_of(own)
-            tables.append((f"{view}, {category}: {own[0][2].queries:,} queries", header, cells))
+            of_category = [
+                (system, label, scores.by_category[category]) for system, label, scores in rows
+            ]
+            header, cells = _score_cells(of_category)
+            queries = plural(of_category[0][2].queries, "query", spec=",")
+            tables.append((f"{view}, {category}: {queries}", header, cells))
     return tables
 
 
-def _scores_of(rows: Iterable[tuple[str, str, Scores]]) -> tuple[list[str], _Cells]:
-    found = list(rows)
-    names = [name for name in found[0][2].metrics if name.partition("@")[0] in _SHOWN]
+def _score_cells(rows: Iterable[tuple[str, str, Scores]]) -> tuple[list[str], _Cells]:
+    systems = list(rows)
+    names = [name for name in systems[0][2].metrics if name.partition("@")[0] in _SHOWN]
     cells = [
         [system, label or _MISSING, *(_cell(name, scores.metrics[name]) for name in names)]
-        for system, label, scores in found
+        for system, label, scores in systems
     ]
     return ["system", "strategy", *names], cells
 
@@ -157,7 +165,7 @@ def _cell(name: str, estimate: Estimate) -> str:
 
 
 def _costs(report: BenchReport) -> list[tuple[list[str], _Cells]]:
-    """The tables of latencies, of tiers where the suite has them, and of ingest."""
+    """Return the tables of latencies, of latency tiers if the suite has them, and of ingest."""
     speeds = [(row, row.latency) for row in report.rows if row.latency is not None]
     tables = []
     if speeds:
@@ -178,7 +186,7 @@ def _costs(report: BenchReport) -> list[tuple[list[str], _Cells]]:
         tiers = [[*_names(row), *map("{:.1%}".format, s.tiers.values())] for row, s in speeds]
         tables.append((header, tiers))
     header = ["system", "documents", "chunks", "vectors", "ingest s", "documents/s", "MiB", "disk"]
-    return [*tables, (header, [_system(each) for each in report.systems])]
+    return [*tables, (header, [_ingest_cells(system) for system in report.systems])]
 
 
 def _names(row: Row) -> list[str]:
@@ -189,16 +197,16 @@ def _p50(values: QuantileSummary | None) -> str:
     return _MISSING if values is None else f"{values.p50:.1f}"
 
 
-def _system(each: FilledSystem) -> list[str]:
+def _ingest_cells(system: SystemReport) -> list[str]:
     return [
-        each.name,
-        f"{each.documents:,}",
-        f"{each.chunks:,}",
-        f"{each.vectors:,}",
-        f"{each.ingest_s:.1f}",
-        _MISSING if each.documents_per_s is None else f"{each.documents_per_s:,.0f}",
-        _mebibytes(each.rss_peak_bytes),
-        _mebibytes(each.disk_bytes),
+        system.name,
+        f"{system.documents:,}",
+        f"{system.chunks:,}",
+        f"{system.vectors:,}",
+        f"{system.ingest_s:.1f}",
+        _MISSING if system.documents_per_s is None else f"{system.documents_per_s:,.0f}",
+        _mebibytes(system.rss_peak_bytes),
+        _mebibytes(system.disk_bytes),
     ]
 
 
@@ -210,43 +218,46 @@ def _footnotes(report: BenchReport) -> list[str]:
     source = report.source
     lines = []
     if source.sha256 and source.format in ("locomo", "longmemeval"):
-        lines.append(f"the file is {source.pinned or 'none of those that are pinned'}")
+        lines.append(f"dataset file: {source.pinned or 'not one of the pinned versions'}")
     if source.with_gold < source.queries:
-        lines.append(
-            f"{source.queries - source.with_gold:,} queries name no gold: only their speed counts"
-        )
+        without_gold = plural(source.queries - source.with_gold, "query", spec=",")
+        lines.append(f"{without_gold} without gold, counted for speed only")
     if source.dropped:
         lines.append(f"{source.dropped} dropped or unresolved: --verbose lists them")
     if source.silent:
-        lines.append(f"{source.silent} items have no text, and cannot be found")
+        lines.append(f"{plural(source.silent, 'item')} without text, which no system can retrieve")
     if report.concurrency > 1:
-        lines.append(f"latencies are of {report.concurrency} queries in flight")
+        lines.append(f"latencies were measured with {report.concurrency} queries in flight")
     if report.resumed_from is not None:
-        lines.append(f"speed is not told: part of it was measured in {report.resumed_from}")
+        lines.append(f"no speed is shown, because part of it was measured in {report.resumed_from}")
     if report.overhead_ms is not None:
         lines.append(
-            f"a daemon's latency holds the harness's own: {report.overhead_ms.p50:.1f} ms (p50, one"
-            " search after another) against a server that answers at once"
+            f"daemon latencies include {report.overhead_ms.p50:.1f} ms of the harness itself (p50"
+            " of sequential searches against a server that answers at once)"
         )
     return lines
 
 
 def _unmeasured(row: Row) -> str:
     name = f"{row.system} {row.strategy}".strip()
-    return f"{name}: not measured, {row.not_measured:,} of {row.queries:,} queries are missing"
+    queries = plural(row.queries, "query", spec=",")
+    return f"{name}: not measured, {row.not_measured:,} of {queries} missing"
 
 
-def _alike(report: BenchReport) -> list[tuple[str, bool]]:
+def _agreement_lines(report: BenchReport) -> list[tuple[str, bool]]:
+    """Lines about the agreement of systems, each with whether it is good news."""
     lines = []
-    for each in report.alike:
-        good = each.equal == each.compared == report.source.queries
-        told = f"{each.strategy}: {', '.join(each.systems)} rank {each.equal:,} of"
-        lines.append((f"{told} {each.compared:,} queries alike", good))
-        lines += [(f"    {line}", False) for line in each.differs]
+    for agreement in report.alike:
+        good = agreement.equal == agreement.compared == report.source.queries
+        queries = plural(agreement.compared, "query", spec=",")
+        systems = ", ".join(agreement.systems)
+        line = f"{agreement.strategy}: {systems} rank {agreement.equal:,} of {queries} alike"
+        lines.append((line, good))
+        lines += [(f"    {difference}", False) for difference in agreement.differs]
     for pair in report.parity:
-        told = contrast_line(pair.first, pair.second, pair.contrast)
+        verdict = contrast_line(pair.first, pair.second, pair.contrast)
         good = pair.contrast.verdict in (ParityVerdict.IDENTICAL, ParityVerdict.PARITY)
-        lines.append((f"{pair.strategy}, {pair.metric}: {told}", good))
+        lines.append((f"{pair.strategy}, {pair.metric}: {verdict}", good))
     return lines
 
 

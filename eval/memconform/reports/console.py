@@ -1,4 +1,4 @@
-"""A run on the terminal: progress while it lasts, a table at its end."""
+"""Console report of a run: progress while it lasts, a table at its end."""
 
 from collections.abc import Sequence
 from types import TracebackType
@@ -12,6 +12,7 @@ from rich.text import Text
 
 from memconform.printing.console import SafeConsole, SafeTextColumn, joined, styled
 from memconform.printing.escaping import Lines
+from memconform.printing.plurals import plural
 from memconform.reports.digest import failed_lines, slowest_lines
 from memconform.runs.events import (
     BrainSeeded,
@@ -36,11 +37,12 @@ _VERDICT_STYLE = {
 
 
 def standard_error() -> SafeConsole:
+    """Return a console that writes to the current standard error."""
     return SafeConsole(stderr=True)
 
 
 def progress_bars(console: SafeConsole, *, quiet: bool) -> Progress:
-    """Bars that go when they are done; none where nobody looks at a terminal."""
+    """Create progress bars that disappear when done; disabled if `quiet` or not on a terminal."""
     return Progress(
         SafeTextColumn(),
         BarColumn(),
@@ -53,7 +55,7 @@ def progress_bars(console: SafeConsole, *, quiet: bool) -> Progress:
 
 
 class ProgressReport:
-    """Bars on standard error, for as long as it is entered."""
+    """Context manager that shows progress bars on standard error."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._console = standard_error()
@@ -73,13 +75,13 @@ class ProgressReport:
 
 
 class ConsoleReport(ProgressReport):
-    """Listens to one run's events; writes to standard error, where a report is no data.
+    """Event handler that reports one run on standard error, away from the data on standard output.
 
-    A quiet one still says what went wrong.
+    A quiet report still shows what went wrong.
     """
 
     def __init__(self, *, quiet: bool = False, brief: bool = False) -> None:
-        """`brief` leaves the figures out, for those who show them side by side."""
+        """Create a report; `brief` omits the figures, for callers that tabulate several runs."""
         super().__init__(quiet=quiet)
         self._quiet = quiet
         self._brief = brief
@@ -87,53 +89,56 @@ class ConsoleReport(ProgressReport):
         self._task = self._progress.add_task("starting", total=None)
 
     def handle(self, event: Event) -> None:
+        """Show an event, as far as it is of interest."""
         match event:
             case RunHalted():
                 self._halted = True
                 self._interrupted = event.error.code == "interrupted"
                 self._progress.stop()
-                self._say(event.error.render(), "red")
+                self._print(event.error.render(), "red")
             case RunFinished():
                 self._progress.stop()
                 if self._interrupted:
                     resumed = f"--resume {event.summary.run_id}"
-                    self._say(f"to continue, repeat the command with {resumed}", "yellow")
+                    self._print(f"to continue, repeat the command with {resumed}", "yellow")
                 if not self._quiet:
                     self._show(event.summary, event.highlights)
                 incident = event.summary.incident
                 for reason in event.summary.reasons:
-                    # What halted the run was said when it happened, unless that was another run.
-                    said = self._halted and incident is not None
-                    if not (said and incident and reason.startswith(incident.code)):
-                        self._say(reason, "yellow")
+                    # An incident was shown when it happened, unless it happened in an earlier run.
+                    shown = self._halted and incident is not None
+                    if not (shown and incident and reason.startswith(incident.code)):
+                        self._print(reason, "yellow")
             case _ if not self._quiet:
                 self._follow(event)
 
-    def _say(self, text: str, style: str = "") -> None:
+    def _print(self, text: str, style: str = "") -> None:
         self._console.print(text, style=style)
 
     def _follow(self, event: Event) -> None:
         match event:
             case RunStarted():
-                self._say(
-                    f"{event.sdk} {event.scenario}, mode {event.mode}, {event.questions} questions,"
+                questions = plural(event.questions, "question")
+                self._print(
+                    f"{event.sdk} {event.scenario}, mode {event.mode}, {questions},"
                     f" run {event.run_id}",
                     "bold",
                 )
                 self._progress.update(self._task, description=event.sdk, total=event.questions)
             case Notice():
-                self._say(f"  {event.message}")
+                self._print(f"  {event.message}")
             case DaemonReady():
-                took = "" if event.ready_ms is None else f" after {event.ready_ms:.0f} ms"
-                self._say(f"  daemon ready{took} on {event.base_url}")
+                delay = "" if event.ready_ms is None else f" after {event.ready_ms:.0f} ms"
+                self._print(f"  daemon ready{delay} on {event.base_url}")
             case BrainSeeded():
                 seeded = event.seeded
-                self._say(
-                    f"  brain seeded: {seeded.documents} documents, {seeded.chunks} chunks,"
-                    f" {seeded.vectors} vectors in {seeded.took_ms:.0f} ms"
+                self._print(
+                    f"  brain seeded: {plural(seeded.documents, 'document')},"
+                    f" {plural(seeded.chunks, 'chunk')}, {plural(seeded.vectors, 'vector')}"
+                    f" in {seeded.took_ms:.0f} ms"
                 )
                 if seeded.proof is not None:
-                    self._say(f"  {seeded.proof.describe()}")
+                    self._print(f"  {seeded.proof.describe()}")
             case QuestionFinished():
                 self._progress.advance(self._task)
 
@@ -150,13 +155,13 @@ class ConsoleReport(ProgressReport):
             ("slowest questions", [] if self._brief else slowest_lines(highlights)),
         ):
             if lines:
-                self._say(title, "bold")
+                self._print(title, "bold")
                 for line in lines:
-                    self._say(Lines(f"  {line}"))
+                    self._print(Lines(f"  {line}"))
 
 
 def verdict_counts(summary: RunSummary) -> Text:
-    """How many questions ended how, each verdict in its colour."""
+    """Format the number of questions with each verdict, in the verdict's colour."""
     counts = [
         styled([(f"{count} {verdict.value}", _VERDICT_STYLE.get(verdict, "magenta"))])
         for verdict, count in summary.counts.items()
@@ -171,18 +176,18 @@ def _rows(summary: RunSummary) -> list[tuple[str, str | Text]]:
     missing = sum(n for v, n in summary.counts.items() if v.expected and not v.measured)
     if summary.pass_rate is not None and missing:
         most = (summary.passed + missing) / summary.total
-        open_rate = f"{summary.pass_rate:.3f} to {most:.3f}: {missing} questions were not measured"
-        rows.append(("pass rate", open_rate))
+        bounds = f"{summary.pass_rate:.3f} to {most:.3f}"
+        rows.append(("pass rate", f"{bounds}: {plural(missing, 'question')} not measured"))
     elif summary.pass_rate is not None:
         rate = f"{summary.pass_rate:.3f}  (95 % interval {low:.3f} to {high:.3f})"
         rows.append(("pass rate", rate))
     if summary.served_modes:
         served = ", ".join(f"{count} {mode}" for mode, count in summary.served_modes.items())
         rows.append(("served", served))
-    if (seen := summary.verification) is not None:
-        rows.append(("index", verification_line(seen)))
+    if (record := summary.verification) is not None:
+        rows.append(("index", verification_line(record)))
     if summary.unstable:
-        rows.append(("unstable", f"{summary.unstable} questions"))
+        rows.append(("unstable", plural(summary.unstable, "question")))
     latency = summary.latency
     rows += [
         (name, _milliseconds(values))
@@ -196,22 +201,22 @@ def _rows(summary: RunSummary) -> list[tuple[str, str | Text]]:
     if summary.daemon.rss_peak_bytes is not None:
         cpu = summary.daemon.cpu_seconds or 0.0
         rows.append(
-            ("daemon", f"{summary.daemon.rss_peak_bytes / 2**20:.0f} MiB at most, {cpu:.2f} s CPU")
+            ("daemon", f"{summary.daemon.rss_peak_bytes / 2**20:.0f} MiB peak, {cpu:.2f} s CPU")
         )
     return rows
 
 
-def verification_line(seen: VerificationRecord) -> str:
-    """How often the index was seen to be whole while it was asked."""
-    if not seen.reproof:
-        return f"counts compared {seen.verifications} times; not proven again (--no-reproof)"
-    parts = [f"proven again {seen.verifications} times"]
-    if seen.repeated:
-        parts.append(
-            f"{seen.repeated} retrievals repeated, {seen.retracted} of them came out otherwise"
-        )
-    if seen.invalidations:
-        parts.append(f"in doubt {seen.invalidations} times")
+def verification_line(record: VerificationRecord) -> str:
+    """Describe how often the index was verified while questions were asked."""
+    if not record.reproof:
+        times = plural(record.verifications, "time")
+        return f"counts compared {times}; not proven again (--no-reproof)"
+    parts = [f"proven again {plural(record.verifications, 'time')}"]
+    if record.repeated:
+        retrievals = plural(record.repeated, "retrieval")
+        parts.append(f"{retrievals} repeated, {record.retracted} of them with another result")
+    if record.invalidations:
+        parts.append(f"in doubt {plural(record.invalidations, 'time')}")
     return ", ".join(parts)
 
 
@@ -226,37 +231,38 @@ _GAP = 2
 def fitting_tables(
     header: Sequence[str], rows: Sequence[Sequence[str]], width: int, *, names: int = 2
 ) -> list[Table]:
-    """A table, in several parts where it is too wide: no figure is ever cut.
+    """Build a table, split into several if it is too wide, so that no figure is cut off.
 
-    Each part begins with the first `names` columns, which tell its rows apart; these alone are
-    folded where even they leave no room.
+    Each part starts with the first `names` columns, which identify its rows. Only these columns are
+    folded if they leave no room.
     """
-    widths = [max(cell_len(row[place]) for row in (header, *rows)) for place in range(len(header))]
-    room = width - sum(each + _GAP for each in widths[:names]) - 1
+    columns = range(len(header))
+    widths = [max(cell_len(row[column]) for row in (header, *rows)) for column in columns]
+    room = width - sum(name_width + _GAP for name_width in widths[:names]) - 1
     parts: list[list[int]] = [[]]
     used = 0
-    for place in range(names, len(header)):
-        needed = widths[place] + _GAP
+    for column in columns[names:]:
+        needed = widths[column] + _GAP
         if parts[-1] and used + needed > room:
             parts.append([])
             used = 0
-        parts[-1].append(place)
+        parts[-1].append(column)
         used += needed
     return [_part(header, rows, [*range(names), *part], names) for part in parts]
 
 
 def _part(
-    header: Sequence[str], rows: Sequence[Sequence[str]], places: Sequence[int], names: int
+    header: Sequence[str], rows: Sequence[Sequence[str]], columns: Sequence[int], names: int
 ) -> Table:
     table = Table(box=SIMPLE, padding=(0, 1, 0, 0))
-    for place in places:
-        figure = place >= names
+    for column in columns:
+        figure = column >= names
         table.add_column(
-            header[place],
+            header[column],
             justify="right" if figure else "left",
             no_wrap=figure,
             overflow="fold",
         )
     for row in rows:
-        table.add_row(*(row[place] for place in places))
+        table.add_row(*(row[column] for column in columns))
     return table

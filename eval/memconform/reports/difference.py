@@ -1,4 +1,4 @@
-"""What changed between two runs, and how an SDK fared over time, on the terminal."""
+"""Reports of changes between two runs, and of trends over many."""
 
 from collections.abc import Sequence
 
@@ -7,6 +7,7 @@ from rich.table import Table
 
 from memconform.parity.run_diff import DiffReport
 from memconform.printing.console import SafeConsole
+from memconform.printing.plurals import plural
 from memconform.reports.console import standard_error
 from memconform.reports.parity import contrast_line
 from memconform.runs.results import RunSummary
@@ -19,17 +20,22 @@ _LISTED = (
     ("new", ""),
     ("removed", ""),
 )
+_NOUNS = {"regressions": "regression", "fixes": "fix"}
 _SHOWN = 20
 _WIDE = 160
 
 
 def diff_banner(report: DiffReport) -> str:
-    """`<n> regressions, <n> fixes, <n> not measured, <n> new, <n> removed, <n> unstable`."""
-    counts = (f"{len(getattr(report, name))} {name.replace('_', ' ')}" for name, _ in _LISTED)
-    return ", ".join(counts)
+    """Format `<n> regressions, <n> fixes, <n> not measured, <n> unstable, <n> new, <n> removed`."""
+    counts = ((name, len(getattr(report, name))) for name, _ in _LISTED)
+    return ", ".join(
+        plural(count, _NOUNS[name]) if name in _NOUNS else f"{count} {name.replace('_', ' ')}"
+        for name, count in counts
+    )
 
 
 def show_difference(report: DiffReport) -> None:
+    """Print incidents, the verdict, the affected questions and latency ratios to standard error."""
     console = standard_error()
     for incident in report.incidents:
         console.print(incident, style="red")
@@ -38,18 +44,19 @@ def show_difference(report: DiffReport) -> None:
         ids = getattr(report, name)
         if ids:
             more = f", and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
-            told = f"{name.replace('_', ' ')}: {', '.join(ids[:_SHOWN])}{more}"
-            console.print(told, style=style)
+            line = f"{name.replace('_', ' ')}: {', '.join(ids[:_SHOWN])}{more}"
+            console.print(line, style=style)
     for name, latency in report.latency.items():
         ratio = latency.ratio
-        told = f"{name.replace('_', ' ')}: {ratio.value:.4g} times the first run's"
-        console.print(f"{told} (95 %: {ratio.low:.4g} to {ratio.high:.4g})")
+        line = f"{name.replace('_', ' ')}: {ratio.value:.4g} times the first run's"
+        console.print(f"{line} (95 %: {ratio.low:.4g} to {ratio.high:.4g})")
 
 
 def show_trend(summaries: Sequence[RunSummary]) -> None:
-    """A line a run, the oldest first, to standard output.
+    """Print one row per run to standard output, in the given order.
 
-    A run that was not wholly measured has no rate: an outage would look like a low one.
+    A run that was not completely measured has no pass rate, because an outage would look like a low
+    one.
     """
     console = SafeConsole()
     if not console.is_terminal:

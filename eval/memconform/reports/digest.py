@@ -1,4 +1,4 @@
-"""The few questions of a run that a person wants to see, as lines."""
+"""The failed and the slowest questions of a run, as lines of text."""
 
 from memconform.printing.escaping import escape_line
 from memconform.runs.highlights import Highlights
@@ -8,19 +8,21 @@ _WIDTH = 100
 
 
 def failed_lines(highlights: Highlights) -> list[str]:
-    lines = [f"{escape_line(result.id)}: {_why(result)}" for result in highlights.failed]
+    """Format the failed questions, with a note if there are more than are shown."""
+    lines = [f"{escape_line(result.id)}: {_cause(result)}" for result in highlights.failed]
     more = highlights.failed_count - len(highlights.failed)
     return [*lines, f"… and {more} more, all in the result file"] if more else lines
 
 
 def slowest_lines(highlights: Highlights) -> list[str]:
+    """Format the slowest questions with their latencies in milliseconds."""
     return [f"{result.id}: {result.latency_ms or 0:.1f} ms" for result in highlights.slowest]
 
 
-def _why(result: QuestionResult) -> str:
+def _cause(result: QuestionResult) -> str:
     if result.error is not None:
-        why = escape_line(f"{result.verdict.value}, {result.error.code}: {result.error.message}")
-        return f"{why}\n    {escape_line(result.error.curl)}" if result.error.curl else why
+        cause = escape_line(f"{result.verdict.value}, {result.error.code}: {result.error.message}")
+        return f"{cause}\n    {escape_line(result.error.curl)}" if result.error.curl else cause
     answer = " ".join((result.answer or "").split())
     shown = answer if len(answer) <= _WIDTH else f"{answer[:_WIDTH]}…"
     return escape_line(f"{result.verdict.value}: {result.question} → {shown or 'no text'}")

@@ -1,50 +1,64 @@
-"""Fuzzing on the terminal."""
+"""Fuzzing reports: progress, the disagreement and the one-line verdict."""
 
 import json
 from collections.abc import Sequence
 
 from memconform.fuzzing.results import FuzzReport
+from memconform.printing.plurals import plural
 from memconform.reports.console import ProgressReport, standard_error
 
 _SHOWN = 400
-"""Characters of a value: a ranking is longer than anybody reads."""
+"""Maximum length of a shown value in characters: a whole ranking is too long to read."""
 
 
 class FuzzConsole(ProgressReport):
-    """Counts programs; `tried` may be called from another thread."""
+    """Progress bar of the request sequences; `advance` may be called from another thread."""
 
     def __init__(self, examples: int) -> None:
         super().__init__()
         self._task = self._progress.add_task("programs", total=examples)
 
-    def tried(self) -> None:
+    def advance(self) -> None:
+        """Count one request sequence."""
         self._progress.advance(self._task)
 
 
 def fuzz_banner(report: FuzzReport) -> str:
-    """`<sdks>: agree on <n> programs, …`, or where they part."""
-    found = report.disagreement
-    verdict = "agree" if found is None else f"PART at {found.pointer}, see {found.file}"
+    """Format `<sdks>: agree; <n> programs, …`, or the place of the disagreement."""
+    disagreement = report.disagreement
+    verdict = (
+        "agree"
+        if disagreement is None
+        else f"DISAGREE at {disagreement.pointer}, see {disagreement.file}"
+    )
     return (
-        f"{', '.join(report.sdks)}: {verdict}; {report.examples} programs,"
-        f" {report.requests} requests each, seed {report.seed}"
+        f"{', '.join(report.sdks)}: {verdict}; {plural(report.examples, 'program')},"
+        f" {plural(report.requests, 'request')} each, seed {report.seed}"
     )
 
 
-def show_disagreement(report: FuzzReport, given: Sequence[str]) -> None:
-    """What each daemon answered where they part, to standard error."""
-    found = report.disagreement
-    if found is None:
+def show_disagreement(report: FuzzReport, references: Sequence[str]) -> None:
+    """Print what each daemon answered at the disagreement to standard error.
+
+    `references` are the SDKs as the user named them.
+    """
+    disagreement = report.disagreement
+    if disagreement is None:
         return
     console = standard_error()
-    console.print(f"PART       {found.case}, after {found.requests} requests", style="bold red")
-    console.print(f"    at        {found.pointer}")
+    requests = plural(disagreement.requests, "request")
+    console.print(f"DISAGREE   {disagreement.case}, after {requests}", style="bold red")
+    console.print(f"    at        {disagreement.pointer}")
     for sdk in report.sdks:
-        value = json.dumps(found.values[sdk], ensure_ascii=False) if sdk in found.values else ""
+        value = (
+            json.dumps(disagreement.values[sdk], ensure_ascii=False)
+            if sdk in disagreement.values
+            else ""
+        )
         shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
-        console.print(f"    {sdk:<9} {shown or '(nothing there)'}")
-    if not found.steady:
-        console.print("    it does not come each time", style="yellow")
-    folder = found.file.rpartition("/")[0] or "."
-    sdks = " ".join(f"--sdk {each}" for each in given)
+        console.print(f"    {sdk:<9} {shown or '(missing)'}")
+    if not disagreement.steady:
+        console.print("    not reproducible every time", style="yellow")
+    folder = disagreement.file.rpartition("/")[0] or "."
+    sdks = " ".join(f"--sdk {reference}" for reference in references)
     console.print(f"    try       memconform conform {sdks} --cases {folder}")

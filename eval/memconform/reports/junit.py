@@ -1,8 +1,7 @@
-"""Conformance as JUnit XML: a suite an SDK, a test case a check.
+"""Conformance as JUnit XML: one suite per SDK, one test case per check.
 
-In the shape of Ant's schema, the strictest of those that CI servers hold such files to:
-`properties` first, the suite's output last, and in a test case nothing but one of skipped, error,
-failure.
+Follows Ant's schema, the strictest that CI servers validate against: `properties` come first, the
+suite's output last, and a test case contains at most one of skipped, error and failure.
 """
 
 from datetime import UTC
@@ -19,12 +18,13 @@ _ERRORS = (Result.ERROR, Result.UNTESTABLE)
 
 
 def write_junit(path: Path, report: ConformReport) -> None:
+    """Write a report to `path` as JUnit XML."""
     root = ET.Element("testsuites")
     for number, sdk in enumerate(report.sdks):
         root.append(_suite(number, sdk, report))
     ET.indent(root)
     with replacing(path.resolve()) as file:
-        # Masked text by text: in finished XML a mask could stand for a tag or a count.
+        # Each text is masked already: in finished XML, a mask could replace a tag or a count.
         file.write_masked(Masked(ET.tostring(root, encoding="utf-8", xml_declaration=True)))
 
 
@@ -48,9 +48,9 @@ def _suite(number: int, sdk: SdkResult, report: ConformReport) -> ET.Element:
     for name, value in (("run", report.run), ("contract", report.contract)):
         ET.SubElement(properties, "property", name=name, value=_clean_line(value))
     for case, check in checks:
-        # A case's time is told once, with its first check.
-        took = case.took_ms / 1e3 if check is case.checks[0] else 0
-        suite.append(_case(sdk.sdk, check, took))
+        # A case's time is reported once, with its first check.
+        seconds = case.took_ms / 1e3 if check is case.checks[0] else 0
+        suite.append(_case(sdk.sdk, check, seconds))
     for index, problem in enumerate(sdk.problems):
         element = ET.SubElement(
             suite, "testcase", name=f"daemon {index}", classname=_clean_line(sdk.sdk), time="0"
@@ -75,7 +75,7 @@ def _case(sdk: str, check: Check, took_s: float) -> ET.Element:
     text = "\n".join([*check.got, check.curl, f"rules: {', '.join(check.rules)}"])
     first = check.got[0] if check.got else check.result.value
     if check.result in _FAILURES:
-        message = f"passes, and is known to fail: {check.known}"
+        message = f"passes, but is listed as known to fail: {check.known}"
         _add(element, "failure", first if check.result is Result.FAIL else message, text)
     elif check.result in _ERRORS:
         _add(element, "error", f"{check.result.value}: {first}", text)
@@ -91,8 +91,8 @@ def _add(element: ET.Element, kind: str, message: str, text: str) -> None:
 
 
 def _clean(text: str) -> str:
-    """A text of several lines, as a CI server may print it."""
-    # Before XML escapes it: behind that a secret with `&` is not found.
+    """Redact and escape text of several lines, for CI servers that print it."""
+    # Redact before XML escaping, after which a secret with `&` would not be recognized.
     return escape_lines(redact(text))
 
 

@@ -1,4 +1,4 @@
-"""Results as JSON for other programs."""
+"""Results for other programs: the JSON report of a command, and one-line summaries."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,22 +18,22 @@ REPORT_SCHEMA: Literal["memconform/run-report@1"] = "memconform/run-report@1"
 
 
 class RunReport(Record):
-    """What `run --json` writes: the results of one command."""
+    """The report of `run --json`: the results of one command."""
 
     schema_version: Literal["memconform/run-report@1"] = REPORT_SCHEMA
     exit_code: int
     skipped: list[SkipRecord] = Field(default_factory=list)
     agreement: Agreement | None = None
-    """Between the runs, where there are several that ended."""
+    """Agreement of the runs, if several finished."""
     parity: ParityReport | None = None
-    """The same pair by pair, with statistics."""
+    """Agreement pair by pair, with statistics."""
     runs: list[RunResult]
 
 
 def banner(summary: RunSummary) -> str:
-    """`<sdk>: <passed>/<total> pass_rate=<rate> mean_score=<score>`, ` not_measured=<n>` if any.
+    """Format `<sdk>: <passed>/<total> pass_rate=<rate> mean_score=<score>[ not_measured=<n>]`.
 
-    Rates that are unknown are `none`. A run that an incident ended has none:
+    An unknown rate is `none`. A run that an incident ended has no rates:
     `<sdk>: not measured: <code>; <n> of <total> questions were`.
     """
     measured = sum(count for verdict, count in summary.counts.items() if verdict.measured)
@@ -50,9 +50,9 @@ def banner(summary: RunSummary) -> str:
 
 
 def agreement_banner(agreement: Agreement) -> str:
-    """`<sdk>, <sdk>: rankings equal <n>/<compared>[, answers equal <n>/<compared>]`.
+    """Format `<sdk>, <sdk>: rankings equal <n>/<compared>[, answers equal <n>/<compared>]`.
 
-    What was not measured on every SDK is no difference, and named apart.
+    Questions that were not measured on every SDK are not differences; they are counted separately.
     """
     compared = agreement.compared
     counts = [f"rankings equal {agreement.rankings_equal}/{compared}"]
@@ -70,14 +70,14 @@ def write_run_report(
     results: Sequence[Path],
     exit_code: ExitCode,
     *,
-    absences: Sequence[SkippedSdk] = (),
+    skipped: Sequence[SkippedSdk] = (),
     agreement: Agreement | None = None,
     parity: ParityReport | None = None,
 ) -> None:
-    """The report of a command: its exit code, and the result of each of its runs as it is."""
-    skipped = [SkipRecord(sdk=a.sdk, reason=f"{a.error.code}: {a.error.message}") for a in absences]
+    """Write the report of a command; the result files of its runs are copied unchanged."""
+    records = [SkipRecord(sdk=s.sdk, reason=f"{s.error.code}: {s.error.message}") for s in skipped]
     report = RunReport(
-        exit_code=exit_code, skipped=skipped, agreement=agreement, parity=parity, runs=[]
+        exit_code=exit_code, skipped=records, agreement=agreement, parity=parity, runs=[]
     )
     head = json_bytes(report.model_dump(mode="json", exclude={"runs"})).removesuffix(b"}")
     target.write_masked(Masked(head + b', "runs": ['))

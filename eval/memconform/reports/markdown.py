@@ -1,4 +1,4 @@
-"""Conformance as Markdown, for the summary that a CI server shows."""
+"""Conformance as Markdown, for the job summary of a CI server."""
 
 import re
 
@@ -7,7 +7,7 @@ from memconform.printing.escaping import escape_markdown, printable
 from memconform.reports.conformance import conform_banner, shortened
 
 _SHOWN = 50
-"""Findings an SDK: a summary that is longer than a page is not read, and CI servers cut it."""
+"""Maximum number of findings per SDK: nobody reads a longer summary, and CI servers cut it."""
 
 _COLUMNS = (
     Result.PASS,
@@ -22,7 +22,7 @@ _COLUMNS = (
 
 
 def conformance_markdown(report: ConformReport) -> str:
-    """A table of counts, then what is wrong, an SDK a section."""
+    """Render a table of counts, then a section with the findings of each SDK."""
     lines = ["## memconform conform", "", _row(["SDK", *(r.value for r in _COLUMNS), "seconds"])]
     lines.append(_row(["---", *["---:"] * (len(_COLUMNS) + 1)]))
     for sdk in report.sdks:
@@ -42,20 +42,20 @@ def conformance_markdown(report: ConformReport) -> str:
 
 
 def _section(sdk: SdkResult) -> list[str]:
-    told = [
+    findings = [
         (case.title, check)
         for case in sdk.cases
         for check in case.checks
         if check.result in RED or check.result is Result.WARN
     ]
-    if not told and not sdk.problems:
+    if not findings and not sdk.problems:
         return []
     lines = ["", f"### {escape_markdown(conform_banner(sdk))}", ""]
     lines += [f"- daemon: {escape_markdown(problem)}" for problem in sdk.problems]
-    for title, check in told[:_SHOWN]:
+    for title, check in findings[:_SHOWN]:
         lines += _finding(title, check)
-    if len(told) > _SHOWN:
-        lines.append(f"- and {len(told) - _SHOWN} more")
+    if len(findings) > _SHOWN:
+        lines.append(f"- and {len(findings) - _SHOWN} more")
     return lines
 
 
@@ -64,7 +64,7 @@ def _finding(title: str, check: Check) -> list[str]:
     lines = [f"- **{check.result.value}** `{check.id}` {escape_markdown(title)} ({rules})"]
     lines += [f"  - {escape_markdown(got)}" for got in check.got]
     if check.curl:
-        # A fence longer than any run of backticks inside ends where we end it.
+        # Only a fence longer than any run of backticks inside cannot be closed early.
         curl = printable(shortened(check.curl))
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", curl)), default=0))
         lines += [f"  {fence}sh", f"  {curl}", f"  {fence}"]

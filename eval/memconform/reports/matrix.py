@@ -1,4 +1,4 @@
-"""Several SDKs side by side, and whether they agree."""
+"""Table that compares several SDKs, with their agreement."""
 
 from collections.abc import Sequence
 
@@ -8,23 +8,24 @@ from rich.table import Table
 from memconform.daemons.availability import SkippedSdk
 from memconform.parity.agreement import Agreement
 from memconform.printing.escaping import Lines
+from memconform.printing.plurals import plural
 from memconform.reports.console import standard_error, verdict_counts
 from memconform.runs.results import RunSummary
 from memconform.stats.quantiles import QuantileSummary
 
 
 def show_matrix(
-    summaries: Sequence[RunSummary], absences: Sequence[SkippedSdk], agreement: Agreement | None
+    summaries: Sequence[RunSummary], skipped: Sequence[SkippedSdk], agreement: Agreement | None
 ) -> None:
-    """One column an SDK, to standard error; below it what they agree on, and who is missing."""
+    """Print a row per SDK, their agreement, and the skipped SDKs to standard error."""
     console = standard_error()
     if len(summaries) > 1:
         console.print(_table(summaries))
     if agreement is not None:
         for line, good in _verdicts(agreement):
             console.print(line, style="green" if good else "red")
-    for absence in absences:
-        console.print(Lines(f"{absence.sdk} skipped: {absence.error.render()}"), style="yellow")
+    for sdk in skipped:
+        console.print(Lines(f"{sdk.sdk} skipped: {sdk.error.render()}"), style="yellow")
 
 
 _MISSING = "-"
@@ -62,15 +63,16 @@ def _whole(value: float | None, unit: int) -> str:
 def _verdicts(agreement: Agreement) -> list[tuple[str, bool]]:
     sdks, total = ", ".join(agreement.sdks), agreement.compared
     equal, gap = agreement.rankings_equal, agreement.largest_score_difference
-    ranked = f"rankings: {sdks} equal on {equal} of {total} questions"
+    questions = plural(total, "question")
+    rankings = f"rankings: {sdks} equal on {equal} of {questions}"
     if equal == total:
-        ranked += f", scores at most {gap:.1g} apart"
-    lines = [(ranked, equal == total > 0)]
+        rankings += f", scores at most {gap:.1g} apart"
+    lines = [(rankings, equal == total > 0)]
     if agreement.answers_equal is not None:
         equal = agreement.answers_equal
-        lines.append((f"answers: equal on {equal} of {total} questions", equal == total > 0))
+        lines.append((f"answers: equal on {equal} of {questions}", equal == total > 0))
     if total < agreement.questions:
-        missing = agreement.questions - total
-        lines.append((f"{missing} questions were not measured on every SDK", False))
+        missing = plural(agreement.questions - total, "question")
+        lines.append((f"{missing} not measured on every SDK", False))
     lines += [(f"  {d.question}: {d.sdk} {d.detail}", False) for d in agreement.differences]
     return lines

@@ -1,33 +1,40 @@
-"""The mutation score on the terminal, and as the table that a README shows."""
+"""Reports of the mutation score: terminal output, and the table of the README."""
 
 from collections.abc import Mapping
 
 from memconform.conformance.mutation.results import Fate, KillCount, MutationReport
-from memconform.conformance.mutation.score import Begun, CaseTried, Event, MutantFinished
+from memconform.conformance.mutation.score import (
+    BaselineCaseFinished,
+    Event,
+    MutantFinished,
+    ScoringStarted,
+)
 from memconform.conformance.rules import rules
+from memconform.printing.plurals import plural
 from memconform.reports.console import ProgressReport, standard_error
 
 
 class MutationConsole(ProgressReport):
-    """Listens to the events of a score."""
+    """Event handler that shows the progress of a mutation run."""
 
     def __init__(self, mutants: int) -> None:
         super().__init__()
-        self._cases = self._progress.add_task("nothing broken", total=None)
+        self._cases = self._progress.add_task("unmodified daemon", total=None)
         self._mutants = self._progress.add_task("mutants", total=mutants)
 
     def handle(self, event: Event) -> None:
+        """Advance the progress bars."""
         match event:
-            case Begun():
+            case ScoringStarted():
                 self._progress.update(self._cases, total=event.cases)
-            case CaseTried():
+            case BaselineCaseFinished():
                 self._progress.advance(self._cases)
             case MutantFinished():
                 self._progress.advance(self._mutants)
 
 
 def mutation_table(scores: Mapping[str, KillCount]) -> str:
-    """Markdown: killed of total, by profile."""
+    """Render killed and total mutants by profile as Markdown."""
     lines = ["| profile | mutants killed |", "| --- | --- |"]
     lines += [f"| {name} | {s.killed} of {s.total} |" for name, s in scores.items()]
     killed, total = (sum(getattr(s, n) for s in scores.values()) for n in ("killed", "total"))
@@ -35,25 +42,26 @@ def mutation_table(scores: Mapping[str, KillCount]) -> str:
 
 
 def mutation_banner(report: MutationReport) -> str:
-    """`<sdk>: <killed> of <total> mutants killed, <n> false alarms of <cases> cases …, <s> s`."""
-    line = f"{report.sdk}: {report.killed} of {report.total} mutants killed"
+    """Format `<sdk>: <killed> of <total> mutants killed, <n> false alarms in <cases> cases …`."""
+    line = f"{report.sdk}: {report.killed} of {plural(report.total, 'mutant')} killed"
     if report.left_out:
-        line += f", {report.left_out} skipped: this SDK cannot be made into them"
-    alarms = f"{len(report.false_alarms)} false alarms of {report.cases_tried} cases"
-    return f"{line}, {alarms} where nothing is broken, {report.took_s:.0f} s"
+        line += f", {report.left_out} not applicable to this SDK"
+    alarms = plural(len(report.false_alarms), "false alarm")
+    cases = plural(report.cases_tried, "case")
+    return f"{line}, {alarms} in {cases} on the unmodified daemon, {report.took_s:.0f} s"
 
 
 def show_survivors(report: MutationReport) -> None:
-    """What was not found, and what was found where nothing is, to standard error."""
+    """Print false alarms and mutants that were not killed to standard error."""
     console = standard_error()
     for alarm in report.false_alarms:
         console.print(
-            f"FALSE ALARM {alarm.check} ({alarm.result}) where nothing is broken", style="bold red"
+            f"FALSE ALARM {alarm.check} ({alarm.result}) on the unmodified daemon", style="bold red"
         )
         for line in alarm.got:
             console.print(f"    got       {line}")
     if report.false_alarms:
-        console.print(f"{report.sdk} fails these by itself: see memconform conform")
+        console.print(f"{report.sdk} fails these without any mutation: see memconform conform")
     for result in report.mutants:
         if result.fate is not Fate.KILLED:
             style = "bold red" if result.level == "must" else "yellow"

@@ -1,8 +1,10 @@
-"""Whether runs agree: on the terminal, and as Markdown."""
+"""Parity reports: on the terminal and as Markdown, and one question of two runs side by side."""
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from difflib import unified_diff
+from string import ascii_uppercase
 from typing import Any
 
 from rich.box import SIMPLE
@@ -14,7 +16,8 @@ from memconform.parity.ladder import first_difference
 from memconform.parity.loaded_runs import LoadedRun
 from memconform.parity.records import Pair, PairedComparison, ParityReport, ParityVerdict
 from memconform.printing.console import SafeConsole, styled
-from memconform.printing.escaping import escape_markdown
+from memconform.printing.escaping import Lines, escape_markdown
+from memconform.printing.plurals import plural
 from memconform.reports.console import standard_error
 from memconform.runs.results import QuestionResult
 
@@ -38,31 +41,39 @@ _WIDE = 160
 
 
 def parity_banner(report: ParityReport) -> str:
-    """`<run>, <run>: <verdict> on <compared> questions of <dataset>`, of how many if not of all."""
+    """Format `<run>, <run>: <verdict> on <compared>[ of <all>] questions of <dataset>`."""
     names = ", ".join(run.name for run in report.runs)
     compared = min((pair.contrast.compared for pair in report.pairs), default=0)
-    count = str(compared) if compared == report.questions else f"{compared} of {report.questions}"
-    return f"{names}: {report.verdict.value} on {count} questions of {report.dataset}"
+    questions = plural(report.questions, "question")
+    count = questions if compared == report.questions else f"{compared} of {questions}"
+    return f"{names}: {report.verdict.value} on {count} of {report.dataset}"
 
 
 def show_parity(report: ParityReport, *, brief: bool = False) -> None:
-    """The verdict on each pair, and where they part, to standard error."""
+    """Print the verdict on each pair, and where its runs differ, to standard error.
+
+    `brief` omits the table and the individual questions.
+    """
     console = standard_error()
     if not console.is_terminal:
         console.width = _WIDE
+    report, legend = _labelled(report)
     if not brief:
         console.print(_table(report))
+    if legend:
+        console.print(legend, style="dim")
     for pair in report.pairs:
-        for told, style in _told(report, pair, brief=brief):
-            console.print(told, style=style)
+        for text, style in _pair_lines(report, pair, brief=brief):
+            console.print(text, style=style)
     for reason in report.reasons:
         console.print(reason, style="yellow")
 
 
 def parity_markdown(report: ParityReport) -> str:
-    """The same for the summary that a CI server shows."""
+    """Render the comparison as Markdown, for the job summary of a CI server."""
     mark = _MARKS[report.verdict]
     lines = [f"## {mark} {escape_markdown(parity_banner(report))}", ""]
+    report, legend = _labelled(report)
     lines += [f"| {' | '.join(_HEADER)} |", f"|{' --- |' * len(_HEADER)}"]
     for pair in report.pairs:
         cells = [
@@ -72,38 +83,86 @@ def parity_markdown(report: ParityReport) -> str:
         row = [escape_markdown(_cells(pair)[0]), *cells, *map(escape_markdown, _cells(pair)[2:])]
         lines.append(f"| {' | '.join(row)} |")
     lines.append("")
+    if legend:
+        lines += [escape_markdown(legend), ""]
     for pair in report.pairs:
         lines += [
-            f"- {escape_markdown(told.strip())}" for told, _ in _told(report, pair, brief=False)
+            f"- {escape_markdown(text.strip())}"
+            for text, _ in _pair_lines(report, pair, brief=False)
         ]
     lines += [f"- {escape_markdown(reason)}" for reason in report.reasons]
     lines.append(f"\n{escape_markdown(_method(report))}")
     return "\n".join(lines) + "\n"
 
 
-_ON_TERMINALS = ("pair", "verdict", "only", "difference (95 %)", "p (Holm)", "rankings")
-"""What fits into 80 columns; the rest is in Markdown and JSON. `only`: first / second alone."""
+def _labels(runs: Sequence[tuple[str, str, str]]) -> tuple[dict[str, str], str]:
+    """Choose letters for runs that are named by their ids, and a legend; both may be empty.
+
+    Several runs of one SDK are named by their ids, which are too long for the columns of a table.
+
+    Args:
+        runs: Name, SDK and id of each run; at most 26 of them get a letter.
+    """
+    names = {name for name, _, _ in runs}
+    ids = [name for name, sdk, run_id in runs if name == run_id != sdk]
+    letters = (letter for letter in ascii_uppercase if letter not in names)
+    labels = dict(zip(ids, letters, strict=False))
+    legend = [
+        f"{labels[name]}: {sdk}, run {run_id}" for name, sdk, run_id in runs if name in labels
+    ]
+    return labels, "; ".join(legend)
+
+
+def _labelled(report: ParityReport) -> tuple[ParityReport, str]:
+    """Replace run ids that serve as names by short labels, and return the legend."""
+    labels, legend = _labels([(run.name, run.sdk, run.run_id) for run in report.runs])
+    if not labels:
+        return report, ""
+    runs = [run.model_copy(update={"name": labels.get(run.name, run.name)}) for run in report.runs]
+    pairs = [
+        pair.model_copy(
+            update={
+                "first": labels.get(pair.first, pair.first),
+                "second": labels.get(pair.second, pair.second),
+            }
+        )
+        for pair in report.pairs
+    ]
+    reasons = [_relabelled(reason, labels) for reason in report.reasons]
+    return report.model_copy(update={"runs": runs, "pairs": pairs, "reasons": reasons}), legend
+
+
+def _relabelled(text: str, labels: Mapping[str, str]) -> str:
+    # A run id inside a path stays, so that the path can still be opened.
+    names = "|".join(map(re.escape, labels))
+    return re.sub(rf"(?<![\w/.-])(?:{names})(?![\w/-])", lambda match: labels[match[0]], text)
+
+
+_TERMINAL_COLUMNS = ("pair", "verdict", "only", "difference (95 %)", "p (Holm)", "rankings")
+"""Columns that fit into 80 characters; the others are in Markdown and JSON. `only` is the number of
+questions that the first or the second run alone passes."""
 
 
 def _table(report: ParityReport) -> Table:
-    table = Table(box=SIMPLE, padding=(0, 1, 0, 0), caption=_method(report), caption_justify="left")
-    for number, name in enumerate(_ON_TERMINALS):
+    caption = Lines(_method(report))
+    table = Table(box=SIMPLE, padding=(0, 1, 0, 0), caption=caption, caption_justify="left")
+    for number, name in enumerate(_TERMINAL_COLUMNS):
         justify: JustifyMethod = "left" if number < 2 else "right"
-        # A pair of run ids may need several lines; no figure may be cut.
+        # A pair of long SDK names may need several lines; no figure may be cut off.
         table.add_column(name, justify=justify, no_wrap=number > 0, overflow="fold")
     for pair in report.pairs:
         name, verdict, first, second, difference, _, _, rankings, *_ = _cells(pair)
-        styled = line(verdict, _STYLES[pair.contrast.verdict])
+        styled_verdict = line(verdict, _STYLES[pair.contrast.verdict])
         holm = f"{pair.contrast.holm_p:.2g}"
         figures = (f"{first} / {second}", difference, holm, rankings)
-        table.add_row(line(name), styled, *map(line, figures))
+        table.add_row(line(name), styled_verdict, *map(line, figures))
     return table
 
 
 def _method(report: ParityReport) -> str:
     return (
-        f"McNemar's mid-p decides, alpha {report.alpha:g} after Holm; parity: pass rates within"
-        f" {report.margin:g}, by Tango's interval of {1 - 2 * report.alpha:.0%}"
+        f"McNemar's mid-p decides, alpha {report.alpha:g} after Holm;\nparity: pass rates within"
+        f" {report.margin:g}, by Tango's {1 - 2 * report.alpha:.0%} interval"
     )
 
 
@@ -124,40 +183,39 @@ def _cells(pair: Pair) -> list[str]:
     ]
 
 
-def _told(report: ParityReport, pair: Pair, *, brief: bool) -> list[tuple[str, str]]:
-    """What there is to say of a pair beyond its row, each line with its style."""
+def _pair_lines(report: ParityReport, pair: Pair, *, brief: bool) -> list[tuple[str, str]]:
+    """Describe a pair beyond its row of the table: lines, each with its style."""
     contrast = pair.contrast
     lines = [(contrast_line(pair.first, pair.second, contrast), _STYLES[contrast.verdict])]
     if pair.flips:
-        flips = sum(pair.flips.values())
+        flips = plural(sum(pair.flips.values()), "flip")
         parts = [f"{count} {part}" for part, count in pair.flips_by_part.items()]
-        lines.append((f"  of {flips} flips {', '.join(parts)}", "red"))
+        lines.append((f"  {flips}: {', '.join(parts)}", "red"))
     if pair.stages:
         stages = ", ".join(f"{count} {stage}" for stage, count in pair.stages.items())
-        parted = sum(pair.stages.values())
-        lines.append((f"  {parted} of {contrast.compared} questions part, first at: {stages}", ""))
+        differing = f"{sum(pair.stages.values())} of {plural(contrast.compared, 'question')}"
+        lines.append((f"  different on {differing}, first at: {stages}", ""))
     if brief:
         return lines
     lines += [
-        (f"    {each.question}: {each.stage}{', flipped' * each.flipped}: {each.detail}", "dim")
-        for each in pair.parted
+        (f"    {entry.question}: {entry.stage}{', flipped' * entry.flipped}: {entry.detail}", "dim")
+        for entry in pair.parted
     ]
     if pair.parted:
         runs = {run.name: run.run_id for run in report.runs}
-        shown = f"{pair.parted[0].question} {runs[pair.first]} {runs[pair.second]}"
-        lines.append((f"    side by side: memconform parity show {shown}", "dim"))
-    ranked = pair.rankings
-    if ranked.first_hit_earlier or ranked.first_hit_later:
-        shift = (
-            f"earlier on {ranked.first_hit_earlier} questions, later on {ranked.first_hit_later}"
-        )
-        lines.append((f"  in {pair.second} the answer's first chunk stands {shift}", ""))
-    lines += [(f"  shape: {each}", "red") for each in pair.shapes.differences]
+        arguments = f"{pair.parted[0].question} {runs[pair.first]} {runs[pair.second]}"
+        lines.append((f"    side by side: memconform parity show {arguments}", "dim"))
+    rankings = pair.rankings
+    if rankings.first_hit_earlier or rankings.first_hit_later:
+        earlier = plural(rankings.first_hit_earlier, "question")
+        shift = f"earlier on {earlier}, later on {rankings.first_hit_later}"
+        lines.append((f"  {pair.second} ranks the first chunk with the answer {shift}", ""))
+    lines += [(f"  shape: {difference}", "red") for difference in pair.shapes.differences]
     return lines
 
 
 def contrast_line(first: str, second: str, contrast: PairedComparison) -> str:
-    """`<first>, <second>: <verdict>`, with what it rests on."""
+    """Format `<first>, <second>: <verdict>`, with the figures behind the verdict."""
     return f"{first}, {second}: {_verdict(first, second, contrast)}"
 
 
@@ -165,27 +223,26 @@ def _verdict(first: str, second: str, contrast: PairedComparison) -> str:
     low, high = 100 * contrast.equivalence.low, 100 * contrast.equivalence.high
     match contrast.verdict:
         case ParityVerdict.IDENTICAL:
-            return f"identical on all {contrast.compared} questions"
+            return f"identical on all {plural(contrast.compared, 'question')}"
         case ParityVerdict.PARITY:
             return (
-                f"parity: pass rates differ by {low:+.1f} to {high:+.1f} points, which is within"
-                " the margin"
+                f"parity: pass rates differ by {low:+.1f} to {high:+.1f} points, within the margin"
             )
         case ParityVerdict.DRIFT:
             return (
-                f"drift: {first} alone passes {contrast.first_only} questions, {second} alone"
-                f" {contrast.second_only} (p {contrast.holm_p:.2g})"
+                f"drift: {first} alone passes {plural(contrast.first_only, 'question')},"
+                f" {second} alone {contrast.second_only} (p {contrast.holm_p:.2g})"
             )
         case ParityVerdict.INCONCLUSIVE if contrast.compared == 0:
             return "inconclusive: no question was measured on both"
         case ParityVerdict.INCONCLUSIVE:
             enough = (
-                f"some {contrast.settled_by:,} questions would settle it"
+                f"about {plural(contrast.settled_by, 'question', spec=',')} would settle it"
                 if contrast.settled_by
-                else "no number of questions that can be named would settle it"
+                else "no practical number of questions would settle it"
             )
             return (
-                f"inconclusive on {contrast.compared} questions: pass rates may differ by"
+                f"inconclusive on {plural(contrast.compared, 'question')}: pass rates may differ by"
                 f" {low:+.1f} to {high:+.1f} points; {enough}"
             )
 
@@ -193,44 +250,52 @@ def _verdict(first: str, second: str, contrast: PairedComparison) -> str:
 def show_question(
     one: LoadedRun, other: LoadedRun, pair: tuple[QuestionResult, QuestionResult]
 ) -> None:
-    """What two runs made of a question, side by side, to standard output."""
+    """Print how two runs answered a question, side by side, to standard output."""
     console = SafeConsole()
     ours, theirs = pair
-    parting = first_difference(ours, theirs)
-    told = "the same" if parting is None else f"they part at {parting.stage}: {parting.detail}"
+    divergence = first_difference(ours, theirs)
     if not (ours.verdict.measured and theirs.verdict.measured):
-        told = "not measured on both, and so not compared"
+        summary = "not compared, because it was not measured in both runs"
+    elif divergence is None:
+        summary = "no difference"
+    else:
+        summary = f"first difference at {divergence.stage}: {divergence.detail}"
     console.print(line(f"{ours.id}: {ours.question}", "bold"))
-    console.print(line(told, "green" if parting is None else "red"))
+    console.print(line(summary, "green" if divergence is None else "red"))
+    labels, legend = _labels([(r.name, r.summary.sdk, r.summary.run_id) for r in (one, other)])
+    if legend:
+        console.print(line(legend, "dim"))
     table = Table(box=SIMPLE, padding=(0, 1, 0, 0))
-    for heading in ("", one.name, other.name):
+    for heading in ("", *(labels.get(run.name, run.name) for run in (one, other))):
         table.add_column(line(heading), overflow="fold")
     for name, left, right in _rows(ours, theirs):
         style = "" if left == right else "red"
         table.add_row(line(name, "bold"), line(left, style), line(right, style))
     console.print(table)
-    for each in _prompt_difference(ours, theirs):
-        console.print(line(each, {"+": "green", "-": "red"}.get(each[:1], "dim")))
+    for change in _prompt_difference(ours, theirs):
+        console.print(line(change, {"+": "green", "-": "red"}.get(change[:1], "dim")))
 
 
 def _rows(one: QuestionResult, other: QuestionResult) -> list[tuple[str, str, str]]:
-    rows = [("verdict", _ended(one), _ended(other))]
+    rows = [("verdict", _outcome(one), _outcome(other))]
     if one.seen and other.seen:
         rows.append(("request", one.seen.request[:12], other.seen.request[:12]))
     ranks = range(max(len(one.ranking), len(other.ranking)))
-    rows += [(f"rank {rank + 1}", _ranked(one, rank), _ranked(other, rank)) for rank in ranks]
+    rows += [
+        (f"rank {rank + 1}", _ranked_chunk(one, rank), _ranked_chunk(other, rank)) for rank in ranks
+    ]
     rows.append(("answer", one.answer or "-", other.answer or "-"))
-    rows.append(("cites", _cites(one), _cites(other)))
+    rows.append(("cites", _cited_paths(one), _cited_paths(other)))
     return rows
 
 
-def _ended(result: QuestionResult) -> str:
+def _outcome(result: QuestionResult) -> str:
     if result.error is not None:
         return f"{result.verdict.value}: {result.error.code}: {result.error.message}"
     return f"{result.verdict.value}, score {result.score}"
 
 
-def _ranked(result: QuestionResult, rank: int) -> str:
+def _ranked_chunk(result: QuestionResult, rank: int) -> str:
     if rank >= len(result.ranking):
         return "-"
     chunk = result.ranking[rank]
@@ -239,7 +304,7 @@ def _ranked(result: QuestionResult, rank: int) -> str:
     return f"{chunk.score:.6f} {chunk.path} {content}{hit}"
 
 
-def _cites(result: QuestionResult) -> str:
+def _cited_paths(result: QuestionResult) -> str:
     return ", ".join(cited.path for cited in result.citations) or "-"
 
 
@@ -247,11 +312,15 @@ def _prompt_difference(one: QuestionResult, other: QuestionResult) -> Sequence[s
     ours, theirs = ((r.seen.prompts if r.seen else None) for r in (one, other))
     if ours is None or theirs is None or ours == theirs:
         return []
-    return list(unified_diff(_flat(ours), _flat(theirs), "prompt", "prompt", lineterm="", n=1))
+    return list(
+        unified_diff(
+            _prompt_lines(ours), _prompt_lines(theirs), "prompt", "prompt", lineterm="", n=1
+        )
+    )
 
 
-def _flat(prompts: Sequence[dict[str, Any]]) -> list[str]:
-    """What was sent as lines of text."""
+def _prompt_lines(prompts: Sequence[dict[str, Any]]) -> list[str]:
+    """Flatten requests to the chat model into lines of text."""
     lines: list[str] = []
     for prompt in prompts:
         lines += [f"{key}: {prompt[key]}" for key in sorted(prompt) if key != "messages"]
@@ -265,5 +334,5 @@ def _flat(prompts: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def line(text: str, style: str = "") -> Text:
-    """A table's cell, or a line, in its style."""
+    """Return a table cell or a line of text in a style."""
     return styled([(text, style)])

@@ -1,4 +1,4 @@
-"""The tables of READMEs, made from the results that are published beside them."""
+"""Tables of the READMEs, generated from published results."""
 
 import json
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from memconform.bench.records import BenchReport, Row
 from memconform.bench.tasks import ALL
 from memconform.conformance.mutation.results import KillCount
 from memconform.errors import UsageError
+from memconform.printing.plurals import plural
 from memconform.reports.mutation import mutation_table
 from memconform.upstream.embedders import MINILM
 from memconform.validation import first_fault
@@ -23,43 +24,43 @@ _METRICS = ("recall_any@5", "recall_any@10", "mrr@10", "ndcg@10")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What stands in a README between `<!-- NAME: begin -->` and `<!-- NAME: end -->`."""
+    """The text between `<!-- NAME: begin -->` and `<!-- NAME: end -->` in a README."""
 
     readme: Path
     name: str
     text: str
 
     def placed(self, content: str) -> str:
-        """The README's content with this table in its place.
+        """Return the README's content with this table inserted between its markers.
 
         Raises:
-            UsageError: where the README has no such place.
+            UsageError: if a marker is missing (code `no_table`).
         """
         begin, end = f"<!-- {self.name}: begin -->\n", f"<!-- {self.name}: end -->"
-        before, found, rest = content.partition(begin)
-        _, closed, after = rest.partition(end)
-        if not found or not closed:
+        before, opening, rest = content.partition(begin)
+        _, closing, after = rest.partition(end)
+        if not opening or not closing:
             raise UsageError(
                 f"{self.readme} has no {begin.strip()} … {end}",
                 code="no_table",
-                hint="put both where the table belongs",
+                hint="put both markers where the table belongs",
             )
         return before + begin + self.text + end + after
 
 
 def tables(checkout: Path) -> list[Table]:
-    """Every table, from what is published in a checkout.
+    """Build every table from the published results of a checkout.
 
     Raises:
-        UsageError: naming the published file that is missing or is none.
+        UsageError: if a published file is missing or invalid (code `not_published`).
     """
     published = checkout / PUBLISHED
-    lme = [_read(published / f"lme-{mode}.json") for mode in LME_MODES]
+    lme_results = [_read(published / f"lme-{mode}.json") for mode in LME_MODES]
     scores = _read(published / "mutation.json")["by_profile"]
     mutation = mutation_table({name: KillCount(**score) for name, score in scores.items()})
     benches = [_bench(path) for path in sorted((published / "bench").glob("*.json"))]
     return [
-        Table(checkout / "datasets" / "README.md", "lme", _lme_table(lme)),
+        Table(checkout / "datasets" / "README.md", "lme", _lme_table(lme_results)),
         Table(checkout / "README.md", "mutation", mutation + "\n"),
         Table(checkout / "docs" / "BENCH.md", "bench", _bench_table(benches)),
     ]
@@ -82,7 +83,7 @@ def _bench(path: Path) -> BenchReport:
         raise UsageError(
             f"{path} is not a bench report: {first_fault(error)}",
             code="not_published",
-            hint="publish it anew: scripts/publish.py bench",
+            hint="publish it again: scripts/publish.py bench",
         ) from error
 
 
@@ -104,7 +105,7 @@ def _lme_table(results: Sequence[dict[str, Any]]) -> str:
 def _bench_table(reports: Sequence[BenchReport]) -> str:
     header = ["benchmark", "index", "system", *_METRICS, "p50 ms", "p95 ms", "ingest s"]
     lines = [f"| {' | '.join(header)} |", f"| {' | '.join(['---'] * 3 + ['---:'] * 7)} |"]
-    alike: list[str] = []
+    agreements: list[str] = []
     for report in reports:
         source = report.source
         name = " ".join([source.format, *source.options.values(), *source.made])
@@ -112,32 +113,32 @@ def _bench_table(reports: Sequence[BenchReport]) -> str:
             f"| {' | '.join([name, report.settings.index, *_cells(report, row)])} |"
             for row in report.rows
         ]
-        alike += [
-            f"- {name}, {each.strategy}: {', '.join(each.systems)} rank {each.equal:,} of"
-            f" {each.compared:,} queries alike"
-            for each in report.alike
+        agreements += [
+            f"- {name}, {agreement.strategy}: {', '.join(agreement.systems)} rank"
+            f" {agreement.equal:,} of {plural(agreement.compared, 'query', spec=',')} alike"
+            for agreement in report.alike
         ]
-    return "\n".join([*lines, "", *alike] if alike else lines) + "\n"
+    return "\n".join([*lines, "", *agreements] if agreements else lines) + "\n"
 
 
 def _cells(report: BenchReport, row: Row) -> list[str]:
-    system = next(each for each in report.systems if each.name == row.system)
+    system = next(system for system in report.systems if system.name == row.system)
     if ALL not in row.views:
         raise UsageError(
             f"{report.run_id}: {row.system} {row.strategy} has no scores",
             code="not_published",
-            hint="publish what was measured whole, of a benchmark that has gold",
+            hint="publish a completely measured run of a benchmark with gold",
         )
-    found = row.views[ALL].metrics
-    shown = [f"{found[metric].value:.1f}" for metric in _METRICS]
-    interval = found[_METRICS[0]]
-    shown[0] += f" ({interval.low:.1f} to {interval.high:.1f})"
+    metrics = row.views[ALL].metrics
+    scores = [f"{metrics[name].value:.1f}" for name in _METRICS]
+    interval = metrics[_METRICS[0]]
+    scores[0] += f" ({interval.low:.1f} to {interval.high:.1f})"
     model = system.variables.get("JB_EMBED_MODEL") or system.embedder
     label = f"{row.system} {row.strategy}".strip()
     speed = row.latency.answer if row.latency else None
     if speed is None or model == MINILM:
-        # Its vectors are kept between runs: who comes second is quicker.
-        cost = ["-", "-", "-"]
+        # The vectors of MiniLM are cached between runs, so later systems are faster.
+        costs = ["-", "-", "-"]
     else:
-        cost = [f"{speed.p50:.1f}", f"{speed.p95:.1f}", f"{system.ingest_s:.1f}"]
-    return [f"{label} ({model})" if model and row.strategy != "bm25" else label, *shown, *cost]
+        costs = [f"{speed.p50:.1f}", f"{speed.p95:.1f}", f"{system.ingest_s:.1f}"]
+    return [f"{label} ({model})" if model and row.strategy != "bm25" else label, *scores, *costs]

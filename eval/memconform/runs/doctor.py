@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError, ContractViolatedError
-from memconform.client.recorder import recorded
+from memconform.client.recorder import record_exchanges
 from memconform.contract.core import SearchRequest
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.kinds import UpstreamKind
@@ -103,7 +103,7 @@ async def _run_checks(runner: SdkRunner, client: ContractClient) -> AsyncGenerat
 
 
 async def _run_step(name: str, check: Callable[[], Awaitable[str]]) -> Step:
-    with recorded() as exchanges:
+    with record_exchanges() as exchanges:
         try:
             return Step(name, await check())
         except DaemonError as error:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from memconform.client.timing import Timeouts
 from memconform.contract.wire import CONTRACT_VERSION, Mode
 from memconform.daemons.kinds import UpstreamKind
-from memconform.datasets.selection import Selected
+from memconform.datasets.selection import SelectedQuestions
 from memconform.errors import UsageError
 from memconform.ingest.documents import Corpus
 from memconform.scenarios.scenario import RetrievalSettings
@@ -107,7 +107,7 @@ class Plan:
     """A complete run: its settings and how to execute it."""
 
     settings: Settings
-    selected: Selected
+    selected: SelectedQuestions
     output: Path
     floors: tuple[Floor, ...]
     scorer: Scorer

@@ -13,7 +13,7 @@ from memconform.client.failures import (
     ContractViolatedError,
     DaemonFailedError,
 )
-from memconform.client.recorder import Exchange, recorded
+from memconform.client.recorder import Exchange, record_exchanges
 from memconform.client.shape import shape
 from memconform.contract.core import Chunk, Trace
 from memconform.daemons.runner import Daemon
@@ -184,7 +184,7 @@ class QuestionRunner:
 
     async def _attempt(self, row: int, attempt: int, question: Question) -> None:
         """Ask a question once, journal the outcome and have the answer judged."""
-        with recorded() as exchanges:
+        with record_exchanges() as exchanges:
             try:
                 response = await self._put(question)
                 if self._documents is not None:

@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from memconform.datasets.model import Question
 from memconform.datasets.registry import open_dataset
-from memconform.datasets.selection import Selected
+from memconform.datasets.selection import SelectedQuestions
 from memconform.errors import ResultsError, UsageError
 from memconform.ingest.records import IndexVerified
 from memconform.llm.chat import HALTING, HALTING_CODES, LlmError
@@ -77,7 +77,7 @@ async def rescore(
         scorer: scores the answers; one that calls a service scores several at a time.
         judge: the judges' settings, if they score.
         calibrations: what is known of each judge.
-        floors: if empty, the floors of the run, or the default if it has no result.
+        floors: those of the new result.
         command: the command line, for the provenance.
 
     Raises:
@@ -101,7 +101,7 @@ async def rescore(
         output=output,
         scorer=scorer,
         calibrations=calibrations or {},
-        floors=tuple(floors) or _floors(earlier),
+        floors=tuple(floors),
         command=tuple(command),
         rescored=header.run_id,
     )
@@ -141,7 +141,7 @@ async def rescore(
     return RunFinished(summary, builder.highlights, folder.result, folder.result)
 
 
-def _selected(earlier: _EarlierRun, dataset: str | None) -> Selected:
+def _selected(earlier: _EarlierRun, dataset: str | None) -> SelectedQuestions:
     settings = earlier.header.settings
     opened = open_dataset(dataset or earlier.header.dataset_path)
     if dataset is None and opened.sha256 != settings.dataset_sha256:
@@ -151,7 +151,7 @@ def _selected(earlier: _EarlierRun, dataset: str | None) -> Selected:
             hint="to score against its current content, use --dataset " + str(opened.path),
         )
     rows = None if settings.rows is None else frozenset(settings.rows)
-    return Selected(opened, rows, settings.questions)
+    return SelectedQuestions(opened, rows, settings.questions)
 
 
 def _incident(old: RunSummary | None, halted: LlmError | None) -> Incident | None:
@@ -239,10 +239,32 @@ async def _judge_again(
     )
 
 
-def _floors(earlier: _EarlierRun) -> tuple[Floor, ...]:
-    if earlier.result is None:
+def stored_floors(journal: Path) -> tuple[Floor, ...]:
+    """The floors of a run; the default if it has no result.
+
+    Raises:
+        ResultsError: if its result cannot be read.
+    """
+    result = _read_result(journal.with_name("result.json"))
+    if result is None:
         return (DEFAULT_FLOOR,)
-    return tuple(Floor(floor.floor, floor.tag) for floor in earlier.result.floors)
+    return tuple(Floor(floor.floor, floor.tag) for floor in result.floors)
+
+
+def stored_answers(journal: Path, dataset: str | None) -> Iterator[tuple[Question, str]]:
+    """The answers of a run that can be scored again, each with its question.
+
+    Raises:
+        UsageError: `dataset_changed` if the dataset is not that of the run.
+        ResultsError: if the run cannot be read.
+    """
+    header = read_header(journal)
+    earlier = _EarlierRun(journal, header, None)
+    questions = dict(enumerate(_selected(earlier, dataset)))
+    for attempt in read_attempts(journal, trusting=True):
+        answer = attempt.answer
+        if answer is not None and not answer.redacted and attempt.row in questions:
+            yield questions[attempt.row], answer.text
 
 
 def _read_result(path: Path) -> RunSummary | None:

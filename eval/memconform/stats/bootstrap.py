@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from memconform.stats.intervals import LEAST_CLUSTERS, Interval
 
-_DRAWN = 200_000
-"""Values that are drawn at once: what counts them then stays near the processor. 10,000 resamples
-of 10,000 values take 0.9 s so, and 2.7 s in batches of five million."""
+_BATCH_SIZE = 200_000
+"""Values drawn at once, so that the counts fit in the processor's cache: 10,000 resamples of 10,000
+values take 0.9 s, and 2.7 s in batches of five million."""
 
 
 def bootstrap_means(
@@ -22,27 +22,27 @@ def bootstrap_means(
 ) -> list[Interval]:
     """Intervals of the mean of each column of `values` (n rows), all from the same resamples.
 
-    Whole clusters are drawn where there are `LEAST_CLUSTERS` at least, else single rows. NaN is a
-    value that was not measured: it counts in no mean. A column of nothing else has NaN intervals.
+    Whole clusters are drawn if there are at least `LEAST_CLUSTERS`, otherwise single rows. NaN
+    marks a value that was not measured; it enters no mean. A column of NaN alone has NaN intervals.
 
     Raises:
-        ValueError: without rows, or with another number of clusters.
+        ValueError: if there are no rows, or not one cluster per row.
     """
     rows = len(values)
     if rows == 0 or len(clusters) != rows:
         raise ValueError(f"{rows} rows of values and {len(clusters)} of clusters")
     numbers = {cluster: number for number, cluster in enumerate(dict.fromkeys(clusters))}
     if len(numbers) >= LEAST_CLUSTERS:
-        places = np.array([numbers[cluster] for cluster in clusters])
+        unit_of_row = np.array([numbers[cluster] for cluster in clusters])
     else:
-        places = np.arange(rows)
-    drawn = int(places.max()) + 1
-    known = ~np.isnan(values)
-    sums, sizes = np.zeros((2, drawn, values.shape[1]))
-    np.add.at(sums, places, np.where(known, values, 0.0))
-    np.add.at(sizes, places, known)
+        unit_of_row = np.arange(rows)
+    units = int(unit_of_row.max()) + 1
+    is_measured = ~np.isnan(values)
+    sums, sizes = np.zeros((2, units, values.shape[1]))
+    np.add.at(sums, unit_of_row, np.where(is_measured, values, 0.0))
+    np.add.at(sizes, unit_of_row, is_measured)
     generator = np.random.default_rng(seed)
-    batch = max(1, _DRAWN // drawn)
+    batch = max(1, _BATCH_SIZE // units)
     means = np.concatenate(
         [
             _means(generator, sums, sizes, min(batch, resamples - done))
@@ -50,12 +50,12 @@ def bootstrap_means(
         ]
     )
     tail = (1 - confidence) / 2
-    found = []
+    intervals = []
     for number, column in enumerate(means.T):
-        some = known[:, number].any()
-        ends = np.nanquantile(column, (tail, 1 - tail)).tolist() if some else [np.nan, np.nan]
-        found.append(Interval(*ends))
-    return found
+        has_values = is_measured[:, number].any()
+        ends = np.nanquantile(column, (tail, 1 - tail)).tolist() if has_values else [np.nan, np.nan]
+        intervals.append(Interval(*ends))
+    return intervals
 
 
 def bootstrap_totals(
@@ -72,7 +72,7 @@ def bootstrap_totals(
     if rows == 0:
         raise ValueError("no rows to draw from")
     generator = np.random.default_rng(seed)
-    batch = max(1, _DRAWN // rows)
+    batch = max(1, _BATCH_SIZE // rows)
     return np.concatenate(
         [
             _weights(generator, rows, min(batch, resamples - done)) @ values

@@ -6,11 +6,13 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 LEAST_CLUSTERS = 10
-"""Below it the spread between clusters says too little of how clusters vary: questions then count
-as drawn one by one, from these clusters and no others."""
+"""With fewer clusters, the spread between them says too little about how clusters vary. Questions
+are then treated as drawn one by one, and the interval is about these clusters only."""
 
 
 class Interval(NamedTuple):
+    """Lower and upper end of a confidence interval."""
+
     low: float
     high: float
 
@@ -18,7 +20,7 @@ class Interval(NamedTuple):
 def wilson(successes: int, trials: int, confidence: float = 0.95) -> Interval:
     """Wilson's score interval of a binomial rate (Wilson 1927), without continuity correction.
 
-    No trial tells nothing: the interval is then [0, 1].
+    Without trials the interval is [0, 1].
 
     Raises:
         ValueError: unless 0 ≤ successes ≤ trials and 0 < confidence < 1.
@@ -33,9 +35,9 @@ def clustered_wilson(
 ) -> tuple[Interval, float]:
     """Wilson's interval of a rate whose trials come in clusters, and the effective sample size.
 
-    `clusters` are (successes, trials) each. The size is divided by the design effect (Kish 1965)
-    and by the squared ratio of Student's quantiles at m - 1 and n - 1 degrees of freedom (Korn &
-    Graubard 1998), and is never more than the number of trials.
+    `clusters` holds a pair (successes, trials) per cluster. The sample size is divided by the
+    design effect (Kish 1965) and by the squared ratio of Student's quantiles at m - 1 and n - 1
+    degrees of freedom (Korn & Graubard 1998), and never exceeds the number of trials.
 
     Raises:
         ValueError: as `wilson` does.
@@ -53,13 +55,13 @@ def clustered_wilson(
     effect = between / (rate * (1 - rate) / trials)
     upper = (1 + confidence) / 2
     shrunk = (t.ppf(upper, trials - 1) / t.ppf(upper, m - 1)) ** 2
-    # Clusters may also be more alike than chance would have them, down to no effect at all.
+    # Clusters may also be more alike than by chance; an effect of 0 leaves the size unchanged.
     size = trials * min(1.0, float(shrunk) / effect) if effect else float(trials)
     return _score_interval(total, trials, size, confidence), size
 
 
 def _score_interval(successes: int, trials: int, size: float, confidence: float) -> Interval:
-    """Of a rate that is known as well as `size` independent trials would tell it."""
+    """The score interval of a rate for an effective sample size of `size`."""
     if not 0 < confidence < 1:
         raise ValueError(f"a confidence of {confidence} is outside (0, 1)")
     if trials == 0:
@@ -69,7 +71,7 @@ def _score_interval(successes: int, trials: int, size: float, confidence: float)
     scale = 1 + z * z / size
     centre = (rate + z * z / (2 * size)) / scale
     half = z * sqrt(rate * (1 - rate) / size + z * z / (4 * size * size)) / scale
-    # At the ends the interval touches 0 or 1 exactly; rounding errors must not push it off.
+    # At a rate of 0 or 1 the interval ends there exactly; rounding errors must not move it.
     low = 0.0 if successes == 0 else max(0.0, centre - half)
     high = 1.0 if successes == trials else min(1.0, centre + half)
     return Interval(low, high)

@@ -8,13 +8,15 @@ from memconform.records import Record
 
 
 class QuantileSummary(Record):
+    """Median, 95th and 99th percentile, in the unit of the values."""
+
     p50: float
     p95: float
     p99: float
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Self | None:
-        """By linear interpolation (Hyndman & Fan 1996, type 7); None without values."""
+        """Quantiles by linear interpolation (Hyndman & Fan 1996, type 7); None without values."""
         ordered = sorted(values)
         if not ordered:
             return None
@@ -26,7 +28,7 @@ class QuantileSummary(Record):
 
 
 def _quantile(ordered: list[float], q: float) -> float:
-    place = q * (len(ordered) - 1)
-    below = floor(place)
+    position = q * (len(ordered) - 1)
+    below = floor(position)
     above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+    return ordered[below] + (position - below) * (ordered[above] - ordered[below])

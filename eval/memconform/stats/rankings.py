@@ -1,4 +1,4 @@
-"""How alike two rankings are. Items are compared by equality; one that stands twice counts once."""
+"""Similarity of two rankings. Items are compared by equality; a repeated item counts once."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
@@ -8,30 +8,30 @@ from math import comb, prod, sqrt
 from operator import itemgetter
 
 PERSISTENCE = 0.9
-"""Of rank-biased overlap: the first ten ranks then carry 86 % of the weight."""
+"""The parameter p of rank-biased overlap; at 0.9 the first ten ranks carry 86 % of the weight."""
 
 
 def overlap_at(one: Sequence[Hashable], other: Sequence[Hashable], k: int) -> float:
-    """The share of the first k items, or of as many as the longer ranking has, that are in both.
+    """The share of the first k items that both rankings have; 1 if both are empty.
 
-    1 where both are empty.
+    If both rankings are shorter than k, the share is that of the longer one's items.
     """
     first, second = set(one[:k]), set(other[:k])
-    most = max(len(first), len(second))
-    return len(first & second) / most if most else 1.0
+    size = max(len(first), len(second))
+    return len(first & second) / size if size else 1.0
 
 
 def jaccard(one: Sequence[Hashable], other: Sequence[Hashable]) -> float:
-    """Items in both rankings, of those in either (Jaccard 1912); 1 where both are empty."""
+    """Items in both rankings divided by items in either (Jaccard 1912); 1 if both are empty."""
     first, second = set(one), set(other)
-    either = first | second
-    return len(first & second) / len(either) if either else 1.0
+    union = first | second
+    return len(first & second) / len(union) if union else 1.0
 
 
 def rbo(one: Sequence[Hashable], other: Sequence[Hashable], p: float = PERSISTENCE) -> float:
     """Rank-biased overlap, extrapolated (Webber, Moffat & Zobel 2010, equation 32), in [0, 1].
 
-    1 where both are empty, 0 where one is.
+    1 if both are empty, 0 if only one is.
 
     Raises:
         ValueError: unless 0 < p < 1.
@@ -60,27 +60,27 @@ def rbo(one: Sequence[Hashable], other: Sequence[Hashable], p: float = PERSISTEN
 
 
 def kendall_tau_b(one: Mapping[str, float], other: Mapping[str, float]) -> float | None:
-    """Rank correlation of the scores of items in both, ties counted as such (Kendall 1945).
+    """Rank correlation of the scores of the items in both, adjusted for ties (Kendall 1945).
 
-    In [-1, 1]; None with fewer than two items in both, or where one side ties all of them.
+    In [-1, 1]; None if fewer than two items are in both, or if all scores of one side are tied.
     """
     scores = sorted((one[item], other[item]) for item in one if item in other)
     concordance = 0
     earlier: list[float] = []
-    """The second score of items whose first is less, in order."""
-    for _, tied in groupby(scores, key=itemgetter(0)):
-        seconds = [second for _, second in tied]
+    """Sorted second scores of the items whose first score is lower."""
+    for _, ties in groupby(scores, key=itemgetter(0)):
+        seconds = [second for _, second in ties]
         for second in seconds:
             below = bisect_left(earlier, second)
             above = len(earlier) - bisect_right(earlier, second)
             concordance += below - above
         for second in seconds:
             insort(earlier, second)
-    untied = [_untied(side) for side in zip(*scores, strict=True)]
+    untied = [_untied_pairs(side) for side in zip(*scores, strict=True)]
     norm = sqrt(prod(untied))
     return concordance / norm if untied and norm else None
 
 
-def _untied(scores: Sequence[float]) -> int:
-    """How many pairs of scores differ."""
+def _untied_pairs(scores: Sequence[float]) -> int:
+    """The number of pairs of unequal scores."""
     return comb(len(scores), 2) - sum(comb(count, 2) for count in Counter(scores).values())

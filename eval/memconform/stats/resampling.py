@@ -1,4 +1,4 @@
-"""The bootstrap with numpy or without it: the same resamples, and the same intervals."""
+"""The bootstrap with or without numpy: same resamples, same intervals."""
 
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
@@ -8,8 +8,8 @@ from math import floor, isnan, nan
 from memconform.stats.generator import integers
 from memconform.stats.intervals import Interval
 
-_QUICK = 20_000_000
-"""Rows times resamples that Python alone draws in about ten seconds."""
+_MOST_DRAWS = 20_000_000
+"""Rows times resamples that pure Python draws in about ten seconds."""
 
 
 def mean_intervals(
@@ -19,19 +19,19 @@ def mean_intervals(
     resamples: int = 10_000,
     confidence: float = 0.95,
 ) -> list[Interval]:
-    """Intervals of the mean of each column, of n rows each, rows drawn one by one.
+    """Intervals of the mean of each column of n rows, with rows drawn one by one.
 
-    What `bootstrap_means` says of rows that are no clusters: NaN counts in no mean, and a column of
-    nothing else has NaN intervals.
+    The same as `bootstrap_means` without clusters: NaN enters no mean, and a column of NaN alone
+    has NaN intervals.
 
     Raises:
-        ValueError: without rows.
+        ValueError: if there are no rows.
     """
     rows = len(columns[0])
     if rows == 0:
         raise ValueError("no rows to draw from")
     if not any(value and not isnan(value) for column in columns for value in column):
-        # Runs that agree: whatever is drawn of zeros, their mean is zero.
+        # The runs agree: every resample of zeros has mean zero.
         return [Interval(nan, nan) if all(map(isnan, c)) else Interval(0.0, 0.0) for c in columns]
     if find_spec("numpy") is not None:
         import numpy as np  # noqa: PLC0415 - an extra, and a fifth of what a run imports
@@ -76,37 +76,37 @@ def resampled_totals(
 
 
 def is_slow(rows: int, resamples: int = 10_000) -> bool:
-    """Whether numpy is missing where it would save a user more than some seconds."""
-    return rows * resamples > _QUICK and find_spec("numpy") is None
+    """Whether numpy is not installed although it would save the user more than some seconds."""
+    return rows * resamples > _MOST_DRAWS and find_spec("numpy") is None
 
 
 def intervals_in_python(
     columns: Sequence[Sequence[float]], *, seed: int, resamples: int, confidence: float
 ) -> list[Interval]:
-    """`mean_intervals` where numpy is missing; 90 rows take 0.4 s, ten times what numpy takes."""
+    """`mean_intervals` without numpy; 90 rows take 0.4 s, ten times as long as with numpy."""
     rows = len(columns[0])
     values = [[0.0 if isnan(value) else value for value in column] for column in columns]
-    known = [[not isnan(value) for value in column] for column in columns]
+    masks = [[not isnan(value) for value in column] for column in columns]
     means: list[list[float]] = [[] for _ in columns]
     numbers = integers(seed, rows)
     for _ in range(resamples):
-        drawn = list(islice(numbers, rows))
-        for column, is_known, found in zip(values, known, means, strict=True):
-            if size := sum(map(is_known.__getitem__, drawn)):
-                found.append(sum(map(column.__getitem__, drawn)) / size)
+        indices = list(islice(numbers, rows))
+        for column, mask, resampled in zip(values, masks, means, strict=True):
+            if size := sum(map(mask.__getitem__, indices)):
+                resampled.append(sum(map(column.__getitem__, indices)) / size)
     tail = (1 - confidence) / 2
     return [
-        Interval(quantile(found, tail), quantile(found, 1 - tail))
-        if any(is_known)
+        Interval(quantile(ordered, tail), quantile(ordered, 1 - tail))
+        if any(mask)
         else Interval(nan, nan)
-        for found, is_known in zip((sorted(column) for column in means), known, strict=True)
+        for ordered, mask in zip((sorted(column) for column in means), masks, strict=True)
     ]
 
 
 def quantile(ordered: Sequence[float], q: float) -> float:
-    """By linear interpolation, rounded as numpy rounds it: from the nearer of the neighbours."""
-    place = q * (len(ordered) - 1)
-    below = floor(place)
+    """Linear interpolation from the nearer neighbour, to round exactly as numpy does."""
+    position = q * (len(ordered) - 1)
+    below = floor(position)
     low, high = ordered[below], ordered[min(below + 1, len(ordered) - 1)]
-    part = place - below
+    part = position - below
     return high - (high - low) * (1 - part) if part >= 0.5 else low + (high - low) * part

@@ -1,1 +1,1 @@
-"""What runs leave on disk: folders, whole files, files that only grow, and where they came from."""
+"""Run output on disk: folders, atomic files, append-only journals and provenance."""

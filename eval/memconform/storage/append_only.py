@@ -1,4 +1,4 @@
-"""A file of JSON lines that only grows, safe against the harness being killed."""
+"""An append-only file of JSON lines that survives a killed harness."""
 
 import os
 import threading
@@ -15,10 +15,13 @@ _FSYNC_SECONDS = 0.5
 
 
 class AppendOnly:
-    """Each write reaches the kernel at once and the disk about half a second later.
+    """An append-only file of JSON lines, open for writing.
+
+    Each write reaches the kernel at once and the disk about half a second later.
 
     Raises:
-        ResultsError: from every method, where the file is there already or cannot be written.
+        ResultsError: from any method, if the file already exists or cannot be written
+            (`journal_unwritable`).
     """
 
     def __init__(self, path: Path) -> None:
@@ -28,16 +31,18 @@ class AppendOnly:
         except OSError as error:
             raise self.unwritable(error) from error
         self._offset = 0
-        """Where the next write goes."""
+        """Byte offset of the next write."""
         self._dirty = threading.Event()
         self._closing = threading.Event()
         self._sync_error: OSError | None = None
-        # A thread, because an fsync of some milliseconds would show up in the latencies.
-        self._syncer = threading.Thread(target=self._sync_often, name="journal-fsync", daemon=True)
+        # In a thread, because an fsync takes some milliseconds and would show up in the latencies.
+        self._syncer = threading.Thread(
+            target=self._sync_periodically, name="journal-fsync", daemon=True
+        )
         self._syncer.start()
 
     def append(self, *records: BaseModel | dict[str, Any]) -> list[int]:
-        """Write the records, secrets masked, a line each; where each of them begins."""
+        """Write one line per record, secrets masked, and return the byte offset of each line."""
         lines = [json_bytes(record) + b"\n" for record in records]
         data = b"".join(lines)
         try:
@@ -48,13 +53,13 @@ class AppendOnly:
                 written += self._file.write(data[written:])
         except OSError as error:
             raise self.unwritable(error) from error
-        begins = accumulate(map(len, lines[:-1]), initial=self._offset)
+        offsets = accumulate(map(len, lines[:-1]), initial=self._offset)
         self._offset += len(data)
         self._dirty.set()
-        return list(begins)
+        return list(offsets)
 
     def close(self, last: dict[str, Any]) -> None:
-        """Append a last record and close; a file without it was cut short."""
+        """Append a final record and close the file; a file without that record was cut short."""
         self._closing.set()
         self._syncer.join()
         try:
@@ -66,14 +71,15 @@ class AppendOnly:
             self._file.close()
 
     def unwritable(self, error: OSError) -> ResultsError:
+        """The error to raise for a failed write."""
         return ResultsError(
             f"{self.path}: {error.strerror}",
             code="journal_unwritable",
-            hint="check free space and permissions of the results folder; what was measured"
-            f" so far is in {self.path}",
+            hint="check free space and permissions of the results folder; all measurements"
+            f" so far are in {self.path}",
         )
 
-    def _sync_often(self) -> None:
+    def _sync_periodically(self) -> None:
         while not self._closing.wait(_FSYNC_SECONDS):
             if self._dirty.is_set():
                 self._dirty.clear()

@@ -1,4 +1,4 @@
-"""Where results lie: a folder a run, and a copy of each SDK's last run of the day."""
+"""The results folder: one folder per run, and a copy of each SDK's last run of the day."""
 
 import secrets
 import shutil
@@ -13,13 +13,17 @@ _JOURNAL = "journal.jsonl"
 
 
 def new_run_id(started: datetime, sdk: str, scenario: str) -> str:
-    """Sorts by time; the random end tells apart what starts in the same millisecond."""
+    """A run id that sorts by start time; its random suffix separates runs of one millisecond."""
     moment = f"{started:%Y%m%dT%H%M%S}{started.microsecond // 1000:03}Z"
     return f"{moment}-{sdk}-{scenario}-{secrets.token_hex(2)}"
 
 
 class DaemonFolder:
-    """Where a daemon keeps its log and its state; raises ResultsError where it cannot be made."""
+    """The folder of a daemon's log and state, created at once.
+
+    Raises:
+        ResultsError: if the folder cannot be created (`results_unwritable`).
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -34,21 +38,25 @@ class DaemonFolder:
 
     @property
     def upstream(self) -> Path:
-        """Of the scripted upstream's log."""
+        """The folder of the scripted upstream's log and state."""
         return self.path / "upstream"
 
     def redact_log(self) -> None:
-        """Take out of the daemon's own output what is secret."""
+        """Mask the secrets in the daemon's own output."""
         redact_file(self.log)
 
     def drop_state(self) -> None:
-        """Remove the daemon's state, and the upstream's, which a result does not need."""
+        """Remove the state of the daemon and of the upstream; results do not need it."""
         shutil.rmtree(self.path / "state", ignore_errors=True)
         shutil.rmtree(self.upstream / "state", ignore_errors=True)
 
 
 class RunFolder(DaemonFolder):
-    """`<output>/runs/<run-id>/`; every method raises ResultsError where it cannot write."""
+    """The folder of one run, `<output>/runs/<run-id>/`.
+
+    Raises:
+        ResultsError: from any method that cannot write (`results_unwritable`).
+    """
 
     def __init__(self, output: Path, run_id: str) -> None:
         super().__init__(output / "runs" / run_id)
@@ -63,10 +71,11 @@ class RunFolder(DaemonFolder):
         return self.path / "result.json"
 
     def day_copy(self, started: datetime, sdk: str) -> Path:
+        """Path of the result's published copy, `<output>/<date>/<sdk>.json`."""
         return self._output / f"{started:%Y-%m-%d}" / f"{sdk}.json"
 
     def publish(self, started: datetime, sdk: str) -> Path:
-        """Copy the result to `<output>/<date>/<sdk>.json`."""
+        """Copy the result to `<output>/<date>/<sdk>.json` and return that path."""
         target = self.day_copy(started, sdk)
         with replacing(target) as copy, self.result.open("rb") as result:
             for line in result:
@@ -74,21 +83,21 @@ class RunFolder(DaemonFolder):
         return target
 
     def remove(self) -> None:
-        """Leave no trace of a run that never began."""
+        """Delete the folder of a run that never began."""
         shutil.rmtree(self.path, ignore_errors=True)
 
 
 def find_journal(output: Path, run: str) -> Path:
-    """The journal of a run that is named by its id, its folder, its result or a copy of that.
+    """Find the journal of a run given by id, folder, result file or a copy of the result.
 
     Raises:
-        UsageError: where there is none.
+        UsageError: if no such run has a journal (`unknown_run`).
     """
-    copy = Path(run)
-    named = run_id_of(copy) if copy.is_file() else None
-    beside = [copy.parent.parent / "runs" / named, output / "runs" / named] if named else []
-    folders = [copy, copy.parent] if copy.exists() else []
-    for folder in (*folders, output / "runs" / run, *beside):
+    path = Path(run)
+    run_id = run_id_of(path) if path.is_file() else None
+    by_id = [path.parent.parent / "runs" / run_id, output / "runs" / run_id] if run_id else []
+    folders = [path, path.parent] if path.exists() else []
+    for folder in (*folders, output / "runs" / run, *by_id):
         if (folder / _JOURNAL).is_file():
             return folder / _JOURNAL
     runs = sorted(path.name for path in (output / "runs").glob("*"))
@@ -100,16 +109,16 @@ def find_journal(output: Path, run: str) -> Path:
 
 
 def find_result(output: Path, run: str) -> Path:
-    """The result of a run that is named by its file, its folder or its id.
+    """Find the result of a run given by result file, folder or id.
 
     Raises:
-        UsageError: where there is none.
+        UsageError: if there is no such result (`unknown_run`).
     """
-    named = Path(run)
-    for path in (named, named / "result.json", output / "runs" / run / "result.json"):
-        if path.is_file():
-            return path
-    runs = sorted(path.parent.name for path in (output / "runs").glob("*/result.json"))
+    path = Path(run)
+    for candidate in (path, path / "result.json", output / "runs" / run / "result.json"):
+        if candidate.is_file():
+            return candidate
+    runs = sorted(result.parent.name for result in (output / "runs").glob("*/result.json"))
     raise UsageError(
         f"no result {run!r}, and no run of that name in {output / 'runs'}",
         code="unknown_run",

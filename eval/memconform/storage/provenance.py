@@ -1,4 +1,4 @@
-"""What a result says of where it was made."""
+"""Provenance that results and reports record: program, command, machine and revision."""
 
 import platform
 import subprocess
@@ -10,7 +10,7 @@ from memconform.records import Record
 
 
 class Origin(Record):
-    """By which program, and which command, a file was made."""
+    """The harness version and the command that produced a file."""
 
     harness_version: str
     command: list[str]
@@ -21,7 +21,7 @@ class Origin(Record):
 
 
 class HostOrigin(Origin):
-    """The same, and on what kind of machine: where a figure may depend on that."""
+    """An origin with the machine, for files whose figures may depend on it."""
 
     python_version: str
     host: str
@@ -39,7 +39,7 @@ class HostOrigin(Origin):
 
 
 class ReportHeader(Record):
-    """What every report begins with."""
+    """The fields that every report begins with."""
 
     schema_version: str
     started_at: datetime
@@ -47,13 +47,17 @@ class ReportHeader(Record):
 
 
 def host() -> str:
+    """Operating system and processor architecture, such as `Linux x86_64`."""
     return f"{platform.system()} {platform.machine()}"
 
 
 def git_revision() -> str | None:
-    """The revision of the working folder's checkout, `-dirty` where it has changes; or None."""
+    """The revision of the working directory's checkout, with `-dirty` if it has changes.
+
+    None outside a checkout, or if git is missing, fails or takes more than 5 s.
+    """
     try:
-        answer = subprocess.run(
+        process = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],  # noqa: S607 - the user's git, wherever it is
             capture_output=True,
             text=True,
@@ -62,4 +66,4 @@ def git_revision() -> str | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return answer.stdout.strip()
+    return process.stdout.strip()

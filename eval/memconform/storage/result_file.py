@@ -1,4 +1,4 @@
-"""A result as a file: a summary, and its questions a line each, so that none is held whole."""
+"""Result files: a summary and one line per question, so that no file is held in memory whole."""
 
 import json
 import re
@@ -16,7 +16,7 @@ _SCHEMA: Final = re.compile(rb'"schema_version": *"([^"]*)"')
 
 
 def write_result(target: Sink, summary: Record, questions: Iterable[Masked]) -> None:
-    """The summary's object, opened again for the list of questions, one a line."""
+    """Write the summary's JSON object with a `questions` list appended, one question a line."""
     head = json_bytes(summary, indent=1).removesuffix(b"\n}")
     target.write_masked(Masked(head + f",\n{_QUESTIONS_BEGIN}".encode()))
     separator = b""
@@ -27,20 +27,28 @@ def write_result(target: Sink, summary: Record, questions: Iterable[Masked]) -> 
 
 
 def read_head(result: Path) -> str:
-    """The summary, as JSON; raises ValueError for what is no result, OSError where it fails."""
+    """The summary of a result file, as JSON text.
+
+    Raises:
+        ValueError: if the file is not a result.
+        OSError: if it cannot be read.
+    """
     with result.open(encoding="utf-8") as lines:
-        head, first = _begun(lines)
+        head, first = _split_head(lines)
     return json.dumps(_reformatted(result)[0]) if first is None else head.rstrip().rstrip(",") + "}"
 
 
 def read_lines(result: Path) -> Iterator[str]:
-    """The questions, each as JSON, one in memory at a time where the lines are ours.
+    """The questions of a result file, each as JSON text.
+
+    Only one is in memory at a time, unless another program has reformatted the file.
 
     Raises:
-        ValueError: where the file ends before its questions do.
+        ValueError: if the file ends before its questions do, or is not a result.
+        OSError: if it cannot be read.
     """
     with result.open(encoding="utf-8") as lines:
-        _, first = _begun(lines)
+        _, first = _split_head(lines)
         if first is None:
             yield from map(json.dumps, _reformatted(result)[1])
             return
@@ -53,11 +61,16 @@ def read_lines(result: Path) -> Iterator[str]:
 
 
 def schema_of(result: Path) -> str:
-    """The schema that a file of JSON names; raises ValueError where it names none."""
+    """The `schema_version` of a JSON file.
+
+    Raises:
+        ValueError: if the file is not JSON or has no schema version.
+        OSError: if it cannot be read.
+    """
     with result.open("rb") as file:
-        begin = file.read(256)
-    if (found := _SCHEMA.search(begin)) is not None:
-        return found[1].decode()
+        head = file.read(256)
+    if (match := _SCHEMA.search(head)) is not None:
+        return match[1].decode()
     loaded = json.loads(result.read_bytes())
     if not isinstance(loaded, dict) or "schema_version" not in loaded:
         raise ValueError(f"{result} names no schema")
@@ -65,19 +78,20 @@ def schema_of(result: Path) -> str:
 
 
 def run_id_of(result: Path) -> str | None:
-    """Whose result a file is; None for any other file."""
+    """The id of the run whose result a file is; None for any other file."""
     try:
         loaded = json.loads(result.read_bytes())
     except (OSError, ValueError, RecursionError):
         return None
-    found = loaded.get("run_id") if isinstance(loaded, dict) else None
-    return found if isinstance(found, str) else None
+    run_id = loaded.get("run_id") if isinstance(loaded, dict) else None
+    return run_id if isinstance(run_id, str) else None
 
 
-def _begun(lines: Iterator[str]) -> tuple[str, str | None]:
-    """What stands before the questions, and their first line.
+def _split_head(lines: Iterator[str]) -> tuple[str, str | None]:
+    """Read the text before the questions, and the first line of the questions.
 
-    None where another program set the lines: a question has one to itself only where we did.
+    That line is None if another program has reformatted the file: only `write_result` puts one
+    question on a line.
     """
     head = "".join(takewhile(lambda line: line != _QUESTIONS_BEGIN, lines))
     first = next(lines, None)
@@ -85,11 +99,14 @@ def _begun(lines: Iterator[str]) -> tuple[str, str | None]:
 
 
 def _reformatted(result: Path) -> tuple[dict[str, Any], list[Any]]:
-    """A result that went through another JSON program, such as jq, and is held whole."""
+    """Summary and questions of a result that another program, such as jq, has reformatted.
+
+    It is held in memory whole.
+    """
     try:
         loaded = json.loads(result.read_bytes())
     except RecursionError as error:
-        raise ValueError(f"{result} is too deep") from error
+        raise ValueError(f"{result} is nested too deeply") from error
     questions = loaded.pop("questions", None) if isinstance(loaded, dict) else None
     if not isinstance(questions, list):
         raise ValueError(f"{result} has no questions")  # noqa: TRY004 - a file, not an argument

@@ -1,4 +1,4 @@
-"""Whole files, and the one sink: whatever is written passes through it, secrets masked."""
+"""Atomic files, and the one sink that all output passes through and that masks secrets."""
 
 import fcntl
 import json
@@ -27,18 +27,18 @@ from memconform.redaction import (
 
 _TEMPORARY = re.compile(r"\..+\.\d+\.[0-9a-f]{8}")
 _LOCKED_SECONDS = 60
-"""Far more than a writer needs from the creation of its file to the lock."""
+"""Far more time than a writer needs between creating its file and locking it."""
 
 
 Masked = NewType("Masked", bytes)
-"""Bytes without a secret: what a sink has made or written before, or syntax of ours."""
+"""Bytes without secrets: produced or written earlier by a sink, or syntax of our own."""
 
 
 class Sink:
     """Masks secrets in whatever is written to a file or a stream.
 
-    JSON is masked value by value before it is text: masking the text could break its syntax, and
-    numbers and field names are no secrets.
+    JSON is masked value by value before serialization: masking the text could break its syntax, and
+    numbers and field names are never secrets.
     """
 
     def __init__(self, write: Callable[[Masked], object]) -> None:
@@ -47,26 +47,26 @@ class Sink:
     def write_json(
         self, value: BaseModel | Mapping[str, Any], *, indent: int | None = 1, end: str = "\n"
     ) -> None:
-        """Write a value of JSON, and `end` behind it; without `indent` on one line."""
+        """Write a JSON value followed by `end`; on one line if `indent` is None."""
         self._write(Masked(json_bytes(value, indent=indent) + end.encode()))
 
     def write_text(self, text: str) -> None:
-        """Write a text that is complete: a secret that lies across two calls is not found."""
+        """Write a complete text; a secret that is split across two calls is not found."""
         self._write(Masked(redact(text).encode("utf-8", "backslashreplace")))
 
     def write_bytes(self, data: bytes) -> None:
-        """Write bytes of whatever kind, as complete as a text."""
+        """Write arbitrary bytes, which must be complete for the same reason as a text."""
         self._write(Masked(redact_bytes(data)))
 
     def write_masked(self, data: Masked) -> None:
-        """Write what needs no look."""
+        """Write bytes that are known to contain no secret."""
         self._write(data)
 
 
 def json_bytes(value: BaseModel | Mapping[str, Any], *, indent: int | None = None) -> Masked:
-    """A value as JSON in UTF-8, with every secret masked in its strings."""
+    """Serialize a value as JSON in UTF-8, with the secrets in its strings masked."""
     if isinstance(value, BaseModel) and indent is None and not hides_anything():
-        # A fifth of the time, and a run writes four records a question.
+        # Takes a fifth of the time, and a run writes four records a question.
         with suppress(PydanticSerializationError):
             return Masked(value.model_dump_json().encode())
     plain = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
@@ -74,15 +74,15 @@ def json_bytes(value: BaseModel | Mapping[str, Any], *, indent: int | None = Non
     try:
         return Masked(json.dumps(masked, indent=indent, ensure_ascii=False).encode())
     except UnicodeEncodeError:
-        # Half of a surrogate pair, which a daemon may send, is no text; as an escape it is JSON.
+        # A daemon may send half of a surrogate pair: not UTF-8 text, but valid JSON if escaped.
         return Masked(json.dumps(masked, indent=indent).encode())
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file at once, secrets masked, without the time that `replacing` takes to be sure.
+    """Write a file with secrets masked, faster than `replacing` but neither atomic nor synced.
 
     Raises:
-        ResultsError: where it cannot be written.
+        ResultsError: if it cannot be written (`results_unwritable`).
     """
     try:
         path.parent.mkdir(exist_ok=True)
@@ -92,21 +92,25 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def redact_file(path: Path) -> None:
-    """Mask the secrets in a file that another program has written, in constant memory."""
+    """Mask the secrets in a file that another program wrote, in constant memory.
+
+    Raises:
+        ResultsError: if it cannot be written (`results_unwritable`).
+    """
     if path.is_file():
         with path.open("rb") as file:
-            masked = any(MASK.encode() in piece for piece in redact_stream(file))
-        if masked:
+            has_secrets = any(MASK.encode() in piece for piece in redact_stream(file))
+        if has_secrets:
             with path.open("rb") as file, _replacing(path) as clean:
                 clean.writelines(redact_stream(file))
 
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Sink]:
-    """A file that appears under its name whole, or not at all.
+    """Write a file atomically: it appears under its name complete or not at all.
 
     Raises:
-        ResultsError: where it cannot be written.
+        ResultsError: if it cannot be written (`results_unwritable`).
     """
     with _replacing(target) as file:
         yield Sink(file.write)
@@ -114,8 +118,12 @@ def replacing(target: Path) -> Iterator[Sink]:
 
 @contextmanager
 def device(path: Path) -> Iterator[Sink]:
-    """A device or a pipe that is there already; raises OSError where it cannot be written."""
-    # Buffered: a raw file may take a part of what is written, where a signal comes in between.
+    """Write to an existing device or pipe.
+
+    Raises:
+        OSError: if it cannot be written.
+    """
+    # Buffered, because a write to a raw file may be partial if a signal interrupts it.
     with path.open("wb") as file:
         yield Sink(file.write)
 
@@ -131,7 +139,7 @@ def _replacing(target: Path) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-            # Before it is closed, and its lock gone.
+            # Before the file is closed, which releases its lock.
             temporary.replace(target)
     except OSError as error:
         raise unwritable(target, error) from error
@@ -141,12 +149,12 @@ def _replacing(target: Path) -> Iterator[IO[bytes]]:
 
 @cache
 def _remove_abandoned(folder: Path) -> None:
-    """Remove the temporary files of writers that were killed, once for each folder.
+    """Remove the temporary files of killed writers, once per folder.
 
-    A writer holds a lock on its file, which the kernel releases with its last breath. That is a
-    better proof than its process id, which another process may have by now, and which means nothing
-    where the folder is shared with other machines or containers. The age is for the moment between
-    the creation of a file and its lock.
+    A writer holds a lock on its file, which the kernel releases when the process ends. A lock is
+    better evidence than a process id, which may have been reused, and which means nothing if other
+    machines or containers share the folder. The minimum age covers the moment between the creation
+    of a file and its lock.
     """
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
@@ -155,8 +163,8 @@ def _remove_abandoned(folder: Path) -> None:
             with suppress(OSError):
                 if time.time() - entry.stat(follow_symlinks=False).st_mtime < _LOCKED_SECONDS:
                     continue
-                # For writing, which a lock needs on a network file system; where there are no
-                # locks this fails, and the file stays.
+                # Opened for writing, because a lock on a network file system requires it. If there
+                # are no locks, this fails and the file stays.
                 descriptor = os.open(entry.path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
                 try:
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -166,14 +174,15 @@ def _remove_abandoned(folder: Path) -> None:
 
 
 def _lock(file: IO[bytes]) -> None:
-    """Show others that the writer lives, where the file system has locks."""
+    """Mark the writer as alive for other processes, if the file system supports locks."""
     with suppress(OSError):
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def unwritable(path: Path, error: OSError) -> ResultsError:
+    """The error to raise for a file that cannot be written."""
     return ResultsError(
         f"cannot write {path}: {error.strerror}",
         code="results_unwritable",
-        hint="choose another --output, or make room; the journal beside it holds what was measured",
+        hint="choose another --output or free space; the journal beside it has the measurements",
     )

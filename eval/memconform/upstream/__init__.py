@@ -1,1 +1,1 @@
-"""The scripted upstream: chat, embeddings and reranking for daemons, in a process of its own."""
+"""The scripted upstream: a process that serves chat, embeddings and reranking to daemons."""

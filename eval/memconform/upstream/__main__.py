@@ -1,4 +1,4 @@
-"""`python -m memconform.upstream HOST PORT`: how the harness starts its upstream."""
+"""`python -m memconform.upstream HOST PORT`: the process that the harness starts as upstream."""
 
 import sys
 
@@ -9,11 +9,11 @@ from memconform.upstream.serve import listen, serve
 def main() -> None:
     listener, address = listen(sys.argv[1], int(sys.argv[2]))
 
-    def started() -> None:
+    def announce() -> None:
         sys.stdout.write(f"listening on {address}\n")
         sys.stdout.flush()
 
-    serve(listener, Script(), started)
+    serve(listener, Script(), announce)
 
 
 if __name__ == "__main__":

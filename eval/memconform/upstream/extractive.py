@@ -1,4 +1,4 @@
-"""What the upstream says when it is not scripted: it answers with a sentence of the notes."""
+"""The upstream's default answers: a sentence quoted from the notes of the prompt."""
 
 import json
 import re
@@ -24,18 +24,18 @@ _WANTS_SCORES = '{"scores"'
 class _Prompt:
     question: str
     notes: list[tuple[str, str]]
-    """Number (empty where notes are not numbered) and text."""
+    """Number (empty if notes are not numbered) and text."""
 
 
 def _parse(user: str) -> _Prompt:
     """Split a user message into question and notes.
 
-    Our daemons send the messages of rule ask.reader.prompt; of any other prompt the last line
-    is the question and the rest one note.
+    The daemons of this repository send the messages of rule ask.reader.prompt. In any other prompt
+    the last line is taken as the question and the rest as one note.
     """
-    marks = list(_QUESTION.finditer(user))
-    if marks:
-        question, body = user[marks[-1].end() :], user[: marks[-1].start()]
+    matches = list(_QUESTION.finditer(user))
+    if matches:
+        question, body = user[matches[-1].end() :], user[: matches[-1].start()]
     else:
         body, _, question = user.rstrip().rpartition("\n")
     heads = list(_NOTE.finditer(body))
@@ -52,15 +52,21 @@ def _parse(user: str) -> _Prompt:
 
 
 def complete(system: str, user: str) -> str:
-    """The reply to a chat: a sentence of the notes with its note's number, or their scores."""
+    """Reply to a chat: the sentence of the notes that shares most terms with the question.
+
+    The sentence is followed by its note's number. If the system message asks for scores, the reply
+    is `{"scores": [...]}` instead, with one score per note.
+    """
     prompt = _parse(user)
-    wanted = set(terms(prompt.question)) - STOP_WORDS
+    query_terms = set(terms(prompt.question)) - STOP_WORDS
     if _WANTS_SCORES in system:
-        return json.dumps({"scores": [_shared(wanted, text) for _, text in prompt.notes]})
+        return json.dumps(
+            {"scores": [_count_shared(query_terms, text) for _, text in prompt.notes]}
+        )
     best, best_score = NO_ANSWER, 0
     for number, text in prompt.notes:
         for sentence in _SENTENCE.findall(text):
-            score = _shared(wanted, sentence)
+            score = _count_shared(query_terms, sentence)
             if score > best_score:
                 cited = f" [{number}]" if number else ""
                 best, best_score = sentence.strip() + cited, score
@@ -68,10 +74,12 @@ def complete(system: str, user: str) -> str:
 
 
 def lexical_scores(query: str, documents: list[str]) -> list[float]:
-    """The share of the query's terms that each document has, in [0, 1]."""
-    wanted = set(terms(query))
-    return [_shared(wanted, document) / max(len(wanted), 1) for document in documents]
+    """The fraction of the query's terms that each document contains, in [0, 1]."""
+    query_terms = set(terms(query))
+    return [
+        _count_shared(query_terms, document) / max(len(query_terms), 1) for document in documents
+    ]
 
 
-def _shared(wanted: set[str], text: str) -> int:
-    return len(wanted.intersection(terms(text)))
+def _count_shared(query_terms: set[str], text: str) -> int:
+    return len(query_terms.intersection(terms(text)))

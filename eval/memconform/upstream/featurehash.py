@@ -1,4 +1,4 @@
-"""`fh256-1`, the embedding that needs no model (rule core.rank.feature-hash)."""
+"""`fh256-1`, an embedding without a model (rule core.rank.feature-hash)."""
 
 import math
 from functools import lru_cache
@@ -11,7 +11,7 @@ DIMENSIONS = 256
 
 @lru_cache(maxsize=1 << 16)
 def _place(feature: str) -> tuple[int, int]:
-    """Index and sign of a feature, by its FNV-1a hash of 32 bits."""
+    """Index and sign of a feature, from its 32-bit FNV-1a hash."""
     value = 0x811C9DC5
     for byte in feature.encode():
         value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
@@ -19,7 +19,7 @@ def _place(feature: str) -> tuple[int, int]:
 
 
 def feature_hash(text: str) -> list[float]:
-    """The unit vector of a text's terms and pairs of terms; zero for a text without terms."""
+    """The unit vector of a text's terms and adjacent pairs; zero for a text without terms."""
     words = terms(text)
     totals = [0] * DIMENSIONS
     for feature in (*words, *map(" ".join, pairwise(words))):

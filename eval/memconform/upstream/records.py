@@ -1,4 +1,4 @@
-"""What daemons sent, kept so that a test can ask for it."""
+"""Records the requests of daemons, so that a test can query them."""
 
 import json
 import time
@@ -11,32 +11,34 @@ from typing import Literal
 from memconform.upstream.script import Kind
 
 ExchangeOutcome = Literal["open", "answered", "broken", "client_gone", "refused"]
-"""`broken` is what a script's fault has made of an answer."""
+"""`broken` is an answer that a fault of the script has broken."""
 
-_KEPT = 10_000
+_MAX_RECORDS = 10_000
 MAX_KEPT_BYTES = 128 << 20
-"""Of bodies, paths and headers: the 105,591 turns of WMB-100K are embedded in 30 MB."""
-_SECRET = ("authorization", "x-api-key", "api-key")
+"""Bytes of bodies, paths and headers. Embedding the 105,591 turns of WMB-100K sends 30 MB."""
+_SECRET_HEADERS = ("authorization", "x-api-key", "api-key")
 
 
 @dataclass(slots=True)
-class Recorded:
+class RecordedRequest:
+    """A request to the upstream, and what became of its answer."""
+
     number: int
     kind: Kind
     path: str
     headers: dict[str, str]
-    """Lower-case names; of secrets only how they begin."""
+    """Names in lower case; of secrets the scheme only."""
     body: bytes
-    """Its JSON: as values it would take some ten times the memory."""
+    """As JSON text: parsed values would take about ten times the memory."""
     at_ms: float
-    """Since the upstream began."""
+    """Milliseconds since the upstream started."""
     outcome: ExchangeOutcome = "open"
     pieces: int = 0
-    """Deltas of a stream that were sent."""
+    """How many deltas of a stream were sent."""
 
     @property
     def size(self) -> int:
-        """Bytes, but for what every record takes."""
+        """Bytes of body, path and headers, without the constant overhead of a record."""
         headers = sum(len(name) + len(value) for name, value in self.headers.items())
         return len(self.body) + len(self.path) + headers
 
@@ -48,18 +50,20 @@ class Recorded:
 
 
 class Records:
-    """The last `_KEPT` requests, or fewer that have `MAX_KEPT_BYTES` together."""
+    """The most recent requests: at most `_MAX_RECORDS`, and `MAX_KEPT_BYTES` in total."""
 
     def __init__(self) -> None:
         self._started = time.monotonic()
         self._count = 0
         self._bytes = 0
-        self._kept: deque[Recorded] = deque()
+        self._records: deque[RecordedRequest] = deque()
 
-    def add(self, kind: Kind, path: str, headers: Mapping[str, str], body: bytes) -> Recorded:
-        """Record a request whose body is this JSON."""
+    def add(
+        self, kind: Kind, path: str, headers: Mapping[str, str], body: bytes
+    ) -> RecordedRequest:
+        """Append a request; `body` is its JSON text."""
         self._count += 1
-        recorded = Recorded(
+        recorded = RecordedRequest(
             number=self._count,
             kind=kind,
             path=path,
@@ -67,26 +71,26 @@ class Records:
             body=body,
             at_ms=round((time.monotonic() - self._started) * 1e3, 3),
         )
-        self._kept.append(recorded)
+        self._records.append(recorded)
         self._bytes += recorded.size
-        while len(self._kept) > _KEPT or self._bytes > MAX_KEPT_BYTES:
-            self._bytes -= self._kept.popleft().size
+        while len(self._records) > _MAX_RECORDS or self._bytes > MAX_KEPT_BYTES:
+            self._bytes -= self._records.popleft().size
         return recorded
 
     def clear(self) -> None:
-        self._kept.clear()
+        self._records.clear()
         self._bytes = 0
         self._count = 0
 
     def dump(self, after: int = 0) -> bytes:
-        """Those whose number is greater than `after`, and how many are no longer kept, as JSON."""
-        newer = takewhile(lambda recorded: recorded.number > after, reversed(self._kept))
+        """The requests numbered above `after`, and how many were dropped, as JSON."""
+        newer = takewhile(lambda recorded: recorded.number > after, reversed(self._records))
         dumped = b", ".join([recorded.dump() for recorded in newer][::-1])
-        return b'{"dropped": %d, "requests": [%s]}' % (self._count - len(self._kept), dumped)
+        return b'{"dropped": %d, "requests": [%s]}' % (self._count - len(self._records), dumped)
 
 
 def _masked(name: str, value: str) -> str:
-    if name not in _SECRET:
+    if name not in _SECRET_HEADERS:
         return value
     scheme, space, _ = value.rpartition(" ")
     return f"{scheme}{space}***"

@@ -1,4 +1,4 @@
-"""Runs the upstream until it is told to stop."""
+"""Runs the upstream until a signal stops it."""
 
 import os
 import socket
@@ -10,22 +10,22 @@ from memconform.upstream.script import Script
 from memconform.upstream.server import ScriptedUpstream
 
 _GRACE_SECONDS = 1
-"""Answers that hang on purpose get no more at the end."""
+"""Time limit of a graceful shutdown: answers that hang on purpose get no more."""
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
         super().__init__(config)
-        self._tell = started
+        self._on_started = on_started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
-            self._tell()
+            self._on_started()
 
 
 def listen(host: str, port: int) -> tuple[socket.socket, str]:
-    """A bound socket and the address under which it is reached; raises OSError."""
+    """Bind a socket; return it and its URL. Raises OSError if the address cannot be bound."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -38,14 +38,14 @@ def listen(host: str, port: int) -> tuple[socket.socket, str]:
     return listener, f"http://{f'[{host}]' if ':' in host else host}:{bound}"
 
 
-def serve(listener: socket.socket, script: Script, started: Callable[[], None]) -> None:
-    """Serve until SIGTERM or SIGINT; `started` is called once requests are served."""
+def serve(listener: socket.socket, script: Script, on_started: Callable[[], None]) -> None:
+    """Serve until SIGTERM or SIGINT; call `on_started` once requests are accepted."""
     config = uvicorn.Config(
         ScriptedUpstream(script, os.environ.get("MEMCONFORM_RUN_ID")).app(),
-        # A connection that is cut on purpose is reported as a crash of the application.
+        # Otherwise uvicorn logs a connection cut on purpose as a crash of the application.
         log_level="critical",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
-    _Server(config, started).run(sockets=[listener])
+    _Server(config, on_started).run(sockets=[listener])

@@ -1,7 +1,7 @@
-"""The upstream's HTTP surface: two chat APIs, embeddings, reranking, models, and its control.
+"""The upstream's HTTP API: two chat APIs, embeddings, reranking, models, and control routes.
 
-GET  /_control/requests     what was asked, in order; ?after=N leaves the first N out
-PUT  /_control/script       a new script; what was recorded is forgotten
+GET  /_control/requests     recorded requests, in order; ?after=N skips the first N
+PUT  /_control/script       replaces the script and clears the records
 """
 
 import asyncio
@@ -30,24 +30,25 @@ from memconform.upstream.bodies import (
     read_script,
 )
 from memconform.upstream.dialects import Anthropic, BadRequestError, Dialect, OpenAI
-from memconform.upstream.embedders import embedder_of, served_models
+from memconform.upstream.embedders import get_embedder, served_models
 from memconform.upstream.extractive import complete, lexical_scores
 from memconform.upstream.lexical_judge import is_judging, judge
-from memconform.upstream.records import Recorded, Records
-from memconform.upstream.script import Kind, Playing, Reply, Script, TokenUsage
+from memconform.upstream.records import RecordedRequest, Records
+from memconform.upstream.script import Kind, Reply, Script, ScriptPlayer, TokenUsage
 from memconform.validation import first_fault
 
 _WORD = re.compile(r"\S+\s*|\s+")
 _POLL_SECONDS = 0.02
-"""How soon it is seen that a client which is kept waiting has gone."""
+"""How often to check whether a waiting client has disconnected."""
 _STATUS = {"unknown_model": 404, "extra_missing": 404, "bad_text": 400}
-"""By the code of an embedder's UsageError; any other is the server's own trouble."""
+"""HTTP status by the code of an embedder's UsageError; any other code is a 500."""
 _MAX_DIGITS = 15
-"""Of the number of a request: Python refuses to read one of 10,000."""
+"""Digits of a request's number: Python refuses to parse 10,000."""
 _LONG_PROMPT = 1 << 18
-"""Characters that are answered in a thread of their own: others wait meanwhile, for 0.1 s."""
+"""Characters. Longer prompts are answered in a thread: they would block others for 0.1 s."""
 _CLOSE = {"Connection": "close"}
-"""Of an answer that does not wait for the end of its request; else the server reads that on."""
+"""Headers of a response sent before the request was read to its end; otherwise the server would
+read the rest first."""
 
 
 class _ClientGoneError(Exception):
@@ -55,12 +56,14 @@ class _ClientGoneError(Exception):
 
 
 class _CutError(Exception):
-    """Raised inside an answer, it makes the server close the connection without an end."""
+    """Raised inside a response body to make the server close the connection without ending it."""
 
 
 class ScriptedUpstream:
+    """The ASGI application of the upstream, with its script and its records."""
+
     def __init__(self, script: Script, run_id: str | None = None) -> None:
-        self._playing = Playing(script)
+        self._player = ScriptPlayer(script)
         self._records = Records()
         self._version = {"name": "upstream", "version": __version__, "contract": CONTRACT_VERSION}
         if run_id is not None:
@@ -79,19 +82,19 @@ class ScriptedUpstream:
                 Route("/models", _models),
                 Route("/v1/models", _models),
                 Route("/healthz", _health),
-                Route("/version", self._tell_version),
+                Route("/version", self._send_version),
                 Route("/_control/requests", self._requests),
                 Route("/_control/script", self._set_script, methods=["PUT"]),
             ]
         )
 
-    async def _tell_version(self, _: Request) -> Response:
+    async def _send_version(self, _: Request) -> Response:
         return JSONResponse(self._version)
 
     async def _requests(self, request: Request) -> Response:
         after = request.query_params.get("after", "0")
         if not after.isdecimal() or len(after) > _MAX_DIGITS:
-            return JSONResponse({"error": "after is the number of a request"}, 400)
+            return JSONResponse({"error": "after: must be the number of a request"}, 400)
         return Response(self._records.dump(int(after)), media_type="application/json")
 
     async def _set_script(self, request: Request) -> Response:
@@ -103,30 +106,32 @@ class ScriptedUpstream:
             return JSONResponse({"error": str(error)}, 400)
         except BodyTooLargeError as error:
             return JSONResponse({"error": str(error)}, 413, _CLOSE)
-        self._playing = Playing(script)
+        self._player = ScriptPlayer(script)
         self._records.clear()
         return Response(status_code=204)
 
-    async def _taken(self, kind: Kind, request: Request) -> tuple[Recorded, dict[str, Any], Reply]:
-        """The request on record, its body, and the reply that the script has for it."""
+    async def _record(
+        self, kind: Kind, request: Request
+    ) -> tuple[RecordedRequest, dict[str, Any], Reply]:
+        """Read and record a request; return its record, its body, and the script's reply."""
         body, text = parse_body(await read_body(request))
         recorded = self._records.add(kind, request.url.path, request.headers, text.encode())
-        return recorded, body, self._playing.reply(kind, text)
+        return recorded, body, self._player.reply(kind, text)
 
     def _chat(self, dialect: Dialect) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
             recorded = None
             try:
-                recorded, body, reply = await self._taken("chat", request)
+                recorded, body, reply = await self._record("chat", request)
                 system, user = dialect.prompt(body)
             except BadRequestError as error:
-                return _refused(dialect, error, recorded)
+                return _error_response(dialect, error, recorded)
             except BodyTooLargeError as error:
-                return _refused(dialect, str(error), None, 413)
-            chat = _Chat(dialect, recorded, body, reply, await _completed(system, user))
+                return _error_response(dialect, str(error), None, 413)
+            chat = _Chat(dialect, recorded, body, reply, await _complete(system, user))
             if body.get("stream") is True and reply.status == 200:
-                return await _begun(request, recorded, reply, chat.stream())
-            return await _whole(request, recorded, reply, chat.whole(), dialect)
+                return await _stream_response(request, recorded, reply, chat.stream())
+            return await _body_response(request, recorded, reply, chat.whole(), dialect)
 
         return handle
 
@@ -136,27 +141,27 @@ class ScriptedUpstream:
         async def handle(request: Request) -> Response:
             recorded = None
             try:
-                recorded, asked, reply = await self._taken(kind, request)
-                body = await answer(asked)
+                recorded, query, reply = await self._record(kind, request)
+                body = await answer(query)
             except BadRequestError as error:
-                return _refused(OpenAI(), error, recorded)
+                return _error_response(OpenAI(), error, recorded)
             except BodyTooLargeError as error:
-                return _refused(OpenAI(), str(error), None, 413)
+                return _error_response(OpenAI(), str(error), None, 413)
             except UsageError as error:
-                told = f"{error.message}; try: {error.hint}"
-                return _refused(OpenAI(), told, recorded, _STATUS.get(error.code, 500))
-            return await _whole(request, recorded, reply, body, OpenAI())
+                message = f"{error.message}; try: {error.hint}"
+                return _error_response(OpenAI(), message, recorded, _STATUS.get(error.code, 500))
+            return await _body_response(request, recorded, reply, body, OpenAI())
 
         return handle
 
 
 class _Chat:
-    """One chat's answer, whole or in pieces, with what the script makes go wrong."""
+    """One chat's answer, complete or streamed, with the faults of the script."""
 
     def __init__(
         self,
         dialect: Dialect,
-        recorded: Recorded,
+        recorded: RecordedRequest,
         body: dict[str, Any],
         reply: Reply,
         default: str,
@@ -168,9 +173,9 @@ class _Chat:
         self._model = str(body.get("model", ""))
         text = default if reply.text is None else reply.text
         self._deltas = _WORD.findall(text) if reply.deltas is None else reply.deltas
-        # Words stand for tokens: a count that is the same for every daemon.
-        sent = len(json.dumps(body.get("messages"), ensure_ascii=False).split())
-        self._usage = reply.usage or TokenUsage(input=sent, output=len(self._deltas))
+        # Counts words as tokens, so that usage is the same for every daemon.
+        prompt_words = len(json.dumps(body.get("messages"), ensure_ascii=False).split())
+        self._usage = reply.usage or TokenUsage(input=prompt_words, output=len(self._deltas))
 
     def whole(self) -> dict[str, Any]:
         return self._dialect.whole(self._model, "".join(self._deltas), self._usage)
@@ -200,7 +205,7 @@ class _Chat:
                 return
 
 
-async def _completed(system: str, user: str) -> str:
+async def _complete(system: str, user: str) -> str:
     if is_judging(system):
         return judge(user)
     if len(user) > _LONG_PROMPT:
@@ -208,8 +213,11 @@ async def _completed(system: str, user: str) -> str:
     return complete(system, user)
 
 
-def _refused(
-    dialect: Dialect, error: BadRequestError | str, recorded: Recorded | None, status: int = 400
+def _error_response(
+    dialect: Dialect,
+    error: BadRequestError | str,
+    recorded: RecordedRequest | None,
+    status: int = 400,
 ) -> Response:
     if recorded is not None:
         recorded.outcome = "refused"
@@ -217,10 +225,10 @@ def _refused(
     return JSONResponse(dialect.problem(status, str(error)), status, headers)
 
 
-async def _begun(
-    request: Request, recorded: Recorded, reply: Reply, pieces: AsyncIterator[bytes]
+async def _stream_response(
+    request: Request, recorded: RecordedRequest, reply: Reply, pieces: AsyncIterator[bytes]
 ) -> Response:
-    """A stream; what becomes of it is put on record."""
+    """Stream `pieces` and record the outcome."""
     try:
         await _pause(request, reply.delay_ms / 1e3)
         if reply.fault == "hang" and reply.after == 0:
@@ -229,7 +237,7 @@ async def _begun(
         recorded.outcome = "client_gone"
         return Response(status_code=499)
 
-    async def followed() -> AsyncIterator[bytes]:
+    async def observed_pieces() -> AsyncIterator[bytes]:
         try:
             async for piece in pieces:
                 yield piece
@@ -242,12 +250,16 @@ async def _begun(
         recorded.outcome = "broken" if reply.fault else "answered"
 
     return StreamingResponse(
-        followed(), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+        observed_pieces(), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
     )
 
 
-async def _whole(
-    request: Request, recorded: Recorded, reply: Reply, body: dict[str, Any], dialect: Dialect
+async def _body_response(
+    request: Request,
+    recorded: RecordedRequest,
+    reply: Reply,
+    body: dict[str, Any],
+    dialect: Dialect,
 ) -> Response:
     try:
         await _pause(request, reply.delay_ms / 1e3)
@@ -269,45 +281,45 @@ async def _whole(
     if reply.fault == "bad_json":
         return Response(half, media_type="application/json")
 
-    async def broken() -> AsyncIterator[bytes]:
+    async def cut_body() -> AsyncIterator[bytes]:
         yield half
         raise _CutError
 
     return StreamingResponse(
-        broken(), media_type="application/json", headers={"Content-Length": str(len(content))}
+        cut_body(), media_type="application/json", headers={"Content-Length": str(len(content))}
     )
 
 
 async def _pause(request: Request, seconds: float | None) -> None:
-    """Wait so long, or (None) for ever; raises _ClientGoneError where nobody waits any more."""
+    """Wait `seconds`, or forever if None; raises _ClientGoneError if the client disconnects."""
     loop = asyncio.get_running_loop()
     end = None if seconds is None else loop.time() + seconds
-    while end is None or (left := end - loop.time()) > 0:
-        await asyncio.sleep(_POLL_SECONDS if end is None else min(_POLL_SECONDS, left))
+    while end is None or (remaining := end - loop.time()) > 0:
+        await asyncio.sleep(_POLL_SECONDS if end is None else min(_POLL_SECONDS, remaining))
         if await request.is_disconnected():
             raise _ClientGoneError
 
 
-def _texts(value: object, key: str, most: int) -> list[str]:
+def _texts(value: object, key: str, limit: int) -> list[str]:
     if isinstance(value, str):
         return [value]
-    if isinstance(value, list) and len(value) > most:
-        raise BadRequestError(f"{key}: at most {most:,} texts are taken at once")
+    if isinstance(value, list) and len(value) > limit:
+        raise BadRequestError(f"{key}: must have at most {limit:,} texts")
     if isinstance(value, list) and value and all(isinstance(text, str) for text in value):
         return value
-    raise BadRequestError(f"{key}: a text or a list of texts is wanted")
+    raise BadRequestError(f"{key}: must be a string or a non-empty list of strings")
 
 
 async def _embeddings(body: dict[str, Any]) -> dict[str, Any]:
     texts = _texts(body.get("input"), "input", MAX_TEXTS)
     model = body.get("model")
     if not isinstance(model, str):
-        raise BadRequestError("model: a name is wanted")
-    embedder = embedder_of(model)
+        raise BadRequestError("model: must be a string")
+    embedder = get_embedder(model)
     if body.get("dimensions", embedder.dimensions) != embedder.dimensions:
-        raise BadRequestError(f"dimensions: {model} has {embedder.dimensions}")
+        raise BadRequestError(f"dimensions: must be {embedder.dimensions} for {model}")
     encode = _base64 if body.get("encoding_format") == "base64" else list
-    # Others are answered meanwhile.
+    # In a thread, so that other requests are served meanwhile.
     vectors = await asyncio.to_thread(embedder.embed, texts)
     words = sum(len(text.split()) for text in texts)
     return {
@@ -329,7 +341,7 @@ def _base64(vector: Sequence[float]) -> str:
 async def _rerank(body: dict[str, Any]) -> dict[str, Any]:
     query = body.get("query")
     if not isinstance(query, str):
-        raise BadRequestError("query: a text is wanted")
+        raise BadRequestError("query: must be a string")
     scores = lexical_scores(query, _texts(body.get("documents"), "documents", MAX_DOCUMENTS))
     ranked = sorted(range(len(scores)), key=lambda index: -scores[index])
     top = body.get("top_n")

@@ -1,4 +1,4 @@
-"""Vectors on disk, by the model that made them and their text: to make them takes minutes."""
+"""A disk cache of embedding vectors, keyed by model and text: computing them takes minutes."""
 
 import hashlib
 import math
@@ -20,13 +20,13 @@ from memconform.printing.logs import Logger
 _log = Logger()
 
 _BUSY_SECONDS = 30
-"""Several processes share the file; each writes a batch at a time."""
-_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+"""How long to wait for a lock: several processes share the file, each writing batch by batch."""
+_DAMAGE_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _TABLE = """
 CREATE TABLE IF NOT EXISTS vectors (
   key BLOB PRIMARY KEY,       -- SHA-256 of the model and the text
   vector BLOB NOT NULL,       -- float32
-  crc INTEGER NOT NULL        -- CRC-32 of both: SQLite does not see a bit that has turned
+  crc INTEGER NOT NULL        -- CRC-32 of both: SQLite does not detect a flipped bit
 )
 """
 
@@ -35,21 +35,22 @@ _Result = TypeVar("_Result")
 
 
 def cache_file() -> Path:
-    """In `$MEMCONFORM_CACHE`, or in the user's cache folder."""
-    given = os.environ.get("MEMCONFORM_CACHE")
-    return (Path(given) if given else user_cache_path("memconform")) / "embeddings.sqlite3"
+    """The cache's path in `$MEMCONFORM_CACHE`, or in the user's cache folder."""
+    folder = os.environ.get("MEMCONFORM_CACHE")
+    return (Path(folder) if folder else user_cache_path("memconform")) / "embeddings.sqlite3"
 
 
 class VectorCache:
-    """Only what is read back whole is used; a damaged file is put aside and begun anew.
+    """Caches vectors in one SQLite file that threads and processes may share.
 
-    Threads and processes may share it. Its methods raise UsageError where the file cannot be used:
-    without it a run would take hours in silence.
+    Entries are verified by checksum; a damaged file is moved aside and replaced by an empty one.
+    Methods raise UsageError (`cache_unusable`) if the file cannot be used, because a run without
+    the cache would silently take hours.
     """
 
-    def __init__(self, made_by: str, dimensions: int) -> None:
-        """`made_by` names the model and all that its vectors depend on."""
-        self._made_by = made_by
+    def __init__(self, fingerprint: str, dimensions: int) -> None:
+        """`fingerprint` identifies the model and everything else that its vectors depend on."""
+        self._fingerprint = fingerprint
         self._bytes = 4 * dimensions
         self._file = cache_file()
         self._lock = threading.Lock()
@@ -57,20 +58,21 @@ class VectorCache:
         self._inode = 0
 
     def read(self, texts: Iterable[str]) -> dict[str, Vector]:
-        """The vectors that are kept, by text."""
+        """The cached vectors of `texts`, by text; texts that are not cached are missing."""
         keys = {text: self._key(text) for text in texts}
 
         def select(db: sqlite3.Connection) -> dict[str, Vector]:
-            found = {}
+            vectors = {}
             for text, key in keys.items():
                 row = db.execute("SELECT vector, crc FROM vectors WHERE key = ?", (key,)).fetchone()
-                if row is not None and (vector := self._sound(key, *row)) is not None:
-                    found[text] = vector
-            return found
+                if row is not None and (vector := self._verify(key, *row)) is not None:
+                    vectors[text] = vector
+            return vectors
 
-        return self._on_file(select)
+        return self._transact(select)
 
     def write(self, vectors: Mapping[str, Vector]) -> None:
+        """Store vectors by text, replacing existing ones."""
         rows = []
         for text, vector in vectors.items():
             key, blob = self._key(text), vector.tobytes()
@@ -81,38 +83,38 @@ class VectorCache:
                 db.execute("BEGIN IMMEDIATE")
                 db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
 
-        self._on_file(insert)
+        self._transact(insert)
 
     def _key(self, text: str) -> bytes:
-        return hashlib.sha256(f"{self._made_by}\0{text}".encode()).digest()
+        return hashlib.sha256(f"{self._fingerprint}\0{text}".encode()).digest()
 
-    def _sound(self, key: bytes, blob: bytes, crc: int) -> "Vector | None":
+    def _verify(self, key: bytes, blob: bytes, crc: int) -> "Vector | None":
         if len(blob) == self._bytes and zlib.crc32(key + blob) == crc:
             vector = array("f", blob)
             if all(map(math.isfinite, vector)):
                 return vector
-        _log.warning("a kept vector is damaged: it is made again", file=str(self._file))
+        _log.warning("a cached vector is damaged and is recomputed", file=str(self._file))
         return None
 
-    def _on_file(self, work: Callable[[sqlite3.Connection], _Result]) -> _Result:
+    def _transact(self, work: Callable[[sqlite3.Connection], _Result]) -> _Result:
         with self._lock:
             try:
                 try:
-                    return work(self._opened())
+                    return work(self._connection())
                 except sqlite3.DatabaseError as error:
-                    if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _DAMAGE:
+                    if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _DAMAGE_CODES:
                         raise
-                    self._put_aside(error)
-                    return work(self._opened())
+                    self._move_aside(error)
+                    return work(self._connection())
             except (OSError, sqlite3.Error) as error:
                 raise UsageError(
                     f"{self._file}: {error}",
                     code="cache_unusable",
-                    hint="vectors are kept there; set MEMCONFORM_CACHE to a folder that can be"
-                    " written, or delete the file",
+                    hint="this file caches embedding vectors; set MEMCONFORM_CACHE to a writable"
+                    " folder, or delete the file",
                 ) from error
 
-    def _opened(self) -> sqlite3.Connection:
+    def _connection(self) -> sqlite3.Connection:
         if self._db is None:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(
@@ -124,15 +126,19 @@ class VectorCache:
             self._db.execute(_TABLE)
         return self._db
 
-    def _put_aside(self, error: sqlite3.Error) -> None:
+    def _move_aside(self, error: sqlite3.Error) -> None:
         if self._db is not None:
             self._db.close()
             self._db = None
         if self._file.exists() and self._file.stat().st_ino != self._inode:
-            return  # another process has done it
+            return  # another process has already replaced it
         for suffix in ("", "-wal", "-shm"):
             file = self._file.with_name(self._file.name + suffix)
             aside = file.with_name(f"{file.name}.damaged-{time.time():.0f}")
             if file.exists():
                 file.rename(aside)
-        _log.warning("damaged: put aside and begun anew", file=str(self._file), error=str(error))
+        _log.warning(
+            "the vector cache is damaged: moved aside, starting a new one",
+            file=str(self._file),
+            error=str(error),
+        )

@@ -1,4 +1,4 @@
-"""What a daemon sends to the scripted upstream while a question is answered."""
+"""Reads which prompts a daemon sent to the scripted upstream while it answered a question."""
 
 from typing import Any
 
@@ -8,41 +8,41 @@ _CHAT = "chat"
 
 
 class UpstreamWatch:
-    """Reads the upstream's record from where it was read last; for one question at a time.
+    """Reads the upstream's new records after each question; valid for one question at a time.
 
-    Use inside `contextlib.aclosing`.
+    Use with `contextlib.aclosing`.
     """
 
     def __init__(self, base_url: str, transport: httpx.AsyncBaseTransport | None = None) -> None:
         self._http = httpx.AsyncClient(
             base_url=base_url, trust_env=False, timeout=10, transport=transport
         )
-        self._seen = 0
-        self._unsure = 0
-        """So many answers to come are not to be trusted."""
+        self._last_number = 0
+        self._doubtful = 0
+        """How many of the next results cannot be attributed to their question."""
 
     async def aclose(self) -> None:
         await self._http.aclose()
 
     def doubt(self) -> None:
-        """A call was given up: what it still sends would look like that of the next two."""
-        self._unsure = 2
+        """Report an abandoned call: its late requests could be attributed to the next two."""
+        self._doubtful = 2
 
     async def prompts(self) -> list[dict[str, Any]] | None:
-        """The bodies of chat requests since the last call; None where it is unknown whose they are.
+        """The bodies of chat requests since the last call; None if their origin is uncertain.
 
-        That is after a `doubt` or an answer that was missed, and where the upstream has died or has
-        forgotten what came.
+        It is uncertain after `doubt` or a failed read, and if the upstream has died or dropped
+        records.
         """
         try:
-            answer = await self._http.get("/_control/requests", params={"after": self._seen})
+            answer = await self._http.get("/_control/requests", params={"after": self._last_number})
             requests: list[dict[str, Any]] = answer.raise_for_status().json()["requests"]
         except (httpx.HTTPError, ValueError):
-            self._unsure = max(self._unsure, 1)
+            self._doubtful = max(self._doubtful, 1)
             return None
-        unsure, self._unsure = self._unsure, max(0, self._unsure - 1)
-        complete = not requests or requests[0]["number"] == self._seen + 1
-        self._seen = requests[-1]["number"] if requests else self._seen
-        if unsure or not complete:
+        is_doubtful, self._doubtful = self._doubtful > 0, max(0, self._doubtful - 1)
+        complete = not requests or requests[0]["number"] == self._last_number + 1
+        self._last_number = requests[-1]["number"] if requests else self._last_number
+        if is_doubtful or not complete:
             return None
         return [request["body"] for request in requests if request["kind"] == _CHAT]

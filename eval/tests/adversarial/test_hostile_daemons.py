@@ -85,7 +85,7 @@ def _require_no_false_score(code: int, result: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("fault", DAEMONS.values(), ids=list(DAEMONS))
 @pytest.mark.exhaustive
-def test_no_hostile_daemon_gets_a_false_score(
+def test_every_hostile_daemon_gets_no_false_score(
     memconform: Call, workspace: Path, fault: str
 ) -> None:
     _check(memconform, workspace, fault)
@@ -112,7 +112,7 @@ def _check(memconform: Call, workspace: Path, fault: str) -> None:
     assert noticed or unmeasured or ended.result["incident"]
 
 
-def test_documents_that_were_never_indexed_stop_a_run(memconform: Call, workspace: Path) -> None:
+def test_documents_never_indexed_stop_a_run(memconform: Call, workspace: Path) -> None:
     """Probes of a few documents once accepted a brain that lacked four of 212."""
     sdk = hostile_sdk(workspace, "--never-indexed", "1")
     dataset = write_dataset(workspace)
@@ -155,7 +155,7 @@ def _serving(*arguments: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("brain", [(), ("--brain", "mc-shared")])
-def test_two_runs_of_one_daemon_do_not_spoil_each_other(
+def test_two_runs_against_one_daemon_do_not_affect_each_other(
     workspace: Path, environment: dict[str, str], brain: tuple[str, ...]
 ) -> None:
     """A second run that reseeds the brain of the first left it a believable low score."""

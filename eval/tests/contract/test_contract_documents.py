@@ -1,4 +1,4 @@
-"""CONTRACT.md, openapi.yaml, events.schema.json and the models say the same."""
+"""CONTRACT.md, openapi.yaml, events.schema.json and the models agree."""
 
 import importlib.util
 import re
@@ -12,7 +12,7 @@ from openapi_spec_validator import validate
 from openapi_spec_validator.validation.exceptions import OpenAPIValidationError
 
 from memconform.conformance.catalog import catalog
-from memconform.conformance.coverage import uncovered
+from memconform.conformance.coverage import uncovered_rules
 from memconform.conformance.names import CASES
 from memconform.conformance.rules import rules
 from memconform.conformance.running import check_ids
@@ -36,7 +36,7 @@ def _script() -> ModuleType:
     return module
 
 
-def test_the_files_are_what_the_models_give() -> None:
+def test_generated_files_match_the_models() -> None:
     for path, text in _script().rendered().items():
         assert path.read_text(encoding="utf-8") == text, f"run scripts/schemas.py: {path.name}"
 
@@ -46,7 +46,7 @@ def test_openapi_is_valid() -> None:
     Draft202012Validator.check_schema(events_schema())
 
 
-def test_an_invalid_openapi_document_would_be_seen() -> None:
+def test_an_invalid_openapi_document_is_detected() -> None:
     document = openapi()
     del document["info"]
     with pytest.raises(OpenAPIValidationError, match="info"):
@@ -65,7 +65,7 @@ def test_nothing_binds_outside_a_rule() -> None:
     assert [item for item in loose if not _RULE.search(item)] == []
 
 
-def test_routes_are_those_of_the_document() -> None:
+def test_routes_match_the_document() -> None:
     named = set(re.findall(r"\| `(GET|HEAD|POST|PUT|DELETE) ((?:/|…)[^`\s?]*)", _TEXT))
     named |= set(re.findall(r"^`(GET|POST) (…[^`\s]*)", _TEXT, re.MULTILINE))
     brain = "/v1/brains/{brainId}"
@@ -77,8 +77,14 @@ def test_an_optional_key_of_a_request_may_be_null() -> None:
     schemas = openapi()["components"]["schemas"]
     for name in ("SearchRequest", "AskRequest", "IngestFile", "Filters", "Tuning"):
         schema = {**schemas[name], "components": {"schemas": schemas}}
-        given = {"query": "x", "question": "x", "path": "a", "contentType": "", "contentBase64": ""}
-        body = {key: value for key, value in given.items() if key in schema["properties"]}
+        values = {
+            "query": "x",
+            "question": "x",
+            "path": "a",
+            "contentType": "",
+            "contentBase64": "",
+        }
+        body = {key: value for key, value in values.items() if key in schema["properties"]}
         optional = schema["properties"].keys() - schema.get("required", [])
         assert optional
         validator = Draft202012Validator(schema)
@@ -87,12 +93,12 @@ def test_an_optional_key_of_a_request_may_be_null() -> None:
             assert not validator.is_valid(body | {key: None})
 
 
-def test_codes_are_those_of_the_table() -> None:
+def test_codes_match_the_table() -> None:
     table = re.findall(r"`([a-z_]+)` \| (\d{3})", _TEXT)
     assert {code: int(status) for code, status in table} == STATUS
 
 
-def test_events_are_those_of_the_table() -> None:
+def test_events_match_the_table() -> None:
     table = dict(re.findall(r"^\| `([a-z_]+)` \| `\{([^}]*)\}`", _TEXT, re.MULTILINE))
     written = {name: {key.strip() for key in keys.split(",")} for name, keys in table.items()}
     modelled = {
@@ -109,29 +115,29 @@ def test_events_are_those_of_the_table() -> None:
 def test_each_variable_of_the_contract_can_reach_each_daemon(sdk: str) -> None:
     start = _TEXT.index("| variable | values |")
     table = _TEXT[start : _TEXT.index("\n\n", start)]
-    # The state folder and the token are the harness's to choose.
+    # The harness sets the state folder and the token itself.
     variables = set(re.findall(r"`([A-Z][A-Z_]+)`", table)) - {"JB_HOME", "JB_AUTH_TOKEN"}
     manifest = (_CHECKOUT / "sdks" / sdk / "sdk.toml").read_text(encoding="utf-8")
     assert {name for name in variables if f'"{name}"' not in manifest} == set()
 
 
-def test_the_contract_is_yaml_and_json_that_others_can_read() -> None:
+def test_openapi_yaml_is_plain_yaml() -> None:
     loaded = yaml.safe_load((_CHECKOUT / "sdks" / "openapi.yaml").read_text(encoding="utf-8"))
     assert loaded == openapi()
 
 
 def test_every_rule_has_a_case_and_every_case_a_rule() -> None:
-    assert uncovered(catalog()) == []
+    assert uncovered_rules(catalog()) == []
     assert {rule for entry in catalog() for rule in entry.case.rules} == set(rules())
     assert set(rules()) == {rule for rule, _ in _RULE.findall(_TEXT)}
 
 
-def test_a_rule_without_a_case_would_be_seen() -> None:
+def test_a_rule_without_a_case_is_detected() -> None:
     without = [entry for entry in catalog() if "ask.flush" not in entry.case.rules]
-    assert uncovered(without) == ["ask.flush"]
+    assert uncovered_rules(without) == ["ask.flush"]
 
 
-def test_a_case_is_as_strict_as_the_rule_that_it_is_about() -> None:
+def test_a_case_has_the_level_of_its_first_rule() -> None:
     assert [e.id for e in catalog() if e.case.level != rules()[e.case.rules[0]].level] == []
 
 
@@ -139,7 +145,7 @@ def test_there_are_at_least_150_cases() -> None:
     assert len({entry.base for entry in catalog()}) >= 150
 
 
-def test_the_cases_are_as_their_schema_has_them() -> None:
+def test_cases_match_their_schema() -> None:
     validator = Draft202012Validator(case_schema())
     for path in sorted(CASES.glob("*.yaml")):
         validator.validate(yaml.safe_load(path.read_text(encoding="utf-8")))
@@ -147,7 +153,7 @@ def test_the_cases_are_as_their_schema_has_them() -> None:
     assert not validator.is_valid(misspelt)
 
 
-def test_readme_and_changelog_have_the_numbers_that_there_are() -> None:
+def test_readme_and_changelog_state_the_current_numbers() -> None:
     entries = catalog()
     checks = sum(len(check_ids(entry)) for entry in entries)
     cases = len({entry.base for entry in entries})

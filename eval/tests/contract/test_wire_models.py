@@ -1,4 +1,4 @@
-"""The wire models: strict about types, open to unknown keys, silent about what is unset."""
+"""The wire models are strict about types, ignore unknown keys and omit unset ones."""
 
 import json
 from typing import Any
@@ -40,18 +40,14 @@ _GOOD: list[tuple[type[Response], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("model", "body"), _GOOD, ids=lambda v: getattr(v, "__name__", ""))
-def test_a_good_body_is_read_whatever_else_it_holds(
-    model: type[Response], body: dict[str, Any]
-) -> None:
+def test_unknown_keys_are_ignored(model: type[Response], body: dict[str, Any]) -> None:
     read = model.model_validate_json(json.dumps(body | {"addedLater": {"x": 1}}))
-    told = json.loads(read.model_dump_json(by_alias=True, exclude_none=True))
-    assert told.keys() == body.keys()
+    written = json.loads(read.model_dump_json(by_alias=True, exclude_none=True))
+    assert written.keys() == body.keys()
 
 
 @pytest.mark.parametrize(("model", "body"), _GOOD, ids=lambda v: getattr(v, "__name__", ""))
-def test_every_key_is_needed_and_none_may_be_of_another_type(
-    model: type[Response], body: dict[str, Any]
-) -> None:
+def test_every_key_is_required_with_its_type(model: type[Response], body: dict[str, Any]) -> None:
     for key in body:
         missing = {name: value for name, value in body.items() if name != key}
         with pytest.raises(ValidationError) as caught:
@@ -70,7 +66,7 @@ def test_a_score_is_a_finite_number(score: str) -> None:
         SearchResponse.model_validate_json(body)
 
 
-def test_requests_are_camel_case_and_leave_out_what_is_unset() -> None:
+def test_requests_are_camel_case_and_omit_unset_keys() -> None:
     search = SearchRequest(query="q", top_k=5, mode=Mode.HYBRID_RERANK, candidate_k=9)
     assert search.to_body() == {"query": "q", "topK": 5, "mode": "hybrid-rerank", "candidateK": 9}
     ask = AskRequest(question="q", top_k=5, mode=Mode.AUTO, question_date="2025-01-01")
@@ -84,7 +80,7 @@ def test_requests_are_camel_case_and_leave_out_what_is_unset() -> None:
     assert document.to_body().keys() == {"path", "contentType", "contentBase64"}
 
 
-def test_the_events_are_those_of_the_contract() -> None:
+def test_events_match_the_contract() -> None:
     assert set(EVENTS) == {"retrieve", "answer_delta", "citation", "error", "done"}
 
 

@@ -217,7 +217,7 @@ async def test_the_shipped_datasets_are_ranked_and_answered_alike(
                 assert await _differences(clients, name, _ask, asked) == []
 
 
-async def test_a_daemon_that_ranks_otherwise_is_seen(cache: Path, tmp_path: Path) -> None:
+async def test_reports_a_daemon_that_ranks_differently(cache: Path, tmp_path: Path) -> None:
     del cache
     front = b"---\ntitle: lamp\n---\n"
     documents = [Document(f"{n}.md", front * n + b"the lamp", "text/plain") for n in (0, 1)]
@@ -251,7 +251,7 @@ def test_a_run_of_all_sdks_ends_in_one_matrix(
         assert column in ended.err
 
 
-def test_an_sdk_that_cannot_run_here_is_skipped_with_a_word(
+def test_an_sdk_that_cannot_run_here_is_skipped_with_a_notice(
     memconform: Callable[..., Ended], workspace: Path
 ) -> None:
     _known(
@@ -271,7 +271,7 @@ def test_an_sdk_that_cannot_run_here_is_skipped_with_a_word(
     assert len(report["runs"]) == len(runnable())
 
 
-def test_an_sdk_that_does_not_build_is_a_failure_and_no_absence(
+def test_an_sdk_that_does_not_build_fails_and_is_not_skipped(
     memconform: Callable[..., Ended], workspace: Path
 ) -> None:
     _known(workspace, broken='[build]\ncommand = ["false"]\ninputs = ["sdk.toml"]')
@@ -286,7 +286,7 @@ def test_an_sdk_that_does_not_build_is_a_failure_and_no_absence(
     assert len(ended.out.splitlines()) == len(runnable()) + 2 * (len(runnable()) > 1)
 
 
-def test_agreement_can_be_demanded(memconform: Callable[..., Ended], workspace: Path) -> None:
+def test_agreement_can_be_required(memconform: Callable[..., Ended], workspace: Path) -> None:
     flags = (
         *("run", "--dataset", "smoke", "--scorer", "exact", "--mode", "bm25", "--limit", "5"),
         *("--seed-reference-brain", "--scenario", "search-retrieve-only", "--require-agreement"),
@@ -305,7 +305,9 @@ def test_agreement_can_be_demanded(memconform: Callable[..., Ended], workspace: 
     assert memconform(*(f for f in flags if f != "--require-agreement"), "--sdk", py).code == 0
 
 
-def test_one_sdk_twice_is_refused(memconform: Callable[..., Ended], workspace: Path) -> None:
+def test_rejects_an_sdk_that_is_given_twice(
+    memconform: Callable[..., Ended], workspace: Path
+) -> None:
     py = str(CHECKOUT / "sdks" / "py")
     flags = ("--dataset", "smoke", "--scorer", "exact", "--seed-reference-brain")
     ended = memconform("run", "--sdk", "py", "--sdk", py, *flags)
@@ -326,7 +328,7 @@ def test_no_skip_makes_a_missing_sdk_a_failure(
     assert "absent needs 'no-such-tool'" in ended.err
 
 
-def test_an_sdk_that_does_not_claim_what_is_asked_is_skipped_with_a_word(
+def test_an_sdk_that_does_not_claim_the_mode_is_skipped_with_a_notice(
     memconform: Callable[..., Ended], workspace: Path
 ) -> None:
     _known(workspace, modest="")

@@ -63,7 +63,7 @@ def _bench(memconform: Call, data: Path, *more: str | Path) -> tuple[Ended, dict
     return ended, json.loads(file.read_text()) if file.exists() else {}
 
 
-def test_the_sample_needs_no_data_and_the_sdks_rank_it_alike(
+def test_sdks_rank_the_shipped_sample_equally(
     installed: Call, cache: Path, workspace: Path
 ) -> None:
     del cache
@@ -92,7 +92,7 @@ def test_the_sample_needs_no_data_and_the_sdks_rank_it_alike(
     assert "### all, multi-hop: 5 queries" in table
 
 
-def test_a_shared_index_is_asked_with_a_filter(memconform: Call, sdk: str, boxes: Path) -> None:
+def test_a_shared_index_is_searched_with_a_filter(memconform: Call, sdk: str, boxes: Path) -> None:
     ended, report = _bench(memconform, boxes, "--sdk", sdk, "--index", "shared", "-k", "6")
     assert ended.code == 0, ended.err
     assert _value(_row(report, sdk, "bm25"), "recall_any@6") == 100
@@ -102,7 +102,7 @@ def test_a_shared_index_is_asked_with_a_filter(memconform: Call, sdk: str, boxes
         assert {int(item[1:]) % 2 for item in query["ranking"]} == {int(query["haystack"][1:])}
 
 
-def test_a_server_that_embeds_is_asked_by_daemons_and_by_flat_dense(
+def test_daemons_and_flat_dense_use_the_embedding_server(
     memconform: Call, one_sdk: str, boxes: Path, environment: dict[str, str]
 ) -> None:
     with upstream_by_hand(environment) as url:
@@ -114,10 +114,10 @@ def test_a_server_that_embeds_is_asked_by_daemons_and_by_flat_dense(
         assert daemon["views"] == flat["views"]
         assert report["systems"][0]["variables"]["OPENAI_BASE_URL"] == f"{url}/v1"
         ended, _ = _bench(memconform, boxes, *systems, *served[:3], "nobody", "--embed-dims", "256")
-        assert (ended.code, "does not embed by nobody" in ended.err) == (3, True)
+        assert (ended.code, "cannot embed with nobody" in ended.err) == (3, True)
 
 
-def test_what_a_daemon_loses_is_no_low_score(
+def test_documents_lost_by_a_daemon_do_not_lower_the_score(
     memconform: Call, scripted: Scripted, boxes: Path
 ) -> None:
     sdk = scripted("loses_document")
@@ -128,7 +128,9 @@ def test_what_a_daemon_loses_is_no_low_score(
     assert "scripted bm25: not measured" in ended.err
 
 
-def test_what_no_proof_followed_is_put_again(memconform: Call, one_sdk: str, boxes: Path) -> None:
+def test_queries_that_no_proof_followed_are_asked_again(
+    memconform: Call, one_sdk: str, boxes: Path
+) -> None:
     _, whole = _bench(memconform, boxes, "--sdk", one_sdk)
     [run] = (boxes.parent / "results" / "runs").iterdir()
     journal = run / "journal.jsonl"
@@ -139,13 +141,13 @@ def test_what_no_proof_followed_is_put_again(memconform: Call, one_sdk: str, box
     forged = [line.replace('"ranking": ["', '"ranking": ["lost", "') for line in lines]
     journal.write_text("".join([*lines[: proofs[0] + 1], *forged[proofs[0] + 1 : proofs[1]]]))
     ended, report = _bench(memconform, boxes, "--sdk", one_sdk, "--resume", run)
-    assert (ended.code, "6 measurements are taken over" in ended.err) == (0, True)
+    assert (ended.code, "6 measurements kept from the interrupted bench" in ended.err) == (0, True)
     assert report["rows"][0]["views"] == whole["rows"][0]["views"]
     # Its speed is of two runs, and of none.
     assert report["rows"][0]["latency"] is None
 
 
-def test_other_events_are_another_bench(memconform: Call, one_sdk: str, boxes: Path) -> None:
+def test_resume_rejects_other_events(memconform: Call, one_sdk: str, boxes: Path) -> None:
     events, ranges = boxes.with_name("events.json"), boxes.with_name("ranges.json")
     flags = ("--sdk", one_sdk, "--events", events, "--ranges", ranges)
     ranges.write_text(json.dumps({"#4": {"start": "2023/05/05", "end": "2023/05/09"}}))
@@ -155,10 +157,10 @@ def test_other_events_are_another_bench(memconform: Call, one_sdk: str, boxes: P
     [run] = (boxes.parent / "results" / "runs").iterdir()
     events.write_text(json.dumps({"g0/i4": [{"date": "2024/05/05", "event": "packed"}]}))
     ended, _ = _bench(memconform, boxes, *flags, "--resume", run)
-    assert (ended.code, "measured otherwise: pruned_sha256" in ended.err) == (2, True)
+    assert (ended.code, "different settings: pruned_sha256" in ended.err) == (2, True)
 
 
-def test_sdks_that_rank_otherwise_fail_only_where_agreement_is_required(
+def test_different_rankings_fail_only_if_agreement_is_required(
     memconform: Call, scripted: Scripted, boxes: Path
 ) -> None:
     (boxes.parent / "other").mkdir()
@@ -170,11 +172,11 @@ def test_sdks_that_rank_otherwise_fail_only_where_agreement_is_required(
     [pair] = report["parity"]
     assert pair["contrast"]["verdict"] == "inconclusive"
     assert (pair["contrast"]["compared"], pair["contrast"]["settled_by"] > 12) == (12, True)
-    assert report["alike"][0]["differs"] == [f"#{STRUCK}: other parts from scripted at rank 1"]
+    assert report["alike"][0]["differs"] == [f"#{STRUCK}: other differs from scripted at rank 1"]
     ended, _ = _bench(memconform, boxes, *sdks, "--require-agreement")
     assert ended.code == 1
     ended, _ = _bench(memconform, boxes, "--sdk", scripted(), "--require-agreement")
-    assert (ended.code, "no agreement" in ended.err) == (5, True)
+    assert (ended.code, "agreement undecided" in ended.err) == (5, True)
 
 
 def test_front_matter_of_an_item_is_text(memconform: Call, one_sdk: str, workspace: Path) -> None:
@@ -189,10 +191,10 @@ def test_front_matter_of_an_item_is_text(memconform: Call, one_sdk: str, workspa
     ended, report = _bench(memconform, data, "--sdk", one_sdk)
     assert ended.code == 0, ended.err
     assert _value(_row(report, one_sdk, "bm25"), "recall_any@5") == 100
-    assert "1 items have no text, and cannot be found" in ended.err
+    assert "1 item without text, which no system can retrieve" in ended.err
 
 
-def test_names_of_a_file_do_not_steer_the_terminal(memconform: Call, workspace: Path) -> None:
+def test_names_from_a_file_do_not_control_the_terminal(memconform: Call, workspace: Path) -> None:
     asked = {"query": "What?", "gold": ["a"], "category": "c\n\n# loud\x1b[31m|x"}
     data = workspace / "odd.json"
     data.write_text(json.dumps({"items": [{"id": "a", "content": "b c"}], "questions": [asked]}))
@@ -216,14 +218,14 @@ def test_names_of_a_file_do_not_steer_the_terminal(memconform: Call, workspace: 
         ("dies", "daemon_died"),
     ],
 )
-def test_one_query_that_fails_keeps_its_row_from_having_numbers(
+def test_a_row_with_a_failed_query_has_no_numbers(
     memconform: Call, scripted: Scripted, boxes: Path, fault: str, code: str
 ) -> None:
     ended, report = _bench(memconform, boxes, "--sdk", scripted(fault))
     row = _row(report, "scripted", "bm25")
     assert (ended.code, row["measured"], row["views"], row["latency"]) == (3, False, {}, None)
     assert any(code in why for why in row["why"])
-    assert "of 12 queries are missing" in ended.err
+    assert "of 12 queries missing" in ended.err
     if fault != "dies":
         assert row["not_measured"] == 1
         [path] = ended.folder.glob("results/runs/*/result.json")
@@ -241,7 +243,7 @@ def test_one_query_that_fails_keeps_its_row_from_having_numbers(
         ("not_searchable", "not_searchable"),
     ],
 )
-def test_nothing_is_asked_of_an_index_that_is_not_whole(
+def test_an_incomplete_index_is_not_searched(
     memconform: Call, scripted: Scripted, boxes: Path, fault: str, code: str
 ) -> None:
     ended, report = _bench(memconform, boxes, "--sdk", scripted(fault), "--system", "flat-bm25")
@@ -253,7 +255,7 @@ def test_nothing_is_asked_of_an_index_that_is_not_whole(
     assert _row(report, "flat-bm25")["measured"]
 
 
-def test_a_filter_that_is_ignored_is_said(
+def test_reports_a_filter_that_is_ignored(
     memconform: Call, scripted: Scripted, boxes: Path
 ) -> None:
     sdk = scripted("ignores_prefix")
@@ -272,7 +274,7 @@ def test_tuning_that_a_trace_does_not_echo_is_not_measured(
     ended, report = _bench(memconform, boxes, "--sdk", one_sdk, *sweep, "--recency", "true")
     assert ended.code == 3
     # The reference daemons know no recency.
-    assert all("asked for recency True" in row["why"][0] for row in report["rows"])
+    assert all("requested recency True" in row["why"][0] for row in report["rows"])
     ended, report = _bench(memconform, boxes, "--sdk", one_sdk, *sweep)
     assert ended.code == 0, ended.err
     assert [row["strategy"] for row in report["rows"]] == [
@@ -283,7 +285,9 @@ def test_tuning_that_a_trace_does_not_echo_is_not_measured(
     ]
 
 
-def test_a_reranker_stands_beside_what_it_adds(memconform: Call, one_sdk: str, boxes: Path) -> None:
+def test_reports_the_latency_that_a_reranker_adds(
+    memconform: Call, one_sdk: str, boxes: Path
+) -> None:
     modes = ("--modes", "hybrid,hybrid-rerank", "--upstream", "scripted")
     ended, report = _bench(memconform, boxes, "--sdk", one_sdk, *modes)
     assert ended.code == 0, ended.err
@@ -291,7 +295,7 @@ def test_a_reranker_stands_beside_what_it_adds(memconform: Call, one_sdk: str, b
     assert _row(report, one_sdk, "hybrid-rerank")["rerank_adds_ms"]
 
 
-def test_a_reranker_by_its_address_is_called_and_none_is_not(
+def test_calls_a_reranker_given_by_url_and_not_with_none(
     memconform: Call, one_sdk: str, boxes: Path, environment: dict[str, str]
 ) -> None:
     with upstream_by_hand(environment) as url:
@@ -330,10 +334,10 @@ def test_order_concurrency_and_resume_change_no_score(
         "bench", "--sdk", one_sdk, "--modes", "bm25", "-k", "3", "--resume", run.name
     )
     assert other.code == 2
-    assert "was measured otherwise: ks" in other.err
+    assert "was measured with different settings: ks" in other.err
 
 
-def test_an_interrupted_bench_keeps_what_it_has(
+def test_an_interrupted_bench_keeps_its_measurements(
     scripted: Scripted, boxes: Path, environment: dict[str, str]
 ) -> None:
     sdk = scripted("hangs")
@@ -359,7 +363,7 @@ def test_an_interrupted_bench_keeps_what_it_has(
     assert "interrupted" in row["why"][0]
 
 
-def test_a_dataset_that_is_another_benchmarks_is_refused(memconform: Call, boxes: Path) -> None:
+def test_rejects_a_dataset_of_another_benchmark(memconform: Call, boxes: Path) -> None:
     ended = memconform("bench", "--suite", "locomo", "--data", boxes, "--system", "null")
     assert ended.code == 2
     assert "looks like memini, not locomo" in ended.err
@@ -368,35 +372,35 @@ def test_a_dataset_that_is_another_benchmarks_is_refused(memconform: Call, boxes
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ((), "nothing to measure"),
-        (("--system", "null", "-k", "0"), "a cut is at 1 to 1000"),
+        ((), "no system to measure"),
+        (("--system", "null", "-k", "0"), "a cutoff must be 1 to 1000"),
         (("--system", "null", "-k", "five"), "not a list of numbers"),
         (("--system", "null", "--modes", "bm52"), "did you mean 'bm25'"),
-        (("--system", "null", "--modes", ""), "--modes names none"),
+        (("--system", "null", "--modes", ""), "--modes is empty"),
         (("--system", "null", "--suite", "locomo"), "needs --data"),
         (("--system", "null", "--data", "x.json"), "takes no --data"),
         (("--system", "null", "--modes", "hybrid", "--alpha", "2"), "alpha: "),
         (("--system", "null", "--modes", "hybrid", "--rrf-k", "x"), "not a list of numbers"),
-        (("--system", "null", "--modes", "hybrid", "--rrf-k", "5"), "no strategy goes by rrfK 5"),
+        (("--system", "null", "--modes", "hybrid", "--rrf-k", "5"), "no strategy uses rrfK 5"),
         (("--system", "null", "--recency", "{"), "is not JSON"),
-        (("--sdk", "py", "--embed-model", "all-MiniLM-L6-v2"), "needs a server that has it"),
+        (("--sdk", "py", "--embed-model", "all-MiniLM-L6-v2"), "needs a server for that model"),
         (("--sdk", "py", "--embed-base-url", "http://127.0.0.1:1/v1"), "needs --embed-model"),
-        (("--sdk", "py", "--rerank", "sometimes"), "is not none, llm or an address"),
+        (("--sdk", "py", "--rerank", "sometimes"), "is not none, llm or a URL"),
         (("--sdk", "py", "--modes", "hybrid-rerank"), "does not claim mode hybrid-rerank"),
-        (("--system", "null", "--events", "e.json"), "prune together"),
+        (("--system", "null", "--events", "e.json"), "need each other"),
         (("--system", "flat-dense", "--embed-model", "nomic"), "no embedding model"),
         (
             ("--system", "null", "--embed-model", "fh256-1", "--embed-dims", "384"),
-            "vectors of 256 dimensions, not 384",
+            "has 256 dimensions, not 384",
         ),
         (("--system", "null", "--embed-dims", "384"), "--embed-dims needs --embed-model"),
         (("--system", "null", "--join", "merge"), "--join needs --keys"),
-        (("--system", "null", "--alpha", "0.5"), "no strategy goes by alpha 0.5"),
+        (("--system", "null", "--alpha", "0.5"), "no strategy uses alpha 0.5"),
         (("--system", "null", "--category", "singlehop"), "did you mean 'single-hop'"),
         (("--system", "null", "--resume", "nowhere"), "no run 'nowhere'"),
     ],
 )
-def test_what_cannot_be_carried_out_is_said_before_anything_is(
+def test_invalid_options_are_reported_before_anything_runs(
     memconform: Call, workspace: Path, cache: Path, flags: tuple[str, ...], message: str
 ) -> None:
     del cache
@@ -405,7 +409,7 @@ def test_what_cannot_be_carried_out_is_said_before_anything_is(
     assert not list(workspace.glob("results/runs/*"))
 
 
-def test_what_was_fetched_is_named_by_its_name(
+def test_a_fetched_source_is_given_by_name(
     memconform: Call, workspace: Path, environment: dict[str, str]
 ) -> None:
     data = workspace / "data"
@@ -422,15 +426,15 @@ def test_what_was_fetched_is_named_by_its_name(
     ended = memconform(*flags, "--level", "turn")
     assert ended.code == 0, ended.err
     # It is not the public file.
-    assert "none of those that are pinned" in ended.err
+    assert "not one of the pinned versions" in ended.err
 
 
-def test_nothing_selected_is_no_success(memconform: Call) -> None:
+def test_an_empty_selection_exits_4(memconform: Call) -> None:
     ended = memconform("bench", "--system", "null", "--ids", "#1", "--holdout", "held")
     assert ended.code == 4
 
 
-def test_disputed_gold_is_scored_with_and_without(
+def test_scores_are_reported_with_and_without_disputed_gold(
     memconform: Call, workspace: Path, boxes: Path
 ) -> None:
     (workspace / "errata.json").write_text('{"#3": "its gold says another box"}')
@@ -456,7 +460,7 @@ def test_keys_of_an_item_count_as_the_item(memconform: Call, one_sdk: str, boxes
         assert found <= {f"i{n}" for n in range(12)}
 
 
-def test_a_query_about_a_time_is_put_to_its_items(
+def test_a_query_with_a_time_range_searches_only_its_items(
     memconform: Call, one_sdk: str, boxes: Path
 ) -> None:
     events, ranges = boxes.with_name("events.json"), boxes.with_name("ranges.json")
@@ -475,7 +479,7 @@ def test_a_query_about_a_time_is_put_to_its_items(
     assert len(rankings["#6"]) == 5 or len(rankings["#6"]) == 6
 
 
-def test_a_daemon_that_dies_while_it_is_filled_is_told_by_its_death(
+def test_reports_the_death_of_a_daemon_during_ingest(
     memconform: Call, scripted: Scripted, boxes: Path
 ) -> None:
     ended, report = _bench(memconform, boxes, "--sdk", scripted("dies_on_ingest"))

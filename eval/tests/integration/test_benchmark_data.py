@@ -108,20 +108,20 @@ def test_formats_are_listed_with_their_options(memconform: Callable[..., Ended])
         assert word in told
 
 
-def test_what_was_dropped_is_listed_on_demand(
+def test_dropped_entries_are_listed_on_demand(
     memconform: Callable[..., Ended], workspace: Path
 ) -> None:
     path = workspace / "m.json"
     item = {"id": "a", "content": "A"}
     path.write_text(json.dumps({"items": [item], "questions": [{"query": "q", "gold": ["z"]}]}))
     plain = memconform("datasets", "info", path).out
-    assert "1 of them a miss that cannot be avoided" in plain
+    assert "1 with gold, 1 unavoidable miss among them" in plain
     assert "1 dropped or unresolved: --verbose lists them" in plain
     assert "  #0: no item 'z'" in memconform("datasets", "info", path, "--verbose").out
 
 
 @pytest.mark.parametrize("verb", ["info", "convert"])
-def test_a_truncated_file_is_named_with_the_byte_and_nothing_is_written(
+def test_a_truncated_file_is_reported_with_its_byte_and_nothing_is_written(
     memconform: Callable[..., Ended], workspace: Path, verb: str
 ) -> None:
     path = workspace / "cut.json"
@@ -151,9 +151,7 @@ def test_nothing_is_replaced_by_a_conversion(
     assert [each["id"] for each in told["items"]] == ["all/a"]
 
 
-def test_what_info_writes_is_as_its_schema_says(
-    memconform: Callable[..., Ended], workspace: Path
-) -> None:
+def test_info_json_matches_its_schema(memconform: Callable[..., Ended], workspace: Path) -> None:
     path = workspace / "m.json"
     item = {"id": "a", "content": "A"}
     path.write_text(json.dumps({"items": [item], "questions": [{"query": "q", "gold": ["z"]}]}))

@@ -78,7 +78,7 @@ async def test_each_start_has_a_head_and_a_tail_in_one_log(tmp_path: Path) -> No
     assert len(_OMITTED.findall(text)) >= 2
 
 
-async def test_a_log_that_was_moved_does_not_grow_without_bound(tmp_path: Path) -> None:
+async def test_a_log_that_was_moved_away_does_not_grow_forever(tmp_path: Path) -> None:
     command = 'mv daemon.log other.log; exec "$0" "$@"'
     process = await DaemonProcess.start(
         ["sh", "-c", command, *_writes(2_000_000)],

@@ -13,7 +13,7 @@ Scripted = Callable[..., Path]
 _QUESTION = "Who carries the post uphill?"
 
 
-def test_the_reference_daemon_passes(installed: Call) -> None:
+def test_the_reference_daemon_passes_every_step(installed: Call) -> None:
     ended = installed("doctor", "--sdk", CHECKOUT / "sdks" / "py" / "sdk.toml")
     assert ended.code == 0, ended.out
     steps = [line.split()[1] for line in ended.out.splitlines()[:-1]]
@@ -27,7 +27,7 @@ def test_the_reference_daemon_passes(installed: Call) -> None:
 @pytest.mark.parametrize(
     ("fault", "code", "says"),
     [
-        ("exits", 3, "no reason to live"),
+        ("exits", 3, "exiting at once"),
         ("other_contract", 1, "speaks contract '2'"),
         ("not_searchable", 1, "a search for their own words does not find"),
         ("miscounts", 1, "3 documents were sent, but the brain counts 2"),
@@ -35,13 +35,13 @@ def test_the_reference_daemon_passes(installed: Call) -> None:
         ("http_500", 3, "500 internal_error: boom"),
         ("other_shape", 1, "chunks: missing"),
         ("done_twice", 1, "'done' came after done"),
-        ("error", 3, "the upstream is away"),
+        ("error", 3, "the upstream is unavailable"),
         ("dies", 3, "search bm25"),
         ("foreign_chunk", 1, "made/up.md was retrieved but never ingested"),
         ("keeps_brain", 1, "deleting it answers 404"),
     ],
 )
-def test_a_faulty_daemon_is_diagnosed(
+def test_names_the_failing_step(
     memconform: Call, scripted: Scripted, fault: str, code: int, says: str
 ) -> None:
     ended = memconform("doctor", "--sdk", scripted(fault, ready_s=5, on=_QUESTION))

@@ -103,7 +103,7 @@ class Place:
         self.server.script.append(Reply(cut=HALF, headers=told))
         ended = self.call("fetch", "set")
         assert (ended.code, "fetch_cut" in ended.err) == (2, True), ended.err
-        assert f"{HALF:,} of {len(CONTENT):,} bytes came" in ended.err
+        assert f"{HALF:,} of {len(CONTENT):,} bytes" in ended.err
         assert self.part.read_bytes() == CONTENT[:HALF]
         assert not self.path.exists()
 
@@ -127,20 +127,20 @@ def test_a_file_is_fetched_once_and_asked_for_unpacked(place: Place) -> None:
     ended = place.fetched()
     assert ended.out == "data/set/set.json\n"
     assert "set: CC0, see https://example.org/set" in ended.err
-    assert "307,200 bytes, sha256 is right" in ended.err
-    assert "was there already" in place.fetched().err
+    assert "307,200 bytes, sha256 ok" in ended.err
+    assert "already present" in place.fetched().err
     [request] = place.server.requests
     assert (request["path"], request["accept-encoding"]) == ("/set.json", "identity")
 
 
-def test_a_cut_download_goes_on_where_it_was_cut(place: Place) -> None:
+def test_resumes_a_partial_download(place: Place) -> None:
     place.cut()
     place.fetched()
     assert place.server.ranges == [None, f"bytes={HALF}-"]
     assert place.server.requests[1]["if-range"] == '"one"'
 
 
-def test_a_cut_download_goes_on_without_a_tag_too(place: Place) -> None:
+def test_resumes_a_partial_download_with_a_weak_etag(place: Place) -> None:
     place.server.etag = 'W/"weak"'
     place.cut()
     place.fetched()
@@ -155,7 +155,7 @@ def test_a_server_that_ignores_ranges_sends_it_whole(place: Place) -> None:
     assert len(place.server.requests) == 2
 
 
-def test_a_file_that_changed_between_two_tries_is_fetched_from_its_beginning(place: Place) -> None:
+def test_a_file_that_changed_between_two_attempts_is_fetched_from_the_start(place: Place) -> None:
     place.server.script.append(Reply(body=b"\0" * len(CONTENT), cut=HALF, headers={"ETag": '"0"'}))
     assert place.call("fetch", "set").code == 2
     assert place.part.read_bytes() == b"\0" * HALF
@@ -163,7 +163,7 @@ def test_a_file_that_changed_between_two_tries_is_fetched_from_its_beginning(pla
     assert place.server.requests[1]["if-range"] == '"0"'
 
 
-def test_parts_of_two_files_are_removed_and_fetched_anew(place: Place) -> None:
+def test_a_part_mixed_of_two_files_is_removed_and_fetched_again(place: Place) -> None:
     place.server.etag = None
     place.server.script.append(Reply(body=b"\0" * len(CONTENT), cut=HALF))
     assert place.call("fetch", "set").code == 2
@@ -173,7 +173,7 @@ def test_parts_of_two_files_are_removed_and_fetched_anew(place: Place) -> None:
     place.fetched()
 
 
-def test_a_killed_download_goes_on(place: Place) -> None:
+def test_resumes_a_killed_download(place: Place) -> None:
     place.server.script.append(Reply(cut=HALF, hold=True, headers={"ETag": '"one"'}))
     with place.start("fetch", "set") as process:
         _wait(lambda: place.part.exists() and place.part.stat().st_size > HALF // 2)
@@ -184,7 +184,7 @@ def test_a_killed_download_goes_on(place: Place) -> None:
     assert place.server.ranges == [None, f"bytes={kept}-"]
 
 
-def test_an_interrupted_download_ends_in_130_and_goes_on(place: Place) -> None:
+def test_an_interrupted_download_exits_130_and_can_be_resumed(place: Place) -> None:
     place.server.script.append(Reply(cut=HALF, hold=True, headers={"ETag": '"one"'}))
     with place.start("fetch", "set") as process:
         _wait(lambda: place.part.exists() and place.part.stat().st_size > HALF // 2)
@@ -194,14 +194,14 @@ def test_an_interrupted_download_ends_in_130_and_goes_on(place: Place) -> None:
     place.fetched()
 
 
-def test_what_is_whole_already_is_not_asked_for_again(place: Place) -> None:
+def test_a_complete_file_is_not_requested_again(place: Place) -> None:
     place.part.parent.mkdir(parents=True)
     place.part.write_bytes(CONTENT)
     place.fetched()
     assert place.server.requests == []
 
 
-def test_a_part_that_is_too_long_is_fetched_anew(place: Place) -> None:
+def test_a_part_that_is_too_long_is_fetched_again(place: Place) -> None:
     place.part.parent.mkdir(parents=True)
     place.part.write_bytes(b"\0" * (len(CONTENT) + 1))
     place.fetched()
@@ -214,14 +214,16 @@ WRONG = bytes(len(CONTENT))
 @pytest.mark.parametrize(
     ("reply", "says"),
     [
-        (Reply(body=WRONG), f"their sha256 is {hashlib.sha256(WRONG).hexdigest()}"),
+        (Reply(body=WRONG), f"the sha256 is {hashlib.sha256(WRONG).hexdigest()}"),
         (Reply(body=CONTENT + b"!", stated=False), "there are more than 307,200"),
-        (Reply(body=CONTENT + b"!"), "there are 307,201, not 307,200"),
-        (Reply(body=CONTENT[:-1]), "there are 307,199, not 307,200"),
+        (Reply(body=CONTENT + b"!"), "there are 307,201 bytes, not 307,200"),
+        (Reply(body=CONTENT[:-1]), "there are 307,199 bytes, not 307,200"),
     ],
     ids=["other bytes", "too long", "said to be too long", "said to be too short"],
 )
-def test_other_bytes_are_removed_and_named(place: Place, reply: Reply, says: str) -> None:
+def test_a_file_with_a_wrong_digest_is_removed_and_reported(
+    place: Place, reply: Reply, says: str
+) -> None:
     place.server.script.append(reply)
     ended = place.call("fetch", "set")
     assert (ended.code, says in ended.err) == (2, True), ended.err
@@ -240,7 +242,7 @@ def test_other_bytes_are_removed_and_named(place: Place, reply: Reply, says: str
     ],
     ids=["no such range", "another begin", "another length", "an unknown range"],
 )
-def test_a_range_that_was_not_asked_for_is_not_joined(place: Place, reply: Reply) -> None:
+def test_a_range_that_was_not_requested_is_not_appended(place: Place, reply: Reply) -> None:
     place.cut()
     place.server.script.append(reply)
     ended = place.call("fetch", "set")
@@ -249,13 +251,13 @@ def test_a_range_that_was_not_asked_for_is_not_joined(place: Place, reply: Reply
     place.fetched()
 
 
-def test_an_answer_that_ends_too_early_without_saying_its_length_is_gone_on_with(
+def test_resumes_a_short_response_without_a_length(
     place: Place,
 ) -> None:
     place.server.script.append(Reply(cut=HALF, stated=False, headers={"ETag": '"one"'}))
     ended = place.call("fetch", "set")
-    assert (ended.code, "bytes came, then: the answer is over" in ended.err) == (2, True)
-    assert "run it again: it goes on from there" in ended.err
+    assert (ended.code, "bytes, then: the response ended" in ended.err) == (2, True)
+    assert "run it again to resume the download" in ended.err
     place.fetched()
     assert place.server.ranges == [None, f"bytes={HALF}-"]
 
@@ -266,11 +268,13 @@ def test_an_answer_that_ends_too_early_without_saying_its_length_is_gone_on_with
         (Reply(404, b""), "404 Not Found"),
         (Reply(503, b""), "503 Service Unavailable"),
         (Reply(204, b""), "204 No Content"),
-        (Reply(headers={"Content-Encoding": "gzip"}), "packed by gzip"),
+        (Reply(headers={"Content-Encoding": "gzip"}), "compressed with gzip"),
         (Reply(302, b"", {"Location": "file:///etc/passwd"}), "file://"),
     ],
 )
-def test_a_refusal_keeps_what_came_and_says_how_else(place: Place, reply: Reply, says: str) -> None:
+def test_a_refused_download_keeps_the_part_and_suggests_alternatives(
+    place: Place, reply: Reply, says: str
+) -> None:
     place.cut()
     place.server.script.append(reply)
     ended = place.call("fetch", "set")
@@ -281,10 +285,10 @@ def test_a_refusal_keeps_what_came_and_says_how_else(place: Place, reply: Reply,
     place.fetched()
 
 
-def test_a_host_that_is_redirected_to_and_not_reached_is_named(place: Place) -> None:
+def test_names_an_unreachable_redirect_host(place: Place) -> None:
     place.server.script.append(Reply(302, b"", {"Location": "http://nowhere.invalid/set.json"}))
     ended = place.call("fetch", "set")
-    assert (ended.code, "fetch_offline: nowhere.invalid is not reached" in ended.err) == (2, True)
+    assert (ended.code, "fetch_offline: cannot reach nowhere.invalid" in ended.err) == (2, True)
 
 
 def test_a_redirect_is_followed_and_a_loop_of_them_ends(place: Place) -> None:
@@ -316,17 +320,17 @@ def test_a_full_disk_is_named(place: Place, monkeypatch: pytest.MonkeyPatch) -> 
     place.part.parent.mkdir(parents=True)
     place.part.symlink_to("/dev/full")
     # A device cannot be truncated.
-    monkeypatch.setattr(fetching, "_empty", lambda _: None)
+    monkeypatch.setattr(fetching, "_truncate", lambda _: None)
     source = load_sources(place.folder / "sources.toml")["set"]
     [file] = fetching.pinned(source, place.path.parent)
     with fetching.http_client() as http, pytest.raises(UsageError) as caught:
         fetching.fetch(file, http, lambda _: None)
     assert caught.value.message == f"cannot write {place.part}: No space left on device"
-    assert caught.value.hint.startswith("make room for 307,200 bytes, or name another folder")
+    assert caught.value.hint.startswith("free 307,200 bytes, or choose another folder")
     assert not place.path.exists()
 
 
-def test_a_download_that_found_no_room_goes_on_when_there_is_some(place: Place) -> None:
+def test_resumes_a_download_after_a_full_disk(place: Place) -> None:
     # In blocks of 512 bytes in dash, of 1024 in bash: either way less than the file.
     limited = ("sh", "-c", 'ulimit -f 200; exec "$0" "$@"')
     with place.start("fetch", "set", prefix=limited) as process:
@@ -338,7 +342,7 @@ def test_a_download_that_found_no_room_goes_on_when_there_is_some(place: Place) 
     assert place.server.ranges == [None, f"bytes={kept}-"]
 
 
-def test_a_folder_that_cannot_be_made_is_named(place: Place) -> None:
+def test_names_a_folder_that_cannot_be_created(place: Place) -> None:
     (place.folder / "data").write_text("")
     ended = place.call("fetch", "set", "--to", place.folder / "data" / "below")
     assert (ended.code, "Not a directory" in ended.err) == (2, True), ended.err
@@ -365,18 +369,18 @@ def test_two_fetches_of_a_file_do_not_write_into_each_other(place: Place) -> Non
     place.fetched()
 
 
-def test_all_names_are_looked_at_before_anything_is_fetched(place: Place) -> None:
+def test_all_names_are_checked_before_anything_is_fetched(place: Place) -> None:
     ended = place.call("fetch", "set", "sett")
     assert (ended.code, "did you mean 'set'?" in ended.err) == (2, True), ended.err
     assert place.server.requests == []
 
 
-def test_verify_tells_right_wrong_and_missing_apart(place: Place) -> None:
+def test_verify_distinguishes_correct_wrong_and_missing_files(place: Place) -> None:
     ended = place.call("verify")
     assert (ended.code, "no_source_here" in ended.err) == (4, True), ended.err
     ended = place.call("verify", "set")
     assert ended.code == 2
-    assert ended.out == f"data/set/set.json: missing; it is at {place.server.url}set.json\n"
+    assert ended.out == f"data/set/set.json: missing; download it from {place.server.url}set.json\n"
     place.fetched()
     for given in ((), ("set",), (place.path,), (place.path.parent,)):
         ended = place.call("verify", *given)
@@ -385,8 +389,8 @@ def test_verify_tells_right_wrong_and_missing_apart(place: Place) -> None:
     for given in ((), ("set",), (place.path,), (place.path.parent,)):
         ended = place.call("verify", *given)
         assert ended.code == 1, ended.err
-        told = f"another digest: {hashlib.sha256(WRONG).hexdigest()}; pinned: {SHA256}\n"
-        assert ended.out.endswith(told)
+        line = f"digest is {hashlib.sha256(WRONG).hexdigest()}, but {SHA256} is pinned\n"
+        assert ended.out.endswith(line)
 
 
 def test_verify_names_a_path_that_no_source_has(place: Place) -> None:
@@ -405,12 +409,12 @@ def test_a_folder_of_files_is_fetched_verified_and_listed_as_one(place: Place) -
     for name in ("datasets/all_questions.json", "documents/a.txt"):
         told += _FILE.format(name="many", file=name, size=len(CONTENT), sha256=SHA256)
     (place.folder / "sources.toml").write_text(told)
-    assert "many                   a set of questions (614,400 bytes, CC0): not here" in (
+    assert "many                   a set of questions (614,400 bytes, CC0): not fetched" in (
         place.call("list").out
     )
     place.server.script += [Reply(), Reply(404, b"")]
     assert place.call("fetch", "many").code == 2
-    assert "CC0): 1 of 2 files are here" in place.call("list").out
+    assert "CC0): 1 of 2 files fetched" in place.call("list").out
     assert place.call("verify").code == 2
     ended = place.call("fetch", "many")
     assert (ended.code, ended.out) == (0, "data/set\n")
@@ -419,7 +423,7 @@ def test_a_folder_of_files_is_fetched_verified_and_listed_as_one(place: Place) -
     assert "CC0): data/set\n" in place.call("list").out
     assert place.call("verify", "data/set").code == 0
     (place.folder / "data/set/documents/a.txt").write_text("a")
-    assert "of another size than it should be" in place.call("list").out
+    assert "fetched, but a file has the wrong size" in place.call("list").out
     assert place.call("verify").code == 1
 
 
@@ -432,7 +436,7 @@ def test_flags_win_over_variables(place: Place) -> None:
     assert (place.folder / "there/set/set.json").read_bytes() == CONTENT
 
 
-def test_a_source_without_an_address_is_fetched_from_where_the_user_says(place: Place) -> None:
+def test_a_source_without_a_url_is_fetched_from_the_given_mirror(place: Place) -> None:
     file = place.folder / "sources.toml"
     file.write_text(re.sub(r"url = .*\n", "", file.read_text()))
     ended = place.call("fetch", "set")
@@ -446,9 +450,9 @@ def test_a_source_without_an_address_is_fetched_from_where_the_user_says(place: 
     assert (ended.code, place.path.read_bytes() == CONTENT) == (0, True), ended.err
 
 
-def test_an_address_is_of_one_source(place: Place) -> None:
+def test_a_mirror_takes_exactly_one_source(place: Place) -> None:
     file = place.folder / "sources.toml"
     file.write_text(file.read_text() + file.read_text().replace("set", "other"))
     ended = place.call("fetch", "set", "other", "--from", place.server.url)
-    assert (ended.code, "name one" in ended.err) == (2, True)
+    assert (ended.code, "takes exactly one NAME" in ended.err) == (2, True)
     assert not place.path.parent.exists()

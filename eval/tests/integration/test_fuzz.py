@@ -14,11 +14,11 @@ Call = Callable[..., Ended]
 def test_one_sdk_cannot_be_compared(memconform: Call) -> None:
     ended = memconform("fuzz", "--sdk", "py", "--examples", "1")
     assert (ended.code, ended.out) == (2, "")
-    assert "fuzz compares daemons with one another" in ended.err
+    assert "fuzz compares daemons with each other" in ended.err
     assert "Traceback" not in ended.err
 
 
-def test_two_reference_daemons_agree_and_say_so_in_json(installed: Call) -> None:
+def test_two_reference_daemons_agree_and_the_json_report_says_so(installed: Call) -> None:
     if "go" not in runnable():
         pytest.skip("go cannot run here: go not on PATH")
     ended = installed(

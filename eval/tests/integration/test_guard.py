@@ -176,7 +176,7 @@ def test_nothing_that_escaped_outlives_a_killed_harness(
 
 
 @linux
-def test_a_server_left_running_by_a_build_is_killed_without_an_error(
+def test_a_server_left_running_by_a_build_is_stopped_and_is_not_a_failure(
     memconform: Call, scripted: Scripted, dataset: Path, escape: Callable[..., str]
 ) -> None:
     sdk = scripted()
@@ -190,7 +190,7 @@ def test_a_server_left_running_by_a_build_is_killed_without_an_error(
     assert (ended.code, _escaped(dataset.parent)) == (0, []), ended.err
 
 
-def test_a_child_that_ends_with_its_daemon_is_not_reported(
+def test_a_child_that_ends_with_its_daemon_is_not_a_failure(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
     """It may end a moment later, even in its own process group."""
@@ -200,7 +200,7 @@ def test_a_child_that_ends_with_its_daemon_is_not_reported(
     assert ended.code == 0, ended.err
 
 
-def test_a_daemon_that_stops_its_guard_is_still_stopped(
+def test_a_daemon_that_suspends_its_guard_is_still_stopped(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
     ended = memconform(*_run(scripted(first="kill -STOP $PPID"), dataset))
@@ -208,7 +208,7 @@ def test_a_daemon_that_stops_its_guard_is_still_stopped(
     assert not processes_of(ended.folder)
 
 
-async def test_a_guard_stopped_before_its_first_report_is_resumed(
+async def test_a_guard_that_is_suspended_before_it_reports_its_daemon_is_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A daemon that stopped its guard at once, on a busy machine, was not started in 30 s."""
@@ -225,7 +225,7 @@ async def test_a_guard_stopped_before_its_first_report_is_resumed(
 
 
 @linux
-def test_a_repeatedly_stopped_guard_is_bypassed(
+def test_a_guard_that_is_suspended_repeatedly_is_bypassed(
     memconform: Call, scripted: Scripted, dataset: Path, escape: Callable[..., str]
 ) -> None:
     first = escape(_STOP_FOR_EVER, "x", "$PPID")

@@ -38,7 +38,7 @@ def _shell(script: str, dataset: Path, env: dict[str, str], *args: str) -> Ended
     return Ended(ended.returncode, ended.stdout, ended.stderr, dataset.parent)
 
 
-def test_a_full_disk_ends_in_70_and_keeps_the_journal(
+def test_a_full_disk_exits_70_and_keeps_the_journal(
     scripted: Scripted, dataset: Path, environment: dict[str, str]
 ) -> None:
     # The limit is of a file's size: the journal outgrows it at about the fifth question. Python
@@ -48,13 +48,13 @@ def test_a_full_disk_ends_in_70_and_keeps_the_journal(
     ended = _shell(script, dataset, environment, *_command(scripted(), dataset))
     assert ended.code == 70
     assert "journal.jsonl: File too large" in ended.err
-    assert "what was measured so far is in" in ended.err
+    assert "all measurements so far are in" in ended.err
     [journal] = (ended.folder / "results" / "runs").glob("*/journal.jsonl")
     judged = [line for line in journal.read_text().splitlines() if '"judgement"' in line]
     assert 0 < len(judged) < 12
 
 
-def test_a_clock_that_is_set_back_changes_no_time_that_was_measured(
+def test_setting_the_clock_back_does_not_change_measured_times(
     installed: Call, scripted: Scripted, dataset: Path, environment: dict[str, str]
 ) -> None:
     environment["CLOCK_SET_BACK"] = "1"
@@ -68,7 +68,7 @@ def test_a_clock_that_is_set_back_changes_no_time_that_was_measured(
     assert all(question["latency_ms"] > 0 for question in ended.result["questions"])
 
 
-def test_two_runs_at_once_keep_out_of_each_others_way(
+def test_concurrent_runs_do_not_interfere(
     scripted: Scripted, dataset: Path, environment: dict[str, str]
 ) -> None:
     command = _command(scripted(), dataset, "--repeat", "20", "--quiet")
@@ -84,7 +84,7 @@ def test_two_runs_at_once_keep_out_of_each_others_way(
 
 
 @pytest.mark.parametrize("output", ["/proc/results", "boxes.jsonl"])
-def test_a_results_folder_that_cannot_be_made_is_named(
+def test_names_a_results_folder_that_cannot_be_created(
     memconform: Call, scripted: Scripted, dataset: Path, output: str
 ) -> None:
     call = ("run", "--sdk", scripted(), "--dataset", dataset, *_SEARCH, "--seed-reference-brain")
@@ -93,7 +93,7 @@ def test_a_results_folder_that_cannot_be_made_is_named(
     assert f"cannot write {output}" in ended.err
 
 
-def test_a_reader_that_closes_its_pipe_is_no_low_score(
+def test_a_closed_pipe_does_not_exit_like_a_low_score(
     scripted: Scripted, dataset: Path, environment: dict[str, str]
 ) -> None:
     script = '{ "$0" "$@"; echo $? >code; } | true'
@@ -103,7 +103,7 @@ def test_a_reader_that_closes_its_pipe_is_no_low_score(
     assert json.loads(result.read_text())["exit_code"] == 0
 
 
-def test_a_run_whose_reader_has_gone_still_writes_its_results(
+def test_a_run_with_a_closed_pipe_still_writes_its_results(
     scripted: Scripted, dataset: Path, environment: dict[str, str]
 ) -> None:
     script = '{ "$0" "$@" 2>&1; echo $? >code; } | head -n 1'
@@ -114,7 +114,7 @@ def test_a_run_whose_reader_has_gone_still_writes_its_results(
     assert (dataset.parent / "code").read_text() == "70\n"
 
 
-def test_progress_that_nobody_reads_changes_no_exit_code(
+def test_unread_progress_does_not_change_the_exit_code(
     scripted: Scripted, dataset: Path, environment: dict[str, str]
 ) -> None:
     script = '{ { "$0" "$@" >out; echo $? >code; } 2>&1; } | head -n 1'
@@ -125,19 +125,19 @@ def test_progress_that_nobody_reads_changes_no_exit_code(
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has /dev/full")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_output_that_cannot_be_written_is_no_fault_of_ours(
+def test_unwritable_output_is_not_reported_as_a_bug(
     unbuffered: str, scripted: Scripted, dataset: Path, environment: dict[str, str]
 ) -> None:
     environment["PYTHONUNBUFFERED"] = unbuffered
     command = _command(scripted(), dataset)
     ended = _shell('exec "$0" "$@" >/dev/full', dataset, environment, *command)
-    assert (ended.code, "a fault of memconform" in ended.err) == (70, False), ended.err
+    assert (ended.code, "a bug in memconform" in ended.err) == (70, False), ended.err
     assert "output_unwritable: cannot write to standard output: No space left" in ended.err
     assert ended.result["passed"] == 12
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has /dev/full")
-def test_progress_that_cannot_be_written_changes_no_exit_code(
+def test_unwritable_progress_does_not_change_the_exit_code(
     scripted: Scripted, dataset: Path, environment: dict[str, str]
 ) -> None:
     command = _command(scripted(), dataset)
@@ -149,7 +149,7 @@ def test_progress_that_cannot_be_written_changes_no_exit_code(
 
 
 @pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
-def test_a_closed_output_changes_no_exit_code(
+def test_a_closed_output_does_not_change_the_exit_code(
     closed: str, scripted: Scripted, dataset: Path, environment: dict[str, str]
 ) -> None:
     script = f'exec "$0" "$@" {closed}'
@@ -159,15 +159,13 @@ def test_a_closed_output_changes_no_exit_code(
     assert _shell(script, dataset, environment, *bogus).code == 2
 
 
-def test_a_usage_error_that_nobody_reads_is_one_all_the_same(
-    dataset: Path, environment: dict[str, str]
-) -> None:
+def test_an_unread_usage_error_still_exits_2(dataset: Path, environment: dict[str, str]) -> None:
     script = '{ sleep 1; "$0" run --bogus; echo $? >code; } 2>&1 | true'
     _shell(script, dataset, environment, str(PROGRAM))
     assert (dataset.parent / "code").read_text() == "2\n"
 
 
-def test_a_device_is_written_to_and_not_replaced(
+def test_a_device_is_written_in_place_and_not_replaced(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
     """A file was once renamed over the null device."""
@@ -180,7 +178,7 @@ def test_a_device_is_written_to_and_not_replaced(
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
-def test_a_report_that_could_not_be_written_is_refused_before_the_run(
+def test_an_unwritable_report_is_rejected_before_the_run(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
     call = ("run", "--sdk", scripted(), "--dataset", dataset, *_SEARCH, "--seed-reference-brain")
@@ -190,7 +188,9 @@ def test_a_report_that_could_not_be_written_is_refused_before_the_run(
         assert not (ended.folder / "results").exists()
 
 
-def test_the_demo_talks_to_this_machine_alone(workspace: Path, environment: dict[str, str]) -> None:
+def test_the_demo_connects_to_this_machine_only(
+    workspace: Path, environment: dict[str, str]
+) -> None:
     ended = subprocess.run(
         ["/usr/bin/env", "make", "-C", CHECKOUT, "demo", f"RESULTS={workspace}"],
         env=environment,
@@ -204,7 +204,7 @@ def test_the_demo_talks_to_this_machine_alone(workspace: Path, environment: dict
 
 
 @pytest.mark.parametrize("address", ["192.0.2.1", "2001:db8::1", "packages.example"])
-def test_the_guard_against_other_machines_bites(address: str) -> None:
+def test_the_network_guard_blocks_other_machines(address: str) -> None:
     program = f"import socket; socket.create_connection(({address!r}, 80), timeout=1)"
     ended = subprocess.run(
         [sys.executable, "-c", program],

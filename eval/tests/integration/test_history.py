@@ -60,28 +60,28 @@ def test_the_same_seed_writes_the_same_bytes(
     assert "2 haystacks" in info
 
 
-def test_a_history_goes_to_standard_output_and_what_is_told_does_not(
+def test_a_history_goes_to_standard_output_without_its_messages(
     memconform: Callable[..., Ended], evidence: Path, filler: Path
 ) -> None:
     options = ("--evidence", evidence, "--filler", filler, *_COUNTS, "--max-chars", "12")
     ended = memconform("datasets", "compile-history", *options, "-o", "-")
     assert [row["question_id"] for row in json.loads(ended.out)] == ["q1", "q2"]
-    assert "skipped because of their length" in ended.err
+    assert "dropped to fit --max-chars" in ended.err
 
 
 @pytest.mark.parametrize(
     ("options", "code", "says"),
     [
         (("--min-filler", "5", "--max-filler", "4"), 2, "--min-filler is more than --max-filler"),
-        (("--min-filler", "10", "--max-filler", "10"), 2, "question 'q1' wants 10 filler sessions"),
+        (("--min-filler", "10", "--max-filler", "10"), 2, "question 'q1' needs 10 filler sessions"),
         ((*_COUNTS, "--max-chars", "3"), 2, "has 10 characters"),
-        ((*_COUNTS, "-o", "oracle.json"), 2, "would replace a file that is read"),
-        ((*_COUNTS, "-o", "out.json.gz"), 2, "nothing is packed here"),
+        ((*_COUNTS, "-o", "oracle.json"), 2, "would replace an input file"),
+        ((*_COUNTS, "-o", "out.json.gz"), 2, "cannot write packed files"),
         ((*_COUNTS, "-o", "nowhere/out.json"), 2, "cannot be written"),
         ((*_COUNTS, "--evidence", "empty.json"), 4, "no question has evidence"),
     ],
 )
-def test_where_it_fails_nothing_is_written(
+def test_nothing_is_written_on_failure(
     memconform: Callable[..., Ended],
     workspace: Path,
     evidence: Path,
@@ -111,4 +111,4 @@ def test_a_history_of_longmemeval_is_scored_like_the_oracle(
     assert ended.code == 0, ended.err
     info = memconform("datasets", "info", "made.json").out
     assert "500 haystacks" in info
-    assert "419 scored officially" in info
+    assert "419 counted by the official metrics" in info

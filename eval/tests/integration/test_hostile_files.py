@@ -75,7 +75,7 @@ def test_a_decompression_bomb_is_refused_in_bounded_memory(
 ) -> None:
     bomb = _compressed(tmp_path / "bomb.json.zst", zstd.open, head, 1 << 30)
     assert bomb.stat().st_size < 1 << 20
-    _require_refusal(run("datasets", "info", bomb), "bomb.json.zst unpacks from")
+    _require_refusal(run("datasets", "info", bomb), "bomb.json.zst decompresses from")
 
 
 _READERS: tuple[tuple[str, ...], ...] = (
@@ -102,7 +102,7 @@ def test_every_reader_refuses_a_decompression_bomb(
     run: Run, tmp_path: Path, bomb: Path, reader: tuple[str, ...]
 ) -> None:
     arguments = [str(bomb) if each == "FILE" else each for each in reader]
-    _require_refusal(run(*arguments), f"{bomb} unpacks from")
+    _require_refusal(run(*arguments), f"{bomb} decompresses from")
     assert not (tmp_path / "out.json").exists()
 
 
@@ -198,12 +198,12 @@ def test_no_reader_waits_for_the_writer_of_a_pipe(
 
 @pytest.mark.parametrize("odd_file", ["a device", "a socket"], indirect=True)
 @pytest.mark.parametrize("verb", ["lint", "info"])
-def test_a_device_and_a_socket_are_no_files(run: Run, odd_file: Path, verb: str) -> None:
+def test_devices_and_sockets_are_rejected(run: Run, odd_file: Path, verb: str) -> None:
     _require_refusal(run("datasets", verb, odd_file), "not a regular file")
 
 
 @pytest.mark.parametrize("odd_file", ["a folder"], indirect=True)
-def test_a_folder_in_the_place_of_a_file_is_refused(run: Run, odd_file: Path) -> None:
+def test_a_folder_in_place_of_a_file_is_rejected(run: Run, odd_file: Path) -> None:
     for arguments in (("datasets", "lint", odd_file), ("datasets", "info", odd_file)):
         _require_refusal(run(*arguments), str(odd_file))
 
@@ -223,7 +223,7 @@ _LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
     ],
     ids=["unclosed", "nested", "aliases", "base 60"],
 )
-def test_yaml_that_was_a_segmentation_fault_or_a_hang_is_refused(
+def test_yaml_that_caused_a_segmentation_fault_or_a_hang_is_rejected(
     run: Run, tmp_path: Path, text: str, says: str
 ) -> None:
     (tmp_path / "x.yaml").write_text(text)
@@ -239,7 +239,7 @@ _DEEP = "[" * 100_000
 @pytest.mark.parametrize(
     "text", [_DEEP, f'{{"items": {_DEEP}', f'{{"id": "a", "question": "b", "x": {_DEEP}']
 )
-def test_json_that_nests_without_end_is_an_error(
+def test_endlessly_nested_json_is_an_error(
     run: Run, tmp_path: Path, ending: str, text: str
 ) -> None:
     path = tmp_path / f"deep{ending}"

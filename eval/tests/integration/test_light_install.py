@@ -66,18 +66,18 @@ def test_a_core_verb_imports_no_extra_and_logs_nothing_in_advance(verb: str) -> 
 
 
 @pytest.mark.parametrize("verb", ["run", "conform", "doctor", "bench", "fuzz"])
-def test_flags_are_read_without_what_they_start(verb: str) -> None:
+def test_flags_are_parsed_without_importing_the_commands(verb: str) -> None:
     found = imported(f"memconform.cli.{verb}")
     heavy = {*FOREIGN, "structlog", "asyncio", "httpx", "pydantic", "psutil", "rich"}
     # The flags of `bench` name what the data sets' models know.
     assert not found & (heavy if verb != "bench" else {*FOREIGN, "structlog"})
 
 
-def test_the_imports_that_are_refused_are_seen_where_there_are_some() -> None:
+def test_the_import_guard_detects_imports() -> None:
     assert {"numpy", "scipy"} <= imported("memconform.cli.run", "scipy.stats")
 
 
-def test_the_scenarios_of_the_flag_are_those_that_there_are() -> None:
+def test_the_flag_lists_every_scenario() -> None:
     assert tuple(SCENARIOS) == SCENARIO_NAMES
 
 
@@ -95,7 +95,7 @@ def test_run_all_gives_a_verdict_without_any_extra(
 
 
 @pytest.mark.exhaustive
-def test_sdks_that_part_get_the_same_figures_without_any_extra(
+def test_disagreeing_sdks_get_the_same_figures_without_any_extra(
     workspace: Path, environment: dict[str, str]
 ) -> None:
     if "py" not in runnable():
@@ -133,7 +133,7 @@ def test_sdks_that_part_get_the_same_figures_without_any_extra(
         ("parity", ("diff", "a", "b")),
     ],
 )
-def test_a_verb_asks_for_its_extra_by_name(
+def test_a_command_names_its_missing_extra(
     workspace: Path, environment: dict[str, str], extra: str, args: tuple[str, ...]
 ) -> None:
     ended = call(workspace, environment, *args)
@@ -147,7 +147,7 @@ def test_a_verb_asks_for_its_extra_by_name(
         assert ended.code == 0, ended.err
 
 
-def test_extras_bring_what_is_asked_of_them_and_the_core_does_not() -> None:
+def test_extras_install_their_modules_and_the_core_does_not() -> None:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
 
@@ -161,7 +161,7 @@ def test_extras_bring_what_is_asked_of_them_and_the_core_does_not() -> None:
     assert lazy._MODULES.keys() <= set(own.removeprefix("memconform[").removesuffix("]").split(","))
 
 
-def test_an_extra_that_is_broken_is_asked_for_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_extra_is_reported_as_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rank_bm25", None)
     with pytest.raises(UsageError, match="bench needs rank_bm25") as raised:
         lazy.require_extra("bench")

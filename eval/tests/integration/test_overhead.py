@@ -26,7 +26,7 @@ def test_a_question_costs_little_more_than_a_bare_request() -> None:
     """The cost of an ask had doubled unnoticed."""
     ended = _ratio("bench.py")
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert ended.stdout.count("over the bare loop") == 2
+    assert ended.stdout.count("ratio to the bare loop") == 2
 
 
 @pytest.mark.exhaustive

@@ -46,7 +46,7 @@ def test_an_installed_package_has_its_cases_and_the_contract(tmp_path: Path) -> 
         text=True,
         check=False,
     )
-    assert (ended.returncode, "0 rules without one" in ended.stdout) == (0, True), ended.stderr
+    assert (ended.returncode, "0 rules without a case" in ended.stdout) == (0, True), ended.stderr
     table = tmp_path / "installed" / "memconform" / "conformance" / "mutation" / "table"
     assert sorted(path.name for path in table.iterdir()) == sorted(
         path.name for path in TABLE.iterdir()
@@ -59,7 +59,7 @@ def _pins(name: str) -> dict[str, str]:
     return {line.split("==")[0]: line for line in text.splitlines() if "==" in line}
 
 
-def test_what_the_demo_installs_is_what_the_tests_install() -> None:
+def test_the_demo_and_the_tests_install_the_same_versions() -> None:
     core, dev = _pins("requirements.lock"), _pins("requirements-dev.lock")
     assert {"click", "httpx", "pydantic", "hatchling"} <= core.keys()
     assert core.items() <= dev.items()

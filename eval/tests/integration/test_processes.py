@@ -187,7 +187,7 @@ def test_a_hang_up_is_ignored_under_nohup(
         signal.signal(signal.SIGHUP, previous)
 
 
-def test_interrupts_to_the_last_moment_end_in_one_code(
+def test_late_interrupts_always_give_the_same_exit_code(
     scripted: Scripted, dataset: Path, environment: dict[str, str]
 ) -> None:
     """An interrupt between the end of the event loop and process exit once killed the harness."""
@@ -199,7 +199,7 @@ def test_interrupts_to_the_last_moment_end_in_one_code(
         assert run.returncode == 130
 
 
-def test_a_second_interrupt_does_not_abort_writing_the_result(
+def test_a_second_interrupt_does_not_cut_off_the_result(
     scripted: Scripted, dataset: Path, environment: dict[str, str]
 ) -> None:
     """Two Ctrl-C once exited with 1, like a low score."""

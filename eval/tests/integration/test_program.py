@@ -29,7 +29,7 @@ def seen(workspace: Path) -> Callable[[Call], dict[str, Any]]:
     return look
 
 
-def test_a_forked_program_is_what_a_started_one_is(
+def test_a_forked_program_behaves_like_a_started_one(
     memconform: Call,
     installed: Call,
     environment: dict[str, str],
@@ -42,7 +42,7 @@ def test_a_forked_program_is_what_a_started_one_is(
     assert "A_VARIABLE" not in seen(memconform)["environment"]
 
 
-def test_what_only_an_interpreter_reads_is_not_ignored(
+def test_interpreter_settings_are_not_ignored(
     memconform: Call, environment: dict[str, str]
 ) -> None:
     environment["PYTHONUNBUFFERED"] = "1"

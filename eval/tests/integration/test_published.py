@@ -12,15 +12,15 @@ from memconform.conformance.mutation.mutants import mutants
 from tests.conftest import CHECKOUT, Ended, runnable
 
 
-def test_tables_in_readmes_are_made_from_what_is_published(
+def test_readme_tables_match_the_published_results(
     installed: Callable[..., Ended],
 ) -> None:
     ended = installed("report", "tables", "--check", CHECKOUT)
     assert (ended.code, ended.err) == (0, "")
-    assert ended.out.count("is what is published") == 3
+    assert ended.out.count("is up to date") == 3
 
 
-def test_a_figure_that_was_changed_by_hand_is_found(
+def test_detects_a_figure_that_was_edited_by_hand(
     memconform: Callable[..., Ended], workspace: Path
 ) -> None:
     for name in ("README.md", "datasets/README.md", "docs/BENCH.md"):
@@ -39,14 +39,14 @@ def test_a_figure_that_was_changed_by_hand_is_found(
     assert (ended.code, "has no <!-- lme: begin -->" in ended.err) == (2, True)
 
 
-def test_nothing_published_names_a_folder_of_the_machine_that_measured() -> None:
+def test_published_results_contain_no_machine_paths() -> None:
     for path in (CHECKOUT / "results" / "published").rglob("*.json"):
         assert str(Path.home()) not in path.read_text()
         assert str(CHECKOUT) not in path.read_text()
         assert "/tmp" not in path.read_text()  # noqa: S108 - looked for, not used
 
 
-def test_the_published_mutation_score_is_of_the_mutants_that_there_are() -> None:
+def test_the_published_mutation_score_covers_the_current_mutants() -> None:
     published = json.loads((CHECKOUT / "results" / "published" / "mutation.json").read_text())
     count = Counter(mutant.profile_name for mutant in mutants())
     assert {name: s["total"] for name, s in published["by_profile"].items()} == count
@@ -55,7 +55,9 @@ def test_the_published_mutation_score_is_of_the_mutants_that_there_are() -> None
 
 
 @pytest.mark.parametrize("mode", ["bm25", "semantic", "hybrid"])
-def test_the_daemons_reach_what_is_published(memconform: Callable[..., Ended], mode: str) -> None:
+def test_the_daemons_reach_the_published_scores(
+    memconform: Callable[..., Ended], mode: str
+) -> None:
     ended = memconform(
         *("run", "--sdk", "all", "--dataset", "lme", "--corpus", "lme", "--scorer", "exact"),
         *("--mode", mode, "--floor", "0", "--scenario", "search-retrieve-only"),

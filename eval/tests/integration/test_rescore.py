@@ -45,7 +45,7 @@ def test_the_same_dataset_gives_the_same_scores(memconform: Call, run: Path) -> 
     assert json.loads((run / "result.json").read_text()) == old
 
 
-def test_a_fixed_expectation_counts_and_an_outage_stays_an_outage(
+def test_a_corrected_expectation_counts_and_an_outage_remains(
     memconform: Call, run: Path, dataset: Path
 ) -> None:
     mended = dataset.with_name("mended.jsonl")
@@ -65,7 +65,7 @@ def test_another_floor_can_be_applied(memconform: Call, run: Path) -> None:
     assert memconform("rescore", run, "--floor", "0.95").code == 3
 
 
-def test_a_dataset_that_changed_is_refused(memconform: Call, run: Path, dataset: Path) -> None:
+def test_rejects_a_dataset_that_changed(memconform: Call, run: Path, dataset: Path) -> None:
     lines = dataset.read_text().splitlines(keepends=True)
     dataset.write_text("".join(reversed(lines)))
     changed = memconform("rescore", run)
@@ -92,13 +92,13 @@ def test_a_run_that_was_killed_is_scored_from_its_journal(memconform: Call, run:
     assert ended.code == 3
 
 
-def test_a_path_without_a_run_is_refused(memconform: Call, run: Path) -> None:
+def test_rejects_what_is_not_a_run(memconform: Call, run: Path) -> None:
     ended = memconform("rescore", run.name + "x")
     assert ended.code == 2
     assert f"did you mean '{run.name}'?" in ended.err
 
 
-def test_an_edit_that_the_scenario_cannot_measure_is_refused(
+def test_rejects_an_edit_that_the_scenario_cannot_measure(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
     ended = memconform(

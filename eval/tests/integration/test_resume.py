@@ -27,7 +27,7 @@ def _counting(scripted: Scripted, fault: str, asked: Path) -> Path:
 
 
 @pytest.mark.parametrize("repeat", [1, 3])
-def test_a_run_resumes_where_its_daemon_died(
+def test_resumes_a_run_whose_daemon_died(
     memconform: Call, scripted: Scripted, dataset: Path, repeat: int
 ) -> None:
     asked = dataset.parent / "asked.txt"
@@ -56,7 +56,7 @@ def test_a_run_resumes_where_its_daemon_died(
     assert len(questions) == 12 * repeat - proven
 
 
-def test_a_run_with_proofs_repeats_unproven_attempts(
+def test_resuming_with_proofs_asks_unproven_questions_again(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
     """Resuming a run with --no-reproof once declared its attempts proven."""
@@ -77,7 +77,7 @@ def test_a_run_with_proofs_repeats_unproven_attempts(
     assert next(x["attempts"] for x in proofs if x["stage"] == "proved") == 12
 
 
-def test_a_journal_cut_within_a_line_loses_only_that_line(
+def test_a_truncated_journal_loses_only_its_last_line(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
     call = ("run", "--sdk", scripted(), "--dataset", dataset, *_COMMON, "--seed-reference-brain")
@@ -93,7 +93,7 @@ def test_a_journal_cut_within_a_line_loses_only_that_line(
     assert resumed["passed"] == 12
 
 
-def test_other_settings_are_refused(memconform: Call, scripted: Scripted, dataset: Path) -> None:
+def test_resume_rejects_other_settings(memconform: Call, scripted: Scripted, dataset: Path) -> None:
     call = ("run", "--sdk", scripted(), "--dataset", dataset, *_COMMON, "--seed-reference-brain")
     [run] = _runs(memconform(*call).folder)
     for other, named in (
@@ -114,8 +114,8 @@ def test_other_settings_are_refused(memconform: Call, scripted: Scripted, datase
     assert memconform(*call, "--resume", run.name).code == 2
 
 
-def test_another_program_is_refused(memconform: Call, scripted: Scripted, dataset: Path) -> None:
-    """The hash of an SDK without a build once covered only its manifest."""
+def test_resume_rejects_another_build(memconform: Call, scripted: Scripted, dataset: Path) -> None:
+    """The hash of an SDK without a build was once of its manifest alone."""
     script = dataset.parent / "serve.sh"
     script.write_text('exec "$@"\n')
     sdk = scripted()
@@ -129,9 +129,7 @@ def test_another_program_is_refused(memconform: Call, scripted: Scripted, datase
     assert "was run with other settings" in refused.err
 
 
-def test_a_path_without_a_journal_is_refused(
-    memconform: Call, scripted: Scripted, dataset: Path
-) -> None:
+def test_rejects_an_invalid_journal(memconform: Call, scripted: Scripted, dataset: Path) -> None:
     call = ("run", "--sdk", scripted(), "--dataset", dataset, *_COMMON, "--seed-reference-brain")
     [run] = _runs(memconform(*call).folder)
     missing = memconform(*call, "--resume", run.name[:-1])

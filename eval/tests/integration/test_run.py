@@ -107,7 +107,7 @@ def test_a_second_run_of_the_day_replaces_the_copy_and_keeps_the_record(memconfo
     assert json.loads(copy.read_text())["run_id"] == max(record.name for record in records)
 
 
-def test_json_is_the_only_standard_output_and_matches_its_schema(installed: Call) -> None:
+def test_json_is_alone_on_standard_output_and_matches_its_schema(installed: Call) -> None:
     schema = json.loads(installed("run", "--schema").out)
     ended = installed("run", *_SEEDED, "--scenario", "ask-basic", "--json", "-")
     report = json.loads(ended.out)
@@ -177,7 +177,7 @@ def test_repeats_are_attempts_of_one_question(memconform: Call) -> None:
     assert all(len(question["attempts"]) == 3 for question in result["questions"])
 
 
-def test_questions_that_a_search_cannot_answer_are_not_applicable(
+def test_questions_that_a_search_cannot_answer_are_not_counted(
     memconform: Call, dataset: Path
 ) -> None:
     with dataset.open("a") as file:

@@ -57,7 +57,7 @@ def _temporary(folder: Path) -> list[Path]:
     return files
 
 
-def test_what_a_killed_writer_leaves_the_next_one_removes(tmp_path: Path) -> None:
+def test_the_next_writer_removes_leftovers_of_a_killed_one(tmp_path: Path) -> None:
     with _writer(tmp_path / "py.json") as writer:
         writer.kill()
         writer.wait()
@@ -67,7 +67,7 @@ def test_what_a_killed_writer_leaves_the_next_one_removes(tmp_path: Path) -> Non
     assert [path.name for path in tmp_path.iterdir()] == ["go.json"]
 
 
-def test_what_a_living_writer_writes_stays(tmp_path: Path) -> None:
+def test_files_of_a_living_writer_stay(tmp_path: Path) -> None:
     with _writer(tmp_path / "py.json"):
         [temporary] = _temporary(tmp_path)
         with replacing(tmp_path / "go.json") as file:
@@ -78,7 +78,7 @@ def test_what_a_living_writer_writes_stays(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "age"), [(".py.json.1.0123abcd", 0), (".bashrc", 3600), (".a.1.0123abcde", 3600)]
 )
-def test_files_that_are_young_or_not_ours_stay(tmp_path: Path, name: str, age: int) -> None:
+def test_recent_and_foreign_files_stay(tmp_path: Path, name: str, age: int) -> None:
     other = tmp_path / name
     other.touch()
     os.utime(other, (other.stat().st_mtime - age,) * 2)

@@ -1,4 +1,4 @@
-"""What the three daemons send upstream, and what they make of its failures."""
+"""What the three daemons send to the upstream, and how they handle its failures."""
 
 import asyncio
 import base64
@@ -51,7 +51,7 @@ def _chat(**reply: object) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("provider", _PROVIDERS)
-async def test_the_same_is_sent_by_every_sdk(
+async def test_every_sdk_sends_the_same_requests(
     sdk: str, provider: str, daemons: SharedDaemons
 ) -> None:
     embed = "ollama" if provider == "ollama" else "openai"
@@ -105,7 +105,7 @@ async def test_the_same_is_sent_by_every_sdk(
 
 
 def _with_plain_texts(value: Any) -> Any:
-    """`value` with lists of one text part as that text: some clients write no other way."""
+    """Replace lists of a single text part by that text: some clients always send lists."""
     match value:
         case [{"type": "text", "text": str(text)}]:
             return text
@@ -136,7 +136,7 @@ _FAULTS: dict[str, tuple[dict[str, Any], str, int]] = {
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
-async def test_no_fault_of_the_upstream_becomes_an_answer(
+async def test_upstream_fault_never_becomes_an_answer(
     sdk: str, provider: str, daemons: SharedDaemons
 ) -> None:
     async def put(server: Served, name: str, code: str, deltas: int) -> None:
@@ -164,7 +164,7 @@ async def test_no_fault_of_the_upstream_becomes_an_answer(
         assert (await server.ask("Who lights the lamp?"))[-1][1]["ok"] is True
 
 
-async def test_a_refusal_that_passes_is_tried_again(sdk: str, daemons: SharedDaemons) -> None:
+async def test_a_temporary_refusal_is_retried(sdk: str, daemons: SharedDaemons) -> None:
     async with daemons.served(sdk) as server:
         await _fill(server)
         refused = _chat(status=429, retry_after=0.05)
@@ -176,7 +176,7 @@ async def test_a_refusal_that_passes_is_tried_again(sdk: str, daemons: SharedDae
         assert len(await server.requests("chat")) == 3
 
 
-async def test_deltas_are_passed_on_as_they_come(sdk: str, daemons: SharedDaemons) -> None:
+async def test_deltas_are_forwarded_as_they_arrive(sdk: str, daemons: SharedDaemons) -> None:
     async with daemons.served(sdk) as server:
         await _fill(server)
         await server.script(_chat(deltas=["one ", "two ", "three"], delta_delay_ms=300))
@@ -193,7 +193,7 @@ async def test_deltas_are_passed_on_as_they_come(sdk: str, daemons: SharedDaemon
     assert arrived[2] - arrived[1] > 0.15
 
 
-async def test_a_client_that_leaves_ends_the_upstream_s_request(
+async def test_client_disconnect_cancels_the_upstream_request(
     sdk: str, daemons: SharedDaemons
 ) -> None:
     async with daemons.served(sdk) as server:
@@ -214,7 +214,7 @@ async def test_a_client_that_leaves_ends_the_upstream_s_request(
     assert request["outcome"] == "client_gone"
 
 
-async def test_a_client_that_leaves_during_retrieval_ends_the_upstream_s_request(
+async def test_client_disconnect_during_retrieval_cancels_the_upstream_request(
     sdk: str, daemons: SharedDaemons
 ) -> None:
     async with daemons.served(sdk, JB_UPSTREAM_TIMEOUT="20") as server:
@@ -231,7 +231,7 @@ async def test_a_client_that_leaves_during_retrieval_ends_the_upstream_s_request
 
 
 @pytest.mark.parametrize(("key", "sent"), [("", None), ("sk-rerank", "Bearer ***")])
-async def test_a_reranker_gets_the_key_that_is_its_own(
+async def test_reranker_gets_its_own_key(
     sdk: str, key: str, sent: str | None, daemons: SharedDaemons
 ) -> None:
     async with daemons.served(sdk, JB_RERANK_API_KEY=key) as server:
@@ -261,7 +261,7 @@ def _plain_faults(kind: str) -> list[tuple[str, dict[str, Any], int]]:
 
 
 @pytest.mark.parametrize("kind", ["embeddings", "rerank"])
-async def test_a_search_whose_upstream_fails_is_served_in_no_other_mode(
+async def test_search_with_a_failing_upstream_does_not_fall_back_to_another_mode(
     sdk: str, kind: str, daemons: SharedDaemons
 ) -> None:
     async with daemons.served(sdk) as server:
@@ -282,7 +282,7 @@ async def test_a_search_whose_upstream_fails_is_served_in_no_other_mode(
         assert answer.json()["trace"]["effectiveMode"] == "hybrid-rerank"
 
 
-async def test_an_ingest_whose_embedder_fails_stores_nothing(
+async def test_ingest_with_a_failing_embedder_stores_nothing(
     sdk: str, daemons: SharedDaemons
 ) -> None:
     async with daemons.served(sdk) as server:
@@ -301,7 +301,7 @@ async def test_an_ingest_whose_embedder_fails_stores_nothing(
         assert (counts["documents"], counts["pending"]) == (2, 0)
 
 
-async def test_sixty_four_chunks_are_one_call(sdk: str, daemons: SharedDaemons) -> None:
+async def test_sixty_four_chunks_are_embedded_in_one_call(sdk: str, daemons: SharedDaemons) -> None:
     async with daemons.served(sdk) as server:
         await _fill(server)
         await server.script()
@@ -353,7 +353,7 @@ async def test_a_reranker_reorders(sdk: str, provider: str, daemons: SharedDaemo
             assert not body.get("stream")
 
 
-async def test_a_failing_model_reranker_is_no_ranking(sdk: str, daemons: SharedDaemons) -> None:
+async def test_failing_model_reranker_fails_the_search(sdk: str, daemons: SharedDaemons) -> None:
     async with daemons.served(sdk, JB_RERANK_PROVIDER="llm") as server:
         await _fill(server)
         for reply in ('{"scores": [1]}', "I cannot say.", ""):
@@ -364,7 +364,7 @@ async def test_a_failing_model_reranker_is_no_ranking(sdk: str, daemons: SharedD
             assert answer.status_code == 502, reply
 
 
-async def test_a_request_s_model_goes_before_the_configured_one(
+async def test_model_of_a_request_overrides_the_configured_one(
     sdk: str, daemons: SharedDaemons
 ) -> None:
     async with daemons.served(sdk) as server:

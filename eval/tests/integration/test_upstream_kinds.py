@@ -1,4 +1,4 @@
-"""`--upstream own|scripted|real`, and `memconform upstream` by hand."""
+"""`--upstream own|scripted|real`, and `memconform upstream` as a command."""
 
 import json
 import subprocess
@@ -23,7 +23,7 @@ _SMOKE = ("--dataset", "smoke", "--scorer", "exact", "--seed-reference-brain", "
 _KEY = "sk-a-real-looking-canary"
 
 
-def test_the_real_services_are_those_that_the_shell_names(
+def test_real_services_come_from_the_shell_s_variables(
     memconform: Call, environment: dict[str, str], workspace: Path
 ) -> None:
     with upstream_by_hand(environment) as address:
@@ -37,7 +37,7 @@ def test_the_real_services_are_those_that_the_shell_names(
         ended = memconform("run", *_PY, *_SMOKE, "--upstream", "real")
         assert ended.code == 0, ended.err
         sent = httpx.get(f"{address}/_control/requests", trust_env=False).json()["requests"]
-    # The warm-up question is put too.
+    # Includes the warm-up question.
     assert [request["body"]["model"] for request in sent] == ["some-model"] * 5
     written = [p for p in (workspace / "results").rglob("*") if p.is_file()]
     assert written
@@ -46,7 +46,7 @@ def test_the_real_services_are_those_that_the_shell_names(
     assert _KEY not in ended.out + ended.err
 
 
-def test_without_a_variable_of_theirs_there_are_no_real_services(
+def test_real_upstream_requires_a_provider_variable(
     memconform: Call, environment: dict[str, str]
 ) -> None:
     environment.pop("OPENAI_API_KEY")
@@ -55,8 +55,8 @@ def test_without_a_variable_of_theirs_there_are_no_real_services(
     assert "OPENAI_API_KEY" in ended.err
 
 
-def test_a_fake_does_not_stand_in_for_a_real_service(memconform: Call) -> None:
-    # The canary key is all that the shell has: no provider is chosen, and none is made up.
+def test_fake_provider_does_not_count_as_a_real_service(memconform: Call) -> None:
+    # The shell has the canary key only: no provider is configured, and none may be assumed.
     ended = memconform("run", *_PY, *_SMOKE, "--upstream", "real")
     assert ended.code == 3
     assert "no reader" in ended.err
@@ -73,7 +73,7 @@ _ELSEWHERE = {
 
 
 @pytest.mark.parametrize("kind", ["own", "scripted"])
-def test_services_of_the_shell_are_not_called_unless_they_are_asked_for(
+def test_shell_s_services_are_called_only_with_upstream_real(
     memconform: Call, environment: dict[str, str], kind: str
 ) -> None:
     environment |= _ELSEWHERE
@@ -83,7 +83,7 @@ def test_services_of_the_shell_are_not_called_unless_they_are_asked_for(
     assert ended.result["served_modes"] == {"hybrid": 4}
 
 
-def test_variables_of_the_command_line_go_first_and_are_put_down(memconform: Call) -> None:
+def test_variables_of_the_command_line_take_precedence_and_are_recorded(memconform: Call) -> None:
     ended = memconform(
         *("run", *_PY, *_SMOKE, "--scenario", "search-retrieve-only", "--mode", "bm25"),
         *("--env", "JB_EMBED_PROVIDER=none", "--env", f"MY_API_KEY={_KEY}", "--allow-fallback"),
@@ -103,12 +103,12 @@ def test_variables_of_the_command_line_go_first_and_are_put_down(memconform: Cal
 
 
 @pytest.mark.parametrize("text", ["X", "=x", "A B=x", "1=x"])
-def test_what_is_no_variable_is_refused(memconform: Call, text: str) -> None:
+def test_rejects_an_invalid_variable(memconform: Call, text: str) -> None:
     ended = memconform("run", *_PY, *_SMOKE, "--env", text)
     assert (ended.code, "bad_env" in ended.err) == (2, True)
 
 
-def test_a_run_with_another_model_is_not_gone_on_with(memconform: Call, workspace: Path) -> None:
+def test_resume_rejects_another_model(memconform: Call, workspace: Path) -> None:
     flags = ("run", *_PY, *_SMOKE, "--quiet")
     assert memconform(*flags, "--env", "JB_LLM_MODEL=one").code == 0
     [run] = (workspace / "results" / "runs").iterdir()
@@ -117,7 +117,7 @@ def test_a_run_with_another_model_is_not_gone_on_with(memconform: Call, workspac
     assert memconform(*flags, "--env", "JB_LLM_MODEL=one", "--resume", run.name).code == 0
 
 
-def test_an_upstream_that_dies_ends_the_run_and_is_named(
+def test_crashed_upstream_ends_the_run_and_is_named(
     environment: dict[str, str], workspace: Path
 ) -> None:
     with subprocess.Popen(
@@ -147,13 +147,13 @@ def test_an_upstream_that_dies_ends_the_run_and_is_named(
     assert counts["not_run"] > 0
 
 
-def test_a_daemon_of_the_user_s_own_has_no_upstream(memconform: Call) -> None:
+def test_user_s_own_daemon_has_no_upstream(memconform: Call) -> None:
     ended = memconform("run", "--sdk", "url:http://127.0.0.1:9", *_SMOKE, "--upstream", "scripted")
     assert ended.code == 2
     assert "no_upstream" in ended.err
 
 
-def test_a_mode_that_wants_an_upstream_is_not_claimed_without(memconform: Call) -> None:
+def test_mode_that_needs_an_upstream_is_not_claimed_without_one(memconform: Call) -> None:
     flags = (*_PY, *_SMOKE, "--scenario", "search-retrieve-only", "--mode", "hybrid-rerank")
     assert memconform("run", *flags).code == 2
     ended = memconform("run", *flags, "--upstream", "scripted")
@@ -163,7 +163,7 @@ def test_a_mode_that_wants_an_upstream_is_not_claimed_without(memconform: Call) 
     assert not (folder / "upstream" / "state").exists()
 
 
-def test_the_answer_is_the_fake_reader_s_with_its_note(memconform: Call) -> None:
+def test_answer_is_the_fake_reader_s_with_its_note(memconform: Call) -> None:
     own = memconform("run", *_PY, *_SMOKE, "--output", "own")
     scripted = memconform("run", *_PY, *_SMOKE, "--output", "scripted", "--upstream", "scripted")
     assert (own.code, scripted.code) == (0, 0)
@@ -175,7 +175,7 @@ def test_the_answer_is_the_fake_reader_s_with_its_note(memconform: Call) -> None
     assert answers("scripted") == [f"{answer} [1]" for answer in answers("own")]
 
 
-def test_an_upstream_that_fails_is_a_daemon_error_and_no_wrong_answer(
+def test_failing_upstream_is_a_daemon_error_not_a_wrong_answer(
     memconform: Call, environment: dict[str, str], workspace: Path
 ) -> None:
     script = workspace / "script.json"
@@ -197,13 +197,11 @@ def test_an_upstream_that_fails_is_a_daemon_error_and_no_wrong_answer(
     ("text", "told"),
     [
         ('{"rules": [{"reply": {"stauts": 500}}]}', "rules.0.reply.stauts"),
-        ('{"rules": [{"reply": {"text": "a", "deltas": ["b"]}}]}', "give one"),
+        ('{"rules": [{"reply": {"text": "a", "deltas": ["b"]}}]}', "mutually exclusive"),
         ("{", "script.json"),
     ],
 )
-def test_a_bad_script_is_refused_by_name(
-    memconform: Call, workspace: Path, text: str, told: str
-) -> None:
+def test_names_an_invalid_script(memconform: Call, workspace: Path, text: str, told: str) -> None:
     (workspace / "script.json").write_text(text)
     ended = memconform("upstream", "--script", "script.json")
     assert ended.code == 2
@@ -212,12 +210,12 @@ def test_a_bad_script_is_refused_by_name(
 
 
 @pytest.mark.parametrize("addr", ["nowhere", "127.0.0.1:99999", "127.0.0.1:"])
-def test_a_bad_address_is_refused(memconform: Call, addr: str) -> None:
+def test_rejects_an_invalid_address(memconform: Call, addr: str) -> None:
     ended = memconform("upstream", "--addr", addr)
     assert (ended.code, "bad_addr" in ended.err) == (2, True)
 
 
-def test_the_vendors_own_clients_are_served(environment: dict[str, str]) -> None:
+def test_vendor_clients_work_against_the_upstream(environment: dict[str, str]) -> None:
     prompt = "The kiln is hot.\nIs the kiln hot?"
     with upstream_by_hand(environment) as address:
         for base in (f"{address}/v1", address):
@@ -227,7 +225,7 @@ def test_the_vendors_own_clients_are_served(environment: dict[str, str]) -> None
                 )
                 assert chat.choices[0].message.content == "The kiln is hot."
                 assert "extractive" in {model.id for model in client.models.list()}
-                # Left to itself the client asks for base64, and decodes it.
+                # By default the client requests base64 and decodes it.
                 [item] = client.embeddings.create(model="fh256-1", input="the kiln").data
                 assert len(item.embedding) == 256
         with anthropic.Anthropic(base_url=address, api_key="k", max_retries=0) as claude:
@@ -239,7 +237,7 @@ def test_the_vendors_own_clients_are_served(environment: dict[str, str]) -> None
             assert counted.output_tokens == 4
 
 
-def test_the_control_takes_another_script_and_refuses_a_bad_one(
+def test_control_replaces_the_script_and_refuses_an_invalid_one(
     environment: dict[str, str],
 ) -> None:
     with (
@@ -266,7 +264,7 @@ def test_the_control_takes_another_script_and_refuses_a_bad_one(
     assert kept[0]["headers"]["x-api-key"] == "***"
 
 
-def test_a_question_s_prompts_are_its_own_whatever_is_repeated(
+def test_prompts_belong_to_their_question_with_repeat(
     memconform: Callable[..., Ended],
 ) -> None:
     """With --repeat a question was recorded with the prompts of the one before it."""

@@ -38,7 +38,7 @@ _EXACT = ("--scorer", "exact", "--scenario", "search-retrieve-only")
         (("--sdk", _PY, "--ids", "smoke-99"), 2, "no question 'smoke-99'"),
         (("--sdk", _PY, "--tag", "geografy"), 4, "did you mean 'geography'?"),
         (("--sdk", _PY, "--corpus", "nowhere"), 2, "nowhere is not a folder"),
-        (("--sdk", _PY, "--corpus", ".", "--seed-reference-brain"), 2, "both fill the brain"),
+        (("--sdk", _PY, "--corpus", ".", "--seed-reference-brain"), 2, "exclude each other"),
         (("--sdk", _PY, "--brain", "eval"), 2, "has no brain 'eval'"),
         (("--sdk", _PY, "--brain", "mc-mine"), 2, "has no brain 'mc-mine'"),
         (
@@ -137,7 +137,7 @@ def test_a_build_that_fails_shows_the_tail_of_its_log(
         ('upstream = { real = ["A B"] }', 2, "upstream.real"),
     ],
 )
-def test_a_manifest_that_cannot_be_served(
+def test_reports_a_manifest_that_cannot_be_served(
     memconform: Call, scripted: Scripted, dataset: Path, addition: str, code: int, says: str
 ) -> None:
     sdk = scripted()
@@ -147,7 +147,7 @@ def test_a_manifest_that_cannot_be_served(
     assert says in ended.err
 
 
-def test_a_results_folder_that_cannot_be_written(memconform: Call) -> None:
+def test_reports_a_results_folder_that_cannot_be_written(memconform: Call) -> None:
     memconform_results = memconform("info").folder / "file"
     memconform_results.write_text("in the way")
     ended = memconform(

@@ -1,4 +1,4 @@
-"""Every conformance case fails where what it is about is broken, and passes where nothing is."""
+"""Every case fails on a daemon that breaks what it checks, and passes on the unmodified one."""
 
 import asyncio
 import gc
@@ -11,22 +11,21 @@ import pytest
 
 from memconform.conformance.catalog import catalog
 from memconform.conformance.mutation.mutant import Mutant
-from memconform.conformance.mutation.mutants import mutants_of_checks
+from memconform.conformance.mutation.mutants import check_mutants
 from memconform.conformance.mutation.results import FalseAlarm, Fate, MutantResult
-from memconform.conformance.mutation.score import MutantFinished, Scored, score
+from memconform.conformance.mutation.score import MutantFinished, ScoringFinished, score
 from memconform.daemons.discovery import find_runner
 
 CHECKOUT = Path(__file__).parents[3]
 
 pytestmark = [
-    # Of requests that a case gives up while they connect httpcore leaves transports open; seen of
-    # twenty at once, on a busy machine. They are collected where they were made, and not in
-    # another test.
+    # httpcore leaves transports open if a request is cancelled while it connects; observed for
+    # twenty at once, on a busy machine. They are collected here, and not in another test.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
 _QUICK = 40
-"""Of so many mutants one is for every test run; so is the first that breaks a thing in some way."""
+"""Every test run takes one mutant in so many, and the first of each kind of mutation."""
 
 
 def _params(mutants: Sequence[Mutant]) -> list[Any]:
@@ -42,13 +41,13 @@ def _params(mutants: Sequence[Mutant]) -> list[Any]:
 
 
 @dataclass(frozen=True)
-class _Outcome:
+class _Results:
     mutants: dict[str, MutantResult] = field(default_factory=dict)
     alarms: list[FalseAlarm] = field(default_factory=list)
 
 
-def _asked_for(request: pytest.FixtureRequest, test: Callable[..., None]) -> list[Mutant]:
-    """The mutants of a test that were not left out by -m, -k or name."""
+def _selected_mutants(request: pytest.FixtureRequest, test: Callable[..., None]) -> list[Mutant]:
+    """Return the mutants of a test that were selected by -m, -k or name."""
     return [
         mutant
         for item in request.session.items
@@ -58,13 +57,13 @@ def _asked_for(request: pytest.FixtureRequest, test: Callable[..., None]) -> lis
 
 
 @pytest.fixture(scope="module")
-def outcome(
+def results(
     cache: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> _Outcome:
-    """The mutants that are asked for, each put to its case by what `mutate` puts them with."""
+) -> _Results:
+    """Run each selected mutant against its case, with the scoring of `mutate`."""
     del cache
-    mutants = _asked_for(request, test_a_broken_daemon_fails)
-    outcome = _Outcome()
+    mutants = _selected_mutants(request, test_a_broken_daemon_fails)
+    results = _Results()
 
     async def run() -> None:
         folder = tmp_path_factory.mktemp("broken")
@@ -74,30 +73,30 @@ def outcome(
         async for event in events:
             match event:
                 case MutantFinished(result=result):
-                    outcome.mutants[result.id] = result
-                case Scored(alarms=alarms):
-                    outcome.alarms.extend(alarms)
+                    results.mutants[result.id] = result
+                case ScoringFinished(alarms=alarms):
+                    results.alarms.extend(alarms)
 
     try:
         asyncio.run(run())
     finally:
         gc.collect()
-    return outcome
+    return results
 
 
 def test_every_case_has_a_mutant() -> None:
-    found = {mutant.finder.base for mutant in mutants_of_checks() if mutant.finder}
-    assert {entry.base for entry in catalog()} == found
+    bases = {mutant.finder.base for mutant in check_mutants() if mutant.finder}
+    assert {entry.base for entry in catalog()} == bases
 
 
-@pytest.mark.parametrize("mutant", _params(mutants_of_checks()))
-def test_a_broken_daemon_fails(mutant: Mutant, outcome: _Outcome) -> None:
-    result = outcome.mutants[mutant.id]
+@pytest.mark.parametrize("mutant", _params(check_mutants()))
+def test_a_broken_daemon_fails(mutant: Mutant, results: _Results) -> None:
+    result = results.mutants[mutant.id]
     assert result.fate is Fate.KILLED, result
     assert result.by == mutant.check
     assert result.got
 
 
-def test_a_good_daemon_passes_behind_the_same_proxy(outcome: _Outcome) -> None:
-    assert outcome.mutants
-    assert outcome.alarms == []
+def test_a_good_daemon_passes_behind_the_same_proxy(results: _Results) -> None:
+    assert results.mutants
+    assert results.alarms == []

@@ -179,7 +179,7 @@ def test_a_daemon_that_dies_ends_the_run_and_keeps_what_was_measured(
     result = ended.result
     assert result["incident"]["code"] == "daemon_died"
     assert "killed by SIGKILL" in result["incident"]["message"]
-    assert "this is the end" in ended.err
+    assert "dying by SIGKILL" in ended.err
     assert result["counts"]["incorrect"] == 0
     # Attempts since the last verification are discarded, because the index died with the daemon.
     assert proven_attempts(ended.folder) == result["counts"]["correct"] <= 7
@@ -259,7 +259,7 @@ def test_a_daemon_that_does_not_start_says_why(
     assert ended.result["incident"]["code"] == code
     assert says in ended.err
     if code == "daemon_exited":
-        assert "no reason to live" in ended.err
+        assert "exiting at once" in ended.err
 
 
 def test_no_secret_leaves_the_harness(

@@ -1,4 +1,4 @@
-"""What no case notices, random programs do: each plant is found, and a case is made of it."""
+"""Random programs detect defects that no case covers: each plant is found and becomes a case."""
 
 import asyncio
 import secrets
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memconform.conformance import strict_yaml
-from memconform.conformance.case import Serving
+from memconform.conformance.case import DaemonSettings
 from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.fixture import Fixture
 from memconform.conformance.results import CaseResult, Result
@@ -20,14 +20,14 @@ from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.runner import SdkRunner
 from memconform.fakes.mutant import MutantRunner
 from memconform.fakes.mutation import Mutation
-from memconform.fuzzing.session import Disagreement, seek, serve_sdks
+from memconform.fuzzing.session import Disagreement, find_disagreement, serve_sdks
 from memconform.fuzzing.writing import case_file
 from tests.conftest import CHECKOUT
 
 _EXAMPLES = 2_000
 _SEED = 1
-_FEW = 4
-"""Calls of the smallest program."""
+_MAX_CALLS = 4
+"""Most calls of the minimal program."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def _plants() -> list[Plant]:
 PLANTS = _plants()
 
 _QUICK = 1
-"""To be sought by every test run: some ten seconds each."""
+"""How many plants every test run searches for; each takes about ten seconds."""
 
 
 def _plain() -> ManifestRunner:
@@ -62,12 +62,12 @@ def _planted(plant: Plant) -> MutantRunner:
     return runner
 
 
-async def _found(runners: list[ManifestRunner], folder: Path) -> Disagreement | None:
+async def _search(runners: list[ManifestRunner], folder: Path) -> Disagreement | None:
     for runner in runners:
         await runner.build(lambda _: None)
     async with serve_sdks(runners, folder) as addresses:
-        sought = await asyncio.to_thread(
-            seek,
+        result = await asyncio.to_thread(
+            find_disagreement,
             addresses,
             set(runners[0].profiles),
             examples=_EXAMPLES,
@@ -75,20 +75,20 @@ async def _found(runners: list[ManifestRunner], folder: Path) -> Disagreement | 
             tried=lambda: None,
             stop=threading.Event(),
         )
-    return sought.disagreement
+    return result.disagreement
 
 
 async def _result(entry: CaseVariant, runner: SdkRunner, folder: Path) -> CaseResult:
-    async with Fixture(runner, Serving(), folder, f"fuzz-{secrets.token_hex(4)}") as fixture:
+    async with Fixture(runner, DaemonSettings(), folder, f"fuzz-{secrets.token_hex(4)}") as fixture:
         await fixture.prepare()
         return (await run_case(entry, fixture, brain_id(entry))).result
 
 
-def _red(case: CaseResult) -> list[str]:
+def _failing(case: CaseResult) -> list[str]:
     return [f"{c.id} {c.got}" for c in case.checks if c.result is not Result.PASS]
 
 
-def test_each_plant_is_one_change_and_has_a_name_of_its_own() -> None:
+def test_each_plant_has_one_change_and_a_unique_id() -> None:
     assert len({plant.id for plant in PLANTS}) == len(PLANTS) >= 15
     assert all(len(plant.mutation.source) == 1 for plant in PLANTS)
 
@@ -105,17 +105,17 @@ async def test_a_plant_is_found_and_becomes_a_case(
     plant: Plant, cache: Path, tmp_path: Path
 ) -> None:
     del cache
-    found = await _found([_plain(), _planted(plant)], tmp_path / "sought")
-    assert found is not None, f"{_EXAMPLES} examples did not find that {plant.breaks}"
-    assert found.steady
-    assert len(found.program.calls) <= _FEW
+    disagreement = await _search([_plain(), _planted(plant)], tmp_path / "search")
+    assert disagreement is not None, f"{_EXAMPLES} examples did not find that {plant.breaks}"
+    assert disagreement.steady
+    assert len(disagreement.program.calls) <= _MAX_CALLS
 
-    name, text = case_file(found)
+    name, text = case_file(disagreement)
     cases = tmp_path / "cases"
     cases.mkdir()
     (cases / f"{name}.yaml").write_text(text, encoding="utf-8")
     [entry] = catalog(cases)
     plain = await _result(entry, _plain(), tmp_path / "plain")
-    assert not _red(plain), text
+    assert not _failing(plain), text
     planted = await _result(entry, _planted(plant), tmp_path / "planted")
     assert [c for c in planted.checks if c.result is Result.FAIL], text

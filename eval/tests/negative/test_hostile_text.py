@@ -41,7 +41,7 @@ def _run(memconform: Call, sdk: Path, dataset: Path, scenario: str, *more: str |
         ("hostile_error", "ask-basic"),
     ],
 )
-def test_text_of_a_daemon_is_shown_and_not_obeyed(
+def test_text_of_a_daemon_is_shown_escaped(
     memconform: Call, scripted: Scripted, dataset: Path, fault: str, scenario: str
 ) -> None:
     ended = _run(memconform, scripted(fault), dataset, scenario)

@@ -1,4 +1,4 @@
-"""`memconform mutate` on real daemons: what it finds, what it must not find, and what it leaves."""
+"""`memconform mutate` on real daemons: what it reports, and what it leaves untouched."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ import pytest
 from memconform.conformance.catalog import catalog
 from memconform.conformance.mutation.mutants import mutants
 from memconform.conformance.mutation.results import Fate
-from memconform.conformance.mutation.score import MutantFinished, Scored, score
+from memconform.conformance.mutation.score import MutantFinished, ScoringFinished, score
 from memconform.conformance.results import SdkResult
 from memconform.conformance.suite import SdkFinished
 from memconform.daemons.discovery import find_runner
@@ -31,7 +31,7 @@ def _report(ended: Ended) -> dict[str, Any]:
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("sample", [6, pytest.param(24, marks=pytest.mark.exhaustive)])
-def test_a_fixed_sample_is_killed_and_the_good_daemon_passes(
+def test_fixed_sample_is_killed_and_the_good_daemon_passes(
     sample: int, memconform: Callable[..., Ended]
 ) -> None:
     ended = memconform("mutate", "--sample", str(sample), "--json", "m.json", timeout=170)
@@ -50,18 +50,20 @@ def test_the_sample_is_always_the_same(installed: Callable[..., Ended]) -> None:
     assert len(first.splitlines()) == 5
 
 
-def test_a_suite_that_does_not_look_lets_a_mutant_live(cache: Path, tmp_path: Path) -> None:
+def test_a_suite_without_checks_lets_a_mutant_survive(cache: Path, tmp_path: Path) -> None:
     del cache
     blind = [entry for entry in catalog() if entry.base in ("version", "search-nothing-found")]
-    chosen = [m for m in mutants() if m.id in ("version-contract", "chunks-null", "topk-ignored")]
+    selected = [m for m in mutants() if m.id in ("version-contract", "chunks-null", "topk-ignored")]
 
-    async def scored() -> tuple[dict[str, Fate], Scored]:
+    async def scored() -> tuple[dict[str, Fate], ScoringFinished]:
         fates, last = {}, None
-        runs = score(lambda: find_runner("py", CHECKOUT), chosen, blind, folder=tmp_path, daemons=2)
+        runs = score(
+            lambda: find_runner("py", CHECKOUT), selected, blind, folder=tmp_path, daemons=2
+        )
         async for event in runs:
             if isinstance(event, MutantFinished):
                 fates[event.result.id] = event.result.fate
-            elif isinstance(event, Scored):
+            elif isinstance(event, ScoringFinished):
                 last = event
         assert last is not None
         return fates, last
@@ -75,7 +77,7 @@ def test_a_suite_that_does_not_look_lets_a_mutant_live(cache: Path, tmp_path: Pa
     assert last.alarms == ()
 
 
-def test_cases_that_a_lost_daemon_never_ended_are_no_survival(
+def test_unfinished_cases_of_a_lost_daemon_do_not_count_as_survival(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     async def lost(*_: Any, **__: Any) -> AsyncIterator[SdkFinished]:
@@ -85,23 +87,23 @@ def test_cases_that_a_lost_daemon_never_ended_are_no_survival(
         yield SdkFinished(finished)
 
     monkeypatch.setattr("memconform.conformance.mutation.score.conform", lost)
-    chosen = [m for m in mutants() if m.id == "topk-ignored"]
+    selected = [m for m in mutants() if m.id == "topk-ignored"]
 
     async def scored() -> list[object]:
         runs = score(
-            lambda: find_runner("py", CHECKOUT), chosen, catalog(), folder=tmp_path, daemons=1
+            lambda: find_runner("py", CHECKOUT), selected, catalog(), folder=tmp_path, daemons=1
         )
         return [event async for event in runs]
 
     *_, finished, last = asyncio.run(scored())
     assert isinstance(finished, MutantFinished)
     assert finished.result.fate is Fate.UNTESTABLE
-    assert "could not be tried" in finished.result.got[0]
-    assert isinstance(last, Scored)
+    assert "could not be run" in finished.result.got[0]
+    assert isinstance(last, ScoringFinished)
     assert last.alarms[0].got == ["it was lost"]
 
 
-def test_a_daemon_that_fails_by_itself_is_a_false_alarm(
+def test_a_failing_unmodified_daemon_is_a_false_alarm(
     memconform: Callable[..., Ended], cache: Path, tmp_path: Path
 ) -> None:
     with _served(cache, tmp_path, JB_EMBED_PROVIDER="none") as url:
@@ -114,13 +116,13 @@ def test_a_daemon_that_fails_by_itself_is_a_false_alarm(
     failing = {alarm["check"] for alarm in report["false_alarms"]}
     assert failing == {"search-all[semantic]#all", "search-all[hybrid]#all"}
     assert "FALSE ALARM search-all[hybrid]#all (fail)" in ended.err
-    # What fails without it proves nothing of it.
+    # A check that fails on the unmodified daemon proves nothing about the mutant.
     assert report["mutants"][0]["by"] not in failing
 
 
 @contextmanager
 def _served(cache: Path, root: Path, **env: str) -> Iterator[str]:
-    """The address of a py daemon that the harness has not started."""
+    """Start a py daemon outside the harness and yield its address."""
     built = (cache / "memconform" / "builds").glob("py-*/bin/memory")
     memory = max(built, key=lambda path: path.stat().st_mtime)
     argv = [str(memory), "serve", "--addr", "127.0.0.1:0", "--root", str(root)]
@@ -141,26 +143,30 @@ def test_a_running_daemon_keeps_its_own_brains(
             *("mutate", "--against", f"url:{url}", "--json", "m.json", "-j", "2"),
             *("--mutant", "topk-ignored", "--mutant", "version-contract", "--mutant", "stop-never"),
         )
-        left = [item["brainId"] for item in httpx.get(f"{url}/v1/brains").json()["items"]]
+        remaining = [item["brainId"] for item in httpx.get(f"{url}/v1/brains").json()["items"]]
     report = _report(ended)
     assert ended.code == 0, ended.err
     assert (report["killed"], report["total"], report["left_out"]) == (1, 1, 2)
-    assert left == ["mine"]
+    assert remaining == ["mine"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "word"),
     [
-        (["--mutant", "no-such"], 4, "no mutant fits"),
+        (["--mutant", "no-such"], 4, "no mutant matches"),
         (["--sdk", "py", "--against", "go"], 2, "not several"),
-        (["--list", "--json", "-"], 2, "writes no JSON"),
-        (["--sdk", "nobody"], 2, "unknown SDK"),
+        (["--list", "--json", "-"], 2, "--list and --json exclude each other"),
+        (["--sdk", "nobody"], 2, "no SDK"),
         (["--sdk", "url:https://127.0.0.1:1"], 2, "behind a proxy"),
-        (["--sdk", "go", "--mutant", "version-contract"], 4, "cannot be made into"),
+        (
+            ["--sdk", "go", "--mutant", "version-contract"],
+            4,
+            "none of the selected mutants applies to",
+        ),
         (["--sdk", "url:http://127.0.0.1:1", "--mutant", "topk-ignored"], 3, "127.0.0.1:1"),
     ],
 )
-def test_what_cannot_be_mutated_is_said(
+def test_reports_what_cannot_be_mutated(
     memconform: Callable[..., Ended], arguments: list[str], code: int, word: str
 ) -> None:
     ended = memconform("mutate", *arguments)
@@ -168,7 +174,7 @@ def test_what_cannot_be_mutated_is_said(
     assert word in ended.err
 
 
-def test_a_patch_that_does_not_fit_ends_the_daemon() -> None:
+def test_a_patch_that_does_not_apply_stops_the_daemon() -> None:
     folder = CHECKOUT / "eval" / "memconform" / "fakes" / "source_patch"
     edits = json.dumps([{"file": "colorsys.py", "find": "no such text", "put": "x"}])
     ended = subprocess.run(
@@ -179,4 +185,4 @@ def test_a_patch_that_does_not_fit_ends_the_daemon() -> None:
         check=False,
     )
     assert ended.returncode == 96
-    assert "'no such text' does not stand there once" in ended.stderr
+    assert "'no such text' must occur exactly once" in ended.stderr

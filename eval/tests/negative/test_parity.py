@@ -149,12 +149,12 @@ def test_a_reader_that_ignores_dates_is_found_in_the_prompt(
     flags = (*LME, *PROMPTED, *questions)
     pair = place.parted("IgnoresDates", *flags)
     assert pair["stages"] == {"prompt": pair["contrast"]["compared"]}
-    assert pair["parted"][0]["detail"] == "the chat model was sent other messages"
+    assert pair["parted"][0]["detail"] == "the chat model received different messages"
     assert pair["rankings"]["equal"] == pair["contrast"]["compared"]
     runs = place.run("py", *flags), place.run("IgnoresDates", *flags)
     shown = place.call("parity", "show", pair["parted"][0]["question"], *runs)
     assert shown.code == 0
-    assert "they part at prompt" in shown.out
+    assert "first difference at prompt" in shown.out
     assert "\n-Date of the question: " in shown.out
 
 
@@ -178,6 +178,24 @@ def test_two_runs_of_one_daemon_are_identical(place: _Place) -> None:
     assert pair["stages"] == {}
     assert pair["shapes"]["equal"] == pair["shapes"]["compared"] == pair["contrast"]["compared"]
     assert [run["name"] for run in report["runs"]] == [run["run_id"] for run in report["runs"]]
+
+
+def test_two_runs_of_one_sdk_are_labelled_by_letters(place: _Place) -> None:
+    runs = place.run("py", *LME, *SEARCH), place.run("py", *LME, *SEARCH, again=1)
+    first, second = (path.parent.name for path in runs)
+    legend = f"A: py, run {first}; B: py, run {second}"
+    ended = place.call("parity", *runs)
+    table = ended.err.partition(legend)[0].splitlines()
+    assert legend in ended.err.splitlines()
+    assert any(line.split()[:3] == ["A,", "B", "identical"] for line in table)
+    assert all(len(line.rstrip()) <= 80 for line in table)
+    assert "A, B: identical on all" in ended.err
+    markdown = place.call("parity", *runs, "--markdown", "-").out
+    assert "| A, B |" in markdown
+    assert markdown.count(first) == markdown.count(second) == 2, "in its heading and its legend"
+    shown = place.call("parity", "show", "lme-009", *runs).out.splitlines()
+    assert legend in shown
+    assert any(line.split() == ["A", "B"] for line in shown)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +242,7 @@ def test_a_run_that_fails_what_the_other_passes_drifts(place: _Place, tmp_path: 
     assert set(pair["flips_by_part"]) == {"scorer"}
 
 
-def test_what_was_not_measured_is_counted_apart_and_never_as_wrong(
+def test_unmeasured_questions_are_counted_separately_and_never_as_wrong(
     place: _Place, tmp_path: Path
 ) -> None:
     def lost(number: int, question: dict[str, Any]) -> None:
@@ -255,7 +273,7 @@ def test_runs_without_a_common_question_agree_on_nothing(place: _Place, tmp_path
     assert report["pairs"][0]["contrast"]["settled_by"] is None
 
 
-def test_another_shape_is_told(place: _Place, tmp_path: Path) -> None:
+def test_reports_another_shape(place: _Place, tmp_path: Path) -> None:
     def reshaped(_: int, question: dict[str, Any]) -> None:
         shape = [line for line in question["seen"]["shape"] if "trace.searchMs" not in line]
         question["seen"]["shape"] = [*shape, "header x-extra"]
@@ -276,7 +294,9 @@ def test_documents_are_joined_by_content_not_by_path(place: _Place, tmp_path: Pa
     assert place.parity(good, altered(good, tmp_path, _each(moved)))["verdict"] == ("identical")
 
 
-def test_another_order_and_another_score_are_told_as_order(place: _Place, tmp_path: Path) -> None:
+def test_another_order_and_another_score_are_reported_as_order(
+    place: _Place, tmp_path: Path
+) -> None:
     def turned(number: int, question: dict[str, Any]) -> None:
         if number == 0:
             question["ranking"].reverse()
@@ -289,7 +309,7 @@ def test_another_order_and_another_score_are_told_as_order(place: _Place, tmp_pa
     assert "1e-05 apart at rank 1" in pair["parted"][1]["detail"]
 
 
-def test_runs_that_asked_different_things_are_refused(place: _Place, tmp_path: Path) -> None:
+def test_rejects_runs_that_asked_different_things(place: _Place, tmp_path: Path) -> None:
     good = place.run("py", *LME, *SEARCH)
     other = place.run("py", *LME, *SEARCH[:-1], "3")
     ended = place.call("parity", good, other)
@@ -299,10 +319,10 @@ def test_runs_that_asked_different_things_are_refused(place: _Place, tmp_path: P
         loaded["questions"].pop()
 
     ended = place.call("parity", good, altered(good, tmp_path, dropped))
-    assert (ended.code, "do not hold the same questions" in ended.err) == (2, True)
+    assert (ended.code, "do not contain the same questions" in ended.err) == (2, True)
 
 
-def test_what_is_no_result_is_refused(place: _Place, tmp_path: Path) -> None:
+def test_rejects_what_is_not_a_result(place: _Place, tmp_path: Path) -> None:
     good = place.run("py", *LME, *SEARCH)
     torn = altered(good, tmp_path, lambda _: None).rename(tmp_path / "torn.json")
     torn.write_bytes(torn.read_bytes()[:20_000])
@@ -329,7 +349,7 @@ def _diff(place: _Place, *args: str | Path, code: int = 0) -> dict[str, Any]:
     return loaded
 
 
-def test_regressions_and_fixes_are_told_apart(place: _Place, tmp_path: Path) -> None:
+def test_distinguishes_regressions_and_fixes(place: _Place, tmp_path: Path) -> None:
     def changed(loaded: dict[str, Any]) -> None:
         passed = [q for q in loaded["questions"] if q["passed"]]
         failed = [q for q in loaded["questions"] if q["verdict"] == "incorrect"]
@@ -384,7 +404,7 @@ def test_a_slower_run_fails_where_its_whole_interval_is_above(
     assert place.call("diff", good, slow, "--fail-on", "latency:0").code == 2
 
 
-def test_another_question_under_an_old_id_is_no_regression(place: _Place, tmp_path: Path) -> None:
+def test_another_question_with_an_old_id_is_not_a_regression(place: _Place, tmp_path: Path) -> None:
     def reworded(loaded: dict[str, Any]) -> None:
         loaded["provenance"]["settings"]["dataset_sha256"] = "another"
         [first, *_] = [q for q in loaded["questions"] if q["passed"]]
@@ -446,7 +466,7 @@ def _torn(result: Path, folder: Path, questions: int) -> Path:
     return torn
 
 
-def test_a_file_that_was_cut_between_two_questions_is_refused_by_all(
+def test_every_command_rejects_a_file_cut_between_two_questions(
     place: _Place, tmp_path: Path
 ) -> None:
     good, again = place.run("py", *LME, *SEARCH), place.run("py", *LME, *SEARCH, again=1)
@@ -458,9 +478,7 @@ def test_a_file_that_was_cut_between_two_questions_is_refused_by_all(
     assert (ended.code, f"{torn} is skipped" in ended.err) == (4, True)
 
 
-def test_a_trend_tells_of_two_files_that_contradict_each_other(
-    place: _Place, tmp_path: Path
-) -> None:
+def test_trend_reports_two_files_that_contradict_each_other(place: _Place, tmp_path: Path) -> None:
     good = place.run("py", *LME, *SEARCH)
     whole = f"{json.loads(good.read_bytes())['passed']}/"
     record, copy = tmp_path / "result.json", altered(good, tmp_path, lambda _: None)
@@ -469,11 +487,11 @@ def test_a_trend_tells_of_two_files_that_contradict_each_other(
     assert (ended.err, ended.out.count(whole)) == ("", 1)
     altered(good, tmp_path, _each(_failed))
     ended = place.call("trend", tmp_path)
-    assert f"{copy} is skipped: another file tells otherwise of its run" in ended.err
+    assert f"{copy} is skipped: another file contradicts it about run" in ended.err
     assert (ended.code, ended.out.count(whole)) == (0, 1), ended.out
 
 
-def test_a_result_that_another_program_laid_out_anew_is_read(place: _Place, tmp_path: Path) -> None:
+def test_reads_a_result_that_another_program_reformatted(place: _Place, tmp_path: Path) -> None:
     good, again = place.run("py", *LME, *SEARCH), place.run("py", *LME, *SEARCH, again=1)
     loaded, copy = json.loads(good.read_bytes()), tmp_path / "copy.json"
     ours = place.parity(good, again)
@@ -488,14 +506,14 @@ def test_a_result_that_another_program_laid_out_anew_is_read(place: _Place, tmp_
         assert (ended.code, str(copy) in ended.err) == (2, True), ended.err
 
 
-def test_a_trend_goes_on_past_what_is_no_file(place: _Place, tmp_path: Path) -> None:
+def test_trend_skips_paths_that_are_not_files(place: _Place, tmp_path: Path) -> None:
     (tmp_path / "folder.json").mkdir()
     altered(place.run("py", *LME, *SEARCH), tmp_path, lambda _: None)
     ended = place.call("trend", tmp_path)
     assert (ended.code, "folder.json is skipped" in ended.err) == (0, True), ended.err
 
 
-def test_a_question_that_stands_twice_is_refused(place: _Place, tmp_path: Path) -> None:
+def test_rejects_a_result_with_a_duplicate_question(place: _Place, tmp_path: Path) -> None:
     def doubled(loaded: dict[str, Any]) -> None:
         loaded["questions"][1] = loaded["questions"][0]
 
@@ -506,9 +524,7 @@ def test_a_question_that_stands_twice_is_refused(place: _Place, tmp_path: Path) 
         assert (ended.code, "twice" in ended.err) == (2, True)
 
 
-def test_questions_that_one_side_leaves_out_are_refused_in_either_order(
-    place: _Place, tmp_path: Path
-) -> None:
+def test_rejects_missing_questions_on_either_side(place: _Place, tmp_path: Path) -> None:
     def left_out(number: int, question: dict[str, Any]) -> None:
         if number < 5:
             question |= {"verdict": "not_applicable", "score": None, "passed": False}
@@ -517,10 +533,10 @@ def test_questions_that_one_side_leaves_out_are_refused_in_either_order(
     bad = altered(good, tmp_path, _each(left_out))
     for pair in ((good, bad), (bad, good)):
         ended = place.call("parity", *pair)
-        assert (ended.code, "of some of them alone" in ended.err) == (2, True)
+        assert (ended.code, "in some of the runs only" in ended.err) == (2, True)
 
 
-def test_scores_that_are_no_numbers_are_refused(place: _Place, tmp_path: Path) -> None:
+def test_rejects_scores_that_are_not_numbers(place: _Place, tmp_path: Path) -> None:
     def nameless(_: int, question: dict[str, Any]) -> None:
         for chunk in question["ranking"]:
             chunk["score"] = float("nan")
@@ -530,7 +546,7 @@ def test_scores_that_are_no_numbers_are_refused(place: _Place, tmp_path: Path) -
     assert (ended.code, "result_unreadable" in ended.err) == (2, True)
 
 
-def test_names_in_a_file_do_not_steer_the_terminal(place: _Place, tmp_path: Path) -> None:
+def test_names_in_a_result_do_not_control_the_terminal(place: _Place, tmp_path: Path) -> None:
     def renamed(loaded: dict[str, Any]) -> None:
         loaded["sdk"] = "\x1b]0;pwn\x07[/x]"
 
@@ -556,7 +572,7 @@ def test_results_of_an_older_version_are_joined_by_path(place: _Place, tmp_path:
     assert report["pairs"][0]["rankings"]["first_hit_later"] == 0
 
 
-def test_attempts_that_ended_otherwise_are_unstable_and_no_fault_of_the_scorer(
+def test_attempts_with_different_ends_are_unstable_and_not_a_scorer_difference(
     place: _Place, tmp_path: Path
 ) -> None:
     def wavering(number: int, question: dict[str, Any]) -> None:
@@ -583,7 +599,7 @@ def test_what_a_faulty_daemon_sent_to_its_model_is_shown(place: _Place, tmp_path
     bad = altered(good, tmp_path, _each(odd))
     [first, *_] = json.loads(good.read_text())["questions"]
     ended = place.call("parity", "show", first["id"], good, bad)
-    assert (ended.code, "they part at prompt" in ended.out) == (0, True), ended.err
+    assert (ended.code, "first difference at prompt" in ended.out) == (0, True), ended.err
 
 
 def test_nine_questions_are_too_few_for_an_interval_of_latencies(
@@ -608,7 +624,7 @@ def _refused(place: _Place, tmp_path: Path, change: Callable[[dict[str, Any]], N
     return ended.err
 
 
-def test_what_contradicts_itself_is_no_result(place: _Place, tmp_path: Path) -> None:
+def test_rejects_a_result_that_contradicts_itself(place: _Place, tmp_path: Path) -> None:
     def set_(**changes: object) -> Callable[[dict[str, Any]], None]:
         def change(loaded: dict[str, Any]) -> None:
             [*_, last] = [q for q in loaded["questions"] if q["passed"]]
@@ -621,15 +637,13 @@ def test_what_contradicts_itself_is_no_result(place: _Place, tmp_path: Path) -> 
 
     assert "passed False contradicts correct" in _refused(place, tmp_path, set_(passed=False))
     assert "correct contradicts score None" in _refused(place, tmp_path, set_(score=None))
-    assert "another text" in _refused(place, tmp_path, set_(question="Who?"))
+    assert "the text of question" in _refused(place, tmp_path, set_(question="Who?"))
     assert "result_unreadable" in _refused(place, tmp_path, set_(score=1e308))
     for told in ({"mode": "hybrid"}, {"dataset": "other"}, {"schema_version": "x@1"}):
         assert "result_unreadable" in _refused(place, tmp_path, head(**told))
 
 
-def test_counts_that_are_not_those_of_the_questions_are_refused(
-    place: _Place, tmp_path: Path
-) -> None:
+def test_rejects_counts_that_do_not_match_the_questions(place: _Place, tmp_path: Path) -> None:
     good = place.run("py", *LME, *SEARCH)
     copy = altered(good, tmp_path, lambda _: None)
     text = copy.read_text()
@@ -657,7 +671,7 @@ def test_another_end_or_another_mode_is_not_identical(place: _Place, tmp_path: P
     assert set(pair["stages"]) == {"candidates", "score"}
 
 
-def test_another_selection_of_one_dataset_is_no_difference(place: _Place) -> None:
+def test_another_selection_of_one_dataset_is_not_a_difference(place: _Place) -> None:
     few = place.run("py", *LME, *SEARCH, "--limit", "20")
     ended = place.call("diff", place.run("py", *LME, *SEARCH), few, "--fail-on", "regression")
     assert (ended.code, "in questions: 20, not 100" in ended.err) == (2, True)

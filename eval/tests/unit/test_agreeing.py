@@ -33,13 +33,13 @@ def test_equal_rankings_of_every_query_are_identical() -> None:
     assert _judged(records, 3).contrast.verdict is ParityVerdict.IDENTICAL
 
 
-def test_a_query_that_nobody_got_to_is_not_the_same() -> None:
+def test_a_query_that_no_system_reached_prevents_identical() -> None:
     records = [_record(s, q, ["a", "b"]) for s in ("one", "other") for q in range(3)]
     found = _judged(records, 4).contrast
     assert (found.verdict, found.compared) == (ParityVerdict.INCONCLUSIVE, 3)
 
 
-def test_a_query_that_failed_is_neither_found_nor_missed() -> None:
+def test_a_failed_query_is_neither_hit_nor_miss() -> None:
     failure = Failure(code="x", message="y")
     records = [_record("one", 0, ["a"]), _record("other", 0, [], failure)]
     found = _judged(records, 1).contrast

@@ -1,4 +1,4 @@
-"""What counts as agreement, and what as none."""
+"""What counts as agreement of runs, and what does not."""
 
 from pathlib import Path
 
@@ -75,10 +75,10 @@ def test_equal_runs_agree(tmp_path: Path) -> None:
     [
         ([("b", 2.0), ("a", 1.0)], "b at rank 1, not a"),
         ([("a", 2.0), ("b", 1.0 + 2e-6)], "score 2e-06 apart at rank 2"),
-        ([("a", 2.0)], "1 chunks, not 2"),
+        ([("a", 2.0)], "1 chunk, not 2"),
     ],
 )
-def test_another_ranking_is_named(
+def test_reports_a_different_ranking(
     tmp_path: Path, other: list[tuple[str, float]], told: str
 ) -> None:
     one, two = [_question("q", *_AB)], [_question("q", *other)]
@@ -95,7 +95,7 @@ def test_scores_may_differ_in_their_last_bits(tmp_path: Path) -> None:
     assert found.largest_score_difference == pytest.approx(5e-7)
 
 
-def test_another_answer_is_named_where_answers_count(tmp_path: Path) -> None:
+def test_reports_a_different_answer_if_answers_are_compared(tmp_path: Path) -> None:
     runs = [_question("q", *_AB)], [_question("q", *_AB, answer="no")]
     assert _compare(tmp_path, *runs).complete
     found = _compare(tmp_path, *runs, answers=True)
@@ -103,10 +103,10 @@ def test_another_answer_is_named_where_answers_count(tmp_path: Path) -> None:
     assert found.differences[0].detail == "answers 'no', not 'yes'"
 
 
-def test_other_chunks_of_the_same_documents_are_no_agreement(tmp_path: Path) -> None:
+def test_different_chunks_of_the_same_documents_disagree(tmp_path: Path) -> None:
     found = _compare(tmp_path, [_question("q", *_AB)], [_question("q", *_AB, ordinal=1)])
     assert (found.rankings_equal, found.exit_code) == (0, ExitCode.FAILED)
-    assert found.differences[0].detail == "another chunk of a at rank 1"
+    assert found.differences[0].detail == "different chunk of a at rank 1"
 
 
 def _placed(question: QuestionResult, prefix: str) -> QuestionResult:
@@ -125,13 +125,13 @@ def test_one_output_does_not_contradict_itself_about_rankings(tmp_path: Path) ->
     assert _compare(tmp_path, [_placed(one, "")], [other]).complete
 
 
-def test_other_citations_are_no_agreement(tmp_path: Path) -> None:
+def test_different_citations_disagree(tmp_path: Path) -> None:
     runs = [_question("q", *_AB)], [_question("q", *_AB, cites="b#0")]
     found = _compare(tmp_path, *runs, answers=True)
     assert (found.answers_equal, found.exit_code) == (0, ExitCode.FAILED)
 
 
-def test_what_one_side_has_not_measured_is_no_agreement(tmp_path: Path) -> None:
+def test_an_unmeasured_question_prevents_agreement(tmp_path: Path) -> None:
     failed = _question("q", verdict=QuestionStatus.TIMEOUT)
     found = _compare(tmp_path, [_question("q", *_AB)], [failed])
     assert (found.questions, found.compared, found.rankings_equal) == (1, 0, 0)
@@ -140,7 +140,7 @@ def test_what_one_side_has_not_measured_is_no_agreement(tmp_path: Path) -> None:
     assert not _compare(tmp_path, [failed], [failed]).complete
 
 
-def test_what_was_not_measured_is_not_told_as_a_difference(tmp_path: Path) -> None:
+def test_an_unmeasured_question_is_not_reported_as_a_difference(tmp_path: Path) -> None:
     failed, good = _question("q", verdict=QuestionStatus.TIMEOUT), _question("r", *_AB)
     one = _compare(tmp_path, [_question("q", *_AB), good], [failed, good])
     assert agreement_banner(one) == "sdk0, sdk1: rankings equal 1/1, 1 of 2 not measured"
@@ -148,13 +148,13 @@ def test_what_was_not_measured_is_not_told_as_a_difference(tmp_path: Path) -> No
     assert agreement_banner(none) == "sdk0, sdk1: nothing to compare, 1 of 1 not measured"
 
 
-def test_questions_that_do_not_apply_are_left_out(tmp_path: Path) -> None:
+def test_questions_that_do_not_apply_are_skipped(tmp_path: Path) -> None:
     skipped = _question("s", verdict=QuestionStatus.NOT_APPLICABLE)
     found = _compare(tmp_path, *[[_question("q", *_AB), skipped]] * 2)
     assert (found.questions, found.complete) == (1, True)
 
 
-def test_nothing_is_no_agreement(tmp_path: Path) -> None:
+def test_empty_runs_do_not_agree(tmp_path: Path) -> None:
     assert not _compare(tmp_path, [], []).complete
 
 

@@ -1,4 +1,4 @@
-"""What a bench makes of what it measured: strategies, folding, views, rows, and what it keeps."""
+"""Parts of a bench: strategies, the document map, views, rows and the resume state."""
 
 import asyncio
 import json
@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 from rank_bm25 import BM25Okapi
 
-from memconform.bench.baselines import flat_system
+from memconform.bench.baselines import baseline_system
 from memconform.bench.daemon_system import require_complete
 from memconform.bench.document_map import DocumentMap
 from memconform.bench.journal import ResumeState, load_resume_state
 from memconform.bench.plan import ContentDigest
 from memconform.bench.records import (
     BenchSettings,
-    Filled,
+    IndexRecord,
     JournalHeader,
-    Measured,
+    JournalRecord,
     QueryRecord,
     Relevance,
 )
@@ -45,22 +45,22 @@ _HAYSTACK = Haystack("h", _ITEMS, (_QUERY,))
 
 
 def _task(**more: Any) -> Task:
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "haystack": "h",
         "query": _QUERY,
         "relevant_by_view": {},
         "sessions": {},
     }
-    return Task(**(given | {"depth": 3} | more))
+    return Task(**(defaults | {"depth": 3} | more))
 
 
 def _chunk(path: str, text: str, **more: object) -> Chunk:
-    given = {"chunk_id": f"{path}#{text}", "document_id": "d", "path": path, "score": 1.0}
-    return Chunk.model_validate(given | {"text": text} | more)
+    defaults = {"chunk_id": f"{path}#{text}", "document_id": "d", "path": path, "score": 1.0}
+    return Chunk.model_validate(defaults | {"text": text} | more)
 
 
 def _record(query: str, **more: object) -> QueryRecord:
-    given = {
+    defaults = {
         "system": "go",
         "strategy": "bm25",
         "haystack": "h",
@@ -71,18 +71,18 @@ def _record(query: str, **more: object) -> QueryRecord:
         "latency_ms": 2.0,
         "search_ms": 1.0,
     }
-    return QueryRecord.model_validate(given | more)
+    return QueryRecord.model_validate(defaults | more)
 
 
-def test_strategies_are_modes_times_the_wishes_that_concern_them() -> None:
+def test_strategies_combine_modes_with_the_tuning_that_affects_them() -> None:
     sweeps: dict[str, list[Any]] = {
         "fusion": ["minmax", "rrf"],
         "alpha": [0.3],
         "rrfK": [5, 60],
         "recency": [True],
     }
-    found = [each.label for each in strategies([Mode.BM25, Mode.HYBRID, Mode.BM25], sweeps)]
-    assert found == [
+    labels = [each.label for each in strategies([Mode.BM25, Mode.HYBRID, Mode.BM25], sweeps)]
+    assert labels == [
         "bm25 recency=true",
         "hybrid fusion=minmax alpha=0.3 recency=true",
         "hybrid fusion=rrf rrfK=5 recency=true",
@@ -100,7 +100,7 @@ def _closing() -> Iterator[None]:
 
 
 def _ingested(documents: Iterable[Document], counts: dict[str, int]) -> IngestedDocuments:
-    found = _OPEN.enter_context(IngestedDocuments())
+    ingested = _OPEN.enter_context(IngestedDocuments())
     for document in documents:
         acknowledged = Ingested(
             document_id="d",
@@ -109,20 +109,20 @@ def _ingested(documents: Iterable[Document], counts: dict[str, int]) -> Ingested
             bytes=len(document.content),
             took_ms=0.0,
         )
-        found.add(document, acknowledged)
-    return found
+        ingested.add(document, acknowledged)
+    return ingested
 
 
-class TestShelf:
-    def _filled(self, counts: dict[str, int] | None = None) -> DocumentMap:
+class TestDocumentMap:
+    def _document_map(self, counts: dict[str, int] | None = None) -> DocumentMap:
         document_map = DocumentMap([_HAYSTACK, Haystack("other", _ITEMS[:1], ())])
         documents = list(document_map.documents())
         assert [each.path for each in documents[:2]] == ["000000/000000.md", "000000/000001.md"]
-        document_map.take(_ingested(documents, counts or {}))
+        document_map.record_ingested(_ingested(documents, counts or {}))
         return document_map
 
     def test_chunks_of_a_document_count_once_at_the_rank_of_the_first(self) -> None:
-        document_map = self._filled({"000000/000002.md": 3})
+        document_map = self._document_map({"000000/000002.md": 3})
         chunks = [
             _chunk(f"000000/00000{n}.md", part) for n, part in ((2, "t"), (0, "text 0"), (2, "2"))
         ]
@@ -141,7 +141,7 @@ class TestShelf:
         items = (_ITEMS[0], Item("s0_0#1", "a summary", "s0", source="s0_0"), _ITEMS[1])
         document_map = DocumentMap([Haystack("h", items, ())])
         documents = list(document_map.documents())
-        document_map.take(_ingested(documents, {}))
+        document_map.record_ingested(_ingested(documents, {}))
         paths = [each.path for each in documents]
         assert document_map.to_item_ranking(
             _task(), [_chunk(paths[1], "a summary"), _chunk(paths[0], "text 0")]
@@ -157,13 +157,13 @@ class TestShelf:
             (_chunk("000000/000000.md", "text 0", metadata={"item_id": "s0_1"}), "other_item"),
         ],
     )
-    def test_what_is_no_item_of_the_haystack_is_no_finding(self, chunk: Chunk, code: str) -> None:
+    def test_rejects_chunks_that_are_not_of_the_haystack(self, chunk: Chunk, code: str) -> None:
         with pytest.raises(ContractViolatedError) as caught:
-            self._filled().to_item_ranking(_task(), [chunk])
+            self._document_map().to_item_ranking(_task(), [chunk])
         assert caught.value.code == code
 
-    def test_an_item_that_was_pruned_is_no_finding(self) -> None:
-        document_map, task = self._filled(), _task(candidates=frozenset({"s0_0"}))
+    def test_rejects_chunks_of_pruned_items(self) -> None:
+        document_map, task = self._document_map(), _task(candidates=frozenset({"s0_0"}))
         assert document_map.paths("h", {"s0_0"}) == ["000000/000000.md"]
         assert document_map.to_item_ranking(task, [_chunk("000000/000000.md", "text 0")]) == (
             "s0_0",
@@ -171,11 +171,11 @@ class TestShelf:
         with pytest.raises(ContractViolatedError):
             document_map.to_item_ranking(task, [_chunk("000000/000001.md", "text 1")])
 
-    def test_a_text_without_a_chunk_is_an_index_that_is_not_whole(self) -> None:
+    def test_an_item_without_a_chunk_makes_the_index_incomplete(self) -> None:
         with pytest.raises(DaemonError, match="no chunk"):
-            self._filled({"000000/000003.md": 0})
+            self._document_map({"000000/000003.md": 0})
 
-    def test_an_item_that_is_too_large_is_named(self) -> None:
+    def test_names_an_item_that_is_too_large(self) -> None:
         large = Haystack("h", (Item("big", "x" * (8 * 2**20 + 1)),), ())
         with pytest.raises(UsageError, match="item big has 8388609 bytes"):
             list(DocumentMap([large]).documents())
@@ -212,18 +212,18 @@ def _answer(chunks: int, mode: str) -> SearchResponse:
         ((2_000, 10), 100, "bm25", 2, True),
     ],
 )
-def test_items_that_a_mode_ranks_and_do_not_come_are_no_misses(
+def test_missing_items_that_the_mode_ranks_are_a_violation(
     searchable_counts: tuple[int, int], chunks: int, mode: str, ranked: int, *, short: bool
 ) -> None:
-    with pytest.raises(ContractViolatedError, match="are wanted") if short else nullcontext():
+    with pytest.raises(ContractViolatedError, match="are needed") if short else nullcontext():
         require_complete(searchable_counts, 10, 100, _answer(chunks, mode), ranked=ranked)
 
 
-def test_turns_are_judged_by_their_sessions_too() -> None:
-    tasking = QueryPlanner(
-        chosen=frozenset({"q"}), depth=2, official_gold=lambda _: ("s1_3", "s2_4"), turns=True
+def test_turns_are_also_scored_by_session() -> None:
+    planner = QueryPlanner(
+        query_ids=frozenset({"q"}), depth=2, official_gold=lambda _: ("s1_3", "s2_4"), turns=True
     )
-    [task] = tasking.of(_HAYSTACK)
+    [task] = planner.tasks(_HAYSTACK)
     # All turns are ranked: two sessions may take more than two of them.
     assert task.depth == 6
     views = task.views(("s0_0", "s0_1", "s1_2", "s2_4"))
@@ -232,8 +232,8 @@ def test_turns_are_judged_by_their_sessions_too() -> None:
     assert (by_session.gold, by_session.ranking) == (["s1", "s2"], ["s0", "s1", "s2"])
     # A question that the official metrics skip is in none of their views.
     [skipped] = QueryPlanner(
-        chosen=frozenset({"q"}), depth=2, official_gold=lambda _: (), turns=True
-    ).of(_HAYSTACK)
+        query_ids=frozenset({"q"}), depth=2, official_gold=lambda _: (), turns=True
+    ).tasks(_HAYSTACK)
     assert set(skipped.views(())) == {"all"}
 
 
@@ -247,7 +247,7 @@ def test_a_row_has_numbers_only_if_nothing_is_missing() -> None:
     assert whole.views["all"].metrics["recall_any@1"].value == 100
 
 
-def test_a_query_without_gold_counts_for_speed_alone() -> None:
+def test_a_query_without_gold_counts_only_for_latency() -> None:
     records = [_record("q1"), _record("q2", views={}, latency_ms=700.0)]
     found = row("go", "bm25", 2, records, None, ks=[1], seed=0)
     assert found.views["all"].queries == 1
@@ -256,13 +256,13 @@ def test_a_query_without_gold_counts_for_speed_alone() -> None:
 
 
 @pytest.mark.parametrize(("latency", "tier"), [(299.9, 0), (300, 1), (500, 2), (999, 2), (1000, 3)])
-def test_tiers_begin_where_the_one_before_ends(latency: float, tier: int) -> None:
+def test_each_tier_begins_where_the_one_before_ends(latency: float, tier: int) -> None:
     found = row("go", "bm25", 1, [_record("q", latency_ms=latency)], None, ks=[1], seed=0)
     assert found.latency is not None
     assert list(found.latency.tiers.values()).index(1.0) == tier
 
 
-def test_a_reranker_is_told_by_what_each_query_takes_longer() -> None:
+def test_reranker_latency_is_measured_query_by_query() -> None:
     records = [
         _record(f"q{n}", strategy=strategy, latency_ms=latency)
         for strategy, latencies in (
@@ -281,14 +281,14 @@ def test_a_reranker_is_told_by_what_each_query_takes_longer() -> None:
     assert reranked.rerank_adds_ms.p50 == 10
 
 
-def test_where_systems_part_is_said_with_the_rank() -> None:
+def test_reports_the_rank_at_which_systems_differ() -> None:
     records = [_record("q1"), _record("q1", system="py"), _record("q2")]
     records += [_record("q2", system="py", ranking=["a", "c"]), _record("q3")]
     found = ranking_agreement("bm25", ["go", "py"], records)
     assert found is not None
     # Of q3 the second has no ranking: it is not compared.
     assert (found.compared, found.equal) == (2, 1)
-    assert found.differs == ["q2: py parts from go at rank 2"]
+    assert found.differs == ["q2: py differs from go at rank 2"]
     assert ranking_agreement("bm25", ["go"], records) is None
 
 
@@ -302,54 +302,54 @@ _SETTINGS = BenchSettings(
     index="isolated",
     ks=[5],
 )
-_FILLED = Filled(system="go", haystack="h", documents=1, chunks=1, vectors=0, ingest_ms=1)
+_INDEX = IndexRecord(system="go", haystack="h", documents=1, chunks=1, vectors=0, ingest_ms=1)
 
-_PROVED = IndexVerified(system="go", haystack="h")
+_VERIFIED = IndexVerified(system="go", haystack="h")
 
 
-def _journal(path: Path, *records: Measured) -> Path:
+def _journal(path: Path, *records: JournalRecord) -> Path:
     header = JournalHeader(run_id="r", settings=_SETTINGS, systems={"go": "built"})
     lines = [each.model_dump_json() for each in (header, *records)]
     path.write_text("\n".join(lines) + "\n")
     return path
 
 
-def test_what_was_measured_is_kept_and_what_was_not_is_put_again(tmp_path: Path) -> None:
+def test_resume_takes_measured_queries_and_repeats_the_others(tmp_path: Path) -> None:
     failed = _record("q2", error=Failure(code="timeout", message="t"))
-    journal = _journal(tmp_path / "j", _FILLED, _record("q1"), failed, _PROVED, _record("q3"))
+    journal = _journal(tmp_path / "j", _INDEX, _record("q1"), failed, _VERIFIED, _record("q3"))
     with journal.open("a") as file:
         file.write('{"stage": "query", "system')
-    kept = load_resume_state(journal, _SETTINGS, {"go": "built"})
-    assert kept.filled == {("go", "h"): _FILLED}
-    assert list(kept.queries) == [("go", "bm25", "q1")]
+    state = load_resume_state(journal, _SETTINGS, {"go": "built"})
+    assert state.indexes == {("go", "h"): _INDEX}
+    assert list(state.queries) == [("go", "bm25", "q1")]
 
 
-def test_what_was_found_in_a_spoilt_index_is_not_kept(tmp_path: Path) -> None:
-    spoilt = IndexInvalidated(
+def test_resume_drops_measurements_in_an_invalidated_index(tmp_path: Path) -> None:
+    invalidated = IndexInvalidated(
         system="go", haystack="h", error=Failure(code="brain_changed", message="m")
     )
     other = _record("q2", haystack="other")
-    whole = _PROVED.model_copy(update={"haystack": "other"})
-    journal = _journal(tmp_path / "j", other, whole, _FILLED, _record("q1"), _PROVED, spoilt)
-    kept = load_resume_state(journal, _SETTINGS, {"go": "built"})
-    assert (kept.filled, list(kept.queries)) == ({}, [("go", "bm25", "q2")])
-    # One index of all haystacks spoils them all.
-    everything = spoilt.model_copy(update={"haystack": ""})
-    journal = _journal(tmp_path / "k", _record("q1"), other, _PROVED, whole, everything)
+    whole = _VERIFIED.model_copy(update={"haystack": "other"})
+    journal = _journal(tmp_path / "j", other, whole, _INDEX, _record("q1"), _VERIFIED, invalidated)
+    state = load_resume_state(journal, _SETTINGS, {"go": "built"})
+    assert (state.indexes, list(state.queries)) == ({}, [("go", "bm25", "q2")])
+    # Invalidating an index of all haystacks drops them all.
+    everything = invalidated.model_copy(update={"haystack": ""})
+    journal = _journal(tmp_path / "k", _record("q1"), other, _VERIFIED, whole, everything)
     assert load_resume_state(journal, _SETTINGS, {"go": "built"}) == ResumeState()
 
 
-def test_what_is_kept_of_others_does_not_pass_through_a_bench_without_them(
+def test_resume_drops_measurements_of_systems_that_are_not_in_the_bench(
     tmp_path: Path,
 ) -> None:
-    journal = _journal(tmp_path / "j", _FILLED, _record("q1"), _PROVED)
+    journal = _journal(tmp_path / "j", _INDEX, _record("q1"), _VERIFIED)
     # Nobody compared what decides go's rankings here.
     assert load_resume_state(journal, _SETTINGS, {"py": "built"}) == ResumeState()
-    kept = load_resume_state(journal, _SETTINGS, {"go": "built"})
+    state = load_resume_state(journal, _SETTINGS, {"go": "built"})
     again = ResumeState()
-    for record in kept.records():
+    for record in state.records():
         again.add(record)
-    assert again == kept
+    assert again == state
 
 
 @pytest.mark.parametrize(
@@ -360,16 +360,16 @@ def test_what_is_kept_of_others_does_not_pass_through_a_bench_without_them(
         ({}, {"go": "built anew"}, "go"),
     ],
 )
-def test_another_bench_is_not_gone_on_with(
+def test_refuses_to_resume_a_bench_with_other_settings(
     tmp_path: Path, settings: dict[str, object], systems: dict[str, str], named: str
 ) -> None:
     journal = _journal(tmp_path / "j", _record("q1"))
-    with pytest.raises(UsageError, match=f"was measured otherwise: {named}"):
+    with pytest.raises(UsageError, match=f"was measured with different settings: {named}"):
         load_resume_state(journal, _SETTINGS.model_copy(update=settings), systems)
 
 
 @pytest.mark.parametrize("content", ["", "{}\n", "[]\n", '{"stage": "query"}\n'])
-def test_what_is_no_journal_is_said(tmp_path: Path, content: str) -> None:
+def test_reports_a_file_that_is_not_a_journal(tmp_path: Path, content: str) -> None:
     (tmp_path / "j").write_text(content)
     with pytest.raises(UsageError, match="is not the journal of a bench"):
         load_resume_state(tmp_path / "j", _SETTINGS, {})
@@ -379,18 +379,18 @@ def test_flat_bm25_is_rank_bm25_with_ties_by_the_reversed_argsort() -> None:
     texts = ["the kiln is hot", "A b", "the kiln is hot", "kiln kiln", "nothing here", "A b"]
     items = tuple(Item(f"i{n}", text) for n, text in enumerate(texts))
     scores = BM25Okapi([text.split(" ") for text in texts]).get_scores(["kiln", "is", "", "A"])
-    wanted = [f"i{n}" for n in np.argsort(scores)[::-1]]
+    expected = [f"i{n}" for n in np.argsort(scores)[::-1]]
     query = Question("q", "kiln is  A", "c", gold=("i0",))
 
-    async def found() -> tuple[str, ...]:
-        system = flat_system("flat-bm25", 0, _nothing_embeds)
+    async def ranking() -> tuple[str, ...]:
+        system = baseline_system("flat-bm25", 0, _nothing_embeds)
         async with (
             system.open() as session,
-            session.fill([Haystack("h", items, (query,))]) as index,
+            session.build_index([Haystack("h", items, (query,))]) as index,
         ):
             return (await index.search(_task(query=query, depth=6), Strategy(None))).ranking
 
-    assert list(asyncio.run(found())) == wanted
+    assert list(asyncio.run(ranking())) == expected
 
 
 def _nothing_embeds() -> NoReturn:
@@ -411,7 +411,7 @@ def _nothing_embeds() -> NoReturn:
     ],
     ids=["evidence", "group", "source", "question date"],
 )
-def test_the_digest_sees_all_that_decides_a_score(other: Haystack) -> None:
+def test_the_digest_covers_everything_that_affects_a_score(other: Haystack) -> None:
     plain, changed = ContentDigest(), ContentDigest()
     plain.add(Haystack("h", (Item("a", "t", "g", metadata={"evidence": True}),), (_QUERY,)))
     changed.add(other)

@@ -21,9 +21,9 @@ sys.exit(1 if missed() else 0)
 @pytest.mark.parametrize(
     ("script", "code", "end"),
     [
-        (_REPORT.format(scripts=str(_SCRIPTS), value=0.5), 0, "1 figures, 0 beyond their limits"),
-        (_REPORT.format(scripts=str(_SCRIPTS), value=1.5), 1, "1 figures, 1 beyond their limits"),
-        ("raise SystemExit(3)", 1, "0 figures, 0 beyond their limits, 1 scripts failed"),
+        (_REPORT.format(scripts=str(_SCRIPTS), value=0.5), 0, "1 figure, 0 beyond the limit"),
+        (_REPORT.format(scripts=str(_SCRIPTS), value=1.5), 1, "1 figure, 1 beyond the limit"),
+        ("raise SystemExit(3)", 1, "0 figures, 0 beyond the limit, 1 script failed"),
         ("", 1, "0 figures"),
     ],
 )

@@ -88,7 +88,7 @@ def test_elements_are_those_of_the_array_however_it_is_cut(
         (b"[1, 2", "ends too early, at byte 5"),
         (b"[1,", "ends too early, at byte 3"),
         (b"[1 2]", "lacks a comma, at byte 3"),
-        (b"[1] x", "has something behind its end, at byte 4"),
+        (b"[1] x", "has data after the end of the array, at byte 4"),
         (b"[NaN]", "NaN is not JSON, at byte 1"),
         (b'[{"a": tru}, ' + b"1, " * 40 + b"1]", "Expecting value, at byte 7"),
         (b'["\xff"]', "is not UTF-8, at byte 2"),
@@ -436,7 +436,7 @@ def test_wmb_a_file_that_is_there_packed_and_as_it_is_counts_neither_twice_nor_o
     folder = _wmb(tmp_path / "wmb")
     path = folder / "datasets" / "pets.jsonl"
     path.with_name("pets.jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
-    with pytest.raises(UsageError, match=r"pets\.jsonl\.gz: pets\.jsonl is there too"):
+    with pytest.raises(UsageError, match=r"pets\.jsonl\.gz: pets\.jsonl exists too"):
         _read(folder)
 
 
@@ -509,18 +509,18 @@ def test_what_is_written_as_memini_s_json_keeps_its_items_and_questions(tmp_path
         ([_question()], "locomo", "looks like longmemeval, not locomo"),
         (_locomo(_row("D1:1")), "longmemeval", "looks like locomo, not longmemeval"),
         ({"items": [], "questions": []}, "locomo", "looks like memini, not locomo"),
-        ([{"a": 1}], None, "looks like no format that is known"),
+        ([{"a": 1}], None, "looks like none of the known formats"),
         ([{"a": 1}], "locomo", "element 0 is not a LoCoMo conversation"),
-        ([], "locomo", "holds no question that can be used"),
-        ([], "longmemeval", "holds no question that can be used"),
-        (_locomo(), None, "holds no question that can be used"),
+        ([], "locomo", "contains no usable question"),
+        ([], "longmemeval", "contains no usable question"),
+        (_locomo(), None, "contains no usable question"),
         (_locomo(_row("D1:1")) * 2, None, "two haystacks have the id conv-1"),
         (_locomo(_row("D1:1", answer=None)), None, "question 0: 'answer' must be text or a number"),
         (_locomo(_row("D1:1") | {"evidence": "D1:1"}), None, "'evidence' must be a list of texts"),
         (_locomo(_row("D1:1") | {"question": 5}), None, "'question' must be text"),
         (_locomo(_row("D1:1", category=True)), None, "'category' must be a number from 1 to 5"),
         ([_question(answer=["a"])], None, "'answer' must be text or a number"),
-        ([_question(answer="\ud800")], None, "'q1' holds half of a surrogate pair"),
+        ([_question(answer="\ud800")], None, "'q1' contains an unpaired surrogate"),
         ([_question(answer_session_ids="s1")], None,
          "'answer_session_ids' must be a list of texts"),
         ([_question(question_type=None)], None, "'question_type' must be text"),
@@ -534,7 +534,7 @@ def test_what_is_written_as_memini_s_json_keeps_its_items_and_questions(tmp_path
         ([_question(), _question()], None, "two haystacks have the id q1"),
         ([_question(haystack_session_ids=[], haystack_dates=[], haystack_sessions=[])], None,
          "q1: the haystack is empty"),
-        ([_question(question="\ud800")], None, "'q1' holds half of a surrogate pair"),
+        ([_question(question="\ud800")], None, "'q1' contains an unpaired surrogate"),
         ({"items": [{"id": "a", "content": "A"}] * 2, "questions": []}, None, "in two items"),
         ({"items": [], "questions": []}, None, "items"),
         ({"items": [{"id": "a"}], "questions": []}, None, "items.0.content"),
@@ -558,7 +558,7 @@ def test_what_is_no_such_benchmark_is_refused_by_name(
         ({"part": "B"}, "longmemeval has no --part"),
         ({"level": "word"}, "longmemeval has no --level word"),
         ({"session_doc": "half"}, "longmemeval has no --session-doc half"),
-        ({"level": "turn", "session_doc": "full"}, "--session-doc is for --level session"),
+        ({"level": "turn", "session_doc": "full"}, "--session-doc needs --level session"),
     ],
 )
 def test_an_option_that_a_format_has_not_is_refused(

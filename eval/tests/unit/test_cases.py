@@ -1,4 +1,4 @@
-"""Files of cases: what is refused, and that the refusal names file, case and fault."""
+"""Case files: which are rejected, and that the message names file, case and fault."""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ GOOD = """
 """
 
 
-def _refusal(folder: Path, text: str) -> str:
+def _rejection(folder: Path, text: str) -> str:
     (folder / "bad.yaml").write_text(text, encoding="utf-8")
     catalog.cache_clear()
     with pytest.raises(UsageError) as caught:
@@ -34,70 +34,72 @@ def _refusal(folder: Path, text: str) -> str:
     return caught.value.message
 
 
-def test_a_good_file_is_read(tmp_path: Path) -> None:
+def test_a_valid_file_is_read(tmp_path: Path) -> None:
     (tmp_path / "good.yaml").write_text(GOOD)
     [entry] = catalog(tmp_path)
     assert (entry.id, entry.slots()) == ("good", ["ok"])
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "reason"),
     [
-        ("id: good", "id: good\n  id: better", "'id' stands here twice"),
+        ("id: good", "id: good\n  id: better", "'id' occurs twice"),
         ("id: good", "id: Good Case", "id"),
         ("title: A case", "titel: A case", "titel"),
         ("rules: [core.health]", "rules: [core.helath]", "did you mean 'core.health'"),
         ("rules: [core.health]", "rules: []", "rules"),
-        ("http: GET /healthz", "htpp: GET /healthz", "a step has one of"),
+        ("http: GET /healthz", "htpp: GET /healthz", "a step needs one of"),
         ("http: GET /healthz", "http: GET healthz", "String should match"),
         ("ok: 200", "ok: {status: 200, problem: not_found}", "one of"),
         ("ok: 200", "ok: {at: /ok}", "`at` needs `is`"),
-        ("ok: 200", "ok: {header: allow}", "want `is`"),
-        ("ok: 200", "ok: not_fuond", "no code 'not_fuond'"),
-        ("ok: 200", "ok: {is: {$eqals: 1}}", "no matcher $eqals"),
+        ("ok: 200", "ok: {header: allow}", "need `is`"),
+        ("ok: 200", "ok: not_fuond", "unknown code 'not_fuond'"),
+        ("ok: 200", "ok: {is: {$eqals: 1}}", "unknown matcher $eqals"),
         ("ok: 200", "ok: {is: {$regex: '('}}", "$regex"),
         ("ok: 200", "ok: {is: '${brian}'}", "did you mean 'brain'"),
-        ("GET /healthz", "GET /${nobody}", "${nobody} is not known here"),
+        ("GET /healthz", "GET /${nobody}", "${nobody} is not defined here"),
         ("GET /healthz", "GET /${Nobody}", "a variable is written"),
         ("ok: 200", "Ok: 200", "Ok"),
-        ("\n      expect:\n        ok: 200", "", "it expects nothing"),
+        ("\n      expect:\n        ok: 200", "", "it has no expectations"),
         ("title: A case", "title: A case\n  upstream: {rules: []}", "needs `daemon: {upstream"),
         ("title: A case", "title: A case\n  matrix: {x: []}", "x has no values"),
-        ("title: A case", "title: A case\n  matrix: {x: [1]}", "nothing refers to ${x}"),
-        ("GET /healthz", "GET /healthz\n      capture: {seen: /ok}", "nothing refers to it"),
+        ("title: A case", "title: A case\n  matrix: {x: [1]}", "${x} is never used"),
+        ("GET /healthz", "GET /healthz\n      capture: {seen: /ok}", "captured but never used"),
         ("title: A case", "title: A case\n  level: maybe", "level"),
     ],
 )
-def test_what_is_wrong_is_refused_and_named(tmp_path: Path, old: str, new: str, told: str) -> None:
+def test_invalid_cases_are_rejected_with_file_and_reason(
+    tmp_path: Path, old: str, new: str, reason: str
+) -> None:
     assert old in GOOD
-    message = _refusal(tmp_path, GOOD.replace(old, new))
+    message = _rejection(tmp_path, GOOD.replace(old, new))
     assert "bad.yaml" in message
-    assert told in message
+    assert reason in message
 
 
-def test_a_file_that_is_no_list_is_refused(tmp_path: Path) -> None:
-    assert "a file of cases is a list" in _refusal(tmp_path, "id: good\ntitle: A case\n")
+def test_a_file_that_is_not_a_list_is_rejected(tmp_path: Path) -> None:
+    assert "a case file must be a list" in _rejection(tmp_path, "id: good\ntitle: A case\n")
 
 
-def test_one_slot_in_two_steps_is_refused(tmp_path: Path) -> None:
+def test_one_slot_in_two_steps_is_rejected(tmp_path: Path) -> None:
     twice = GOOD + GOOD[GOOD.index("    - http") :]
-    assert "the slot 'ok' stands in two steps" in _refusal(tmp_path, twice)
+    assert "the slot 'ok' is used in two steps" in _rejection(tmp_path, twice)
 
 
-def test_one_id_in_two_files_is_refused(tmp_path: Path) -> None:
+def test_one_id_in_two_files_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(GOOD)
-    assert "a.yaml has a case of that id too" in _refusal(tmp_path, GOOD)
+    assert "a.yaml has a case with the same id" in _rejection(tmp_path, GOOD)
 
 
-def test_one_id_twice_in_a_file_is_refused(tmp_path: Path) -> None:
-    assert "stands here twice" in _refusal(tmp_path, GOOD + GOOD)
+def test_one_id_twice_in_a_file_is_rejected(tmp_path: Path) -> None:
+    assert "the id is used twice" in _rejection(tmp_path, GOOD + GOOD)
 
 
-def test_a_capture_is_known_only_behind_its_step(tmp_path: Path) -> None:
+def test_a_capture_is_defined_only_after_its_step(tmp_path: Path) -> None:
     later = GOOD.replace("GET /healthz", "GET /${seen}") + (
         "    - http: GET /version\n      capture: {seen: /name}\n"
     )
-    assert "${seen} is not known here" in _refusal(tmp_path, later)
+    assert "${seen} is not defined here" in _rejection(tmp_path, later)
 
 
 def test_a_matrix_makes_a_case_for_every_combination(tmp_path: Path) -> None:
@@ -126,7 +128,7 @@ def test_bad_yaml_names_the_line(tmp_path: Path, text: str, line: int) -> None:
     path = tmp_path / "x.yaml"
     path.write_text(text)
     if line == 0:
-        # A number is no text, but what stands there can be read as one.
+        # The key is a number, but it was written as plain text.
         assert strict_yaml.load_yaml(path) == {1: "x"}
         return
     with pytest.raises(UsageError, match=rf"x\.yaml:{line}: "):
@@ -143,31 +145,33 @@ def test_a_variable_that_is_the_whole_text_keeps_its_type() -> None:
         substitute("${m}", values)
 
 
-class _Anything(dict[str, Any]):
-    """Stands for variables of which nothing is known."""
+class _AnyVariables(dict[str, Any]):
+    """Variables that define every name."""
 
     def __contains__(self, name: object) -> bool:
         return True
 
     def __getitem__(self, name: str) -> Any:
-        return _Anything()
+        return _AnyVariables()
 
 
 NO_ANSWER = StepResult(
     "GET /x", failure="ConnectError", exchange=Exchange(httpx.Request("GET", "/"))
 )
 EMPTY_500 = StepResult("GET /x", status=500, ended="end")
-_OF_ANSWERS = HttpStep | StreamStep | StoreStep | AwaitStep
+_RESPONSE_STEPS = HttpStep | StreamStep | StoreStep | AwaitStep
 
 
 @pytest.mark.parametrize("outcome", [NO_ANSWER, EMPTY_500], ids=["no answer", "empty 500"])
-def test_no_step_is_content_with_no_answer(outcome: StepResult) -> None:
-    """What is asked not to be there is not there in nothing: another check must want an answer."""
-    content = []
+def test_no_step_passes_without_a_response(outcome: StepResult) -> None:
+    """An expectation that something is absent holds for no response: another check must fail."""
+    passing = []
     for entry in catalog():
         for step in walk_steps(entry.case):
-            if isinstance(step, _OF_ANSWERS) and step.expect:
-                judged = [evaluate(each, outcome, _Anything()) for each in step.expect.values()]
-                if all(each.holds for each in judged):
-                    content.append(f"{entry.id}: {list(step.expect)}")
-    assert content == []
+            if isinstance(step, _RESPONSE_STEPS) and step.expect:
+                results = [
+                    evaluate(item, outcome, _AnyVariables()) for item in step.expect.values()
+                ]
+                if all(result.holds for result in results):
+                    passing.append(f"{entry.id}: {list(step.expect)}")
+    assert passing == []

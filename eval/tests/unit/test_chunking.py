@@ -1,4 +1,4 @@
-"""The harness's own cut of texts, held to the vectors that every SDK is held to."""
+"""The harness's own chunking, tested with the vectors that every SDK is tested with."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ _VECTORS = Path(__file__).parents[3] / "sdks" / "vectors" / "chunking.json"
 
 
 @pytest.mark.parametrize("case", json.loads(_VECTORS.read_text(encoding="utf-8"))["cases"])
-def test_texts_are_cut_as_the_vectors_say(case: dict[str, Any]) -> None:
+def test_chunks_match_the_vectors(case: dict[str, Any]) -> None:
     text = "".join(piece * times for piece, times in case["text"]).encode()
     chunks = cut(text)
     assert [len(chunk) for chunk in chunks] == case["bytes"]
@@ -29,5 +29,5 @@ def test_texts_are_cut_as_the_vectors_say(case: dict[str, Any]) -> None:
         (b"---\ntitle: A\nbody", [b"---\ntitle: A\nbody"]),
     ],
 )
-def test_front_matter_may_be_no_part_of_the_text(content: bytes, expected: list[bytes]) -> None:
+def test_front_matter_may_be_excluded_from_the_text(content: bytes, expected: list[bytes]) -> None:
     assert list(bodies(content)) == expected

@@ -19,7 +19,7 @@ def script() -> ModuleType:
     return module
 
 
-def test_the_page_is_what_the_commands_give(script: ModuleType) -> None:
+def test_the_page_is_up_to_date(script: ModuleType) -> None:
     page = script.PAGE.read_text(encoding="utf-8")
     assert page == script.rendered(), "renew it: .venv/bin/python scripts/cli_reference.py"
 

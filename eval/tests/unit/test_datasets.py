@@ -52,7 +52,7 @@ def test_comments_are_skipped_wherever_they_stand(tmp_path: Path) -> None:
 
 def test_lines_are_counted_as_an_editor_counts_them(tmp_path: Path) -> None:
     path = _write(tmp_path, "# one", "", _row(1), "# four", "{", _row(1))
-    with pytest.raises(UsageError, match="2 lines") as caught:
+    with pytest.raises(UsageError, match="2 invalid lines") as caught:
         open_dataset(str(path))
     assert f"{path}:5: bad JSON" in caught.value.excerpt
     assert f"{path}:6: id 'q1' is also on line 3" in caught.value.excerpt
@@ -83,8 +83,8 @@ def test_a_file_of_comments_has_no_question(tmp_path: Path) -> None:
     ("line", "says"),
     [
         ('{"id": "x"', "bad JSON at column"),
-        ("[1]", "a row is a JSON object, not list"),
-        ("null", "a row is a JSON object, not NoneType"),
+        ("[1]", "a row must be a JSON object, not list"),
+        ("null", "a row must be a JSON object, not NoneType"),
         ('{"id": "x"}', "question: missing"),
         (_row(9, expected_substring=["a"]), "did you mean 'expected_substrings'?"),
         (_row(9, expected_substrings="a"), "expected_substrings"),
@@ -93,7 +93,7 @@ def test_a_file_of_comments_has_no_question(tmp_path: Path) -> None:
         (_row(9, question_date="May 8"), "neither YYYY-MM-DD nor"),
         (_row(1), "id 'q1' is also on line 1"),
         (b'{"id": "\xff"}', "not UTF-8 at byte 8"),
-        ('{"id": "\\ud800", "question": "x?"}', "half of a surrogate pair"),
+        ('{"id": "\\ud800", "question": "x?"}', "contains an unpaired surrogate"),
         ('{"id": ' + "[" * 100_000, "nests too deeply"),
         (_row(9)[:-1] + ', "id": "q8"}', "the key 'id' occurs twice in one object, at column"),
         (
@@ -101,7 +101,10 @@ def test_a_file_of_comments_has_no_question(tmp_path: Path) -> None:
             "the key 'id' occurs twice in one object, at column",
         ),
         (_row(9)[:-1] + ', "match": NaN}', "NaN is not JSON"),
-        (_row(9, expected_substrings=["\u200b"]), "must not be blank: '\\u200b' has nothing"),
+        (
+            _row(9, expected_substrings=["\u200b"]),
+            "must not be blank: '\\u200b' has no visible character",
+        ),
         (_row(9, expected_substrings=["\u2800 \ufe0f"]), "must not be blank"),
         (_row(9, question="\u3164"), "must not be blank"),
         (_row(9, id="q1\u200b"), "id 'q1\\u200b' looks the same as 'q1' on line 1"),
@@ -118,7 +121,7 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str | bytes, says: str) -> No
 
 def test_ids_that_differ_in_unicode_normalization_only_are_one_id_twice(tmp_path: Path) -> None:
     path = _write(tmp_path, _row(1, id="caf\u00e9"), _row(2, id="cafe\u0301"), _row(3, id="cafe"))
-    with pytest.raises(UsageError, match="1 line that") as caught:
+    with pytest.raises(UsageError, match="1 invalid line") as caught:
         open_dataset(str(path))
     assert f"{path}:2: id 'cafe\\u0301' looks the same as 'caf\\xe9'" in caught.value.excerpt
 
@@ -139,13 +142,13 @@ def test_emoji_and_joined_scripts_are_seen(tmp_path: Path) -> None:
 
 def test_of_a_line_that_is_all_fault_little_is_shown(tmp_path: Path) -> None:
     path = _write(tmp_path, *[_row(n, **{"x" * 1_000_000: 1}) for n in range(20)])
-    with pytest.raises(UsageError, match="20 lines") as caught:
+    with pytest.raises(UsageError, match="20 invalid lines") as caught:
         open_dataset(str(path))
     assert len(caught.value.excerpt) < 5_000
 
 
 def test_all_bad_lines_are_named_at_once(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="2 lines") as caught:
+    with pytest.raises(UsageError, match="2 invalid lines") as caught:
         open_dataset(str(_write(tmp_path, "{", _row(1), "{")))
     assert ":1: " in caught.value.excerpt
     assert ":3: " in caught.value.excerpt
@@ -208,12 +211,12 @@ def test_a_small_dataset_stays_what_it_was_when_it_was_read(tmp_path: Path) -> N
 def test_a_large_dataset_that_changes_under_way_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jsonl, "_KEPT_BYTES", 64)
+    monkeypatch.setattr(jsonl, "_CACHED_BYTES", 64)
     dataset = _numbered(tmp_path, 5)
     assert len(list(dataset)) == 5
     dataset.path.write_text(dataset.path.read_text().replace("question 3?", "question 4?"))
-    with pytest.raises(UsageError, match="changed while it was used"):
+    with pytest.raises(UsageError, match="changed while it was being used"):
         list(dataset)
     dataset.path.unlink()
-    with pytest.raises(UsageError, match="changed while it was used"):
+    with pytest.raises(UsageError, match="changed while it was being used"):
         list(dataset)

@@ -37,7 +37,7 @@ def _exchange(encoding: str, *pieces: bytes, request: httpx.Request | None = Non
     ids=["gzip", "two members", "zlib", "raw"],
 )
 @pytest.mark.parametrize("size", [3, 10_000])
-def test_a_transcript_holds_the_decoded_body_and_says_so(
+def test_transcript_holds_the_decoded_body_and_notes_it(
     encoding: str, packed: bytes, size: int
 ) -> None:
     """A secret within gzip once went unmasked into wire/."""
@@ -49,7 +49,7 @@ def test_a_transcript_holds_the_decoded_body_and_says_so(
     )
 
 
-def test_a_gzip_bomb_is_not_inflated() -> None:
+def test_gzip_bomb_is_not_inflated() -> None:
     bomb = gzip.compress(bytes(64 * 2**20))
     exchange = _exchange("gzip", bomb, bomb)
     assert (len(exchange.body), exchange.truncated) == (BODY_LIMIT, True)
@@ -57,27 +57,27 @@ def test_a_gzip_bomb_is_not_inflated() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "gzip"])
-def test_what_cannot_be_decoded_is_not_kept(encoding: str) -> None:
+def test_undecodable_body_is_dropped(encoding: str) -> None:
     exchange = _exchange(encoding, b"no such encoding, and perhaps a secret")
     assert bytes(exchange.body) == b""
-    assert b"are not kept" in exchange.transcript()
+    assert b"were dropped" in exchange.transcript()
     assert b"perhaps" not in exchange.transcript()
 
 
-def test_a_broken_end_keeps_what_came_before_it() -> None:
+def test_broken_end_keeps_the_decoded_part() -> None:
     packed = gzip.compress(_BODY)
     exchange = _exchange("gzip", packed[:-8], b"\xff" * 20)
     assert bytes(exchange.body) == _BODY
-    assert b"are not kept" in exchange.transcript()
+    assert b"were dropped" in exchange.transcript()
 
 
 @pytest.mark.parametrize("encoding", ["", "identity"])
-def test_a_body_without_an_encoding_is_kept_as_it_came(encoding: str) -> None:
+def test_body_without_an_encoding_is_kept_unchanged(encoding: str) -> None:
     exchange = _exchange(encoding, b"\x1f\x8b plain")
     assert exchange.transcript().endswith(b"\x1f\x8b plain\n")
 
 
-def test_the_body_of_a_request_is_shown_decoded() -> None:
+def test_request_body_is_shown_decoded() -> None:
     headers = {"content-encoding": "gzip"}
     request = httpx.Request("POST", "http://d/x", headers=headers, content=gzip.compress(_BODY))
     shown = _exchange("", b"", request=request).transcript()

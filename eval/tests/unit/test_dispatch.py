@@ -7,7 +7,7 @@ import pytest
 from memconform.cli.events import dispatch
 
 
-async def test_every_handler_hears_every_event_and_the_last_one_is_handed_back() -> None:
+async def test_every_handler_gets_every_event_and_the_last_one_is_returned() -> None:
     heard: list[tuple[str, int]] = []
 
     async def events() -> AsyncGenerator[int, None]:

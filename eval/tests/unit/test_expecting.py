@@ -1,4 +1,4 @@
-"""Expectations of a case, held to what came."""
+"""Expectations of a case, evaluated against results of steps."""
 
 import json
 from typing import Any
@@ -95,20 +95,20 @@ CASES: list[tuple[Any, StepResult, bool]] = [
 
 
 @pytest.mark.parametrize(("expectation", "outcome", "holds"), CASES)
-def test_an_expectation_holds_or_not(expectation: Any, outcome: StepResult, holds: bool) -> None:  # noqa: FBT001 - a table's column
-    judged = evaluate(Expectation.model_validate(expectation), outcome, {})
-    assert judged.holds is holds
-    assert bool(judged.faults) is not holds
+def test_expectations(expectation: Any, outcome: StepResult, holds: bool) -> None:  # noqa: FBT001 - a table's column
+    result = evaluate(Expectation.model_validate(expectation), outcome, {})
+    assert result.holds is holds
+    assert bool(result.faults) is not holds
 
 
 def test_ids_must_be_decimal_and_rise() -> None:
     for ids in (["2", "1"], ["1", "1"], ["a", "b"], ["", ""]):
-        events = [Event("change", "{}", each, 0) for each in ids]
+        events = [Event("change", "{}", id_, 0) for id_ in ids]
         outcome = StepResult("x", events=events)
         assert not evaluate(Expectation.model_validate({"ids": "rising"}), outcome, {}).holds
 
 
-def test_the_second_of_any_of_is_a_warning() -> None:
+def test_a_non_preferred_alternative_is_a_warning() -> None:
     either = Expectation.model_validate({"any_of": [400, 404]})
     assert evaluate(either, _answer(400), {}).non_preferred == ""
     assert "better status 400" in evaluate(either, _answer(404), {}).non_preferred
@@ -121,8 +121,8 @@ def test_variables_are_filled_in() -> None:
     assert not evaluate(expected, _answer(200, {"id": 7}), {"id": 8}).holds
 
 
-def test_bodies_part_where_they_part() -> None:
-    judged = evaluate(
+def test_a_body_mismatch_reports_the_first_differing_byte() -> None:
+    result = evaluate(
         Expectation.model_validate({"body": "abcd"}), StepResult("x", body=b"abxd"), {}
     )
-    assert "they part at byte 2" in judged.faults[0]
+    assert "they differ from byte 2" in result.faults[0]

@@ -34,7 +34,7 @@ def test_a_file_that_unpacks_to_too_many_times_its_size_is_refused(
     path.write_bytes(pack(bytes(2 << 20)))
     assert len(_read(path)) == 2 << 20, "a small file may have any ratio"
     monkeypatch.setattr(files, "_RATIO_FROM", 1 << 20)
-    with pytest.raises(UsageError, match="unpacks from") as error:
+    with pytest.raises(UsageError, match="decompresses from") as error:
         _read(path)
     assert error.value.code == "dataset_too_large"
 
@@ -70,7 +70,7 @@ def test_an_element_that_does_not_end_is_refused_at_the_limit(
     monkeypatch.setattr(json_array, "PIECE", 1_000)
     with PieceReader(path) as source:
         assert len(list(elements(source))) == 2
-    monkeypatch.setattr(json_array, "_MOST", 100_000)
+    monkeypatch.setattr(json_array, "_MAX_ELEMENT", 100_000)
     with (
         PieceReader(path) as source,
         pytest.raises(UsageError, match="more than 100,000 characters, at byte 4, line 2"),

@@ -1,4 +1,4 @@
-"""Comparing answers, and writing down where they part, without a daemon."""
+"""Comparing answers and writing disagreements as cases, without a daemon."""
 
 import contextlib
 import json
@@ -22,11 +22,11 @@ from memconform.contract.schemas import ROUTES
 from memconform.contract.wire import Profile
 from memconform.daemons.runner import Launch, SdkRunner
 from memconform.fuzzing import session
-from memconform.fuzzing.answers import ProgramAnswer, normalized
-from memconform.fuzzing.comparing import AnswerDifference, agreeing, compare_answers
+from memconform.fuzzing.answers import ProgramAnswer, normalize
+from memconform.fuzzing.comparing import AnswerDifference, compare_answers, group_by_answer
 from memconform.fuzzing.program_runner import BrainLostError
 from memconform.fuzzing.programs import BRAIN, Call, Program
-from memconform.fuzzing.session import Disagreement, seek, serve_sdks
+from memconform.fuzzing.session import Disagreement, find_disagreement, serve_sdks
 from memconform.fuzzing.strategies import TEXTS, programs
 from memconform.fuzzing.writing import case_file
 
@@ -59,7 +59,7 @@ def _json(body: Any, status: int = 200) -> ProgramAnswer:
         (ProgramAnswer(None, failure="silent"), ProgramAnswer(None, failure="broken"), "/failure"),
     ],
 )
-def test_a_difference_is_where_answers_part(
+def test_a_difference_points_to_the_first_differing_value(
     one: ProgramAnswer, two: ProgramAnswer, pointer: str | None
 ) -> None:
     found = compare_answers({"a": [_json({}), one], "b": [_json({}), two]})
@@ -67,11 +67,11 @@ def test_a_difference_is_where_answers_part(
     assert found is None or found.call == 1
 
 
-def test_a_difference_has_the_values_of_all_and_no_value_where_nothing_is() -> None:
+def test_a_difference_has_the_values_of_all_sdks_that_have_one() -> None:
     answers = {"a": [_json({"k": 1})], "b": [_json({"k": 1})], "c": [_json({})]}
     found = compare_answers(answers)
     assert found == AnswerDifference(0, "/body/k", {"a": 1, "b": 1})
-    assert agreeing(answers, 0) == [["a", "b"], ["c"]]
+    assert group_by_answer(answers, 0) == [["a", "b"], ["c"]]
 
 
 def _normalized(
@@ -80,10 +80,10 @@ def _normalized(
     content = content.encode() if isinstance(content, str) else content
     request = httpx.Request(method, "http://127.0.0.1/")
     response = httpx.Response(200, headers={"content-type": media, **headers}, request=request)
-    return normalized(response, content, "mc-fuzz-1")
+    return normalize(response, content, "mc-fuzz-1")
 
 
-def test_moments_durations_and_the_brains_id_are_not_compared() -> None:
+def test_times_and_the_brain_id_are_not_compared() -> None:
     body = {
         "brainId": "mc-fuzz-1", "tookMs": 3, "trace": {"searchMs": 1, "mode": "x"},
         "items": [{"mtime": "2025", "path": "mc-fuzz-1.md"}], "title": None,
@@ -95,7 +95,7 @@ def test_moments_durations_and_the_brains_id_are_not_compared() -> None:
     }
 
 
-def test_words_for_people_are_not_compared_but_that_they_are_there() -> None:
+def test_human_readable_text_is_compared_by_presence_only() -> None:
     problem = {"status": 400, "code": "validation_error", "title": "Bad", "detail": "path: no"}
     assert _normalized("application/problem+json", json.dumps(problem)).body == {
         "status": 400,
@@ -104,13 +104,13 @@ def test_words_for_people_are_not_compared_but_that_they_are_there() -> None:
     }
 
 
-def test_allow_is_a_set_in_which_head_is_not_counted() -> None:
+def test_allow_is_compared_as_a_set_without_head() -> None:
     one = _normalized("application/json", "{}", allow="GET, HEAD, POST")
     two = _normalized("application/json", "{}", allow="post,get")
     assert one.headers == two.headers == (("allow", ("get", "post")),)
 
 
-def test_of_a_stream_the_events_are_compared_without_pings_and_moments() -> None:
+def test_stream_events_are_compared_without_pings_and_times() -> None:
     change = 'event: change\nid: 7\ndata: {"kind": "created", "path": "a", "when": "x"}\n\n'
     content = f"event: ready\ndata: ok\n\nevent: ping\ndata: ok\n\n{change}"
     found = _normalized("text/event-stream", content.replace("\n", "\r\n")).value()["body"]
@@ -119,22 +119,22 @@ def test_of_a_stream_the_events_are_compared_without_pings_and_moments() -> None
     assert compare_answers({"a": [_json(found)], "b": [_json(other)]}) is None
 
 
-def test_a_head_may_tell_the_media_type_or_not() -> None:
+def test_the_media_type_of_a_head_response_is_not_compared() -> None:
     assert _normalized("text/plain", "", method="HEAD") == _normalized("", "", method="HEAD")
     assert _normalized("text/plain", "") != _normalized("", "")
 
 
-async def test_two_sessions_beside_each_other_do_not_end_each_others_daemons(
+async def test_concurrent_sessions_do_not_stop_each_others_daemons(
     tmp_path: Path,
 ) -> None:
-    runner = _Launched()
+    runner = _FakeRunner()
     for session_folder in ("one", "two"):
         async with serve_sdks([runner], tmp_path / session_folder) as addresses:
             assert addresses == {"launched": "http://127.0.0.1:1"}
     assert len(set(runner.run_ids)) == 2
 
 
-class _Launched(SdkRunner):
+class _FakeRunner(SdkRunner):
     name = "launched"
 
     def __init__(self) -> None:
@@ -146,7 +146,7 @@ class _Launched(SdkRunner):
         yield SimpleNamespace(base_url="http://127.0.0.1:1")
 
 
-def test_bytes_are_compared_as_they_are() -> None:
+def test_bytes_are_compared_exactly() -> None:
     assert _normalized("application/octet-stream", b"\xff{}").body == {"bytes": "ff7b7d"}
     assert _normalized("application/json", "{").body == {"unreadable": "{"}
 
@@ -164,7 +164,7 @@ def _stream(*events: list[Any]) -> ProgramAnswer:
 _NO_STORE = (("cache-control", ("no-store",)),)
 _NOT_FOUND = {"status": 404, "code": "not_found", "keys": []}
 
-_PARTINGS: list[tuple[Call, ProgramAnswer, ProgramAnswer]] = [
+_DIFFERENT_ANSWERS: list[tuple[Call, ProgramAnswer, ProgramAnswer]] = [
     (_SEARCH, _json({"chunks": [{"score": 0.5}]}), _json({"chunks": []})),
     (_SEARCH, _json({}), ProgramAnswer(400, "application/problem+json", body={"code": "x"})),
     (_STAT, ProgramAnswer(404, "application/problem+json", body=_NOT_FOUND), _json({"path": "a"})),
@@ -191,7 +191,7 @@ _PARTINGS: list[tuple[Call, ProgramAnswer, ProgramAnswer]] = [
 
 
 def _expected(call: Call, one: ProgramAnswer, two: ProgramAnswer) -> dict[str, Any]:
-    """The checks of the case that is written where `one` is what most answer."""
+    """Return the checks of the case that is written if `one` is the majority answer."""
     answers = {"a": [one], "b": [one], "c": [two]}
     found = compare_answers(answers)
     assert found is not None
@@ -202,7 +202,7 @@ def _expected(call: Call, one: ProgramAnswer, two: ProgramAnswer) -> dict[str, A
 
 
 def _outcome(answer: ProgramAnswer) -> StepResult:
-    """What a step of a case would bring, were this the answer."""
+    """Return the result that a step would have if this were the response."""
     headers = [(name, ", ".join(words)) for name, words in answer.headers]
     headers += [("content-type", answer.media)] if answer.media else []
     if isinstance(answer.body, list):
@@ -211,20 +211,20 @@ def _outcome(answer: ProgramAnswer) -> StepResult:
             for number, (name, data, *_) in enumerate(answer.body)
         ]
         return StepResult("x", answer.status, headers, events=events, ended="end")
-    told = {"title": "x", "detail": "x"} if (answer.status or 0) >= 400 else {}
+    problem = {"title": "x", "detail": "x"} if (answer.status or 0) >= 400 else {}
     is_bytes = isinstance(answer.body, dict) and answer.body.keys() == {"bytes"}
     body = (
         bytes.fromhex(answer.body["bytes"])
         if is_bytes
-        else json.dumps((answer.body or {}) | told).replace(BRAIN, "mc-x").encode()
+        else json.dumps((answer.body or {}) | problem).replace(BRAIN, "mc-x").encode()
     )
     if answer.status is None:
         return StepResult("x", ended="cut", failure="ReadError")
     return StepResult("x", answer.status, headers, body=body, ended="end")
 
 
-@pytest.mark.parametrize(("call", "one", "two"), _PARTINGS)
-def test_a_case_holds_of_what_most_answer_and_of_nothing_else(
+@pytest.mark.parametrize(("call", "one", "two"), _DIFFERENT_ANSWERS)
+def test_a_case_holds_for_the_majority_answer_only(
     call: Call, one: ProgramAnswer, two: ProgramAnswer
 ) -> None:
     for most, other in ((one, two), (two, one)):
@@ -234,18 +234,18 @@ def test_a_case_holds_of_what_most_answer_and_of_nothing_else(
             assert not evaluate(expectation, _outcome(other), {}).holds, raw
 
 
-_ASKED = sorted(
+_CALLED = sorted(
     route.name for route in ROUTES
     if route.profile in _PROFILES
     and route.path.startswith("/v1/brains/{brainId}")
     and route.name not in ("events", "deleteBrain")
 )  # fmt: skip
-"""`events` is asked beside a program, and the asker deletes each brain itself."""
+"""`events` is read beside a program, and the runner deletes each brain itself."""
 
 
-def test_every_route_is_asked_validly_and_spoilt() -> None:
-    asked: set[tuple[str, bool]] = set()
-    wanted = {(name, spoilt) for name in _ASKED for spoilt in (False, True)}
+def test_every_route_is_called_validly_and_invalidly() -> None:
+    called: set[tuple[str, bool]] = set()
+    wanted = {(name, invalid) for name in _CALLED for invalid in (False, True)}
 
     @seed(1)
     @settings(
@@ -256,26 +256,26 @@ def test_every_route_is_asked_validly_and_spoilt() -> None:
         suppress_health_check=list(HealthCheck),
     )
     @given(programs(_PROFILES))
-    def look(program: Program) -> None:
-        asked.update((call.route, bool(call.spoilt)) for call in program.calls)
-        if wanted <= asked:
-            # Only an error ends it before the last example, and to draw one is what takes time.
+    def collect(program: Program) -> None:
+        called.update((call.route, bool(call.defect)) for call in program.calls)
+        if wanted <= called:
+            # Only an error stops Hypothesis before the last example, and drawing one takes time.
             raise StopIteration
 
     with contextlib.suppress(StopIteration):
-        look()
-    assert sorted(wanted - asked) == []
+        collect()
+    assert sorted(wanted - called) == []
 
 
 @given(TEXTS)
 @settings(database=None, suppress_health_check=list(HealthCheck))
-def test_no_text_holds_what_a_case_has_a_meaning_for(text: str) -> None:
+def test_texts_contain_no_syntax_of_cases(text: str) -> None:
     assert "$" not in text
 
 
 @given(programs({Profile.CORE}))
 @settings(max_examples=50, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-def test_of_a_profile_that_is_not_claimed_nothing_is_asked(program: Program) -> None:
+def test_unclaimed_profiles_are_not_called(program: Program) -> None:
     assert not program.listens
     assert {call.route for call in program.calls} <= {
         "search",
@@ -286,12 +286,12 @@ def test_of_a_profile_that_is_not_claimed_nothing_is_asked(program: Program) -> 
 
 
 class _LosesOneBrain:
-    """An asker that fails once, and is well when it is asked again."""
+    """A runner that fails once and works when it is called again."""
 
     def __init__(self, address: str) -> None:
         self._left = 3 if address == "http://bad" else -1
 
-    def ask(self, program: Program) -> list[ProgramAnswer]:
+    def run(self, program: Program) -> list[ProgramAnswer]:
         self._left -= 1
         if self._left == 0:
             raise BrainLostError("POST /v1/brains: ReadTimeout")
@@ -301,10 +301,10 @@ class _LosesOneBrain:
         pass
 
 
-def test_a_daemon_that_is_lost_once_is_no_agreement(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_daemon_that_is_lost_once_is_not_an_agreement(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "ProgramRunner", _LosesOneBrain)
     with pytest.raises(BrainLostError):
-        seek(
+        find_disagreement(
             {"good": "http://good", "bad": "http://bad"},
             {Profile.CORE},
             examples=50,

@@ -34,7 +34,7 @@ def _command(path: str) -> Command:
     return command
 
 
-def test_commands_at_each_depth_are_seen() -> None:
+def test_walks_commands_at_each_depth() -> None:
     assert {"memconform", "memconform run", "memconform conform replay"} <= set(_CONTEXTS)
 
 
@@ -119,7 +119,7 @@ def test_examples_parse(path: str) -> None:
         "memconform run --sdk go --top-k 0",
     ],
 )
-def test_an_example_that_does_not_parse_would_be_seen(line: str) -> None:
+def test_detects_an_example_that_does_not_parse(line: str) -> None:
     with pytest.raises(click.UsageError):
         _parse(line)
 
@@ -165,7 +165,7 @@ def test_renamed_options(path: str, name: str, older: str) -> None:
     assert older not in _command(path).get_help(_CONTEXTS[path])
 
 
-def test_whatever_is_imported_by_its_name_is_there() -> None:
+def test_every_lazily_imported_name_exists() -> None:
     """`conform` ended in a traceback: its function had another name, which no type checker sees."""
     named = []
     for path in sorted(Path(memconform.cli.__file__).parent.glob("*.py")):

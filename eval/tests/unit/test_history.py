@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memconform.datasets.benchmarks import open_benchmark
-from memconform.datasets.haystacks import Dropped
+from memconform.datasets.haystacks import DroppedEntry
 from memconform.datasets.history import FillerPool, Shape, compiled
 from memconform.datasets.history_sources import Sources, cases
 from memconform.errors import UsageError
@@ -65,7 +65,7 @@ def _sources(folder: Path, *rows: Any, filler: Any = None) -> Sources:
 def _rows(sources: Sources, shape: Shape = _ALL) -> list[Any]:
     with FillerPool() as pool:
         return [
-            each if isinstance(each, Dropped) else compiled(each, pool, shape).row
+            each if isinstance(each, DroppedEntry) else compiled(each, pool, shape).row
             for each in cases(sources, pool)
         ]
 
@@ -131,7 +131,7 @@ def test_fillers_are_left_out_until_the_length_is_kept_to(tmp_path: Path) -> Non
     # The evidence has 8 characters, and a filler 8 or 9.
     with FillerPool() as pool:
         [case] = cases(_sources(tmp_path), pool)
-        assert not isinstance(case, Dropped)
+        assert not isinstance(case, DroppedEntry)
         history = compiled(case, pool, Shape(10, 10, max_chars=40))
     said = [turn["content"] for turns in history.row["haystack_sessions"] for turn in turns]
     assert "A heron." in said
@@ -160,7 +160,7 @@ def test_what_is_evidence_of_the_question_is_no_filler_of_it_under_another_name(
     sources = _sources(tmp_path, _row(evidence=(evidence,)), filler=_filler(*about_it, others))
     [row] = _rows(sources, Shape(1, 1))
     assert set(row["haystack_session_ids"]) == {evidence, others}
-    with pytest.raises(UsageError, match="wants 2 filler sessions, and there are 1"):
+    with pytest.raises(UsageError, match="needs 2 filler sessions, but only 1"):
         _rows(sources, Shape(2, 2))
 
 
@@ -268,7 +268,7 @@ def test_a_question_without_evidence_that_people_checked_is_told(tmp_path: Path)
     sources = _released(tmp_path, questions, sessions)
     _write(sources.fillers[0], [{"session_id": n, "session": _OLD} for n in ("said", *_NAMES)])
     unchecked, said = _rows(sources)
-    assert unchecked == Dropped("k", "no session that people checked answers it")
+    assert unchecked == DroppedEntry("k", "no human-checked session answers it")
     assert said["answer_session_ids"] == ["answer_said"]
 
 
@@ -359,8 +359,8 @@ def test_a_question_that_is_there_twice_is_refused(tmp_path: Path) -> None:
 
 def test_evidence_wants_its_sessions_where_they_are_elsewhere(tmp_path: Path) -> None:
     given = _released(tmp_path, [_asked("k", "single_hop")], [_entry("k", session=_OLD)])
-    with pytest.raises(UsageError, match="has its evidence elsewhere"):
+    with pytest.raises(UsageError, match="does not contain its evidence"):
         _rows(Sources(given.evidence, given.fillers))
     own = _sources(tmp_path)
-    with pytest.raises(UsageError, match="has its evidence in itself"):
+    with pytest.raises(UsageError, match="already contains its evidence"):
         _rows(Sources(own.evidence, own.fillers, given.sessions))

@@ -12,7 +12,6 @@ from memconform.llm.names import ModelName
 from memconform.llm.prices import Prices
 from memconform.scoring.judge.calibration import (
     Calibration,
-    ErrorRate,
     load_calibration,
     read_items,
     save_calibration,
@@ -21,7 +20,7 @@ from memconform.scoring.judge.gate import require_pinned, require_trusted
 from memconform.scoring.judge.opening import judge_names
 from memconform.scoring.judge.panel import decide
 from memconform.scoring.judge.prompt import MAX_CANDIDATE, SYSTEM, judge_request, parse_reply
-from memconform.scoring.judge.records import JudgeVote, TieRule
+from memconform.scoring.judge.records import ErrorRate, JudgeVote, TieRule
 from memconform.scoring.judge.scorer import settled_by_text
 from memconform.scoring.statuses import QuestionStatus
 from memconform.upstream.lexical_judge import is_judging, judge

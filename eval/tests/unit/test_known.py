@@ -1,4 +1,4 @@
-"""Known failures: what they excuse, and when they are no excuse."""
+"""Known failures: which checks they cover, and when they are rejected or stale."""
 
 from datetime import date
 from pathlib import Path
@@ -28,7 +28,7 @@ def _known(**more: str) -> KnownFailure:
 
 
 def _after(*results: tuple[str, Result], known: KnownFailure, sdk: str = "go") -> list[Result]:
-    """What becomes of the checks of one case."""
+    """Return the results of one case's checks once known failures are applied."""
     checks = [
         Check(id=f"ask-flush#{slot}", result=result, level="must", rules=["ask.flush"])
         for slot, result in results
@@ -42,7 +42,7 @@ def _after(*results: tuple[str, Result], known: KnownFailure, sdk: str = "go") -
     [
         ("failing", Result.FAIL, Result.XFAIL),
         ("failing", Result.PASS, Result.XPASS),
-        # What was not measured is no failure that was known.
+        # A check that was not measured is not an expected failure.
         ("failing", Result.UNTESTABLE, Result.UNTESTABLE),
         ("failing", Result.ERROR, Result.ERROR),
         ("failing", Result.NOT_APPLICABLE, Result.NOT_APPLICABLE),
@@ -51,22 +51,22 @@ def _after(*results: tuple[str, Result], known: KnownFailure, sdk: str = "go") -
         ("flaky", Result.UNTESTABLE, Result.UNTESTABLE),
     ],
 )
-def test_what_an_entry_makes_of_a_result(kind: str, before: Result, after: Result) -> None:
+def test_effect_of_an_entry_on_a_result(kind: str, before: Result, after: Result) -> None:
     assert _after(("early", before), known=_known(kind=kind)) == [after]
 
 
-def test_a_glob_of_which_something_still_fails_is_not_over() -> None:
-    found = _after(("early", Result.FAIL), ("whole", Result.PASS), known=_known())
-    assert found == [Result.XFAIL, Result.PASS]
+def test_a_glob_with_a_remaining_failure_is_not_stale() -> None:
+    results = _after(("early", Result.FAIL), ("whole", Result.PASS), known=_known())
+    assert results == [Result.XFAIL, Result.PASS]
 
 
-def test_the_checks_that_every_case_has_are_excused_by_name_only() -> None:
+def test_implicit_checks_must_be_named_explicitly() -> None:
     red = [("wire", Result.FAIL), ("alive", Result.FAIL)]
     assert _after(*red, known=_known(check="*")) == [Result.FAIL, Result.FAIL]
     assert _after(*red, known=_known(check="*#wire")) == [Result.XFAIL, Result.FAIL]
 
 
-def test_an_entry_is_for_what_it_names() -> None:
+def test_an_entry_applies_only_to_matching_sdks_and_checks() -> None:
     red = ("early", Result.FAIL)
     assert _after(red, known=_known(sdk="ts")) == [Result.FAIL]
     assert _after(red, known=_known(sdk="go")) == [Result.XFAIL]
@@ -81,7 +81,7 @@ def _exit(*results: Result) -> ExitCode:
     return SdkResult(sdk="go", profiles=[], modes=[], cases=[case]).exit_code
 
 
-def test_what_results_come_to() -> None:
+def test_exit_codes_of_results() -> None:
     assert _exit(Result.PASS, Result.XFAIL, Result.WARN, Result.NOT_APPLICABLE) is ExitCode.OK
     assert _exit(Result.PASS, Result.XPASS) is ExitCode.FAILED
     assert _exit(Result.PASS, Result.FAIL) is ExitCode.FAILED
@@ -92,14 +92,14 @@ def test_what_results_come_to() -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "told"),
+    ("entry", "message"),
     [
-        (_known(expires="2026-11-20"), "has expired on 2026-11-20"),
-        (_known(check="nothing#*"), "fits no check"),
+        (_known(expires="2026-11-20"), "expired on 2026-11-20"),
+        (_known(check="nothing#*"), "matches no check"),
     ],
 )
-def test_a_stale_entry_is_refused(entry: KnownFailure, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_expired_and_unmatched_entries_are_rejected(entry: KnownFailure, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         require_unexpired([entry], ["ask-flush#early"], date(2026, 11, 21))
     require_unexpired([_known()], ["ask-flush#early"], date(2030, 1, 31))
 
@@ -115,7 +115,7 @@ def test_a_stale_entry_is_refused(entry: KnownFailure, told: str) -> None:
         ("- check", "check"),
     ],
 )
-def test_a_bad_list_is_refused_and_named(tmp_path: Path, old: str, new: str) -> None:
+def test_an_invalid_list_is_rejected_and_named(tmp_path: Path, old: str, new: str) -> None:
     text = "- check: a\n  reason: x\n  link: https://example.org/1\n  expires: 2030-01-31\n"
     path = tmp_path / "known.yaml"
     path.write_text(text)

@@ -40,12 +40,18 @@ def test_a_good_question_has_no_faults() -> None:
     [
         ({"expected_substrings": ["bicycle"]}, "'bicycle' is in the question itself"),
         ({"expected_substrings": []}, "nothing is expected"),
-        ({"expected_substrings": ["by\u200bthe canal"]}, "has U+200B, which no answer will have"),
-        ({"expected_substrings": ["by the\u00ad canal"]}, "has U+00AD, which no answer will have"),
-        ({"abstain": True}, "abstains, and yet"),
+        (
+            {"expected_substrings": ["by\u200bthe canal"]},
+            "contains U+200B, which no answer will contain",
+        ),
+        (
+            {"expected_substrings": ["by the\u00ad canal"]},
+            "contains U+00AD, which no answer will contain",
+        ),
+        ({"abstain": True}, "abstains but has"),
         ({"evidence": ["gone.md"]}, "evidence gone.md is not in the corpus"),
-        ({"evidence": ["far.md"]}, "evidence far.md holds nothing that is expected"),
-        ({"evidence": ["gold.md", "far.md"]}, "evidence far.md holds nothing"),
+        ({"evidence": ["far.md"]}, "evidence far.md contains no expected string"),
+        ({"evidence": ["gold.md", "far.md"]}, "evidence far.md contains no expected string"),
         (
             {"expected_substrings": ["by the canal", "at noon"], "match": "all"},
             "'at noon' is in none of the evidence",

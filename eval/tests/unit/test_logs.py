@@ -29,7 +29,7 @@ def test_lines_below_the_level_are_not_shown(
     assert shown.count("number") == len(expected)
 
 
-def test_values_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_values_cannot_control_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logs("warning")
     Logger().warning("text", said="\x1b[31m", nothing=None)
     shown = capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Each matcher holds for what it should, and for nothing else."""
+"""Each matcher holds for the values it should match, and fails for others."""
 
 from typing import Any
 
@@ -120,7 +120,7 @@ def test_fails(expected: Any, got: Any) -> None:
     assert mismatches(expected, got)
 
 
-def test_every_matcher_is_seen_to_hold_and_to_fail() -> None:
+def test_every_matcher_has_holding_and_failing_examples() -> None:
     for name in MATCHERS:
         assert any(name in str(expected) for expected, _ in HOLDS), name
         assert any(name in str(expected) for expected, _ in FAILS), name
@@ -144,7 +144,7 @@ def test_every_matcher_is_seen_to_hold_and_to_fail() -> None:
         {"$type": "string", "$regex": "x"},
     ],
 )
-def test_what_is_no_matcher_is_refused(expected: Any) -> None:
+def test_invalid_matchers_are_rejected(expected: Any) -> None:
     with pytest.raises(BadMatcherError):
         check_matcher(expected)
 
@@ -159,19 +159,19 @@ JSON = st.recursive(
 
 
 @given(JSON, JSON)
-def test_exact_equality_is_what_equals_says(one: Any, other: Any) -> None:
+def test_equals_is_deep_equality(one: Any, other: Any) -> None:
     assert mismatches({"$equals": one}, one) == []
     if repr(one) != repr(other) and one != other:
         assert mismatches({"$equals": one}, other)
 
 
-def test_a_mismatch_says_where_it_is() -> None:
+def test_a_mismatch_reports_its_location() -> None:
     [mismatch] = mismatches({"chunks": [{"path": "a"}]}, {"chunks": [{"path": "b"}]})
     assert str(mismatch) == "/chunks/0/path: expected 'a', got 'b'"
 
 
 @pytest.mark.parametrize(
-    ("pointer", "found"),
+    ("pointer", "expected"),
     [
         ("", {"a": [{"b": 1}, {"b": 2}], "x/y": 3, "~": 4}),
         ("/a/0/b", 1),
@@ -184,13 +184,13 @@ def test_a_mismatch_says_where_it_is() -> None:
         ("/*", MISSING),
     ],
 )
-def test_pointers(pointer: str, found: Any) -> None:
+def test_pointers(pointer: str, expected: Any) -> None:
     value = {"a": [{"b": 1}, {"b": 2}], "x/y": 3, "~": 4}
-    assert resolve(value, pointer) == found
+    assert resolve(value, pointer) == expected
 
 
 @pytest.mark.parametrize(
     "text", ["2024-01-01T24:00:00Z", "2024-01-01 10:00:00Z", "٢٠٢٤-01-01T10:00:00Z", 5]
 )
-def test_what_is_no_moment(text: Any) -> None:
+def test_invalid_date_times(text: Any) -> None:
     assert not is_rfc3339(text)

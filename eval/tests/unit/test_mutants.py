@@ -1,4 +1,4 @@
-"""The table of mutants, what follows from the shapes, how a score is reckoned. No daemon runs."""
+"""The table of mutants, the derived mutants, and how a score is computed. No daemon runs."""
 
 import re
 from collections import Counter
@@ -8,9 +8,9 @@ from typing import Literal
 import pytest
 
 from memconform.conformance.catalog import CaseVariant, catalog
-from memconform.conformance.mutation.derived import derived
+from memconform.conformance.mutation.derived import derived_mutants
 from memconform.conformance.mutation.mutant import Mutant
-from memconform.conformance.mutation.mutants import mutants, mutants_of_checks, table_of
+from memconform.conformance.mutation.mutants import check_mutants, mutants, read_table
 from memconform.conformance.mutation.results import (
     FalseAlarm,
     Fate,
@@ -20,10 +20,10 @@ from memconform.conformance.mutation.results import (
 )
 from memconform.conformance.mutation.score import (
     MutantProgress,
-    finding,
-    possible,
+    applicable_cases,
+    detecting_check,
+    is_applicable,
     quick_groups,
-    selectable,
 )
 from memconform.conformance.results import CaseResult, Check, Result
 from memconform.conformance.rules import rules
@@ -34,7 +34,7 @@ from memconform.daemons.manifest_runner import ManifestRunner
 from memconform.daemons.url_runner import UrlRunner
 from memconform.errors import ExitCode, UsageError
 from memconform.fakes.mutant import MutantRunner, mutant_of
-from memconform.fakes.mutation import Edit, Mutation, SourceEdit, edited
+from memconform.fakes.mutation import Edit, Mutation, SourceEdit, apply_edits
 
 CHECKOUT = Path(__file__).parents[3]
 SOURCES = CHECKOUT / "sdks" / "py" / "src"
@@ -54,7 +54,7 @@ def test_every_profile_has_mutants_and_there_are_hundreds() -> None:
 
 
 @pytest.mark.parametrize("mutant", FROM_SOURCE, ids=lambda mutant: mutant.id)
-def test_a_patched_source_is_one_and_is_python(mutant: Mutant) -> None:
+def test_source_mutations_match_once_and_compile(mutant: Mutant) -> None:
     texts: dict[str, str] = {}
     for edit in mutant.mutation.source:
         text = texts.get(edit.file) or (SOURCES / edit.file).read_text(encoding="utf-8")
@@ -72,15 +72,15 @@ def test_each_mutant_breaks_something() -> None:
 
 
 def test_every_key_of_every_answer_is_broken() -> None:
-    ids = {each.id for each in derived()}
+    ids = {mutant.id for mutant in derived_mutants()}
     for route in ROUTES:
         for name, info in (route.answer.model_fields if route.answer else {}).items():
             key = info.alias or name
             assert {f"{route.name}-{key}-{how}" for how in ("missing", "retyped", "renamed")} <= ids
 
 
-def test_what_may_be_left_out_is_not_broken_by_null() -> None:
-    ids = {each.id for each in derived()}
+def test_null_does_not_break_an_optional_key() -> None:
+    ids = {mutant.id for mutant in derived_mutants()}
     assert "brain-documents-null" in ids
     assert "brain-description-null" not in ids
 
@@ -97,8 +97,8 @@ def test_what_may_be_left_out_is_not_broken_by_null() -> None:
         (Edit(at="/a", set=None), {"a": None, "c": ["x"]}),
     ],
 )
-def test_an_edit_changes_what_is_there_and_adds_nothing(edit: Edit, becomes: object) -> None:
-    assert edited({"a": 1, "c": ["x"]}, [edit]) == becomes
+def test_an_edit_changes_only_existing_keys(edit: Edit, becomes: object) -> None:
+    assert apply_edits({"a": 1, "c": ["x"]}, [edit]) == becomes
 
 
 def _mutant(level: str = "must") -> Mutant:
@@ -125,26 +125,26 @@ def _case(*results: Result) -> CaseResult:
     ],
 )
 def test_only_a_failing_check_kills(level: str, result: Result, found: bool) -> None:  # noqa: FBT001 - a parameter of the test
-    assert (finding(_mutant(level), _case(Result.PASS, result)) is not None) is found
+    assert (detecting_check(_mutant(level), _case(Result.PASS, result)) is not None) is found
 
 
-def test_a_mutant_of_one_check_is_found_by_no_other() -> None:
-    mutant = next(each for each in mutants_of_checks() if each.check == "health#says")
+def test_a_check_mutant_is_detected_by_its_own_check_only() -> None:
+    mutant = next(m for m in check_mutants() if m.check == "health#says")
     checks = [
         Check(id=id_, result=Result.FAIL, level="must", rules=["wire.json"])
         for id_ in ("health#other", "health#says")
     ]
-    assert finding(mutant, CaseResult(case="health", title="x", checks=checks[:1])) is None
-    found = finding(mutant, CaseResult(case="health", title="x", checks=checks))
-    assert found is not None
-    assert found.id == "health#says"
+    assert detecting_check(mutant, CaseResult(case="health", title="x", checks=checks[:1])) is None
+    check = detecting_check(mutant, CaseResult(case="health", title="x", checks=checks))
+    assert check is not None
+    assert check.id == "health#says"
     assert [entry.id for entry in catalog() if mutant.concerns(entry)] == ["health"]
 
 
-def test_a_check_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_check_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text('- {check: "health#no-such", when: {target: x}}\n')
-    with pytest.raises(UsageError, match="mutant health#no-such: no case has such a check"):
-        table_of(tmp_path)
+    with pytest.raises(UsageError, match="mutant health#no-such: no case has this check"):
+        read_table(tmp_path)
 
 
 def _result(fate: Fate, level: Literal["must", "should"] = "must") -> MutantResult:
@@ -154,7 +154,7 @@ def _result(fate: Fate, level: Literal["must", "should"] = "must") -> MutantResu
     )  # fmt: skip
 
 
-def test_a_survivor_of_a_should_is_told_and_decides_nothing() -> None:
+def test_a_surviving_mutant_of_a_should_does_not_fail_the_run() -> None:
     assert (
         mutation_exit_code([_result(Fate.SURVIVED, "should"), _result(Fate.KILLED)], [])
         is ExitCode.OK
@@ -162,7 +162,7 @@ def test_a_survivor_of_a_should_is_told_and_decides_nothing() -> None:
     assert mutation_exit_code([_result(Fate.SURVIVED)], []) is ExitCode.FAILED
 
 
-def test_a_mutant_that_could_not_be_tested_is_not_a_killed_one() -> None:
+def test_an_untestable_mutant_does_not_count_as_killed() -> None:
     results = [_result(Fate.UNTESTABLE), _result(Fate.KILLED)]
     assert mutation_exit_code(results, []) is ExitCode.DAEMON
     assert mutation_exit_code([_result(Fate.UNTESTABLE, "should")], []) is ExitCode.DAEMON
@@ -174,13 +174,13 @@ def test_a_false_alarm_fails_the_score() -> None:
     assert mutation_exit_code([_result(Fate.KILLED)], [alarm]) is ExitCode.FAILED
 
 
-def test_a_good_daemon_that_is_lost_is_no_low_score() -> None:
+def test_a_lost_unmodified_daemon_is_not_a_low_score() -> None:
     lost = FalseAlarm(check="x#y", result="untestable", got=["it did not start"])
     assert mutation_exit_code([_result(Fate.SURVIVED)], [lost]) is ExitCode.DAEMON
     assert MutantProgress(_mutant()).result().fate is Fate.UNTESTABLE
 
 
-def test_quick_cases_come_first_and_one_variant_of_each_before_the_others() -> None:
+def test_quick_groups_begin_with_one_variant_of_each_case() -> None:
     citing = [entry for entry in catalog() if "core.brain.id" in entry.case.rules]
     first = quick_groups(citing)[0]
     bases = [entry.base for entry in first]
@@ -188,7 +188,7 @@ def test_quick_cases_come_first_and_one_variant_of_each_before_the_others() -> N
     assert not any(entry.is_disruptive for group in quick_groups(catalog()) for entry in group)
 
 
-def test_quick_groups_lose_no_quick_case() -> None:
+def test_quick_groups_contain_every_quick_case() -> None:
     quick = [e for e in catalog() if not (e.is_disruptive or e.case.concurrent)]
     grouped: list[CaseVariant] = [entry for group in quick_groups(catalog()) for entry in group]
     assert sorted(e.id for e in grouped) == sorted(e.id for e in quick)
@@ -199,30 +199,30 @@ def _runner(name: str) -> ManifestRunner:
     return ManifestRunner(load_manifest(folder / "sdk.toml"), folder)
 
 
-def test_only_py_is_broken_in_its_source() -> None:
-    assert possible(FROM_SOURCE[0], _runner("py"), catalog())
-    assert not possible(FROM_SOURCE[0], _runner("go"), catalog())
+def test_source_mutants_apply_to_py_only() -> None:
+    assert is_applicable(FROM_SOURCE[0], _runner("py"), catalog())
+    assert not is_applicable(FROM_SOURCE[0], _runner("go"), catalog())
 
 
-def test_a_daemon_that_runs_is_only_broken_on_its_way() -> None:
+def test_a_running_daemon_gets_only_mutants_of_exchanges() -> None:
     url = UrlRunner("http://127.0.0.1:1")
-    entries = selectable(catalog(), url)
-    kept = [mutant for mutant in mutants() if possible(mutant, url, entries)]
-    assert kept
-    assert all(mutant.mutation.is_of_exchanges for mutant in kept)
-    with pytest.raises(UsageError, match="not ours to start"):
+    entries = applicable_cases(catalog(), url)
+    applicable = [mutant for mutant in mutants() if is_applicable(mutant, url, entries)]
+    assert applicable
+    assert all(mutant.mutation.is_of_exchanges for mutant in applicable)
+    with pytest.raises(UsageError, match="a daemon that the harness starts"):
         mutant_of(url, FROM_SOURCE[0].mutation)
 
 
-def test_a_mutant_is_built_from_what_the_good_daemon_is_built_from() -> None:
+def test_a_mutant_has_the_build_hash_of_the_unmodified_daemon() -> None:
     good = _runner("py")
     patched = MutantRunner(good, Mutation(source=[SourceEdit(file="a/b.py", find="x", put="y")]))
     assert patched.build_hash() == good.build_hash()
     assert MutantRunner(good, Mutation()).build_hash() == good.build_hash()
 
 
-def test_ids_can_be_typed() -> None:
+def test_ids_are_plain_ascii() -> None:
     assert all(
         re.fullmatch(r"[A-Za-z0-9_.,*\[\]-]+", mutant.id)
-        for mutant in (*mutants(), *mutants_of_checks())
+        for mutant in (*mutants(), *check_mutants())
     )

@@ -64,13 +64,13 @@ async def _healths(client: ContractClient, count: int = 4) -> list[str]:
     ],
     ids=["nothing", "a response", "a byte", "a part of a response"],
 )
-async def test_bytes_behind_a_response_end_the_call(more: bytes, expected: list[str]) -> None:
+async def test_bytes_after_a_response_fail_the_call(more: bytes, expected: list[str]) -> None:
     """A response that was sent twice made every later answer one question late."""
     async with _client(lambda exchange, _: exchange.raw(_response() + more)) as client:
         assert await _healths(client) == expected
 
 
-async def test_a_response_before_its_request_ends_the_next_call() -> None:
+async def test_response_before_its_request_fails_the_next_call() -> None:
     async def twice(exchange: RawExchange, number: int) -> None:
         await exchange.raw(_response())
         if number == 0:
@@ -82,7 +82,7 @@ async def test_a_response_before_its_request_ends_the_next_call() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 64])
-async def test_a_response_in_pieces_is_a_response(size: int) -> None:
+async def test_response_in_pieces_is_accepted(size: int) -> None:
     async def pieces(exchange: RawExchange, _: int) -> None:
         data = _response()
         for start in range(0, len(data), size):
@@ -93,7 +93,7 @@ async def test_a_response_in_pieces_is_a_response(size: int) -> None:
         assert await _healths(client, 2) == ["ok", "ok"]
 
 
-async def test_a_connection_that_the_server_closes_is_made_anew() -> None:
+async def test_connection_closed_by_the_server_is_replaced() -> None:
     async def close(exchange: RawExchange, _: int) -> None:
         await exchange.raw(_response())
         exchange.abort()
@@ -102,7 +102,7 @@ async def test_a_connection_that_the_server_closes_is_made_anew() -> None:
         assert await _healths(client) == ["ok"] * 4
 
 
-async def test_what_a_compressed_answer_comes_to_is_bounded() -> None:
+async def test_decompressed_size_is_bounded() -> None:
     """4 MB of gzip, which nobody had asked for, took 1,165 MiB."""
     bomb = gzip.compress(b" " * (RESPONSE_LIMIT + 1))
     data = _response(bomb, b"Content-Encoding: gzip\r\n")
@@ -112,7 +112,7 @@ async def test_what_a_compressed_answer_comes_to_is_bounded() -> None:
     assert caught.value.code == "too_large"
 
 
-async def test_a_key_that_is_given_twice_is_no_answer() -> None:
+async def test_repeated_key_is_a_contract_violation() -> None:
     data = _response(b'{"ok": false, "ok": true}')
     async with _client(lambda exchange, _: exchange.raw(data)) as client:
         with pytest.raises(ContractViolatedError) as caught:

@@ -10,7 +10,7 @@ from memconform.cli import planning
 from memconform.cli.run_options import RunOptions
 from memconform.daemons.runner import SdkRunner
 from memconform.datasets.registry import open_dataset
-from memconform.datasets.selection import Selected, Selection, select
+from memconform.datasets.selection import SelectedQuestions, Selection, select
 from memconform.errors import UsageError
 from memconform.ingest.documents import CorpusFolder, ReferenceAnswers
 
@@ -18,12 +18,12 @@ OURS = mock.Mock(spec=SdkRunner, managed=True)
 FOREIGN = mock.Mock(spec=SdkRunner, managed=False)
 
 
-def selected(name: str | Path) -> Selected:
+def selected(name: str | Path) -> SelectedQuestions:
     return select(open_dataset(str(name)), Selection())
 
 
 def seeding(
-    dataset: Selected,
+    dataset: SelectedQuestions,
     *runners: SdkRunner,
     brain: str | None = None,
     corpus: Path | None = None,
@@ -33,7 +33,7 @@ def seeding(
     return planning._corpus(options, dataset, list(runners))
 
 
-def test_a_daemon_of_ours_gets_the_dataset_s_own_documents() -> None:
+def test_a_managed_daemon_gets_the_dataset_s_own_documents() -> None:
     lme = selected("lme")
     assert seeding(lme, OURS) == CorpusFolder(lme.dataset.path.with_suffix("") / "corpus")
     assert seeding(lme, OURS, OURS) == seeding(lme, OURS)
@@ -42,7 +42,7 @@ def test_a_daemon_of_ours_gets_the_dataset_s_own_documents() -> None:
 
 
 @pytest.mark.parametrize("name", ["lme", "smoke"])
-def test_what_is_not_ours_is_not_filled_unless_a_flag_says_so(name: str) -> None:
+def test_external_daemons_are_seeded_only_on_request(name: str) -> None:
     dataset = selected(name)
     assert seeding(dataset, FOREIGN) is None
     assert seeding(dataset, OURS, FOREIGN) is None
@@ -50,7 +50,7 @@ def test_what_is_not_ours_is_not_filled_unless_a_flag_says_so(name: str) -> None
     assert seeding(dataset, FOREIGN, corpus=Path("notes")) == CorpusFolder(Path("notes"))
 
 
-def test_a_brain_that_is_named_is_asked_for_what_is_in_it() -> None:
+def test_a_named_brain_is_asked_as_it_is() -> None:
     lme = selected("lme")
     assert seeding(lme, OURS, brain="mine") is None
     assert seeding(lme, OURS, brain="mine", reference=True) == ReferenceAnswers(lme.dataset)
@@ -88,10 +88,10 @@ def test_a_dataset_of_which_some_have_an_answer_fills_nothing(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("brain", ["eval\n", "a/b", "", "..", "x" * 129])
-def test_what_is_no_brain_id_is_refused(brain: str) -> None:
+def test_rejects_an_invalid_brain_id(brain: str) -> None:
     """A pattern that ends in `$` fits before the end of a line too."""
     options = mock.Mock(
         spec=RunOptions, brain=brain, scorer="exact", resume=None, corpus=None, ids=()
     )
     with pytest.raises(UsageError, match="brain"):
-        planning._selected_questions(options)
+        planning.select_questions(options)

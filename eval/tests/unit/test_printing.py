@@ -75,13 +75,13 @@ def _nothing_hidden() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("foreign", "shown"), _SHOWN.items())
-def test_what_steers_a_terminal_or_ci_is_shown_as_its_escape(foreign: str, shown: str) -> None:
+def test_control_characters_and_ci_commands_are_shown_escaped(foreign: str, shown: str) -> None:
     assert escape_line(foreign) == shown
     assert _obeyed(escape_line(foreign)) == []
 
 
 @given(_HOSTILE)
-def test_no_text_steers_a_terminal_or_ci(text: str) -> None:
+def test_no_text_controls_a_terminal_or_ci(text: str) -> None:
     for escape in (escape_line, escape_lines):
         once = escape(text)
         assert _obeyed(once) == []
@@ -148,7 +148,7 @@ def test_styles_of_ours_survive_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -
 @example([" ", "\t:", ":error::x"])
 @example(["a\n", ":", "", ":x"])
 @example(["#", "#v", "so", "[x]"])
-def test_a_command_that_is_written_in_pieces_is_none(pieces: list[str]) -> None:
+def test_a_ci_command_written_in_pieces_is_disarmed(pieces: list[str]) -> None:
     """A line's begin is known by the stream alone: rich wraps, pads and writes in pieces."""
     raw = io.BytesIO()
     stream = SafeStream(raw, encoding="utf-8", errors="backslashreplace", write_through=True)
@@ -157,7 +157,7 @@ def test_a_command_that_is_written_in_pieces_is_none(pieces: list[str]) -> None:
     assert _obeyed(raw.getvalue().decode()) == []
 
 
-def test_a_cell_that_is_folded_begins_no_command() -> None:
+def test_a_folded_cell_does_not_start_a_ci_command() -> None:
     """`xxxx::error` folds into a line that begins with the command."""
     raw = io.BytesIO()
     console = SafeConsole()
@@ -170,7 +170,7 @@ def test_a_cell_that_is_folded_begins_no_command() -> None:
 
 
 @given(st.recursive(st.text() | _HOSTILE, lambda each: st.lists(each) | st.tuples(each, each)))
-def test_json_on_standard_output_keeps_its_values_and_steers_nothing(value: object) -> None:
+def test_json_on_standard_output_keeps_its_values_and_controls_nothing(value: object) -> None:
     out = io.StringIO()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("sys.stdout", out)
@@ -224,7 +224,7 @@ def _calls(path: Path) -> Iterator[str]:
             yield ast.unparse(node.func)
 
 
-def test_nothing_prints_past_the_one_way_to_print() -> None:
+def test_all_output_goes_through_printing() -> None:
     past = []
     for path in sorted(_ROOT.rglob("*.py")):
         name = path.relative_to(_ROOT).as_posix()
@@ -247,9 +247,7 @@ def test_nothing_prints_past_the_one_way_to_print() -> None:
         max_size=4,
     ),
 )
-def test_a_table_that_is_too_wide_comes_in_parts_and_cuts_no_figure(
-    width: int, rows: list[list[str]]
-) -> None:
+def test_a_wide_table_is_split_without_cutting_figures(width: int, rows: list[list[str]]) -> None:
     """At 80 columns a bench showed `80.0 (58.4 to …`, `n…` and `mr…`."""
     figures = [[f"{n}.{place}" + "7" * len(cell) for place, cell in enumerate(row)]
                for n, row in enumerate(rows)]  # fmt: skip

@@ -33,7 +33,7 @@ _MAY = {"q": {"start": "2023/05/10", "end": "2023/05/20"}}
 
 
 def _kept(pruning: Pruning, *items: Item) -> list[str] | None:
-    allowed = pruning.allowed(_haystack(*items), _QUERY)
+    allowed = pruning.candidates(_haystack(*items), _QUERY)
     return None if allowed is None else sorted(allowed)
 
 
@@ -104,8 +104,8 @@ def test_the_events_that_were_published_are_read_with_what_a_model_wrote_amiss(
 
 def test_events_of_another_haystack_do_not_prune_everything(tmp_path: Path) -> None:
     pruning = _pruning(tmp_path, {"a": _on("2023/05/15")}, _MAY)
-    with pytest.raises(UsageError, match="events of no item of h"):
-        pruning.allowed(_haystack(), _QUERY)
+    with pytest.raises(UsageError, match="names no item of h"):
+        pruning.candidates(_haystack(), _QUERY)
 
 
 def test_a_range_of_a_question_that_is_not_there_is_refused(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_range_of_a_question_that_is_not_there_is_refused(tmp_path: Path) -> N
     ],
 )
 def test_a_range_that_is_none_is_named(tmp_path: Path, bad: Any) -> None:
-    with pytest.raises(UsageError, match="'q7' has no range but"):
+    with pytest.raises(UsageError, match="'q7' has an invalid range:"):
         read_ranges(_write(tmp_path / "r.json", {"q7": bad}))
 
 

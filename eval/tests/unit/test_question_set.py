@@ -93,7 +93,7 @@ def test_comments_before_the_rows_make_it_no_other_format(tmp_path: Path) -> Non
         assert open_benchmark(path, None, {}).format.name == "jsonl"
         assert [query.id for query in _only(path).queries] == ["q"]
     path.write_text("# nothing but a comment\n")
-    with pytest.raises(UsageError, match="looks like no format"):
+    with pytest.raises(UsageError, match="looks like none of the known formats"):
         open_benchmark(path, None, {})
 
 
@@ -108,7 +108,7 @@ def test_a_question_set_without_documents_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"mine/corpus is missing"):
         _only(path)
     (tmp_path / "mine" / "corpus").mkdir(parents=True)
-    with pytest.raises(UsageError, match="holds no document"):
+    with pytest.raises(UsageError, match="contains no document"):
         _only(path)
 
 
@@ -136,5 +136,5 @@ def test_a_packed_question_set_is_refused(tmp_path: Path) -> None:
     path = _set(tmp_path, {"id": "q"})
     packed = tmp_path / "mine.jsonl.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
-    with pytest.raises(UsageError, match="looks like no format"):
+    with pytest.raises(UsageError, match="looks like none of the known formats"):
         _only(packed)

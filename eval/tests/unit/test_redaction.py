@@ -42,7 +42,7 @@ def test_the_longer_of_two_secrets_goes_first() -> None:
     assert redaction.redact("a-token-and-more a-token-") == "(hidden) (hidden)"
 
 
-def test_words_that_results_are_read_back_by_are_no_secrets() -> None:
+def test_words_of_the_result_format_are_not_secrets() -> None:
     """`--header 'X-Mode: semantic'` once made a result that no command could read."""
     enums = (QuestionStatus, Mode, Profile, Result, Fate, ParityVerdict, Stage)
     words = [member.value for enum in enums for member in enum]

@@ -96,13 +96,15 @@ _JSON = st.recursive(
 
 @settings(max_examples=150, deadline=None)
 @given(_JSON, st.booleans())
-def test_what_repeats_no_key_is_read_as_json_reads_it(value: object, escaped: bool) -> None:  # noqa: FBT001 - hypothesis gives it
+def test_json_without_repeated_keys_is_decoded_as_usual(value: object, escaped: bool) -> None:  # noqa: FBT001 - hypothesis gives it
     assert decode(json.dumps(value, ensure_ascii=escaped)) == value
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.dictionaries(st.text(), _JSON, min_size=1, max_size=4), st.data())
-def test_a_repeated_key_is_found_where_it_is(value: dict[str, object], data: st.DataObject) -> None:
+def test_the_position_of_a_repeated_key_is_found(
+    value: dict[str, object], data: st.DataObject
+) -> None:
     key = data.draw(st.sampled_from(sorted(value)))
     whole = json.dumps(value)
     text = f'[{whole[:-1]}, {json.dumps(key)}: 1}}, {{"x": 1}}]'
@@ -123,7 +125,7 @@ def test_a_repeated_key_is_found_where_it_is(value: dict[str, object], data: st.
         ('{"a": 1, "a": 1}', "the key 'a' occurs twice"),
     ],
 )
-def test_json_that_others_read_otherwise_is_refused(text: str, why: str) -> None:
+def test_ambiguous_json_is_rejected(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         decode(text)
 

@@ -156,4 +156,4 @@ def test_scores_whose_mean_differs_from_the_summary_are_refused(folder: Path) ->
     assert read.score == 0.9
     with pytest.raises(UsageError) as caught:
         list(side.questions())
-    assert "tells mean_score 1.0, not 0.9" in caught.value.excerpt
+    assert "reports mean_score 1.0, but its questions give 0.9" in caught.value.excerpt

@@ -102,12 +102,12 @@ def test_a_sample_is_of_what_the_rest_leaves() -> None:
     ("selection", "says", "hint"),
     [
         (QuerySelection(ids=("q1", "q44")), "no question 'q44'", "did you mean 'q4'?"),
-        (QuerySelection(ids=("zzz",)), "no question 'zzz'", "as its loader gives them"),
+        (QuerySelection(ids=("zzz",)), "no question 'zzz'", "the ids that the loader assigns"),
         (QuerySelection(categories=("temporal",)), "no category 'temporal'", "there are a, b"),
         (QuerySelection(limit=2, sample=2), "contradict", "--limit"),
         (QuerySelection(sample=11), "a sample of 11 cannot be drawn from 10", "--sample 10"),
-        (QuerySelection(sample=0), "a sample of 0 chooses nothing", "--sample 1"),
-        (QuerySelection(limit=-1), "a limit of -1 chooses nothing", "--limit 1"),
+        (QuerySelection(sample=0), "a sample of 0 selects nothing", "--sample 1"),
+        (QuerySelection(limit=-1), "a limit of -1 selects nothing", "--limit 1"),
     ],
 )
 def test_a_selection_that_cannot_be_is_refused(
@@ -124,5 +124,5 @@ def test_a_selection_that_cannot_be_is_refused(
     [QuerySelection(holdout="held"), QuerySelection(ids=("q1",), categories=("a",))],
 )
 def test_nothing_left_is_an_error(selection: QuerySelection) -> None:
-    with pytest.raises(NothingSelectedError, match="of 9 questions"):
+    with pytest.raises(NothingSelectedError, match="9 questions"):
         sample_queries(_haystacks(9, categories="ab"), selection)

@@ -16,7 +16,7 @@ def _exchange(
     return exchange
 
 
-def test_content_is_no_shape() -> None:
+def test_content_does_not_affect_the_shape() -> None:
     one = shape(_exchange('{"chunks": [{"score": 1, "metadata": {"a": 1}}]}'))
     other = shape(
         _exchange('{"chunks": [{"score": 0.5, "metadata": {}}, {"score": 2, "metadata": {}}]}')
@@ -26,7 +26,7 @@ def test_content_is_no_shape() -> None:
     assert "$.chunks[].score: number" in one
 
 
-def test_keys_types_headers_and_status_are() -> None:
+def test_keys_types_headers_and_status_affect_the_shape() -> None:
     good = shape(_exchange('{"a": 1}'))
     for other in (
         _exchange('{"b": 1}'),
@@ -44,14 +44,14 @@ def _stream(*events: tuple[str, str]) -> Exchange:
     return _exchange(body, "text/event-stream")
 
 
-def test_the_order_of_events_is_and_their_number_is_not() -> None:
+def test_order_of_events_affects_the_shape_and_their_number_does_not() -> None:
     retrieve, delta, done = ("retrieve", "{}"), ("answer_delta", '{"text": "a"}'), ("done", "{}")
     one, more = shape(_stream(retrieve, delta, done)), shape(_stream(retrieve, delta, delta, done))
     assert one == more
     assert shape(_stream(delta, retrieve, done)) != one
 
 
-def test_what_is_not_whole_has_no_shape() -> None:
+def test_incomplete_answer_has_no_shape() -> None:
     cut = _exchange('{"a": 1}')
     cut.truncated = True
     assert shape(cut) is None

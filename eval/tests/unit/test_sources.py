@@ -84,14 +84,14 @@ def test_two_files_of_one_place_are_refused(tmp_path: Path) -> None:
     path = _written(tmp_path, _GOOD + _GOOD.replace("[a]", "[b]").replace("a.files", "b.files"))
     with pytest.raises(UsageError) as caught:
         load_sources(path)
-    assert caught.value.excerpt == "[b] files.0.name: a/a.json is a's too"
+    assert caught.value.excerpt == "[b] files.0.name: a/a.json also belongs to a"
 
 
 def test_several_files_of_a_format_of_one_are_refused(tmp_path: Path) -> None:
     more = _GOOD[_GOOD.index("[[") :].replace("a.json", "b.json")
     with pytest.raises(UsageError) as caught:
         load_sources(_written(tmp_path, _GOOD + more))
-    assert caught.value.excerpt == "[a] files: locomo is a format of one file"
+    assert caught.value.excerpt == "[a] files: locomo takes a single file"
 
 
 def test_a_file_that_is_missing_or_no_text_is_named(tmp_path: Path) -> None:

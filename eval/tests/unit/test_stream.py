@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from memconform.client.failures import ContractViolatedError, DaemonFailedError
-from memconform.client.stream import Answered, AskStream
+from memconform.client.stream import AskResult, AskStream
 from memconform.contract.ask import AskRequest
 from memconform.contract.wire import Mode
 
@@ -30,24 +30,24 @@ _FAILED = ("done", {"ok": False})
 
 def _traced(chunks: list[Any] | None = None, **trace: object) -> tuple[str, Any]:
     """A retrieve event with another trace."""
-    told = _TRACE | trace
+    merged = _TRACE | trace
     data = {"chunks": [_CHUNK] if chunks is None else chunks, "topK": 5}
-    return "retrieve", data | {"mode": told["effectiveMode"], "trace": told}
+    return "retrieve", data | {"mode": merged["effectiveMode"], "trace": merged}
 
 
-def _run(*events: tuple[str, Any]) -> Answered:
+def _run(*events: tuple[str, Any]) -> AskResult:
     stream = AskStream(AskRequest(question="what is it?", top_k=5, mode=Mode.AUTO))
     for name, data in events:
         stream.feed(name, data if isinstance(data, str) else json.dumps(data))
     return stream.finish()
 
 
-def test_a_whole_stream_folds_to_its_answer() -> None:
+def test_complete_stream_yields_its_answer() -> None:
     done = ("done", {"ok": True, "answer": "hi hi ", "usage": {"tokens": 3}, "new": 1})
-    answered = _run(_RETRIEVE, _DELTA, ("heartbeat", "{"), _DELTA, _CITATION, _CITATION, done)
-    assert answered.text == "hi hi "
-    assert [cited.chunk_id for cited in answered.citations] == ["d#0", "d#0"]
-    assert answered.unknown_events == ("heartbeat",)
+    answer = _run(_RETRIEVE, _DELTA, ("heartbeat", "{"), _DELTA, _CITATION, _CITATION, done)
+    assert answer.text == "hi hi "
+    assert [cited.chunk_id for cited in answer.citations] == ["d#0", "d#0"]
+    assert answer.unknown_events == ("heartbeat",)
 
 
 @pytest.mark.parametrize(
@@ -92,30 +92,30 @@ def test_a_whole_stream_folds_to_its_answer() -> None:
         ((_RETRIEVE, _DELTA, _CITATION), "stream_ended_early"),
     ],
 )
-def test_what_the_contract_does_not_allow(events: tuple[tuple[str, Any], ...], code: str) -> None:
+def test_reports_contract_violations(events: tuple[tuple[str, Any], ...], code: str) -> None:
     with pytest.raises(ContractViolatedError) as caught:
         _run(*events)
     assert caught.value.code == code
 
 
 @pytest.mark.parametrize("before", [(), (_RETRIEVE,), (_RETRIEVE, _DELTA)])
-def test_a_reported_error_is_the_daemons(before: tuple[tuple[str, Any], ...]) -> None:
+def test_reported_error_is_a_daemon_failure(before: tuple[tuple[str, Any], ...]) -> None:
     with pytest.raises(DaemonFailedError, match="c: m"):
         _run(*before, _ERROR, _FAILED)
 
 
-def test_an_error_without_done_is_still_an_error() -> None:
+def test_error_without_done_is_still_an_error() -> None:
     with pytest.raises(DaemonFailedError):
         _run(_RETRIEVE, _ERROR)
 
 
-def test_more_chunks_than_asked_for_are_no_ranking() -> None:
+def test_more_chunks_than_requested_are_rejected() -> None:
     chunks = [_CHUNK | {"chunkId": f"d#{n}"} for n in range(6)]
-    with pytest.raises(ContractViolatedError, match="6 chunks where topK is 5"):
+    with pytest.raises(ContractViolatedError, match="6 chunks, but topK is 5"):
         _run(("retrieve", _RETRIEVE[1] | {"chunks": chunks}))
 
 
-def test_rising_scores_are_no_ranking() -> None:
+def test_rising_scores_are_rejected() -> None:
     chunks = [_CHUNK, _CHUNK | {"chunkId": "d#1", "score": 1.5}]
     with pytest.raises(ContractViolatedError, match="score rises"):
         _run(("retrieve", _RETRIEVE[1] | {"chunks": chunks}))

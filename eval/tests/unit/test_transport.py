@@ -1,4 +1,4 @@
-"""A time-out says that the daemon was late, and never that this process was."""
+"""A timeout means that the daemon was late, never that this process was busy."""
 
 import asyncio
 import shutil
@@ -24,14 +24,14 @@ from memconform.contract.wire import Mode
 from memconform.fakes import null
 
 _LIMIT = 0.4
-"""Seconds that the daemon has, where a test is about that."""
+"""Time limit in seconds of the tests about timeouts."""
 _BUSY = 1.0
 _DELAY = 0.05
-"""Seconds that the daemon takes, where it is to take any."""
+"""Seconds that a slow daemon takes."""
 
 
 class _Server(ThreadingHTTPServer):
-    """Answers in threads of its own, so that a busy event loop does not make it late."""
+    """Answers in its own threads, so that a busy event loop does not make it late."""
 
     daemon_threads = True
 
@@ -40,7 +40,7 @@ class _Server(ThreadingHTTPServer):
 
     delay = 0.0
     extra = b""
-    """Sent behind the body, where no request has asked for it."""
+    """Sent after the body, without a request for it."""
     lateness = 0.0
     """Seconds between the body and `extra`."""
     accepted = 0
@@ -108,7 +108,7 @@ async def _be_busy(after: float) -> None:
     time.sleep(_BUSY)  # noqa: ASYNC251 - that is the point
 
 
-async def test_an_answer_that_came_while_the_harness_was_busy_is_no_timeout(
+async def test_answer_received_while_harness_was_busy_is_not_a_timeout(
     server: _Server,
 ) -> None:
     """A cancelled `sock_recv` has lost what it received."""
@@ -119,7 +119,7 @@ async def test_an_answer_that_came_while_the_harness_was_busy_is_no_timeout(
         assert health.ok
 
 
-async def test_a_connection_that_was_made_while_the_harness_was_busy_is_no_timeout(
+async def test_connection_made_while_harness_was_busy_is_not_a_timeout(
     server: _Server,
 ) -> None:
     async with _client(server, connect=_LIMIT) as client:
@@ -131,15 +131,15 @@ async def test_a_connection_that_was_made_while_the_harness_was_busy_is_no_timeo
         assert all(health.ok for health in await asyncio.gather(*calls))
 
 
-async def test_a_daemon_that_is_late_is_a_timeout(server: _Server) -> None:
+async def test_late_daemon_is_a_timeout(server: _Server) -> None:
     server.delay = 2 * _LIMIT
     async with _client(server, first=_LIMIT) as client:
-        with pytest.raises(CallTimeoutError, match="nothing more came in time") as caught:
+        with pytest.raises(CallTimeoutError, match="no data before the deadline") as caught:
             await client.health()
         assert caught.value.code == "timeout"
 
 
-async def test_a_name_that_does_not_resolve_is_no_timeout() -> None:
+async def test_unresolvable_name_is_not_a_timeout() -> None:
     async with ContractClient("http://nowhere.invalid:1") as client:
         with pytest.raises(DaemonFailedError) as caught:
             await client.health()
@@ -147,7 +147,7 @@ async def test_a_name_that_does_not_resolve_is_no_timeout() -> None:
 
 
 @pytest.mark.parametrize("kind", ["search", "ask"])
-async def test_latency_begins_when_the_bytes_leave(server: _Server, kind: str) -> None:
+async def test_latency_starts_when_the_request_is_sent(server: _Server, kind: str) -> None:
     """Neither the wait for a connection nor that for the event loop is the daemon's."""
     server.delay = _DELAY
     calls = 12
@@ -171,14 +171,14 @@ async def test_latency_begins_when_the_bytes_leave(server: _Server, kind: str) -
     assert sum(taken.done_ms for taken in timings) <= 4 * took_ms
 
 
-async def test_connections_are_used_again(server: _Server) -> None:
+async def test_connections_are_reused(server: _Server) -> None:
     async with _client(server) as client:
         for _ in range(3):
             await asyncio.gather(*(client.health() for _ in range(8)))
         assert server.accepted <= 4
 
 
-async def test_a_call_that_is_cancelled_leaves_its_connection_to_no_other(server: _Server) -> None:
+async def test_connection_of_a_cancelled_call_is_not_reused(server: _Server) -> None:
     """What it was still owed would be read as the next answer."""
     async with _client(server) as client:
         await client.health()
@@ -195,7 +195,7 @@ async def test_a_call_that_is_cancelled_leaves_its_connection_to_no_other(server
 
 
 @pytest.mark.parametrize("lateness", [0.0, _LIMIT])
-async def test_bytes_that_no_request_asked_for_are_seen_whenever_they_come(
+async def test_unsolicited_bytes_are_detected_whenever_they_arrive(
     server: _Server, lateness: float
 ) -> None:
     server.extra, server.lateness = b"HTTP/1.1 200 OK\r\n", lateness
@@ -221,7 +221,7 @@ def _certificate(folder: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
-async def test_tls_is_verified_and_an_answer_in_it_is_no_timeout_either(
+async def test_tls_is_verified_and_a_late_read_of_it_is_not_a_timeout(
     server: _Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     certificate, key = _certificate(tmp_path)

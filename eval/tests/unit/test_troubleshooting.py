@@ -407,7 +407,7 @@ def test_every_code_can_be_determined(emitted: Codes) -> None:
     assert {place: lines for place, lines in unknown if place not in _FORWARDED} == {}
 
 
-def test_the_tables_hold_nothing_that_is_gone(emitted: Codes) -> None:
+def test_the_tables_hold_no_obsolete_code(emitted: Codes) -> None:
     assert sorted(set(_FORWARDED) - set(emitted.undetermined)) == []
     assert emitted.daemon_side == _DAEMON_SIDE | _DAEMON_SIDE_DICTS
     assert [code for code in _PATTERNS.values() if code not in emitted.places] == []
@@ -483,6 +483,6 @@ def test_a_code_that_cannot_be_determined_is_reported(body: str, expression: str
     assert list(_collected(body).undetermined) == [("cli/synthetic.py", expression)]
 
 
-def test_errors_of_other_packages_have_no_code_of_ours() -> None:
+def test_errors_of_other_packages_have_no_code() -> None:
     codes = _collected('import click\nraise click.UsageError("--sdk is missing")')
     assert (codes.places, codes.undetermined) == ({}, {})

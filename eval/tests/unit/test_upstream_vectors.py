@@ -1,4 +1,4 @@
-"""The upstream's own terms, feature hash and reader are held to the vectors of the SDKs."""
+"""The upstream's terms, feature hash and reader match the test vectors of the SDKs."""
 
 import json
 import struct
@@ -36,7 +36,7 @@ def test_stop_words() -> None:
 
 
 @pytest.mark.parametrize("case", _vectors("reader")["cases"], ids=str)
-def test_the_extractive_reply_is_the_fake_reader_s_answer(case: dict[str, Any]) -> None:
+def test_extractive_reply_matches_the_fake_reader(case: dict[str, Any]) -> None:
     notes = [f"[{n}] raw/{n}.md\n{text}" for n, text in enumerate(case["chunks"], 1)]
     user = "\n\n".join(["Notes:", *notes, f"Question: {case['question']}"])
     marker = "" if case["source"] is None else f" [{case['source'] + 1}]"
@@ -44,17 +44,17 @@ def test_the_extractive_reply_is_the_fake_reader_s_answer(case: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("case", _vectors("prompt")["cases"], ids=lambda case: case["question"])
-def test_the_prompts_of_the_contract_are_understood(case: dict[str, Any]) -> None:
+def test_parses_the_prompts_of_the_contract(case: dict[str, Any]) -> None:
     scores = json.loads(complete(_vectors("prompt")["rerankSystem"], case["user"]))["scores"]
     assert len(scores) == max(len(case["chunks"]), 1)
 
 
-def test_a_prompt_of_another_make_is_answered_from_its_text() -> None:
+def test_answers_a_prompt_of_another_format_from_its_text() -> None:
     assert complete("", "The lamp is green. The kiln is hot.\nIs the kiln hot?") == (
         "The kiln is hot."
     )
     assert complete("", "Nothing here.\nIs the kiln hot?") == NO_ANSWER
 
 
-def test_lexical_scores_are_shares_of_the_query_s_terms() -> None:
+def test_lexical_scores_are_fractions_of_the_query_s_terms() -> None:
     assert lexical_scores("red lamp", ["a red lamp", "lamps", "red", ""]) == [1.0, 0.0, 0.5, 0.0]

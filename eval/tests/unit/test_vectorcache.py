@@ -1,4 +1,4 @@
-"""Kept vectors come back as they were, or not at all."""
+"""Cached vectors are read back unchanged, or not at all."""
 
 import sqlite3
 import subprocess
@@ -27,21 +27,21 @@ def _rows(sql: str, *values: object) -> None:
     db.close()
 
 
-def test_what_was_kept_comes_back_bit_by_bit() -> None:
+def test_vectors_are_read_back_bit_by_bit() -> None:
     VectorCache("m", 2).write({"lamp": _LAMP, "kiln": _KILN})
-    found = VectorCache("m", 2).read(["kiln", "mule", "lamp"])
-    assert {text: vector.tobytes() for text, vector in found.items()} == {
+    vectors = VectorCache("m", 2).read(["kiln", "mule", "lamp"])
+    assert {text: vector.tobytes() for text, vector in vectors.items()} == {
         "lamp": _LAMP.tobytes(),
         "kiln": _KILN.tobytes(),
     }
 
 
-def test_vectors_of_another_model_are_not_taken() -> None:
+def test_vectors_of_another_model_are_not_used() -> None:
     VectorCache("m", 2).write({"lamp": _LAMP})
     assert VectorCache("n", 2).read(["lamp"]) == {}
 
 
-def test_without_a_variable_the_user_s_cache_folder_holds_the_file(
+def test_file_defaults_to_the_user_s_cache_folder(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("MEMCONFORM_CACHE")
@@ -60,37 +60,37 @@ def test_without_a_variable_the_user_s_cache_folder_holds_the_file(
         "UPDATE vectors SET (vector, crc) = (SELECT vector, crc FROM vectors WHERE rowid = 3)",
     ],
 )
-def test_a_damaged_vector_is_no_vector(damage: str) -> None:
+def test_damaged_vector_is_ignored(damage: str) -> None:
     VectorCache("m", 2).write({"lamp": _LAMP, "kiln": _KILN, "mule": _KILN})
     _rows(damage)
     assert VectorCache("m", 2).read(["lamp", "kiln"]) == {}
 
 
-def test_numbers_that_are_not_finite_are_no_vector() -> None:
-    kept = VectorCache("m", 2)
-    kept.write({"lamp": array("f", [float("nan"), 0.0]), "kiln": _KILN})
-    assert list(kept.read(["lamp", "kiln"])) == ["kiln"]
+def test_vector_with_non_finite_numbers_is_ignored() -> None:
+    cache = VectorCache("m", 2)
+    cache.write({"lamp": array("f", [float("nan"), 0.0]), "kiln": _KILN})
+    assert list(cache.read(["lamp", "kiln"])) == ["kiln"]
 
 
-def test_a_damaged_file_is_put_aside_and_begun_anew(
+def test_damaged_file_is_moved_aside_and_replaced(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder.mkdir()
     cache_file().write_bytes(b"no database " * 400)
-    kept = VectorCache("m", 2)
-    assert kept.read(["lamp"]) == {}
-    assert "put aside" in capsys.readouterr().out
-    kept.write({"lamp": _LAMP})
+    cache = VectorCache("m", 2)
+    assert cache.read(["lamp"]) == {}
+    assert "moved aside" in capsys.readouterr().out
+    cache.write({"lamp": _LAMP})
     assert VectorCache("m", 2).read(["lamp"]) == {"lamp": _LAMP}
     [aside] = folder.glob("*.damaged-*")
     assert aside.read_bytes().startswith(b"no database ")
 
 
-def test_a_database_with_damaged_pages_is_put_aside(folder: Path) -> None:
-    kept = VectorCache("m", 2)
-    kept.write({str(n): _LAMP for n in range(2_000)})
-    assert kept._db is not None
-    kept._db.close()
+def test_database_with_damaged_pages_is_moved_aside(folder: Path) -> None:
+    cache = VectorCache("m", 2)
+    cache.write({str(n): _LAMP for n in range(2_000)})
+    assert cache._db is not None
+    cache._db.close()
     content = cache_file().read_bytes()
     # The first page, which says that this is a database, stays.
     cache_file().write_bytes(content[:4096] + b"\xff" * (len(content) - 4096))
@@ -101,18 +101,18 @@ def test_a_database_with_damaged_pages_is_put_aside(folder: Path) -> None:
     assert list(folder.glob("*.damaged-*"))
 
 
-def test_a_file_that_another_process_has_begun_anew_is_left_alone(folder: Path) -> None:
+def test_file_replaced_by_another_process_is_left_alone(folder: Path) -> None:
     mine, other = VectorCache("m", 2), VectorCache("m", 2)
     mine.write({"lamp": _LAMP})
     for part in folder.iterdir():
         part.rename(part.with_name(f"aside-{part.name}"))
     other.write({"kiln": _KILN})
-    mine._put_aside(sqlite3.DatabaseError("malformed"))
+    mine._move_aside(sqlite3.DatabaseError("malformed"))
     assert mine.read(["kiln"]) == {"kiln": _KILN}
     assert not list(folder.glob("*.damaged-*"))
 
 
-def test_a_folder_that_cannot_be_made_is_named(folder: Path) -> None:
+def test_error_names_a_folder_that_cannot_be_created(folder: Path) -> None:
     folder.write_text("a file")
     with pytest.raises(UsageError, match="embeddings") as raised:
         VectorCache("m", 2).read(["lamp"])
@@ -120,7 +120,7 @@ def test_a_folder_that_cannot_be_made_is_named(folder: Path) -> None:
     assert "MEMCONFORM_CACHE" in raised.value.hint
 
 
-def test_a_file_with_other_tables_is_refused_and_kept(folder: Path) -> None:
+def test_file_with_other_tables_is_refused_and_not_moved(folder: Path) -> None:
     folder.mkdir()
     _rows("CREATE TABLE vectors (name TEXT)")
     with pytest.raises(UsageError, match="no such column"):
@@ -132,9 +132,9 @@ _WRITER = """
 import sys
 from array import array
 from memconform.upstream.vectorcache import VectorCache
-kept = VectorCache("m", 2)
+cache = VectorCache("m", 2)
 for n in range(50):
-    kept.write({f"{sys.argv[1]} {n}": array("f", [n, float(sys.argv[1])])})
+    cache.write({f"{sys.argv[1]} {n}": array("f", [n, float(sys.argv[1])])})
 """
 
 

@@ -1,4 +1,4 @@
-"""Whose a prompt is, is never guessed."""
+"""The upstream's prompts are attributed to a question only if that is certain."""
 
 from contextlib import aclosing
 from typing import Any
@@ -9,7 +9,7 @@ from memconform.upstream.watching import UpstreamWatch
 
 
 class _Upstream:
-    """The record of an upstream, as its control endpoint tells it."""
+    """An upstream's records, served as its control endpoint does."""
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
@@ -23,8 +23,8 @@ class _Upstream:
         if self.away:
             return httpx.Response(503)
         after = int(request.url.params["after"])
-        told = [each for each in self.requests if each["number"] > after]
-        return httpx.Response(200, json={"dropped": 0, "requests": told})
+        newer = [request for request in self.requests if request["number"] > after]
+        return httpx.Response(200, json={"dropped": 0, "requests": newer})
 
 
 def _watch(upstream: _Upstream) -> UpstreamWatch:
@@ -44,7 +44,7 @@ async def test_each_question_has_its_own_prompts() -> None:
         assert await watch.prompts() == [{"q": "2"}, {"q": "2 again"}]
 
 
-async def test_what_an_answer_that_was_missed_held_is_not_the_next_questions() -> None:
+async def test_prompts_after_a_missed_read_are_not_attributed_to_the_next_question() -> None:
     upstream = _Upstream()
     async with aclosing(_watch(upstream)) as watch:
         upstream.send("1")
@@ -57,7 +57,7 @@ async def test_what_an_answer_that_was_missed_held_is_not_the_next_questions() -
         assert await watch.prompts() == [{"q": "3"}]
 
 
-async def test_what_comes_late_of_a_call_that_was_given_up_is_not_the_next_questions() -> None:
+async def test_late_prompts_of_an_abandoned_call_are_not_attributed_to_the_next_question() -> None:
     upstream = _Upstream()
     async with aclosing(_watch(upstream)) as watch:
         watch.doubt()
@@ -70,7 +70,7 @@ async def test_what_comes_late_of_a_call_that_was_given_up_is_not_the_next_quest
         assert await watch.prompts() == [{"q": "4"}]
 
 
-async def test_a_record_with_a_gap_is_not_told() -> None:
+async def test_record_with_a_gap_is_not_attributed() -> None:
     upstream = _Upstream()
     async with aclosing(_watch(upstream)) as watch:
         upstream.send("1")

@@ -1,4 +1,4 @@
-"""The shapes of answers, whatever a case is about."""
+"""The checks of response shapes, which apply to every case."""
 
 import json
 from typing import Any
@@ -19,12 +19,15 @@ CHUNK = {"chunkId": "a#0", "documentId": "a", "path": "a.md", "score": 1.0, "tex
 
 
 def _faults(
-    line: str, status: int, body: Any, media: str, sent: Any = None, *, wanted: bool = True
+    line: str, status: int, body: Any, media: str, sent: Any = None, *, expects_success: bool = True
 ) -> list[str]:
     outcome = StepResult(line, status=status, headers=[("content-type", media)], ended="end")
     outcome.body = body if isinstance(body, bytes) else json.dumps(body).encode()
     sent_bytes = b"" if sent is None else json.dumps(sent).encode()
-    return [f"{f.blame}: {f.what}" for f in wire_faults(outcome, sent_bytes, wanted=wanted)]
+    return [
+        f"{f.blame}: {f.message}"
+        for f in wire_faults(outcome, sent_bytes, expects_success=expects_success)
+    ]
 
 
 def _search(chunks: list[Any], **trace: Any) -> list[str]:
@@ -41,31 +44,33 @@ def test_good_answers_have_no_fault() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "status", "body", "media", "told"),
+    ("line", "status", "body", "media", "message"),
     [
         ("GET /healthz", 200, {"ok": True}, "text/html", "Content-Type"),
         ("GET /healthz", 200, {"ok": 1}, JSON, "ok"),
-        ("GET /healthz", 201, {"ok": True}, JSON, "the contract says 200"),
+        ("GET /healthz", 201, {"ok": True}, JSON, "the contract requires 200"),
         ("GET /nothing", 404, PROBLEM, JSON, "not application/problem+json"),
-        ("GET /nothing", 400, PROBLEM, PROBLEM_TYPE, "says status 404"),
-        ("GET /x", 404, PROBLEM | {"code": "conflict"}, PROBLEM_TYPE, "does not go with"),
-        ("GET /x", 404, {"code": "not_found"}, PROBLEM_TYPE, "the problem's body"),
-        ("GET /x", 404, b"<html>", PROBLEM_TYPE, "the problem's body"),
+        ("GET /nothing", 400, PROBLEM, PROBLEM_TYPE, "has status 404"),
+        ("GET /x", 404, PROBLEM | {"code": "conflict"}, PROBLEM_TYPE, "does not match"),
+        ("GET /x", 404, {"code": "not_found"}, PROBLEM_TYPE, "the problem body"),
+        ("GET /x", 404, b"<html>", PROBLEM_TYPE, "the problem body"),
         ("GET /version", 405, PROBLEM, PROBLEM_TYPE, "405 without Allow"),
-        ("GET /version", 500, PROBLEM, PROBLEM_TYPE, "the daemon's own failure"),
-        ("HEAD /v1/brains/b/documents?path=a", 404, PROBLEM, PROBLEM_TYPE, "with a body"),
-        ("PUT /v1/brains/b/documents?path=a", 204, {"ok": 1}, JSON, "a body where none is allowed"),
+        ("GET /version", 500, PROBLEM, PROBLEM_TYPE, "an error of the daemon itself"),
+        ("HEAD /v1/brains/b/documents?path=a", 404, PROBLEM, PROBLEM_TYPE, "has a body"),
+        ("PUT /v1/brains/b/documents?path=a", 204, {"ok": 1}, JSON, "a body, but none is allowed"),
         ("GET /v1/brains/b/documents/read?path=a", 200, b"x", "text/html", "octet-stream"),
         ("GET /v1/brains/b/documents", 200, {"items": None}, JSON, "items"),
         ("GET /v1/brains/b/events", 200, b"", JSON, "text/event-stream"),
     ],
 )
-def test_a_bad_answer_is_told(line: str, status: int, body: Any, media: str, told: str) -> None:
-    found = _faults(line, status, body, media)
-    assert any(told in fault and fault.startswith("daemon") for fault in found), found
+def test_reports_invalid_responses(
+    line: str, status: int, body: Any, media: str, message: str
+) -> None:
+    faults = _faults(line, status, body, media)
+    assert any(message in fault and fault.startswith("daemon") for fault in faults), faults
 
 
-def test_rankings_are_held_to_their_rules() -> None:
+def test_reports_invalid_rankings() -> None:
     rising = [CHUNK, CHUNK | {"chunkId": "b#0", "score": 2.0}]
     assert "rises" in _search(rising)[0]
     assert "twice" in _search([CHUNK, CHUNK])[0]
@@ -73,41 +78,41 @@ def test_rankings_are_held_to_their_rules() -> None:
     assert "effectiveMode semantic without" in _search([CHUNK], effectiveMode="semantic")[0]
 
 
-def test_who_is_to_blame_for_a_request_that_the_schemas_refuse() -> None:
+def test_blames_the_case_if_it_expects_an_invalid_request_to_succeed() -> None:
     line, body = "POST /v1/brains/b/search", {"chunks": [], "tookMs": 1.0, "trace": TRACE}
     sent = {"query": "x", "mode": "bm25", "topK": 0}
-    [wanted] = _faults(line, 200, body, JSON, sent)
-    [unwanted] = _faults(line, 200, body, JSON, sent, wanted=False)
-    assert wanted.startswith("case: a request that the schemas refuse was taken")
-    assert unwanted.startswith("daemon: a request that the schemas refuse was taken")
+    [expected] = _faults(line, 200, body, JSON, sent)
+    [unexpected] = _faults(line, 200, body, JSON, sent, expects_success=False)
+    assert expected.startswith("case: an invalid request was accepted")
+    assert unexpected.startswith("daemon: an invalid request was accepted")
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "told"),
+    ("name", "data", "message"),
     [
         ("change", {"kind": "created", "path": "a", "when": "2026-01-01T00:00:00Z"}, ""),
         ("change", {"kind": "made", "path": "a", "when": "2026-01-01T00:00:00Z"}, "kind"),
         ("change", {"kind": "created", "path": "a", "when": "today"}, "when is 'today'"),
         ("change", {"kind": "renamed", "path": "a", "when": "2026-01-01T00:00:00Z"}, "old_path"),
-        ("ready", "yes", "ready with the data"),
+        ("ready", "yes", "ready has the data"),
         ("telemetry", {}, ""),
     ],
 )
-def test_changes_are_held_to_their_rules(name: str, data: Any, told: str) -> None:
+def test_reports_invalid_change_events(name: str, data: Any, message: str) -> None:
     text = data if isinstance(data, str) else json.dumps(data)
     headers = [("content-type", "text/event-stream")]
     outcome = StepResult("GET /v1/brains/b/events", status=200, headers=headers)
     outcome.events = [Event(name, text, "1", 0)]
-    found = wire_faults(outcome, b"", wanted=True)
-    assert [told in fault.what for fault in found] == ([True] if told else [])
+    faults = wire_faults(outcome, b"", expects_success=True)
+    assert [message in fault.message for fault in faults] == ([True] if message else [])
 
 
-def test_ask_streams_are_held_to_their_order() -> None:
+def test_reports_ask_events_out_of_order() -> None:
     headers = [("content-type", "text/event-stream")]
     outcome = StepResult("POST /v1/brains/b/ask", status=200, headers=headers, ended="end")
     outcome.events = [Event("answer_delta", '{"text": "x"}', "", 0)]
-    [fault] = wire_faults(outcome, b'{"question": "x"}', wanted=True)
-    assert "answer_delta came before retrieve" in fault.what
+    [fault] = wire_faults(outcome, b'{"question": "x"}', expects_success=True)
+    assert "answer_delta came before retrieve" in fault.message
 
 
 def test_routes_are_found_by_method_and_target() -> None:

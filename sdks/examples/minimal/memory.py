@@ -1,4 +1,4 @@
-"""memory.py HOST PORT: a memory daemon in one file; README.md says what it leaves out."""
+"""memory.py HOST PORT: a memory daemon in one file; README.md lists what it lacks."""
 
 import base64
 import hashlib
@@ -32,7 +32,7 @@ brains: dict[str, sqlite3.Connection] = {}
 one_at_a_time = threading.Lock()
 
 
-class Problem(Exception):  # noqa: N818 - what problem+json calls it
+class Problem(Exception):  # noqa: N818 - the name that problem+json gives it
     def __init__(self, status: int, code: str, detail: str) -> None:
         super().__init__(detail)
         self.status = status
@@ -41,9 +41,9 @@ class Problem(Exception):  # noqa: N818 - what problem+json calls it
 
 def create(brain: str) -> Body:
     if brain in brains:
-        raise Problem(409, "conflict", f"{brain} exists")
+        raise Problem(409, "conflict", f"brain {brain} already exists")
     if not re.fullmatch(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}", brain):
-        raise Problem(400, "validation_error", "brainId: 1 to 128 of A-Z a-z 0-9 . _ -")
+        raise Problem(400, "validation_error", "brainId: must be 1 to 128 of A-Z a-z 0-9 . _ -")
     brains[brain] = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     brains[brain].executescript(TABLES)
     return counts(brain)
@@ -71,11 +71,11 @@ def search(db: sqlite3.Connection, body: Body) -> Body:
     query, top_k, mode = body["query"], body.get("topK", 10), body.get("mode", "auto")
     filters = body.get("filters") or {}
     if not query.strip() or mode not in MODES or top_k not in range(1, 1001):
-        raise ValueError("query, mode or topK is not of the contract")
+        raise ValueError("query, mode or topK is invalid")
     if filters.keys() - {"paths"}:
-        raise ValueError("of filters only paths is served")
-    found = re.findall(r"[^\W_]{2,}", nfkc(query).lower())[:256]
-    rows = db.execute(FIND, [" OR ".join(f'"{term}"' for term in found)]) if found else []
+        raise ValueError("only the filter paths is supported")
+    terms = re.findall(r"[^\W_]{2,}", nfkc(query).lower())[:256]
+    rows = db.execute(FIND, [" OR ".join(f'"{term}"' for term in terms)]) if terms else []
     hits = [(math.floor(score * 1e9 + 0.5) / 1e9, *rest) for score, *rest in rows]
     hits = [hit for hit in hits if hit[1] in filters.get("paths", [hit[1]])]
     hits.sort(key=lambda hit: (-hit[0], hit[1].encode()))
@@ -135,7 +135,9 @@ class Handler(BaseHTTPRequestHandler):
                 return 200, counts(brain)
             case ["DELETE", "v1", "brains", brain] if brain in brains:
                 if self.headers.get("X-Confirm-Delete") != "yes":
-                    raise Problem(428, "confirmation_required", "X-Confirm-Delete: yes is wanted")
+                    raise Problem(
+                        428, "confirmation_required", "the header X-Confirm-Delete: yes is missing"
+                    )
                 brains.pop(brain).close()
                 return 204, {}
             case ["POST", "v1", "brains", brain, "ingest", "file"] if brain in brains:

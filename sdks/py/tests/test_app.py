@@ -1,4 +1,4 @@
-"""The HTTP surface: what is refused, and how."""
+"""The HTTP API: rejected requests and their errors."""
 
 import base64
 import json
@@ -84,7 +84,7 @@ def test_health_and_version(http: TestClient) -> None:
         ("POST", "/v1/brains/b/ingest/batch", {"documents": [_document()] * 1025}, 400),
     ],
 )
-def test_what_is_wrong_is_a_problem(
+def test_failures_are_problem_json(
     http: TestClient, method: str, path: str, body: object, status: int
 ) -> None:
     answer = http.request(method, path, json=body)
@@ -97,22 +97,22 @@ def test_what_is_wrong_is_a_problem(
 
 
 @pytest.mark.parametrize("raw", [b"", b"null", b"{", b"\xff", b'"x"'])
-def test_a_body_that_is_no_object_is_refused(http: TestClient, raw: bytes) -> None:
+def test_a_body_that_is_not_an_object_is_rejected(http: TestClient, raw: bytes) -> None:
     assert http.post("/v1/brains/b/search", content=raw).status_code == 400
 
 
 @pytest.mark.parametrize("number", ["5.0", "5e0"])
-def test_a_number_without_fraction_is_an_integer(http: TestClient, number: str) -> None:
+def test_a_float_without_a_fraction_is_an_integer(http: TestClient, number: str) -> None:
     body = f'{{"query": "x", "topK": {number}}}'
     assert http.post("/v1/brains/b/search", content=body).is_success
 
 
 @pytest.mark.parametrize("key", ["topK", "mode", "readerMode", "filters", "candidateK", "model"])
-def test_null_is_left_out(http: TestClient, key: str) -> None:
+def test_null_means_missing(http: TestClient, key: str) -> None:
     assert http.post("/v1/brains/b/ask", json={"question": "x", key: None}).is_success
 
 
-def test_what_is_no_json_is_refused_under_an_unknown_key_too(http: TestClient) -> None:
+def test_invalid_json_under_an_unknown_key_is_rejected(http: TestClient) -> None:
     body = b'{"query": "x", "colour": NaN}'
     assert http.post("/v1/brains/b/search", content=body).status_code == 400
 
@@ -128,7 +128,7 @@ def test_what_is_no_json_is_refused_under_an_unknown_key_too(http: TestClient) -
         ("2026-02-30T23:59:59Z", 400),
     ],
 )
-def test_dates_are_those_of_rfc_3339(http: TestClient, date: str, status: int) -> None:
+def test_question_dates_follow_rfc_3339(http: TestClient, date: str, status: int) -> None:
     body = {"query": "x", "questionDate": date}
     assert http.post("/v1/brains/b/search", json=body).status_code == status
 
@@ -137,7 +137,7 @@ def test_unknown_keys_are_ignored(http: TestClient) -> None:
     assert http.post("/v1/brains/b/search", json={"query": "x", "colour": "red"}).is_success
 
 
-def test_a_bad_document_of_a_batch_stores_nothing_and_is_named(http: TestClient) -> None:
+def test_an_invalid_document_in_a_batch_is_named_and_nothing_is_stored(http: TestClient) -> None:
     documents = [_document("a.md"), _document("b.md") | {"contentBase64": "*"}]
     answer = http.post("/v1/brains/b/ingest/batch", json={"documents": documents})
     assert answer.status_code == 400
@@ -156,12 +156,12 @@ def test_the_size_limit_is_exact(http: TestClient, extra: int, status: int) -> N
     assert answer.status_code == status
 
 
-def test_a_body_beyond_any_limit_is_refused(http: TestClient) -> None:
+def test_a_body_over_the_drain_limit_is_rejected(http: TestClient) -> None:
     for path in ("/v1/brains/b/search", "/v1/brains/unknown/ask"):
         assert http.post(path, content=b"x" * (17 * 2**20)).status_code == 413
 
 
-def test_an_allow_header_names_every_method(http: TestClient) -> None:
+def test_the_allow_header_lists_every_method(http: TestClient) -> None:
     allowed = http.put("/v1/brains").headers["allow"]
     assert {"GET", "POST"} <= {method.strip() for method in allowed.split(",")}
 
@@ -180,7 +180,7 @@ def test_without_a_reader_ask_is_a_bad_gateway(tmp_path: Path) -> None:
         ({"mode": "bm25"}, {}),
     ],
 )
-def test_only_tuning_that_was_used_is_echoed(
+def test_only_applied_tuning_is_echoed(
     http: TestClient, more: dict[str, object], echoed: dict[str, object]
 ) -> None:
     tuning = {"fusion": "rrf", "rrfK": 10, "alpha": 0.1, "poolFactor": 9, "recency": {}}
@@ -190,7 +190,7 @@ def test_only_tuning_that_was_used_is_echoed(
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", '"\\ud800"'])
-def test_metadata_that_no_json_can_carry_is_refused(http: TestClient, value: str) -> None:
+def test_metadata_that_json_cannot_represent_is_rejected(http: TestClient, value: str) -> None:
     document = json.dumps(_document())[:-1] + f', "metadata": {{"x": {value}}}}}'
     answer = http.post("/v1/brains/b/ingest/file", content=document)
     assert answer.status_code == 400
@@ -202,7 +202,7 @@ def _nested(levels: int) -> str:
 
 
 @pytest.mark.parametrize("levels", [201, 1001, 2**20])
-def test_what_is_nested_too_deep_is_refused(http: TestClient, levels: int) -> None:
+def test_json_nested_too_deep_is_rejected(http: TestClient, levels: int) -> None:
     document = json.dumps(_document())[:-1]
     for raw in (
         _nested(levels),
@@ -214,7 +214,7 @@ def test_what_is_nested_too_deep_is_refused(http: TestClient, levels: int) -> No
     assert http.get("/v1/brains/b").json()["documents"] == 0
 
 
-def test_metadata_of_64_levels_comes_back(http: TestClient) -> None:
+def test_metadata_of_64_levels_is_returned(http: TestClient) -> None:
     metadata = {"x": json.loads(_nested(63))}
     document = _document() | {"metadata": metadata}
     assert http.post("/v1/brains/b/ingest/file", json=document).is_success
@@ -223,8 +223,8 @@ def test_metadata_of_64_levels_comes_back(http: TestClient) -> None:
     assert found["metadata"] == metadata
 
 
-def test_a_sidecar_nested_too_deep_is_none_and_is_kept(http: TestClient, tmp_path: Path) -> None:
-    """Another daemon on the same folder may read deeper."""
+def test_a_sidecar_nested_too_deep_is_ignored_and_kept(http: TestClient, tmp_path: Path) -> None:
+    """Another daemon on the same folder may accept deeper JSON."""
     assert http.post("/v1/brains/b/ingest/file", json=_document()).is_success
     sidecar = tmp_path / "meta" / "b" / "a.md.json"
     sidecar.write_text('{"metadata": {"x": ' + _nested(990) + "}}")
@@ -234,6 +234,6 @@ def test_a_sidecar_nested_too_deep_is_none_and_is_kept(http: TestClient, tmp_pat
     assert _nested(990) in sidecar.read_text()
 
 
-def test_an_unknown_provider_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_provider_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="JB_LLM_PROVIDER=gpt"):
         Config.from_env(tmp_path, {"JB_LLM_PROVIDER": "gpt"})

@@ -1,4 +1,4 @@
-"""The token: who is let in, what a refusal says, and which tokens there can be."""
+"""Authentication: required tokens, rejections, and valid tokens."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +20,7 @@ def http(tmp_path: Path) -> Iterator[TestClient]:
 
 
 @pytest.mark.parametrize(
-    ("given", "status"),
+    ("values", "status"),
     [
         ([], 401),
         (["Basic " + _TOKEN], 401),
@@ -39,8 +39,8 @@ def http(tmp_path: Path) -> Iterator[TestClient]:
         (["bEARER " + _TOKEN], 201),
     ],
 )
-def test_a_request_wants_the_token(http: TestClient, given: list[str], status: int) -> None:
-    headers = [(b"Authorization", value.encode("latin-1")) for value in given]
+def test_a_request_needs_the_token(http: TestClient, values: list[str], status: int) -> None:
+    headers = [(b"Authorization", value.encode("latin-1")) for value in values]
     answer = http.post("/v1/brains", json={"brainId": "b"}, headers=headers)
     assert answer.status_code == status
     assert (answer.headers.get("www-authenticate") == "Bearer") == (status == 401)
@@ -65,22 +65,24 @@ def test_a_request_wants_the_token(http: TestClient, given: list[str], status: i
         ("GET", "/v1/brains/b/events"),
     ],
 )
-def test_every_route_wants_it_known_or_not(http: TestClient, method: str, path: str) -> None:
+def test_every_route_needs_the_token_even_unknown_ones(
+    http: TestClient, method: str, path: str
+) -> None:
     assert http.request(method, path).status_code == 401
 
 
-def test_health_wants_none(http: TestClient) -> None:
+def test_healthz_needs_no_token(http: TestClient) -> None:
     assert http.get("/healthz").json() == {"ok": True}
 
 
-def test_without_a_token_all_are_let_in(tmp_path: Path) -> None:
+def test_a_daemon_without_a_token_is_open(tmp_path: Path) -> None:
     with TestClient(create_app(Config.from_env(tmp_path, {}))) as http:
         assert http.get("/version", headers={"Authorization": "Bearer x"}).is_success
 
 
 @pytest.mark.parametrize("token", ["", " ", "canary 7", "canary\t7", "canary\x7f", "canary\xe9"])
 @pytest.mark.parametrize("by_flag", [True, False])
-def test_what_is_no_token_ends_the_start(
+def test_an_invalid_token_prevents_the_start(
     tmp_path: Path,
     token: str,
     *,
@@ -90,12 +92,12 @@ def test_what_is_no_token_ends_the_start(
 ) -> None:
     flag = [f"--auth-token={token}"] if by_flag else []
     monkeypatch.setenv("JB_AUTH_TOKEN", "good" if by_flag else token)
-    with pytest.raises(SystemExit) as left:
+    with pytest.raises(SystemExit) as stop:
         main(["serve", "--addr", "127.0.0.1:0", "--root", str(tmp_path), *flag])
-    assert left.value.code == 2
-    told = capsys.readouterr()
-    assert "JB_AUTH_TOKEN" in told.err
-    assert "canary" not in told.err + told.out
+    assert stop.value.code == 2
+    output = capsys.readouterr()
+    assert "JB_AUTH_TOKEN" in output.err
+    assert "canary" not in output.err + output.out
 
 
 @pytest.mark.parametrize(
@@ -108,17 +110,17 @@ def test_what_is_no_token_ends_the_start(
         ["canary"],
     ],
 )
-def test_arguments_that_are_not_understood_are_not_repeated(
+def test_unknown_arguments_are_not_repeated(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit) as left:
+    with pytest.raises(SystemExit) as stop:
         main(arguments)
-    assert left.value.code == 2
-    told = capsys.readouterr()
-    assert "canary" not in told.err + told.out
+    assert stop.value.code == 2
+    output = capsys.readouterr()
+    assert "canary" not in output.err + output.out
 
 
-def test_the_flag_goes_before_the_variable(tmp_path: Path) -> None:
+def test_the_flag_overrides_the_variable(tmp_path: Path) -> None:
     config = Config.from_env(tmp_path, {"JB_AUTH_TOKEN": "no token"}, _TOKEN)
     assert config.auth_token == _TOKEN
     assert Config.from_env(tmp_path, {"JB_AUTH_TOKEN": _TOKEN}).auth_token == _TOKEN

@@ -1,4 +1,4 @@
-"""Batches of operations: staged, all or nothing, named where they are refused."""
+"""Batches of operations: in order, atomic, with the rejected operation named."""
 
 import base64
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ def _all(http: TestClient) -> dict[str, bytes]:
     return {path: http.get(f"{_B}/read", params={"path": path}).content for path in paths}
 
 
-def test_each_operation_sees_those_before_it(http: TestClient) -> None:
+def test_each_operation_sees_the_previous_ones(http: TestClient) -> None:
     http.put(f"{_B}?path=old", content=b"giraffe")
     status, answer = _post(
         http,
@@ -83,7 +83,7 @@ def test_each_operation_sees_those_before_it(http: TestClient) -> None:
         [_rename("there/a", "x.json/y"), _delete("x.json/y"), _write("x")],
     ],
 )
-def test_a_place_that_was_left_is_free(http: TestClient, ops: list[object]) -> None:
+def test_a_path_freed_by_an_operation_can_be_reused(http: TestClient, ops: list[object]) -> None:
     http.put(f"{_B}?path=there/a", content=b"zebra")
     assert _post(http, *ops)[0] == 200
 
@@ -102,7 +102,7 @@ def test_a_place_that_was_left_is_free(http: TestClient, ops: list[object]) -> N
         (_append("d", b""), 409),
     ],
 )
-def test_one_that_is_refused_is_named_and_undoes_all(
+def test_a_rejected_operation_is_named_and_undoes_all(
     http: TestClient, tmp_path: Path, op: object, status: int
 ) -> None:
     http.put(f"{_B}?path=a", content=b"zebra")
@@ -135,7 +135,9 @@ def test_one_that_is_refused_is_named_and_undoes_all(
         {"type": "delete", "path": 1},
     ],
 )
-def test_a_bad_operation_is_refused_before_any_is_carried_out(http: TestClient, op: object) -> None:
+def test_an_invalid_operation_is_rejected_before_any_is_applied(
+    http: TestClient, op: object
+) -> None:
     http.put(f"{_B}?path=a", content=b"zebra")
     status, answer = _post(http, _delete("no"), op)
     assert status == 400
@@ -146,13 +148,13 @@ def test_a_bad_operation_is_refused_before_any_is_carried_out(http: TestClient, 
     "body",
     [{}, {"ops": []}, {"ops": None}, {"ops": {}}, {"ops": [_write("a")], "reason": 1}, [], None],
 )
-def test_a_bad_batch_is_refused(http: TestClient, body: object) -> None:
+def test_an_invalid_batch_is_rejected(http: TestClient, body: object) -> None:
     assert http.post(f"{_B}/batch-ops", json=body).status_code == 400
     assert _all(http) == {}
 
 
 @pytest.mark.parametrize("key", ["reason", "message", "author", "email"])
-def test_a_remark_is_limited_in_bytes(http: TestClient, key: str) -> None:
+def test_an_annotation_is_limited_in_bytes(http: TestClient, key: str) -> None:
     assert _post(http, _write("a"), **{key: "ü" * 2_048})[0] == 200
     status, answer = _post(http, _write("b"), **{key: "ü" * 2_048 + "x"})
     assert (status, answer["code"]) == (400, "validation_error")
@@ -160,19 +162,19 @@ def test_a_remark_is_limited_in_bytes(http: TestClient, key: str) -> None:
     assert list(_all(http)) == ["a"]
 
 
-def test_many_appends_take_no_longer_than_their_bytes(http: TestClient) -> None:
+def test_many_appends_take_linear_time(http: TestClient) -> None:
     ops = [_write("a", b"x" * 2**20)]
     ops += [_append("a", b"%d " % number) for number in range(1_000)]
     ops += [_rename("a", "b"), _append("b", b"end"), _append("c", b"1"), _append("c", b"2")]
     assert _post(http, *ops)[0] == 200
-    told = b"".join(b"%d " % number for number in range(1_000))
-    assert _all(http) == {"b": b"x" * 2**20 + told + b"end", "c": b"12"}
+    appended = b"".join(b"%d " % number for number in range(1_000))
+    assert _all(http) == {"b": b"x" * 2**20 + appended + b"end", "c": b"12"}
     ops = [_append("b", b"lost"), _delete("b"), _append("b", b"new"), _append("c", b"lost")]
     assert _post(http, *ops, _write("c", b"new"))[0] == 200
     assert _all(http) == {"b": b"new", "c": b"new"}
 
 
-def test_what_an_operation_does_not_want_is_ignored(http: TestClient) -> None:
+def test_keys_that_an_operation_does_not_use_are_ignored(http: TestClient) -> None:
     extra = {"to": "../x", "colour": 1}
     status, answer = _post(
         http,

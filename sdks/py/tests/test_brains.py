@@ -1,4 +1,4 @@
-"""What a brain promises: replacing, isolation, order, and an index that follows the files."""
+"""Brains: replacement, isolation, order, and an index that follows the files."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -7,13 +7,13 @@ import pytest
 
 from memoryd.brain import NewDocument
 from memoryd.brains import BrainStore
+from memoryd.draft import Draft
 from memoryd.embedding import FeatureHash, Vector
 from memoryd.index import Index
-from memoryd.models import Mode, Retrieval
+from memoryd.models import Mode, RetrievalRequest
 from memoryd.problems import Problem
-from memoryd.reconcile import Stale, batches
+from memoryd.reconcile import StaleDocument, batches
 from memoryd.search import Retriever
-from memoryd.staged import Staged
 
 _MODES: tuple[Mode, ...] = ("bm25", "semantic", "hybrid")
 
@@ -32,11 +32,11 @@ def _new(path: str, text: str, **sidecar: object) -> NewDocument:
 def _paths(
     store: BrainStore, query: str, mode: Mode = "bm25", *, brain: str = "b", **request: object
 ) -> list[str]:
-    body = Retrieval.model_validate({"mode": mode, **request})
+    body = RetrievalRequest.model_validate({"mode": mode, **request})
     return [str(c["path"]) for c in Retriever().retrieve(store.get(brain), query, 100, body).chunks]
 
 
-def test_the_same_path_again_replaces(store: BrainStore) -> None:
+def test_ingesting_a_path_again_replaces_the_document(store: BrainStore) -> None:
     brain = store.create("b", None)
     brain.ingest([_new("a.md", "old zebra")])
     brain.ingest([_new("a.md", "new giraffe"), _new("b.md", "zebra crossing")])
@@ -45,7 +45,7 @@ def test_the_same_path_again_replaces(store: BrainStore) -> None:
     assert brain.counts().documents == 2
 
 
-def test_the_same_title_is_another_document(store: BrainStore) -> None:
+def test_two_documents_may_share_a_title(store: BrainStore) -> None:
     brain = store.create("b", None)
     brain.ingest([_new("a.md", "zebra", title="T"), _new("b.md", "zebra", title="T")])
     assert _paths(store, "zebra") == ["a.md", "b.md"]
@@ -59,7 +59,7 @@ def test_ties_are_broken_by_path(store: BrainStore, mode: Mode) -> None:
 
 
 @pytest.mark.parametrize("mode", ["bm25", "semantic"])
-def test_ingest_order_changes_nothing(store: BrainStore, mode: Mode) -> None:
+def test_the_order_of_ingest_does_not_matter(store: BrainStore, mode: Mode) -> None:
     documents = [_new(f"{n}.md", f"note {n} zebra " + "giraffe " * (n % 5)) for n in range(40)]
     store.create("b", None).ingest(documents)
     other = store.create("c", None)
@@ -69,7 +69,7 @@ def test_ingest_order_changes_nothing(store: BrainStore, mode: Mode) -> None:
     assert _paths(store, query, mode) == _paths(store, query, mode, brain="c")
 
 
-def test_a_freed_slot_is_used_again_without_mixing_documents(store: BrainStore) -> None:
+def test_reused_slots_do_not_mix_documents(store: BrainStore) -> None:
     brain = store.create("b", None)
     brain.ingest([_new(f"{n}.md", f"animal{n}") for n in range(5)])
     brain.ingest([_new("2.md", "plant"), _new("9.md", "animal2")])
@@ -92,7 +92,7 @@ def test_a_query_without_terms_finds_nothing(store: BrainStore, mode: Mode) -> N
     assert _paths(store, "? !", mode) == []
 
 
-def test_a_query_of_many_terms_is_served(store: BrainStore) -> None:
+def test_a_query_may_have_many_terms(store: BrainStore) -> None:
     store.create("b", None).ingest([_new("a.md", "word255"), _new("b.md", "word256")])
     assert _paths(store, " ".join(f"word{n}" for n in range(400))) == ["a.md"]
 
@@ -144,7 +144,7 @@ def test_brains_do_not_leak(store: BrainStore) -> None:
     assert _paths(store, "zebra") == ["a.md"]
 
 
-def test_a_link_is_no_brain(store: BrainStore, tmp_path: Path) -> None:
+def test_a_link_is_not_a_brain(store: BrainStore, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (tmp_path / "brains" / "b").symlink_to(outside)
@@ -164,7 +164,7 @@ def test_a_recreated_brain_is_empty(store: BrainStore, tmp_path: Path) -> None:
     assert not list((tmp_path / "meta").rglob("*.json"))
 
 
-def test_deleting_a_brain_spares_its_neighbours_index(store: BrainStore) -> None:
+def test_deleting_a_brain_does_not_touch_its_neighbours_index(store: BrainStore) -> None:
     store.create("b", None)
     store.create("b.sqlite", None).ingest([_new("a.md", "zebra")])
     store.delete("b")
@@ -172,7 +172,7 @@ def test_deleting_a_brain_spares_its_neighbours_index(store: BrainStore) -> None
     assert _paths(store, "zebra", brain="b.sqlite") == ["a.md"]
 
 
-def test_a_file_and_a_folder_of_one_name_conflict(store: BrainStore) -> None:
+def test_a_file_and_a_folder_of_the_same_name_conflict(store: BrainStore) -> None:
     brain = store.create("b", None)
     brain.ingest([_new("a", "zebra"), _new("folder/x", "zebra")])
     for documents in (
@@ -228,12 +228,12 @@ def test_a_batch_that_fails_midway_is_undone(
             for path in (tmp_path / folder).rglob("*")
         }
 
-    def stage(staged: Staged) -> None:
-        staged.rename("a", "a/b")
-        staged.delete("d/b")
-        staged.write("d/c", b"changed")
-        staged.rename("d/c", "d/new/c")
-        staged.write("d/b/new", b"elephant")
+    def stage(draft: Draft) -> None:
+        draft.rename("a", "a/b")
+        draft.delete("d/b")
+        draft.write("d/c", b"changed")
+        draft.rename("d/c", "d/new/c")
+        draft.write("d/b/new", b"elephant")
 
     def refuse(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
@@ -275,13 +275,15 @@ def test_the_index_follows_the_files(tmp_path: Path) -> None:
     assert _paths(again, "giraffe") == ["1.md"]
     assert _paths(again, "elephant") == ["sub/new.md"]
     assert _paths(again, "note title") == []
-    [found] = Retriever().retrieve(again.get("b"), "elephant", 1, Retrieval(mode="bm25")).chunks
+    [found] = (
+        Retriever().retrieve(again.get("b"), "elephant", 1, RetrievalRequest(mode="bm25")).chunks
+    )
     assert found["metadata"] == {"kind": "note"}
     assert found["text"] == "elephant"
     again.close()
 
 
-def test_a_file_of_a_name_that_no_request_could_give_is_let_be(tmp_path: Path) -> None:
+def test_a_file_with_an_invalid_name_is_ignored(tmp_path: Path) -> None:
     store = BrainStore(tmp_path, None)
     store.create("b", None).ingest([_new("a.md", "zebra")])
     store.close()
@@ -292,8 +294,8 @@ def test_a_file_of_a_name_that_no_request_could_give_is_let_be(tmp_path: Path) -
     again.close()
 
 
-def test_batches_are_small_in_documents_and_in_bytes() -> None:
-    stale = [Stale("a", "", 1)] * 300 + [Stale("b", "", 2**20)] * 3
+def test_batches_are_limited_in_documents_and_bytes() -> None:
+    stale = [StaleDocument("a", "", 1)] * 300 + [StaleDocument("b", "", 2**20)] * 3
     assert [len(batch) for batch in batches(stale)] == [256, 44, 1, 1, 1]
 
 
@@ -330,19 +332,19 @@ def test_a_failed_embedding_stores_nothing(tmp_path: Path) -> None:
     store.close()
 
 
-def test_documents_that_are_no_text_are_kept_and_not_indexed(store: BrainStore) -> None:
+def test_binary_documents_are_stored_but_not_indexed(store: BrainStore) -> None:
     brain = store.create("b", None)
     [stored] = brain.ingest([NewDocument("a.bin", b"\xff\xfe", {"contentType": "x/y"})])
     assert stored.chunks == 0
     assert brain.counts().chunks == 0
 
 
-def test_without_embedder_the_trace_tells_of_the_fallback(tmp_path: Path) -> None:
+def test_without_an_embedder_the_trace_reports_the_fallback(tmp_path: Path) -> None:
     store = BrainStore(tmp_path, None)
     store.create("b", None).ingest([_new("a.md", "zebra")])
     seen: dict[Mode, tuple[object, object]] = {}
     for mode in ("auto", "bm25", "semantic", "hybrid", "hybrid-rerank"):
-        trace = Retriever().retrieve(store.get("b"), "zebra", 5, Retrieval(mode=mode)).trace
+        trace = Retriever().retrieve(store.get("b"), "zebra", 5, RetrievalRequest(mode=mode)).trace
         seen[mode] = (trace["effectiveMode"], trace["fellBackToBm25"])
     assert seen == {
         "auto": ("bm25", False),

@@ -1,4 +1,4 @@
-"""Commits that were cut short: whatever the moment, no document is lost by it."""
+"""Interrupted commits: no document is lost, whatever the moment."""
 
 import signal
 import subprocess
@@ -10,8 +10,8 @@ import pytest
 
 from memoryd.brain import NewDocument
 from memoryd.brains import BrainStore
-from memoryd.commit import committed
-from memoryd.staged import Document
+from memoryd.commit import commit_files
+from memoryd.draft import Document
 from memoryd.tree import Tree
 
 _SOURCES = Path(__file__).parents[1] / "src"
@@ -27,21 +27,21 @@ brain = BrainStore(Path(sys.argv[1]), None).get("b")
 brain.open()
 calls = itertools.count(1)
 
-def dying(move):
-    def moved(*given):
+def killing(move):
+    def moved(*arguments):
         if next(calls) == int(sys.argv[2]):
             os.kill(os.getpid(), signal.SIGKILL)
-        return move(*given)
+        return move(*arguments)
     return moved
 
-Path.rename, Path.replace, Path.unlink = map(dying, (Path.rename, Path.replace, Path.unlink))
+Path.rename, Path.replace, Path.unlink = map(killing, (Path.rename, Path.replace, Path.unlink))
 
-def stage(staged):
-    staged.rename("a", "x")
-    staged.rename("b", "a")
-    staged.rename("x", "b")
-    staged.rename("c", "c/below")
-    staged.rename("d/e", "d2/e")
+def stage(draft):
+    draft.rename("a", "x")
+    draft.rename("b", "a")
+    draft.rename("x", "b")
+    draft.rename("c", "c/below")
+    draft.rename("d/e", "d2/e")
 
 brain.change(stage)
 """
@@ -65,7 +65,7 @@ def _documents(home: Path) -> dict[str, str]:
     return found
 
 
-def test_a_kill_at_any_step_is_taken_back_at_the_next_start(tmp_path: Path) -> None:
+def test_the_next_start_undoes_a_kill_at_any_step(tmp_path: Path) -> None:
     kills = 0
     for step in range(1, 30):
         home = tmp_path / str(step)
@@ -88,16 +88,16 @@ def test_a_kill_at_any_step_is_taken_back_at_the_next_start(tmp_path: Path) -> N
     assert _documents(home) == after
 
 
-def _cut(home: Path, then: Callable[[], None]) -> None:
-    """Exchanges `a` and `b` and fails, `then` having been called first."""
+def _fail_commit(home: Path, then: Callable[[], None]) -> None:
+    """Swap `a` and `b`, call `then`, and fail."""
     tree = Tree(home / "brains" / "b", home / "meta" / "b")
     after = {"a": Document(b"giraffe", None), "b": Document(b"zebra", None), "c": None}
-    with committed(tree, home / "staging", after):
+    with commit_files(tree, home / "staging", after):
         then()
         raise OSError(28, "No space left on device")
 
 
-def test_who_lives_is_not_taken_back(tmp_path: Path) -> None:
+def test_a_running_commit_is_not_undone_by_another_daemon(tmp_path: Path) -> None:
     store = _store(tmp_path)
 
     def second() -> None:
@@ -105,12 +105,12 @@ def test_who_lives_is_not_taken_back(tmp_path: Path) -> None:
         assert (tmp_path / "brains" / "b" / "a").read_text() == "giraffe"
 
     with pytest.raises(OSError, match="No space"):
-        _cut(tmp_path, second)
+        _fail_commit(tmp_path, second)
     assert _documents(tmp_path) == _BEFORE
     store.close()
 
 
-def test_an_undo_that_fails_does_the_rest_and_is_done_at_the_next_start(
+def test_a_failed_undo_continues_and_is_retried_at_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     _store(tmp_path).close()
@@ -123,19 +123,19 @@ def test_an_undo_that_fails_does_the_rest_and_is_done_at_the_next_start(
         return replace(self, target)
 
     with monkeypatch.context() as broken, pytest.raises(OSError, match="No space"):
-        _cut(tmp_path, lambda: broken.setattr(Path, "replace", fail_for_b))
+        _fail_commit(tmp_path, lambda: broken.setattr(Path, "replace", fail_for_b))
     assert ((folder / "a").read_text(), (folder / "c").read_text()) == ("zebra", "lion")
-    assert "cannot take back 'brains/b/b'" in caplog.text
+    assert "cannot undo 'brains/b/b'" in caplog.text
     assert len(list((tmp_path / "staging").iterdir())) == 1
     BrainStore(tmp_path, None).close()
     assert _documents(tmp_path) == _BEFORE
     assert not list((tmp_path / "staging").iterdir())
 
 
-def test_what_was_written_since_is_let_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_later_writes_are_not_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _store(tmp_path).close()
     with monkeypatch.context() as broken, pytest.raises(OSError, match="No space"):
-        _cut(tmp_path, lambda: broken.setattr("memoryd.journal._undo", lambda *_: False))
+        _fail_commit(tmp_path, lambda: broken.setattr("memoryd.journal._undo", lambda *_: False))
     new = tmp_path / "new"
     new.write_text("elephant")
     new.replace(tmp_path / "brains" / "b" / "a")

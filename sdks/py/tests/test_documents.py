@@ -1,4 +1,4 @@
-"""The store over HTTP: what is read, written, refused."""
+"""Documents over HTTP: reads, writes, rejections."""
 
 import base64
 from collections.abc import Iterator, Sequence
@@ -45,14 +45,14 @@ def _read(http: TestClient, path: str) -> bytes | None:
     return answer.content if answer.is_success else None
 
 
-def _found(http: TestClient, query: str, mode: str = "bm25") -> list[dict[str, Any]]:
+def _chunks(http: TestClient, query: str, mode: str = "bm25") -> list[dict[str, Any]]:
     body = {"query": query, "mode": mode}
     chunks: list[dict[str, Any]] = http.post("/v1/brains/b/search", json=body).json()["chunks"]
     return chunks
 
 
 def _paths(http: TestClient, query: str, mode: str = "bm25") -> list[str]:
-    return [chunk["path"] for chunk in _found(http, query, mode)]
+    return [chunk["path"] for chunk in _chunks(http, query, mode)]
 
 
 def _files(folder: Path) -> list[str]:
@@ -70,7 +70,7 @@ def test_a_document_is_read_as_it_was_stored(http: TestClient) -> None:
     assert answer.headers["content-length"] == "256"
 
 
-def test_stat_tells_of_documents_and_of_folders_that_hold_some(
+def test_stat_reports_documents_and_folders_with_documents(
     http: TestClient, tmp_path: Path
 ) -> None:
     _put(http, "d/_a.md")
@@ -97,21 +97,21 @@ def test_stat_tells_of_documents_and_of_folders_that_hold_some(
         ("GET", "/read?path=d/a/below"),
     ],
 )
-def test_what_is_no_document_is_missing(http: TestClient, method: str, target: str) -> None:
+def test_anything_but_a_document_is_not_chunks(http: TestClient, method: str, target: str) -> None:
     _put(http, "d/a")
     answer = http.request(method, _B + target)
     assert answer.status_code == 404
     assert (answer.content == b"") == (method == "HEAD")
 
 
-def test_head_knows_a_document(http: TestClient) -> None:
+def test_head_finds_a_document(http: TestClient) -> None:
     _put(http, "a")
     answer = http.head(f"{_B}?path=a")
     assert (answer.status_code, answer.content) == (200, b"")
     assert answer.headers["cache-control"] == "no-store"
 
 
-def test_what_is_written_is_searched_and_what_was_is_not(http: TestClient) -> None:
+def test_a_write_updates_the_index(http: TestClient) -> None:
     _put(http, "a", b"zebra")
     _put(http, "a", b"giraffe")
     assert (_paths(http, "zebra"), _paths(http, "giraffe")) == ([], ["a"])
@@ -130,7 +130,7 @@ def test_append_creates(http: TestClient) -> None:
     assert _read(http, "a") == b"zebra"
 
 
-def test_hidden_documents_are_kept_and_not_found(http: TestClient) -> None:
+def test_hidden_documents_are_stored_but_not_chunks(http: TestClient) -> None:
     _put(http, "_a", b"zebra")
     assert _read(http, "_a") == b"zebra"
     assert _paths(http, "zebra") == []
@@ -151,15 +151,17 @@ def test_the_limit_of_a_body_is_exact(
     assert (_read(http, "a") is None) == bool(extra)
 
 
-def test_a_rename_replaces_and_takes_its_sidecar_along(http: TestClient, tmp_path: Path) -> None:
+def test_a_rename_replaces_the_target_and_moves_the_sidecar(
+    http: TestClient, tmp_path: Path
+) -> None:
     _ingest(http, "a", "zebra", title="A")
     _ingest(http, "b", "giraffe", title="B")
     _put(http, "c", b"elephant")
     assert _rename(http, "a", "b") == 204
-    assert [found["title"] for found in _found(http, "zebra")] == ["A"]
+    assert [chunk["title"] for chunk in _chunks(http, "zebra")] == ["A"]
     assert _paths(http, "giraffe") == []
     assert _rename(http, "c", "b") == 204
-    assert ["title" in found for found in _found(http, "elephant")] == [False]
+    assert ["title" in chunk for chunk in _chunks(http, "elephant")] == [False]
     assert _files(tmp_path / "brains" / "b") == ["b"]
     assert _files(tmp_path / "meta" / "b") == []
 
@@ -172,21 +174,21 @@ def test_a_rename_to_its_own_path_changes_nothing(http: TestClient) -> None:
     assert http.get(f"{_B}/stat?path=a").json() == before
 
 
-def test_a_sidecar_stays_through_writes_and_goes_with_its_document(
+def test_a_sidecar_survives_writes_and_is_deleted_with_its_document(
     http: TestClient, tmp_path: Path
 ) -> None:
     _ingest(http, "d/a", "zebra", title="T", tags=["x"], metadata={"k": 1})
     _put(http, "d/a", b"giraffe")
     http.post(f"{_B}/append?path=d/a", content=b" elephant")
-    [found] = _found(http, "elephant")
-    assert (found["title"], found["metadata"]) == ("T", {"k": 1})
+    [chunk] = _chunks(http, "elephant")
+    assert (chunk["title"], chunk["metadata"]) == ("T", {"k": 1})
     http.delete(f"{_B}?path=d/a")
     assert _files(tmp_path / "meta" / "b") == []
     _put(http, "d/a", b"giraffe")
-    assert "title" not in _found(http, "giraffe")[0]
+    assert "title" not in _chunks(http, "giraffe")[0]
 
 
-def test_what_is_left_of_a_document_that_somebody_removed_is_no_other_s(
+def test_the_sidecar_of_a_document_removed_from_disk_is_ignored(
     http: TestClient, tmp_path: Path
 ) -> None:
     _ingest(http, "a", "zebra", title="T")
@@ -198,7 +200,7 @@ def test_what_is_left_of_a_document_that_somebody_removed_is_no_other_s(
     _ingest(http, "c", "zebra", title="T")
     (tmp_path / "brains" / "b" / "c").unlink()
     _put(http, "c", b"giraffe")
-    assert "title" not in _found(http, "giraffe")[0]
+    assert "title" not in _chunks(http, "giraffe")[0]
     assert not (tmp_path / "meta" / "b" / "c.json").exists()
 
 
@@ -213,7 +215,7 @@ def test_what_is_left_of_a_document_that_somebody_removed_is_no_other_s(
         ("d/a", "d/a.json/b/c"),
     ],
 )
-def test_a_path_that_would_be_file_and_folder_conflicts(
+def test_a_path_that_would_be_a_file_and_a_folder_conflicts(
     http: TestClient, tmp_path: Path, there: str, path: str
 ) -> None:
     _put(http, there)
@@ -231,11 +233,11 @@ def test_a_path_that_would_be_file_and_folder_conflicts(
 def test_a_document_and_its_folder_may_change_places(http: TestClient, path: str, to: str) -> None:
     _ingest(http, path, "zebra", title="T")
     assert _rename(http, path, to) == 204
-    assert [(found["path"], found["title"]) for found in _found(http, "zebra")] == [(to, "T")]
+    assert [(chunk["path"], chunk["title"]) for chunk in _chunks(http, "zebra")] == [(to, "T")]
     assert _read(http, path) is None
 
 
-def test_folders_left_empty_are_removed_and_never_the_brain_s(
+def test_empty_folders_are_removed_but_never_that_of_the_brain(
     http: TestClient, tmp_path: Path
 ) -> None:
     _ingest(http, "d/e/f/a", "zebra")
@@ -248,9 +250,7 @@ def test_folders_left_empty_are_removed_and_never_the_brain_s(
     assert _put(http, "d") == 204
 
 
-def test_empty_folders_that_somebody_made_are_not_in_the_way(
-    http: TestClient, tmp_path: Path
-) -> None:
+def test_foreign_empty_folders_do_not_conflict(http: TestClient, tmp_path: Path) -> None:
     (tmp_path / "brains" / "b" / "d" / "e").mkdir(parents=True)
     assert _put(http, "d") == 204
     assert _read(http, "d") == b"zebra"
@@ -284,11 +284,11 @@ def test_sidecars_are_not_written_through_links(http: TestClient, tmp_path: Path
     _ingest(http, "other", "zebra")
     (tmp_path / "meta" / "b" / "d").symlink_to(outside)
     _ingest(http, "d/a", "giraffe", title="T")
-    assert _found(http, "giraffe")[0]["title"] == "T"
+    assert _chunks(http, "giraffe")[0]["title"] == "T"
     assert _files(outside) == []
 
 
-def test_an_embedder_that_fails_leaves_all_as_it_was(tmp_path: Path) -> None:
+def test_a_failing_embedder_changes_nothing(tmp_path: Path) -> None:
     class Failing(FeatureHash):
         fails = False
 
@@ -328,15 +328,13 @@ def test_an_embedder_that_fails_leaves_all_as_it_was(tmp_path: Path) -> None:
         {"from": "a", "to": "b/"},
     ],
 )
-def test_a_bad_rename_is_refused(http: TestClient, body: object) -> None:
+def test_an_invalid_rename_is_rejected(http: TestClient, body: object) -> None:
     _put(http, "a")
     assert http.post(f"{_B}/rename", json=body).status_code == 400
     assert _read(http, "a") == b"zebra"
 
 
-def test_what_is_acknowledged_is_there_for_the_next_daemon(
-    http: TestClient, tmp_path: Path
-) -> None:
+def test_acknowledged_writes_survive_a_restart(http: TestClient, tmp_path: Path) -> None:
     _put(http, "a", b"zebra")
     _rename(http, "a", "b")
     with TestClient(create_app(Config.from_env(tmp_path, {}))) as second:

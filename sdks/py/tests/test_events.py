@@ -1,4 +1,4 @@
-"""What is told of changes: when, in which order, to whom, and until when."""
+"""The feed of changes: contents, order, audience and end."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from memoryd.app import create_app
 from memoryd.brain import Brain, NewDocument
 from memoryd.brains import BrainStore
-from memoryd.changes import Change, Hub
+from memoryd.changes import Change, Feed
 from memoryd.config import Config
 from memoryd.problems import Problem
 from memoryd.streams import EventStream, Streams
@@ -33,47 +33,47 @@ def brain(store: BrainStore) -> Brain:
     return store.create("b", None)
 
 
-async def _begun(hub: Hub) -> AsyncGenerator[bytes, None]:
-    events = hub.events()
+async def _subscribe(feed: Feed) -> AsyncGenerator[bytes, None]:
+    events = feed.events()
     assert await anext(events) == _READY
     return events
 
 
-def _changes(told: bytes) -> list[dict[str, Any]]:
+def _changes(data: bytes) -> list[dict[str, Any]]:
     """The data of each change, and its id."""
     read = []
-    for event in told.decode().removesuffix("\n\n").split("\n\n"):
-        kind, id_, data = event.split("\n")
+    for event in data.decode().removesuffix("\n\n").split("\n\n"):
+        kind, id_, body = event.split("\n")
         assert kind == "event: change"
-        change = json.loads(data.removeprefix("data: "))
+        change = json.loads(body.removeprefix("data: "))
         assert change.pop("when").endswith("Z")
         read.append(change | {"id": int(id_.removeprefix("id: "))})
     return read
 
 
-async def _told(events: AsyncGenerator[bytes, None], count: int) -> list[dict[str, Any]]:
-    told: list[dict[str, Any]] = []
-    while len(told) < count:
-        told += _changes(await asyncio.wait_for(anext(events), 5))
-    return told
+async def _receive(events: AsyncGenerator[bytes, None], count: int) -> list[dict[str, Any]]:
+    changes: list[dict[str, Any]] = []
+    while len(changes) < count:
+        changes += _changes(await asyncio.wait_for(anext(events), 5))
+    return changes
 
 
 def _new(path: str) -> NewDocument:
     return NewDocument(path, b"zebra", {"contentType": "text/plain"})
 
 
-async def test_every_kind_of_change_is_told(brain: Brain) -> None:
+async def test_every_kind_of_change_is_published(brain: Brain) -> None:
     brain.ingest([_new("before")])
-    events = await _begun(brain.hub)
+    events = await _subscribe(brain.feed)
     brain.ingest([_new("a"), _new("b"), _new("a")])
-    brain.change(lambda staged: staged.write("a", b"x"))
-    brain.change(lambda staged: staged.append("_h", b"x"))
-    brain.change(lambda staged: staged.rename("a", "b"))
-    brain.change(lambda staged: staged.delete("b"))
-    told = await _told(events, 6)
-    ids = [change.pop("id") for change in told]
+    brain.change(lambda draft: draft.write("a", b"x"))
+    brain.change(lambda draft: draft.append("_h", b"x"))
+    brain.change(lambda draft: draft.rename("a", "b"))
+    brain.change(lambda draft: draft.delete("b"))
+    changes = await _receive(events, 6)
+    ids = [change.pop("id") for change in changes]
     assert ids == sorted(set(ids))
-    assert told == [
+    assert changes == [
         {"kind": "created", "path": "b"},
         {"kind": "created", "path": "a"},
         {"kind": "updated", "path": "a"},
@@ -84,102 +84,102 @@ async def test_every_kind_of_change_is_told(brain: Brain) -> None:
     await events.aclose()
 
 
-async def test_a_batch_is_told_in_its_order_with_its_reason(brain: Brain) -> None:
-    events = await _begun(brain.hub)
+async def test_a_batch_is_published_in_order_with_its_reason(brain: Brain) -> None:
+    events = await _subscribe(brain.feed)
 
-    def stage(staged: Any) -> None:
-        staged.write("a", b"x")
-        staged.delete("a")
-        staged.write("a", b"y")
+    def stage(draft: Any) -> None:
+        draft.write("a", b"x")
+        draft.delete("a")
+        draft.write("a", b"y")
 
     brain.change(stage, "tidy")
-    told = await _told(events, 3)
-    assert [change["kind"] for change in told] == ["created", "deleted", "created"]
-    assert {change["reason"] for change in told} == {"tidy"}
+    changes = await _receive(events, 3)
+    assert [change["kind"] for change in changes] == ["created", "deleted", "created"]
+    assert {change["reason"] for change in changes} == {"tidy"}
     await events.aclose()
 
 
-async def test_what_changes_nothing_is_not_told(brain: Brain, tmp_path: Path) -> None:
+async def test_an_edit_without_effect_is_not_published(brain: Brain, tmp_path: Path) -> None:
     brain.ingest([_new("a")])
-    events = await _begun(brain.hub)
-    following = asyncio.create_task(_told(events, 1))
+    events = await _subscribe(brain.feed)
+    following = asyncio.create_task(_receive(events, 1))
     await asyncio.sleep(0)
-    # While the stream waits: what told nothing once woke it, which was its end.
-    await asyncio.to_thread(brain.change, lambda staged: staged.rename("a", "a"))
+    # While the stream waits: an empty wakeup once ended it.
+    await asyncio.to_thread(brain.change, lambda draft: draft.rename("a", "a"))
     await asyncio.sleep(0.05)
     with pytest.raises(Problem):
-        brain.change(lambda staged: staged.write("a/b", b""))
+        brain.change(lambda draft: draft.write("a/b", b""))
     (tmp_path / "brains" / "b" / "found").write_text("by reconciling")
-    brain.change(lambda staged: staged.write("last", b""))
+    brain.change(lambda draft: draft.write("last", b""))
     assert [change["path"] for change in await following] == ["last"]
     await events.aclose()
 
 
-async def test_all_streams_of_a_brain_tell_the_same_and_no_other_s(store: BrainStore) -> None:
+async def test_all_streams_of_a_brain_are_equal_and_exclude_other_brains(store: BrainStore) -> None:
     brain, other = store.create("one", None), store.create("two", None)
-    streams = [await _begun(brain.hub) for _ in range(3)]
+    streams = [await _subscribe(brain.feed) for _ in range(3)]
     other.ingest([_new("elsewhere")])
     brain.ingest([_new("a")])
-    told = [await _told(stream, 1) for stream in streams]
-    assert told[0] == told[1] == told[2]
-    assert told[0][0]["path"] == "a"
+    changes = [await _receive(stream, 1) for stream in streams]
+    assert changes[0] == changes[1] == changes[2]
+    assert changes[0][0]["path"] == "a"
     for stream in streams:
         await stream.aclose()
 
 
-async def test_a_silence_is_filled_with_pings() -> None:
-    events = await _begun(Hub(silence_s=0.01))
+async def test_silence_is_filled_with_pings() -> None:
+    events = await _subscribe(Feed(silence_s=0.01))
     assert [await anext(events), await anext(events)] == [_PING, _PING]
     await events.aclose()
 
 
-async def test_who_does_not_read_is_let_go_and_nobody_waits() -> None:
-    hub = Hub()
-    slow, quick = await _begun(hub), await _begun(hub)
-    hub.publish([Change("created", "first")])
-    await _told(quick, 1)
+async def test_a_listener_that_does_not_read_is_cut_off_and_delays_nobody() -> None:
+    feed = Feed()
+    slow, quick = await _subscribe(feed), await _subscribe(feed)
+    feed.publish([Change("created", "first")])
+    await _receive(quick, 1)
     for _ in range(2):
-        hub.publish([Change("updated", str(number)) for number in range(1_024)])
-        assert len(await _told(quick, 1_024)) == 1_024
-    assert [change["path"] for change in await _told(slow, 1)] == ["first"]
+        feed.publish([Change("updated", str(number)) for number in range(1_024)])
+        assert len(await _receive(quick, 1_024)) == 1_024
+    assert [change["path"] for change in await _receive(slow, 1)] == ["first"]
     with pytest.raises(StopAsyncIteration):
         await anext(slow)
     await quick.aclose()
 
 
-async def test_ids_rise_over_a_restart_and_without_listeners() -> None:
+async def test_ids_increase_across_restarts_and_without_listeners() -> None:
     ids = []
     for _ in range(2):
-        hub = Hub()
-        hub.publish([Change("created", "unheard")] * 9)
-        events = await _begun(hub)
-        hub.publish([Change("created", "a"), Change("updated", "a")], "tidy")
-        ids += [change["id"] for change in await _told(events, 2)]
+        feed = Feed()
+        feed.publish([Change("created", "unheard")] * 9)
+        events = await _subscribe(feed)
+        feed.publish([Change("created", "a"), Change("updated", "a")], "tidy")
+        ids += [change["id"] for change in await _receive(events, 2)]
         await events.aclose()
     assert ids == sorted(set(ids))
 
 
-async def test_a_listener_that_has_gone_is_forgotten() -> None:
-    hub = Hub()
-    events = await _begun(hub)
-    assert len(hub._listeners) == 1
+async def test_a_disconnected_listener_is_removed() -> None:
+    feed = Feed()
+    events = await _subscribe(feed)
+    assert len(feed._listeners) == 1
     await events.aclose()
-    assert not hub._listeners
+    assert not feed._listeners
 
 
 async def test_deleting_a_brain_ends_its_streams(store: BrainStore, brain: Brain) -> None:
-    events = await _begun(brain.hub)
+    events = await _subscribe(brain.feed)
     brain.ingest([_new("a")])
     store.delete("b")
-    assert len(await _told(events, 1)) == 1
+    assert len(await _receive(events, 1)) == 1
     with pytest.raises(StopAsyncIteration):
         await anext(events)
-    late = await _begun(brain.hub)
+    late = await _subscribe(brain.feed)
     with pytest.raises(StopAsyncIteration):
         await anext(late)
 
 
-def test_a_head_of_the_stream_ends(tmp_path: Path) -> None:
+def test_head_of_the_stream_ends(tmp_path: Path) -> None:
     with TestClient(create_app(Config(tmp_path))) as http:
         http.post("/v1/brains", json={"brainId": "b"})
         answer = http.head("/v1/brains/b/events")
@@ -188,8 +188,8 @@ def test_a_head_of_the_stream_ends(tmp_path: Path) -> None:
     assert answer.headers["cache-control"] == "no-store"
 
 
-async def test_the_end_of_the_daemon_ends_streams_with_a_farewell() -> None:
-    streams, hub = Streams(), Hub()
+async def test_a_stop_of_the_daemon_ends_streams_with_a_final_event() -> None:
+    streams, feed = Streams(), Feed()
     sent: list[bytes] = []
     begun = asyncio.Event()
 
@@ -198,12 +198,12 @@ async def test_the_end_of_the_daemon_ends_streams_with_a_farewell() -> None:
         if sent[-1] == _READY:
             begun.set()
 
-    stream = EventStream(hub.events(), streams, farewell=b"bye")
+    stream = EventStream(feed.events(), streams, final_event=b"bye")
     task = asyncio.create_task(stream.stream_response(send))
     await begun.wait()
     streams.end()
     await asyncio.wait_for(task, 5)
     assert sent[-1] == b"bye"
-    assert not hub._listeners
-    late = EventStream(hub.events(), streams)
+    assert not feed._listeners
+    late = EventStream(feed.events(), streams)
     await asyncio.wait_for(late.stream_response(send), 5)

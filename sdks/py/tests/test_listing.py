@@ -1,4 +1,4 @@
-"""The store's listing: folders, hidden names, globs."""
+"""Listings: folders, hidden names, globs."""
 
 import time
 from pathlib import Path
@@ -41,7 +41,7 @@ def test_a_folder_has_documents_and_folders(tree: Tree) -> None:
     assert (folder["size"], folder["is_dir"]) == (0, True)
 
 
-def test_recursively_there_are_documents_alone(tree: Tree) -> None:
+def test_a_recursive_listing_has_documents_only(tree: Tree) -> None:
     # `x.md` is not hidden, though its folder is.
     assert _paths(tree, recursive=True) == [
         "Z.md",
@@ -53,14 +53,14 @@ def test_recursively_there_are_documents_alone(tree: Tree) -> None:
     ]
 
 
-def test_what_is_hidden_is_listed_where_it_is_asked_for(tree: Tree) -> None:
+def test_hidden_items_are_listed_on_request(tree: Tree) -> None:
     assert _paths(tree, hidden=True) == ["Z.md", "_g", "a", "a.md", "only", "ä.md"]
     assert _paths(tree, "a", hidden=True) == ["a/_h.md", "a/b.md", "a/c"]
     assert sorted(_paths(tree, recursive=True, hidden=True)) == sorted(_PATHS)
 
 
 @pytest.mark.parametrize("folder", ["nowhere", "a.md", "empty", "a.md/x"])
-def test_where_nothing_is_the_listing_is_empty(tree: Tree, folder: str) -> None:
+def test_a_folder_without_documents_has_an_empty_listing(tree: Tree, folder: str) -> None:
     assert _paths(tree, folder) == []
     assert _paths(tree, folder, recursive=True) == []
 
@@ -91,11 +91,11 @@ def test_a_brain_without_its_folder_is_empty(tmp_path: Path) -> None:
         ("x" * 251, []),
     ],
 )
-def test_a_glob_fits_the_whole_base_name(tree: Tree, glob: str, fitting: list[str]) -> None:
+def test_a_glob_matches_the_whole_base_name(tree: Tree, glob: str, fitting: list[str]) -> None:
     assert _paths(tree, glob=glob) == fitting
 
 
-def test_globs_read_the_base_name_of_deeper_documents(tree: Tree) -> None:
+def test_globs_match_the_base_name_of_deeper_documents(tree: Tree) -> None:
     assert _paths(tree, recursive=True, glob="?.md") == _paths(tree, recursive=True)
     assert _paths(tree, recursive=True, glob="a/*") == []
 
@@ -113,7 +113,9 @@ def test_globs_read_the_base_name_of_deeper_documents(tree: Tree) -> None:
         ("\U0001f600", "?", True),
     ],
 )
-def test_globs_go_by_characters(tmp_path: Path, name: str, glob: str, *, fits: bool) -> None:
+def test_globs_match_characters_not_bytes(
+    tmp_path: Path, name: str, glob: str, *, fits: bool
+) -> None:
     (tmp_path / "brain").mkdir()
     (tmp_path / "brain" / name).write_text("")
     tree = Tree(tmp_path / "brain", tmp_path / "meta")

@@ -1,4 +1,4 @@
-"""The store's parameters, and requests that no route of it serves."""
+"""Query parameters of the document routes, and requests that no route serves."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,7 +42,7 @@ def http(tmp_path: Path) -> Iterator[TestClient]:
         "path=" + "x" * 251,
     ],
 )
-def test_a_bad_path_is_refused_by_every_route(http: TestClient, tmp_path: Path, query: str) -> None:
+def test_every_route_rejects_an_invalid_path(http: TestClient, tmp_path: Path, query: str) -> None:
     for method, route in (
         ("GET", "/read"),
         ("GET", "/stat"),
@@ -68,7 +68,7 @@ def test_a_bad_path_is_refused_by_every_route(http: TestClient, tmp_path: Path, 
         "recursive=true&recursive=true",
     ],
 )
-def test_a_bad_listing_is_refused(http: TestClient, query: str) -> None:
+def test_an_invalid_listing_is_rejected(http: TestClient, query: str) -> None:
     assert http.get(f"{_B}?{query}").status_code == 400
 
 
@@ -76,7 +76,7 @@ def test_unknown_parameters_are_ignored(http: TestClient) -> None:
     assert http.get(f"{_B}?colour=red&colour=red").json() == {"items": []}
 
 
-def test_unknown_brains_have_no_store(http: TestClient) -> None:
+def test_unknown_brains_have_no_documents(http: TestClient) -> None:
     other = "/v1/brains/other"
     for method, route in (
         ("GET", "/documents"),
@@ -88,7 +88,7 @@ def test_unknown_brains_have_no_store(http: TestClient) -> None:
         assert http.request(method, other + route).status_code == 404
 
 
-def test_a_wrong_method_is_told_the_right_ones(http: TestClient) -> None:
+def test_a_wrong_method_is_answered_with_the_allowed_ones(http: TestClient) -> None:
     answer = http.post(_B)
     assert answer.status_code == 405
     allowed = {method.strip() for method in answer.headers["allow"].split(",")}

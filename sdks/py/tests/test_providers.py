@@ -1,4 +1,4 @@
-"""Providers by environment: what is refused at the start, and how an upstream's failures end."""
+"""Providers: settings rejected at the start, and failures of upstreams."""
 
 import asyncio
 import threading
@@ -17,17 +17,17 @@ from memoryd.brain import NewDocument
 from memoryd.brains import BrainStore
 from memoryd.chat import Prompt, Usage
 from memoryd.config import Config
-from memoryd.embedding import FeatureHash, RemoteEmbedder, Vector, unit
+from memoryd.embedding import FeatureHash, RemoteEmbedder, Vector, normalize
 from memoryd.index import Index, IndexedDocument
-from memoryd.models import Ask, Retrieval
+from memoryd.models import Ask, RetrievalRequest
 from memoryd.providers import ConfigError, Providers, providers
-from memoryd.reader import Closing, ModelReader
-from memoryd.search import Found, Retriever
+from memoryd.reader import AnswerEnd, ModelReader
+from memoryd.search import RetrievalResult, Retriever
 from memoryd.upstream import SilenceTimeout, UpstreamError
 
 
 @pytest.mark.parametrize(
-    ("env", "told"),
+    ("env", "message"),
     [
         ({"JB_LLM_PROVIDER": "gpt"}, "JB_LLM_PROVIDER=gpt"),
         ({"JB_LLM_PROVIDER": "openai", "OPENAI_API_KEY": "k"}, "JB_LLM_MODEL"),
@@ -58,14 +58,14 @@ from memoryd.upstream import SilenceTimeout, UpstreamError
         ),
     ],
 )
-def test_what_cannot_be_served_is_refused_at_the_start(env: Mapping[str, str], told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_invalid_settings_are_rejected_at_the_start(env: Mapping[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         providers(env)
 
 
-def test_a_key_selects_no_provider() -> None:
-    made = providers({"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k", "OLLAMA_HOST": "h:1"})
-    assert (made.reader, made.embedder, made.reranker) == (None, None, None)
+def test_an_api_key_alone_selects_no_provider() -> None:
+    selected = providers({"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k", "OLLAMA_HOST": "h:1"})
+    assert (selected.reader, selected.embedder, selected.reranker) == (None, None, None)
 
 
 class _Chat:
@@ -84,29 +84,29 @@ class _Chat:
         raise AssertionError(prompt)
 
 
-async def _read(chat: _Chat, **request: object) -> list[str | Closing]:
+async def _read(chat: _Chat, **request: object) -> list[str | AnswerEnd]:
     ask = Ask.model_validate({"question": "Who?", **request})
     chunks = [{"path": "a.md", "text": "Ilse."}, {"path": "b.md", "text": "Pepper."}]
     return [piece async for piece in ModelReader(chat).read(ask, chunks)]
 
 
-async def test_a_model_s_words_are_passed_on_and_its_notes_cited() -> None:
+async def test_a_models_answer_is_streamed_and_its_notes_are_cited() -> None:
     chat = _Chat("Pepper ", "[2]", " and Ilse [1].", Usage(7, 3))
     *deltas, closing = await _read(chat, model="other", questionDate="2026-01-02")
     assert deltas == ["Pepper ", "[2]", " and Ilse [1]."]
-    assert closing == Closing([1, 0], Usage(7, 3))
+    assert closing == AnswerEnd([1, 0], Usage(7, 3))
     [prompt] = chat.prompts
     assert prompt.model == "other"
     assert "Date of the question: 2026-01-02\n" in prompt.user
 
 
 @pytest.mark.parametrize("pieces", [[], [" ", "\n"], [Usage(1, 0)]])
-async def test_a_reply_without_text_is_a_failure_and_no_answer(pieces: list[str | Usage]) -> None:
+async def test_a_reply_without_text_is_a_failure(pieces: list[str | Usage]) -> None:
     with pytest.raises(UpstreamError, match="no text"):
         await _read(_Chat(*pieces))
 
 
-async def test_a_silence_is_a_timeout_and_a_key_is_no_part_of_a_message() -> None:
+async def test_silence_is_a_timeout_and_keys_are_redacted() -> None:
     silence_timeout = SilenceTimeout("openai", 0.01, "sk-canary")
     with pytest.raises(UpstreamError) as silent:
         await silence_timeout.wait(asyncio.sleep(5))
@@ -128,7 +128,7 @@ class _Reranker:
         return [float(position) for position in range(len(chunks))]
 
 
-def test_the_first_chunks_are_reranked_and_the_rest_stay_below(tmp_path: Path) -> None:
+def test_the_top_chunks_are_reranked_and_the_rest_stay_below(tmp_path: Path) -> None:
     config = Config(tmp_path, Providers(embedder=FeatureHash(), reranker=_Reranker()))
     with TestClient(create_app(config)) as http:
         http.post("/v1/brains", json={"brainId": "b"})
@@ -151,7 +151,7 @@ def test_the_first_chunks_are_reranked_and_the_rest_stay_below(tmp_path: Path) -
     )
 
 
-def test_a_query_prefix_is_for_queries_alone(tmp_path: Path) -> None:
+def test_the_query_prefix_applies_to_queries_only(tmp_path: Path) -> None:
     seen: list[list[str]] = []
 
     class Seeing(FeatureHash):
@@ -161,14 +161,14 @@ def test_a_query_prefix_is_for_queries_alone(tmp_path: Path) -> None:
 
     store = BrainStore(tmp_path, Seeing())
     store.create("b", None).ingest([NewDocument("a.md", b"zebra", {})])
-    Retriever("query: ").retrieve(store.get("b"), "zebra", 5, Retrieval(mode="semantic"))
+    Retriever("query: ").retrieve(store.get("b"), "zebra", 5, RetrievalRequest(mode="semantic"))
     store.close()
     assert seen == [["zebra"], ["query: zebra"]]
 
 
-def test_vectors_of_other_dimensions_are_refused() -> None:
+def test_vectors_of_other_dimensions_are_rejected() -> None:
     index = Index(None, "openai/m")
-    document = IndexedDocument("a", "", None, [], {}, ["x"], [unit([1.0, 0.0])])
+    document = IndexedDocument("a", "", None, [], {}, ["x"], [normalize([1.0, 0.0])])
     index.apply([document])
     with pytest.raises(UpstreamError, match="3 dimensions, the index holds 2"):
         index.apply(
@@ -177,7 +177,7 @@ def test_vectors_of_other_dimensions_are_refused() -> None:
     index.close()
 
 
-def test_a_brain_whose_embedder_is_away_opens_once_it_is_back(tmp_path: Path) -> None:
+def test_a_brain_opens_as_soon_as_its_embedder_is_back(tmp_path: Path) -> None:
     class Away(FeatureHash):
         away = False
 
@@ -200,7 +200,7 @@ def test_a_brain_whose_embedder_is_away_opens_once_it_is_back(tmp_path: Path) ->
 
 
 class _Client:
-    """Stands for a vendor's client whose service has one vector for every text."""
+    """A fake vendor client whose service returns the same vector for every text."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -212,7 +212,7 @@ class _Client:
         return SimpleNamespace(data=[item] * len(input))
 
 
-def test_brains_whose_vectors_a_service_makes_are_opened_by_their_first_request(
+def test_brains_with_a_remote_embedder_are_opened_by_their_first_request(
     tmp_path: Path,
 ) -> None:
     without = BrainStore(tmp_path, None)
@@ -227,7 +227,7 @@ def test_brains_whose_vectors_a_service_makes_are_opened_by_their_first_request(
         assert client.calls == 1
 
 
-def test_a_brain_that_waits_for_a_service_keeps_no_other_waiting(tmp_path: Path) -> None:
+def test_a_brain_that_waits_for_a_service_does_not_block_others(tmp_path: Path) -> None:
     release = threading.Event()
 
     class Slow(FeatureHash):
@@ -250,7 +250,7 @@ def test_a_brain_that_waits_for_a_service_keeps_no_other_waiting(tmp_path: Path)
     store.close()
 
 
-def test_another_address_is_another_embedder() -> None:
+def test_embedders_at_different_addresses_have_different_names() -> None:
     base = {"JB_EMBED_PROVIDER": "ollama", "JB_EMBED_MODEL": "m"}
     names = set()
     for host in ("one:1", "two:1"):
@@ -260,17 +260,17 @@ def test_another_address_is_another_embedder() -> None:
     assert len(names) == 2
 
 
-async def test_what_a_reader_does_unforeseen_ends_the_stream_well() -> None:
+async def test_an_unexpected_reader_error_ends_the_stream_properly() -> None:
     class Broken:
         async def read(
             self, ask: Ask, chunks: Sequence[dict[str, Any]]
-        ) -> AsyncIterator[str | Closing]:
+        ) -> AsyncIterator[str | AnswerEnd]:
             del ask, chunks
             yield "a"
             raise RecursionError
 
-    found = Found([], {"effectiveMode": "bm25"})
-    sent = [e async for e in answering.events(Broken(), Ask(question="x"), found)]
+    result = RetrievalResult([], {"effectiveMode": "bm25"})
+    sent = [e async for e in answering.events(Broken(), Ask(question="x"), result)]
     assert [event.split(b"\n")[0] for event in sent[1:]] == [
         b"event: answer_delta",
         b"event: error",

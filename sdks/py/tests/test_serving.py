@@ -1,4 +1,4 @@
-"""The daemon as a process: its token in the environment, streams over a socket, its end."""
+"""The daemon as a process: stops, open streams, and secrets in its output."""
 
 import http.server
 import json
@@ -19,11 +19,11 @@ import pytest
 _SOURCES = Path(__file__).parents[1] / "src"
 
 _HANG_SECONDS = 90
-"""How long an upstream and a client have silence_timeout."""
+"""Timeout of the upstream and of the test client."""
 _STOP_SECONDS = 45
-"""A stop takes a moment, or on a machine that is busy with other tests some more of them."""
+"""Limit for a stop, which takes longer on a machine that is busy with other tests."""
 _GRACE_EXCEEDED = "timeout graceful shutdown exceeded"
-"""What uvicorn logs where something had to be broken off, after the grace of two seconds."""
+"""What uvicorn logs if it had to cancel a request after the grace period of two seconds."""
 
 
 class _Daemon:
@@ -33,13 +33,13 @@ class _Daemon:
         self.http = httpx.Client(base_url=f"http://{address}", timeout=_STOP_SECONDS)
 
     def stop(self) -> int:
-        """The exit code of a stop, which waits for no upstream's end."""
+        """Stop the daemon, which must not wait for the upstream; returns the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(_STOP_SECONDS)
 
     @contextmanager
     def listening(self, target: str, body: bytes | None = None) -> Iterator[socket.socket]:
-        """A stream whose first bytes have come."""
+        """A stream whose first bytes have arrived."""
         host, port = self.address.split(":")
         with socket.create_connection((host, int(port)), timeout=_STOP_SECONDS) as connection:
             method = "GET" if body is None else "POST"
@@ -51,7 +51,7 @@ class _Daemon:
 
 @contextmanager
 def _daemon(home: Path, **env: str) -> Iterator[_Daemon]:
-    """One with a brain `b`."""
+    """A daemon with a brain `b`."""
     command = [sys.executable, "-m", "memoryd", "serve", "--addr", "127.0.0.1:0"]
     with (
         (home / "log").open("w") as log,
@@ -76,7 +76,7 @@ def _daemon(home: Path, **env: str) -> Iterator[_Daemon]:
 
 
 class _Hanging(http.server.BaseHTTPRequestHandler):
-    """A language model that says one word and no more; an embedder that never answers."""
+    """A language model that hangs after one word, and an embedder that never answers."""
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
@@ -111,13 +111,13 @@ def _rest(connection: socket.socket) -> bytes:
     return read
 
 
-def test_a_stop_ends_idle_connections_and_the_process_well(tmp_path: Path) -> None:
+def test_a_stop_ends_idle_connections_and_exits_with_0(tmp_path: Path) -> None:
     with _daemon(tmp_path) as daemon:
         assert daemon.stop() == 0
     assert (tmp_path / "log").read_text() == ""
 
 
-def test_a_stop_ends_streams_of_events_promptly(tmp_path: Path) -> None:
+def test_a_stop_ends_event_streams_promptly(tmp_path: Path) -> None:
     with (
         _daemon(tmp_path) as daemon,
         daemon.listening("/v1/brains/b/events") as one,
@@ -151,7 +151,7 @@ def test_a_stop_ends_an_answer_with_an_error(tmp_path: Path, upstream: str) -> N
     assert _GRACE_EXCEEDED not in (tmp_path / "log").read_text()
 
 
-def test_a_stop_waits_for_no_reader_and_no_embedder(tmp_path: Path, upstream: str) -> None:
+def test_a_stop_does_not_wait_for_reader_or_embedder(tmp_path: Path, upstream: str) -> None:
     env = {
         "JB_EMBED_PROVIDER": "openai",
         "JB_EMBED_MODEL": "m",
@@ -181,7 +181,7 @@ def test_a_stop_waits_for_no_reader_and_no_embedder(tmp_path: Path, upstream: st
     assert not (tmp_path / "state" / "brains" / "b" / "a").exists()
 
 
-def test_a_body_that_was_cut_stores_nothing(tmp_path: Path) -> None:
+def test_an_incomplete_body_stores_nothing(tmp_path: Path) -> None:
     with _daemon(tmp_path) as daemon:
         host, port = daemon.address.split(":")
         for method, target in (("PUT", "?path=a"), ("POST", "/append?path=a")):
@@ -192,7 +192,7 @@ def test_a_body_that_was_cut_stores_nothing(tmp_path: Path) -> None:
         assert daemon.http.get("/v1/brains/b/documents").json() == {"items": []}
 
 
-def test_the_token_is_in_no_line_that_the_daemon_writes(tmp_path: Path) -> None:
+def test_the_daemon_never_prints_the_token(tmp_path: Path) -> None:
     token = "canary-7"  # noqa: S105 - of this test alone
     with _daemon(tmp_path, JB_AUTH_TOKEN=token) as daemon:
         assert daemon.http.get("/version").is_success

@@ -1,4 +1,4 @@
-"""Ranking by vectors is exact, whatever is ruled out beforehand."""
+"""Vector search is exact although it rules out slots beforehand."""
 
 import math
 from fractions import Fraction
@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from memoryd.embedding import Vector, unit
+from memoryd.embedding import Vector, normalize
 from memoryd.path_order import PathOrder
 from memoryd.vectors import Slots, VectorTable
 
@@ -21,7 +21,7 @@ def _table(vectors: list[Vector]) -> VectorTable:
 
 
 def _dot(a: Vector, b: Vector) -> float:
-    """As the contract says it: in float64, dimension after dimension."""
+    """The dot product that the contract defines: float64, in the order of the dimensions."""
     total = 0.0
     for x, y in zip(a.tolist(), b.tolist(), strict=True):
         total += x * y
@@ -29,13 +29,13 @@ def _dot(a: Vector, b: Vector) -> float:
 
 
 def _units(count: int, dimensions: int) -> list[Vector]:
-    return [unit(_RANDOM.standard_normal(dimensions).tolist()) for _ in range(count)]
+    return [normalize(_RANDOM.standard_normal(dimensions).tolist()) for _ in range(count)]
 
 
 def _near(vector: Vector, count: int, by: float) -> list[Vector]:
-    """Vectors whose dot products lie closer together than float32 can tell."""
+    """Vectors whose dot products float32 cannot tell apart."""
     noise = _RANDOM.standard_normal((count, len(vector))) * by
-    return [unit((vector + each).tolist()) for each in noise]
+    return [normalize((vector + each).tolist()) for each in noise]
 
 
 def _all(count: int) -> Slots:
@@ -55,23 +55,25 @@ def test_dot_products_are_summed_in_the_order_of_the_dimensions(dimensions: int)
 
 @pytest.mark.parametrize("limit", [1, 7, 50])
 @pytest.mark.parametrize("by", [0.0, 1e-8, 1e-6, 1e-3, 1.0])
-def test_no_slot_of_the_best_is_ruled_out(limit: int, by: float) -> None:
+def test_contenders_include_the_best(limit: int, by: float) -> None:
     [query] = _units(1, 384)
-    vectors = _near(unit(_RANDOM.standard_normal(384).tolist()), 400, by) + _units(400, 384)
+    vectors = _near(normalize(_RANDOM.standard_normal(384).tolist()), 400, by) + _units(400, 384)
     table = _table(vectors)
     scores = np.floor(np.array([_dot(query, v) for v in vectors]) * 1e9 + 0.5)
     slots = np.flatnonzero(_RANDOM.random(800) < 0.7)
     last = np.sort(scores[slots])[-limit]
-    kept = set(table.contenders(query, slots, limit).tolist())
-    assert {int(slot) for slot in slots if scores[slot] >= last} <= kept <= set(slots.tolist())
+    contenders = set(table.contenders(query, slots, limit).tolist())
+    assert (
+        {int(slot) for slot in slots if scores[slot] >= last} <= contenders <= set(slots.tolist())
+    )
 
 
-def test_what_is_far_from_the_best_is_ruled_out() -> None:
+def test_contenders_exclude_slots_far_from_the_best() -> None:
     vectors = _units(2_000, 384)
     assert len(_table(vectors).contenders(vectors[5], _all(2_000), 10)) < 30
 
 
-def test_the_stated_error_is_more_than_blas_makes() -> None:
+def test_the_error_bound_exceeds_the_error_of_blas() -> None:
     for dimensions in (8, 384, 3072):
         vectors = _units(50, dimensions)
         [query] = _units(1, dimensions)

@@ -1,4 +1,4 @@
-"""The vectors that every SDK is held to."""
+"""The test vectors that every SDK must reproduce."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from memoryd.chunking import chunk
 from memoryd.embedding import FeatureHash, fnv1a
 from memoryd.prompts import READER_SYSTEM, RERANK_SYSTEM, cited, read_scores, user_message
-from memoryd.ranking import Hit, fuse_minmax, fuse_rrf, rounded
+from memoryd.ranking import Hit, fuse_minmax, fuse_rrf, round_score
 from memoryd.reader import STOP_WORDS, extract
 from memoryd.text import terms
 
@@ -48,7 +48,7 @@ def test_feature_hash(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", _vectors("fusion")["rounding"], ids=str)
 def test_rounding(case: dict[str, Any]) -> None:
-    assert rounded(case["score"]) == case["rounded"]
+    assert round_score(case["score"]) == case["rounded"]
 
 
 @pytest.mark.parametrize("case", _vectors("fusion")["cases"], ids=str)

@@ -1,4 +1,4 @@
-"""Who waits for whom: an embedder that is slow keeps up its own request, and no other."""
+"""Concurrency: a slow embedder delays its own request and no other."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -10,21 +10,21 @@ from memoryd.brain import Brain, NewDocument
 from memoryd.brains import BrainStore
 from memoryd.embedding import FeatureHash, Vector
 from memoryd.locks import SharedLock
-from memoryd.models import Retrieval
+from memoryd.models import RetrievalRequest
 from memoryd.problems import Problem
 from memoryd.search import Retriever
 
 
 class _Slow(FeatureHash):
-    """Waits, before it embeds what holds the word `slow`, until it is let go."""
+    """Blocks before it embeds a text with the word `slow`, until it is released."""
 
     def __init__(self) -> None:
-        self.asked = threading.Event()
+        self.called = threading.Event()
         self.go = threading.Event()
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
         if any("slow" in text for text in texts):
-            self.asked.set()
+            self.called.set()
             assert self.go.wait(10)
         return super().embed(texts)
 
@@ -47,24 +47,24 @@ def brain(store: BrainStore) -> Brain:
 
 
 def _write(brain: Brain, path: str, content: bytes) -> None:
-    brain.change(lambda staged: staged.write(path, content))
+    brain.change(lambda draft: draft.write(path, content))
 
 
 def _append(brain: Brain, path: str, content: bytes) -> None:
-    brain.change(lambda staged: staged.append(path, content))
+    brain.change(lambda draft: draft.append(path, content))
 
 
 def _read(brain: Brain, path: str) -> bytes | None:
-    return brain.look(lambda tree: tree.documents.read(path))
+    return brain.read_files(lambda tree: tree.documents.read(path))
 
 
-def test_nobody_waits_for_somebody_else_s_embeddings(brain: Brain, embedder: _Slow) -> None:
+def test_requests_do_not_wait_for_the_embeddings_of_others(brain: Brain, embedder: _Slow) -> None:
     _write(brain, "a", b"zebra")
     writing = threading.Thread(target=_write, args=(brain, "b", b"slow"))
     writing.start()
-    assert embedder.asked.wait(10)
+    assert embedder.called.wait(10)
     assert (_read(brain, "a"), _read(brain, "b")) == (b"zebra", None)
-    found = Retriever().retrieve(brain, "zebra", 5, Retrieval(mode="hybrid"))
+    found = Retriever().retrieve(brain, "zebra", 5, RetrievalRequest(mode="hybrid"))
     assert len(found.chunks) == 1
     _write(brain, "c", b"giraffe")
     assert writing.is_alive()
@@ -73,19 +73,19 @@ def test_nobody_waits_for_somebody_else_s_embeddings(brain: Brain, embedder: _Sl
     assert _read(brain, "b") == b"slow"
 
 
-def test_what_came_between_is_appended_to(brain: Brain, embedder: _Slow) -> None:
+def test_an_append_applies_to_a_concurrent_write(brain: Brain, embedder: _Slow) -> None:
     writing = threading.Thread(target=_append, args=(brain, "a", b"slow"))
     writing.start()
-    assert embedder.asked.wait(10)
+    assert embedder.called.wait(10)
     _write(brain, "a", b"zebra ")
     embedder.go.set()
     writing.join(10)
     assert _read(brain, "a") == b"zebra slow"
-    found = Retriever().retrieve(brain, "zebra slow", 5, Retrieval(mode="bm25"))
+    found = Retriever().retrieve(brain, "zebra slow", 5, RetrievalRequest(mode="bm25"))
     assert [chunk["text"] for chunk in found.chunks] == ["zebra slow"]
 
 
-def test_appends_at_once_lose_nothing(brain: Brain) -> None:
+def test_concurrent_appends_lose_nothing(brain: Brain) -> None:
     threads = [
         threading.Thread(target=_append, args=(brain, "a", f"word{number} ".encode()))
         for number in range(16)
@@ -100,9 +100,7 @@ def test_appends_at_once_lose_nothing(brain: Brain) -> None:
     assert brain.counts().documents == 1
 
 
-def test_files_are_read_before_the_index_is_brought_to_them(
-    tmp_path: Path, embedder: _Slow
-) -> None:
+def test_files_can_be_read_before_the_index_is_reconciled(tmp_path: Path, embedder: _Slow) -> None:
     without = BrainStore(tmp_path, None)
     without.create("b", None).ingest([NewDocument("a", b"slow", {})])
     without.close()
@@ -110,7 +108,7 @@ def test_files_are_read_before_the_index_is_brought_to_them(
     brain = store.get("b")
     opening = threading.Thread(target=brain.open)
     opening.start()
-    assert embedder.asked.wait(10)
+    assert embedder.called.wait(10)
     assert _read(brain, "a") == b"slow"
     assert opening.is_alive()
     embedder.go.set()
@@ -119,7 +117,7 @@ def test_files_are_read_before_the_index_is_brought_to_them(
     store.close()
 
 
-def test_a_brain_is_deleted_while_an_embedder_is_waited_for(
+def test_a_brain_can_be_deleted_during_a_call_to_the_embedder(
     store: BrainStore, brain: Brain, embedder: _Slow
 ) -> None:
     refused: list[str] = []
@@ -132,7 +130,7 @@ def test_a_brain_is_deleted_while_an_embedder_is_waited_for(
 
     writing = threading.Thread(target=write)
     writing.start()
-    assert embedder.asked.wait(10)
+    assert embedder.called.wait(10)
     store.delete("b")
     anew = store.create("b", None)
     embedder.go.set()
@@ -141,7 +139,7 @@ def test_a_brain_is_deleted_while_an_embedder_is_waited_for(
     assert _read(anew, "a") is None
 
 
-def test_readers_share_and_a_writer_goes_before_later_ones() -> None:
+def test_readers_share_and_a_waiting_writer_goes_before_later_readers() -> None:
     lock, order = SharedLock(), []
     reading, release = threading.Event(), threading.Event()
 

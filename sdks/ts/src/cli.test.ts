@@ -3,22 +3,22 @@ import { test } from "node:test";
 
 import { parseCommand, UsageError } from "./cli.js";
 
-test("a command is read", () => {
+test("parses a command", () => {
   const argv = ["serve", "--addr", "[::1]:0", "--root", "state", "--auth-token", "t"];
   const expected = { host: "::1", port: 0, root: "state", authToken: "t" };
   assert.deepEqual(parseCommand(argv, "home"), expected);
 });
 
-test("defaults: the loopback interface, and JB_HOME", () => {
+test("defaults to the loopback interface and JB_HOME", () => {
   const expected = { host: "127.0.0.1", port: 18850, root: "home", authToken: undefined };
   assert.deepEqual(parseCommand(["serve"], "home"), expected);
 });
 
-test("help is no error", () => {
+test("help is not an error", () => {
   assert.equal(parseCommand(["--help"], undefined), undefined);
 });
 
-const refused = [
+const rejected = [
   [],
   ["run"],
   ["serve", "again"],
@@ -29,12 +29,12 @@ const refused = [
   ["serve", "--addr", "localhost:x"],
 ];
 
-for (const argv of refused) {
-  test(`refused: ${argv.join(" ")}`, () => {
+for (const argv of rejected) {
+  test(`rejects: ${argv.join(" ")}`, () => {
     assert.throws(() => parseCommand(argv, "home"), UsageError);
   });
 }
 
-test("without a state folder nothing is served", () => {
+test("requires a state folder", () => {
   assert.throws(() => parseCommand(["serve"], undefined), UsageError);
 });

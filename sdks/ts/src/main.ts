@@ -27,7 +27,7 @@ async function main(): Promise<number> {
   return 0;
 }
 
-function explained(error: unknown): number {
+function reportFailure(error: unknown): number {
   if (error instanceof UsageError || error instanceof SettingsError) {
     process.stderr.write(`memory: ${error.message}\n${error instanceof UsageError ? USAGE : ""}`);
     return 2;
@@ -39,5 +39,5 @@ function explained(error: unknown): number {
   throw error;
 }
 
-// Connections to upstreams that are kept for the next call would keep the process too.
-process.exit(await main().catch(explained));
+// Idle keep-alive connections to upstreams would keep the process running.
+process.exit(await main().catch(reportFailure));

@@ -1,4 +1,4 @@
-/** What a request can fail with, as `application/problem+json`. */
+/** The failures that a request can end with, as `application/problem+json`. */
 
 export const STATUS = {
   validation_error: 400,
@@ -16,6 +16,7 @@ export const STATUS = {
 
 export type ProblemCode = keyof typeof STATUS;
 
+/** A failure with its contract error code; `detail` is shown to the client. */
 export class Problem extends Error {
   readonly status: number;
 
@@ -28,6 +29,7 @@ export class Problem extends Error {
     this.status = STATUS[code];
   }
 
+  /** The problem document that the client receives. */
   get body(): { status: number; title: string; detail: string; code: ProblemCode } {
     const words = this.code.replaceAll("_", " ");
     const title = words.charAt(0).toUpperCase() + words.slice(1);
@@ -35,6 +37,7 @@ export class Problem extends Error {
   }
 }
 
+/** A Problem `validation_error`. */
 export function invalid(detail: string): Problem {
   return new Problem("validation_error", detail);
 }

@@ -1,4 +1,4 @@
-/** The life of a daemon: from its settings to the end of its last request. */
+/** Starting and stopping a daemon. */
 
 import type { AddressInfo } from "node:net";
 
@@ -12,22 +12,31 @@ import { PendingRequests } from "./http/requests.js";
 import { Retriever } from "./ranking/retrieval.js";
 import type { Settings } from "./settings.js";
 
-/** Given to open requests at the end; then their connections are cut. */
+/** How long open requests may run after a stop, before their connections are closed. */
 const GRACE_MS = 2000;
 
-/** What the one who starts it can mend; the message is for them. */
+/** The daemon cannot start for a reason that the user can fix; the message is for them. */
 export class StartError extends Error {}
 
 export interface Daemon {
-  /** `http://host:port` */
+  /** The base URL, `http://host:port`. */
   readonly address: string;
+  /** End open streams, give other requests two seconds, and close the state. */
   stop(): Promise<void>;
 }
 
-type Place = Pick<Options, "host" | "port" | "root">;
+type ServeOptions = Pick<Options, "host" | "port" | "root">;
 
-/** @throws StartError */
-export async function serve(options: Place, settings: Settings, log: Logger): Promise<Daemon> {
+/**
+ * Start a daemon: open the state folder and listen.
+ *
+ * @throws StartError if the state folder cannot be used, or the address cannot be bound.
+ */
+export async function serve(
+  options: ServeOptions,
+  settings: Settings,
+  log: Logger,
+): Promise<Daemon> {
   const store = openStore(options.root, settings, log);
   const pending = new PendingRequests();
   const app = createApp(
@@ -42,17 +51,17 @@ export async function serve(options: Place, settings: Settings, log: Logger): Pr
     log,
   );
   await listen(app, options);
-  // Not waited for: a request to a brain waits until that brain is open, and to no other.
+  // Not awaited: a request waits only until the brain that it names is open.
   const opening = store.openAll();
   return {
     address: addressOf(app),
     stop: async () => {
       pending.stop();
-      const cut = setTimeout(() => {
+      const forceClose = setTimeout(() => {
         app.server.closeAllConnections();
       }, GRACE_MS);
       await app.close();
-      clearTimeout(cut);
+      clearTimeout(forceClose);
       await store.close();
       await opening;
     },
@@ -67,7 +76,7 @@ function openStore(root: string, { embedder }: Settings, log: Logger): BrainStor
   }
 }
 
-async function listen(app: FastifyInstance, { host, port }: Place): Promise<void> {
+async function listen(app: FastifyInstance, { host, port }: ServeOptions): Promise<void> {
   try {
     await app.listen({ host, port });
   } catch (error) {

@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { type Environment, SettingsError, settingsFrom } from "./settings.js";
 
-const refused: [env: Environment, message: RegExp][] = [
+const rejected: [env: Environment, message: RegExp][] = [
   [{ JB_LLM_PROVIDER: "gpt" }, /JB_LLM_PROVIDER=gpt/],
   [{ JB_EMBED_PROVIDER: "anthropic" }, /JB_EMBED_PROVIDER=anthropic/],
   [{ JB_RERANK_PROVIDER: "fake" }, /JB_RERANK_PROVIDER=fake/],
@@ -27,8 +27,8 @@ const refused: [env: Environment, message: RegExp][] = [
   ]),
 ];
 
-for (const [env, message] of refused) {
-  test(`refused: ${JSON.stringify(env)}`, () => {
+for (const [env, message] of rejected) {
+  test(`rejects ${JSON.stringify(env)}`, () => {
     assert.throws(
       () => settingsFrom(env),
       (error) => error instanceof SettingsError && message.test(error.message),
@@ -36,14 +36,14 @@ for (const [env, message] of refused) {
   });
 }
 
-test("a key in the environment selects no provider", () => {
+test("an API key alone selects no provider", () => {
   const settings = settingsFrom({ OPENAI_API_KEY: "k", ANTHROPIC_API_KEY: "k", OLLAMA_HOST: "h" });
   assert.equal(settings.embedder, undefined);
   assert.equal(settings.reader, undefined);
   assert.equal(settings.reranker, undefined);
 });
 
-test("the embedder's name is what its index is known by", () => {
+test("embedders with different vectors have different names", () => {
   const model = { JB_EMBED_MODEL: "m", OPENAI_API_KEY: "k" };
   const names = [
     { JB_EMBED_PROVIDER: "openai" },
@@ -57,11 +57,11 @@ test("the embedder's name is what its index is known by", () => {
   assert.equal(new Set(names).size, names.length);
 });
 
-test("what cannot be served is refused whatever provider is chosen", () => {
+test("rejects a bad timeout even if no provider uses it", () => {
   assert.throws(() => settingsFrom({ JB_UPSTREAM_TIMEOUT: "soon" }), /JB_UPSTREAM_TIMEOUT=soon/);
 });
 
-test("an address with a password is refused, and not repeated", () => {
+test("rejects an address with a password without repeating it", () => {
   const url = "http://me:pa55word@127.0.0.1:1/v1";
   for (const variables of [
     { JB_RERANK_PROVIDER: "http", JB_RERANK_URL: url },
@@ -76,7 +76,7 @@ test("an address with a password is refused, and not repeated", () => {
 });
 
 for (const token of ["", " ", "a b", "a\n", "\x00", "\x7f", "gehe\u00efm"]) {
-  test(`a token that is no visible ASCII is refused, and not repeated: ${JSON.stringify(token)}`, () => {
+  test(`rejects a token that is not visible ASCII without repeating it: ${JSON.stringify(token)}`, () => {
     assert.throws(
       () => settingsFrom({ JB_AUTH_TOKEN: token }),
       (error: unknown) =>
@@ -85,7 +85,7 @@ for (const token of ["", " ", "a b", "a\n", "\x00", "\x7f", "gehe\u00efm"]) {
   });
 }
 
-test("a token is kept as it is", () => {
+test("keeps a token unchanged", () => {
   assert.equal(settingsFrom({ JB_AUTH_TOKEN: "!~=/+" }).authToken, "!~=/+");
   assert.equal(settingsFrom({}).authToken, undefined);
 });

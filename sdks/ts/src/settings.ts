@@ -1,4 +1,4 @@
-/** Settings, from the `JB_*` variables: which providers serve. */
+/** Settings from the `JB_*` variables, with the providers that they select. */
 
 import type { Embedder } from "./embedding/embedder.js";
 import { FeatureHash } from "./embedding/featureHash.js";
@@ -14,7 +14,7 @@ import { type Connection, OpenAIChat, OpenAIEmbedder } from "./upstream/openai.j
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A variable holds what this daemon cannot serve; the message is for the one who set it. */
+/** A variable has a value that this daemon cannot serve; the message is for the user. */
 export class SettingsError extends Error {}
 
 export interface Settings {
@@ -23,11 +23,16 @@ export interface Settings {
   reader: Reader | undefined;
   reranker: Reranker | undefined;
   runId: string | undefined;
-  /** What every request must bring. */
+  /** The bearer token that requests must send; undefined if the daemon is open to all. */
   authToken: string | undefined;
 }
 
-/** @throws SettingsError */
+/**
+ * Read the settings from `env`.
+ *
+ * @throws SettingsError for an unknown provider, a missing model, key or address, or an invalid
+ *   address, timeout or token. Its message never repeats keys, tokens or addresses with a password.
+ */
 export function settingsFrom(env: Environment): Settings {
   const variables = new Variables(env);
   return {
@@ -41,8 +46,8 @@ export function settingsFrom(env: Environment): Settings {
 }
 
 function embedder(variables: Variables): Embedder | undefined {
-  const known = ["none", "fake", "openai", "ollama"] as const;
-  const provider = variables.choice("JB_EMBED_PROVIDER", known);
+  const choices = ["none", "fake", "openai", "ollama"] as const;
+  const provider = variables.choice("JB_EMBED_PROVIDER", choices);
   if (provider === "none") return undefined;
   if (provider === "fake") return new FeatureHash();
   return new OpenAIEmbedder(variables.connection(provider), variables.required("JB_EMBED_MODEL"));
@@ -71,7 +76,9 @@ function reranker(variables: Variables): Reranker | undefined {
   }
   const llm = variables.choice("JB_LLM_PROVIDER", READERS);
   if (llm === "none" || llm === "fake") {
-    throw new SettingsError(`JB_RERANK_PROVIDER=llm: JB_LLM_PROVIDER=${llm} is no language model`);
+    throw new SettingsError(
+      `JB_RERANK_PROVIDER=llm: JB_LLM_PROVIDER=${llm} is not a language model`,
+    );
   }
   return new ModelReranker(chat(llm, variables), model ?? variables.required("JB_LLM_MODEL"));
 }
@@ -81,18 +88,18 @@ function chat(provider: "openai" | "anthropic" | "ollama", variables: Variables)
   return provider === "anthropic" ? new AnthropicChat(connection) : new OpenAIChat(connection);
 }
 
-/** An empty token is a mistake, and not none: it would leave open what is thought to be shut. */
+/** An empty token is an error, not "no token": it would leave open a daemon believed protected. */
 function authToken({ JB_AUTH_TOKEN: token }: Environment): string | undefined {
   if (token !== undefined && !/^[!-~]+$/.test(token)) {
-    throw new SettingsError("the token, of --auth-token or JB_AUTH_TOKEN, is no visible ASCII");
+    throw new SettingsError("the token of --auth-token or JB_AUTH_TOKEN must be visible ASCII");
   }
   return token;
 }
 
-/** The environment, where an empty variable is none. */
+/** The environment; an empty variable counts as unset. */
 class Variables {
   readonly #env: Environment;
-  /** The longest silence of an upstream. */
+  /** How long an upstream may be silent. */
   readonly seconds: number;
 
   constructor(env: Environment) {
@@ -106,31 +113,34 @@ class Variables {
 
   required(name: string): string {
     const value = this.get(name);
-    if (value === undefined) throw new SettingsError(`${name}: the chosen provider needs it`);
+    if (value === undefined)
+      throw new SettingsError(`${name} is not set, but the selected provider needs it`);
     return value;
   }
 
-  choice<T extends string>(name: string, known: readonly [T, ...T[]]): T {
+  /** One of `choices`; the first one is the default. */
+  choice<T extends string>(name: string, choices: readonly [T, ...T[]]): T {
     const value = this.get(name);
-    const choice = value === undefined ? known[0] : known.find((one) => one === value);
+    const choice = value === undefined ? choices[0] : choices.find((one) => one === value);
     if (choice === undefined) {
-      throw new SettingsError(`${name}=${value ?? ""}: this daemon knows ${known.join(", ")}`);
+      throw new SettingsError(`${name}=${value ?? ""}: must be one of ${choices.join(", ")}`);
     }
     return choice;
   }
 
   address(name: string): string {
     const value = this.required(name);
-    if (!isHttp(value)) throw new SettingsError(`${name}: no http address, or one with a password`);
+    if (!isHttp(value))
+      throw new SettingsError(`${name} must be an http(s) address without a password`);
     return value;
   }
 
   #seconds(): number {
     const value = this.get("JB_UPSTREAM_TIMEOUT") ?? "30";
     const seconds = Number(value);
-    // Beyond it, Node's timers fire at once.
+    // Node's timers fire at once for delays over 2^31 - 1 ms.
     if (!(seconds > 0 && seconds <= 1_000_000)) {
-      throw new SettingsError(`JB_UPSTREAM_TIMEOUT=${value}: no number of seconds`);
+      throw new SettingsError(`JB_UPSTREAM_TIMEOUT=${value}: must be a number of seconds`);
     }
     return seconds;
   }
@@ -139,7 +149,7 @@ class Variables {
     const name = provider;
     const { seconds } = this;
     if (provider === "ollama") {
-      return { name, apiKey: "ollama", baseURL: this.#ollama(), seconds };
+      return { name, apiKey: "ollama", baseURL: this.#ollamaUrl(), seconds };
     }
     const prefix = provider.toUpperCase();
     const apiKey = this.required(`${prefix}_API_KEY`).trim();
@@ -148,19 +158,22 @@ class Variables {
     return { name, apiKey, baseURL, seconds };
   }
 
-  /** `host`, `host:port` or an address. */
-  #ollama(): string {
-    const given = this.get("OLLAMA_HOST") ?? "127.0.0.1:11434";
-    const bare = !given.includes("://");
-    const address = bare ? `http://${given}` : given;
-    if (!isHttp(address)) throw new SettingsError("OLLAMA_HOST: no address");
+  /** The base URL of the API; `OLLAMA_HOST` is `host`, `host:port` or an address. */
+  #ollamaUrl(): string {
+    const host = this.get("OLLAMA_HOST") ?? "127.0.0.1:11434";
+    const bare = !host.includes("://");
+    const address = bare ? `http://${host}` : host;
+    if (!isHttp(address))
+      throw new SettingsError(
+        "OLLAMA_HOST must be HOST, HOST:PORT or an address without a password",
+      );
     const url = new URL(address);
-    if (bare && !/:\d+\/*$/.test(given)) url.port = "11434";
+    if (bare && !/:\d+\/*$/.test(host)) url.port = "11434";
     return `${url.href.replace(/\/+$/, "")}/v1`;
   }
 }
 
-/** Whether it is an address without a password, which errors would repeat. */
+/** Whether `value` is an http(s) address without a password, which error messages would leak. */
 function isHttp(value: string): boolean {
   if (!URL.canParse(value)) return false;
   const { protocol, username, password } = new URL(value);

@@ -1,1 +1,1 @@
-"""How strong the suite is: daemons with one thing broken, and which of them the cases find."""
+"""Mutation testing of the suite: which deliberately broken daemons do the cases detect?"""

@@ -1,4 +1,4 @@
-"""Daemons behind proxies, kept from mutant to mutant: a start costs more than a case."""
+"""A pool of daemons behind proxies, reused by mutants: a start takes longer than a case."""
 
 import asyncio
 import secrets
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 
-from memconform.conformance.case import Serving
+from memconform.conformance.case import DaemonSettings
 from memconform.conformance.fixture import Fixture
 from memconform.conformance.suite import MakeRunner
 from memconform.conformance.transport import certificates
@@ -24,102 +24,108 @@ _log = Logger()
 
 @dataclass(slots=True)
 class _PooledDaemon:
-    serving: str
+    settings: str
+    """The settings as JSON."""
     fixture: Fixture
     runner: MutantSdk
     brains: set[str] = field(default_factory=set)
-    """Those that were there before: of a daemon that somebody else has started, the user's."""
+    """Brains to keep: the user's, on a daemon that memconform did not start."""
 
 
 class DaemonPool:
-    """At most `most` idle ones. Close it, whatever happens."""
+    """Keeps up to `max_idle` idle daemons. Always close it."""
 
-    def __init__(self, make_runner: MakeRunner, folder: Path, most: int) -> None:
+    def __init__(self, make_runner: MakeRunner, folder: Path, max_idle: int) -> None:
         self._make_runner = make_runner
         self._folder = folder
-        self._most = most
+        self._max_idle = max_idle
         self.session = f"mc-{secrets.token_hex(4)}"
-        """Begins the ids of all runs: those of another session are none of ours to end."""
+        """Prefix of all run ids, so that only daemons of this session are ever stopped."""
         self._idle: list[_PooledDaemon] = []
         self._count = 0
 
     async def close(self) -> None:
+        """Stop all idle daemons; failures are logged."""
         idle, self._idle = self._idle, []
-        ended = await asyncio.gather(*(self._end(k) for k in idle), return_exceptions=True)
-        for error in ended:
+        results = await asyncio.gather(*(self._stop(d) for d in idle), return_exceptions=True)
+        for error in results:
             if isinstance(error, Exception):
-                _log.warning("a kept daemon ended badly", error=str(error))
+                _log.warning("a pooled daemon failed to stop", error=str(error))
 
     @asynccontextmanager
-    async def lease(self, serving: Serving, mutation: Mutation) -> AsyncIterator[Fixture]:
-        """A daemon without a brain of ours that breaks this until it is given back.
+    async def lease(self, settings: DaemonSettings, mutation: Mutation) -> AsyncIterator[Fixture]:
+        """Lend a daemon, without brains of earlier cases, that has this mutation until returned.
 
         Raises:
-            DaemonError: where one does not start.
-            UntestableError: where this SDK has not what is wanted.
+            DaemonError: if a new one has to be started, and does not start.
+            UntestableError: if this SDK does not support the settings.
         """
-        kept = self._taken(serving.model_dump_json()) or await self._started(serving)
+        daemon = self._take(settings.model_dump_json()) or await self._start(settings)
         try:
-            await asyncio.to_thread(kept.runner.become, mutation, kept.fixture.folder)
-            yield kept.fixture
+            await asyncio.to_thread(daemon.runner.become, mutation, daemon.fixture.folder)
+            yield daemon.fixture
         finally:
-            await asyncio.to_thread(kept.runner.become, Mutation(), kept.fixture.folder)
-            if await _emptied(kept):
-                self._idle.append(kept)
+            await asyncio.to_thread(daemon.runner.become, Mutation(), daemon.fixture.folder)
+            if await _restore(daemon):
+                self._idle.append(daemon)
             else:
-                await self._end(kept)
-            while len(self._idle) > self._most:
-                await self._end(self._idle.pop(0))
+                await self._stop(daemon)
+            while len(self._idle) > self._max_idle:
+                await self._stop(self._idle.pop(0))
 
-    def _taken(self, serving: str) -> _PooledDaemon | None:
-        for kept in reversed(self._idle):
-            if kept.serving == serving:
-                self._idle.remove(kept)
-                return kept
+    def _take(self, settings: str) -> _PooledDaemon | None:
+        for daemon in reversed(self._idle):
+            if daemon.settings == settings:
+                self._idle.remove(daemon)
+                return daemon
         return None
 
-    async def _started(self, serving: Serving) -> _PooledDaemon:
+    async def _start(self, settings: DaemonSettings) -> _PooledDaemon:
         self._count += 1
         runner = mutant_of(self._make_runner(), Mutation())
-        folder = self._folder / f"kept-{self._count:03}"
-        fixture = Fixture(runner, serving, folder, f"{self.session}-{folder.name}")
-        kept = _PooledDaemon(serving.model_dump_json(), fixture, runner)
+        folder = self._folder / f"pooled-{self._count:03}"
+        fixture = Fixture(runner, settings, folder, f"{self.session}-{folder.name}")
+        daemon = _PooledDaemon(settings.model_dump_json(), fixture, runner)
         try:
             await fixture.prepare()
             if not runner.restartable:
-                async with _client(fixture) as http:
-                    kept.brains = await _brains(http)
+                async with _http_client(fixture) as http:
+                    daemon.brains = await _brain_ids(http)
         except BaseException:
-            await self._end(kept)
+            await self._stop(daemon)
             raise
-        return kept
+        return daemon
 
-    async def _end(self, kept: _PooledDaemon) -> None:
+    async def _stop(self, daemon: _PooledDaemon) -> None:
         try:
-            await kept.fixture.close()
+            await daemon.fixture.close()
         finally:
-            await asyncio.to_thread(shutil.rmtree, kept.fixture.folder, ignore_errors=True)
+            await asyncio.to_thread(shutil.rmtree, daemon.fixture.folder, ignore_errors=True)
 
 
-async def _emptied(kept: _PooledDaemon) -> bool:
-    """Whether the daemon is as it was at first: alive, as it was started, without a new brain."""
+async def _restore(daemon: _PooledDaemon) -> bool:
+    """Restore the daemon: running, with its own settings, without brains of cases.
+
+    Returns:
+        Whether that succeeded.
+    """
     try:
-        await kept.fixture.restore()
-        async with _client(kept.fixture) as http:
-            for brain in await _brains(http) - kept.brains:
+        await daemon.fixture.restore()
+        async with _http_client(daemon.fixture) as http:
+            for brain in await _brain_ids(http) - daemon.brains:
                 headers = {"X-Confirm-Delete": "yes"}
-                answer = await http.delete(f"/v1/brains/{brain}", headers=headers)
-                answer.raise_for_status()
+                response = await http.delete(f"/v1/brains/{brain}", headers=headers)
+                response.raise_for_status()
     except (httpx.HTTPError, DaemonError, ValueError, KeyError, TypeError):
         return False
     return True
 
 
-async def _brains(http: httpx.AsyncClient) -> set[str]:
+async def _brain_ids(http: httpx.AsyncClient) -> set[str]:
     return {brain["brainId"] for brain in (await http.get("/v1/brains")).json()["items"]}
 
 
-def _client(fixture: Fixture) -> httpx.AsyncClient:
+def _http_client(fixture: Fixture) -> httpx.AsyncClient:
     return httpx.AsyncClient(
         base_url=fixture.address("daemon"), trust_env=False, timeout=10, verify=certificates()
     )

@@ -1,7 +1,7 @@
-"""Mutants that follow from the contract's shapes: each key, status, header and code, gone wrong.
+"""Derives mutants from the contract's shapes: each key, status, header and code, broken. Pure.
 
-Pure. What the table holds is thought of, and may be forgotten; a key that is new in a model is
-broken here by itself.
+The table of mutants is written by hand and may miss something; a new key of a model gets its
+mutants here automatically.
 """
 
 import re
@@ -23,10 +23,10 @@ SHAPE = "wire.shape"
 PROBLEM = "wire.problem"
 
 _NEVER_SENT = ("chunk.summary",)
-"""No daemon gives it yet, so that nothing of it can go wrong."""
+"""Keys that no daemon sends yet, so there is nothing to break."""
 
 _MAY_BE_MISSING = ("trace.rerank_provider", "done.answer")
-"""Optional keys that no rule has a daemon give: without them nothing is broken."""
+"""Optional keys that no rule requires: a daemon without them is still correct."""
 
 _RULES = {
     "version.run_id": "core.version.run",
@@ -34,7 +34,7 @@ _RULES = {
     "trace.rerank_provider": "core.mode.trace",
     "events.ping": "events.ping",
 }
-"""Rules of keys, and of events, that have one of their own."""
+"""Rules of keys and events that have a rule of their own."""
 
 _RULES_OF_STATUS = {
     401: "auth.required",
@@ -43,10 +43,10 @@ _RULES_OF_STATUS = {
     502: "core.ingest.embedder",
     504: "core.ingest.embedder",
 }
-"""Of statuses that not every daemon can be brought to by one request."""
+"""Rules of statuses that a single request cannot provoke on every daemon."""
 
-_NOT_ANSWERED = ("rate_limited", "internal_error")
-"""Codes that no request brings a good daemon to."""
+_UNREACHABLE = ("rate_limited", "internal_error")
+"""Codes that no request provokes on a correct daemon."""
 
 _OTHER_STATUS = {200: 202, 201: 200, 204: 200}
 
@@ -55,6 +55,8 @@ _EVENT_MODELS: dict[str, type[BaseModel]] = {**EVENTS, "change": Change}
 
 @dataclass(frozen=True, slots=True)
 class _Key:
+    """A key of a model, and how it may be broken."""
+
     pointer: str
     rule: str
     required: bool
@@ -62,40 +64,41 @@ class _Key:
 
     @property
     def slug(self) -> str:
-        """As it is part of an id: `chunks.trace.searchMs`."""
+        """The key as part of a mutant id: `chunks.trace.searchMs`."""
         return ".".join(part for part in self.pointer.split("/") if part not in ("", "*"))
 
 
-def derived() -> Iterator[Mutant]:
+def derived_mutants() -> Iterator[Mutant]:
+    """Yield the mutants of all routes, their response bodies, their events, and all problems."""
     for route in ROUTES:
-        yield from _of_status(route)
-        yield from _of_media_type(route)
+        yield from _status_mutants(route)
+        yield from _media_type_mutants(route)
         if route.answer is not None:
             when = When(method=route.method.upper(), target=_target(route), status=[route.status])
-            yield from _of_keys(route, route.answer, when)
+            yield from _key_mutants(route, route.answer, when)
         for name in route.stream:
-            yield from _of_event(route, name)
-    yield from _of_problems()
+            yield from _event_mutants(route, name)
+    yield from _problem_mutants()
 
 
 def _target(route: Route) -> str:
-    """A regular expression that the route's targets fit."""
+    """Return a regular expression that matches the route's targets."""
     return "^" + re.escape(route.path).replace(re.escape("{brainId}"), "[^/?]+") + r"(\?|$)"
 
 
-def _of_status(route: Route) -> Iterator[Mutant]:
+def _status_mutants(route: Route) -> Iterator[Mutant]:
     other = _OTHER_STATUS[route.status]
     when = When(method=route.method.upper(), target=_target(route), status=[route.status])
     yield Mutant(
         f"{route.name}-status-{other}",
         SHAPE,
         route.profile,
-        f"{route.name} succeeds with {other} for {route.status}",
+        f"{route.name} succeeds with {other} instead of {route.status}",
         Mutation(when=when, status=other),
     )
 
 
-def _of_media_type(route: Route) -> Iterator[Mutant]:
+def _media_type_mutants(route: Route) -> Iterator[Mutant]:
     if route.answer is None and not route.stream and route.answers == "json":
         return
     when = When(method=route.method.upper(), target=_target(route), status=[route.status])
@@ -109,90 +112,91 @@ def _of_media_type(route: Route) -> Iterator[Mutant]:
         )
 
 
-def _of_keys(route: Route, model: type[BaseModel], when: When) -> Iterator[Mutant]:
+def _key_mutants(route: Route, model: type[BaseModel], when: When) -> Iterator[Mutant]:
     for key in _keys(model):
-        for how, edit in _ways(key):
+        for how, edit in _edits(key):
             yield Mutant(
                 f"{route.name}-{key.slug}-{how}",
                 key.rule,
                 route.profile,
-                f"{route.name}: {key.slug} {_WORDS[how]}",
+                f"{route.name}: {key.slug} {_DESCRIPTIONS[how]}",
                 Mutation(when=when, edits=[edit]),
             )
 
 
-def _of_event(route: Route, name: str) -> Iterator[Mutant]:
+def _event_mutants(route: Route, name: str) -> Iterator[Mutant]:
     when = When(target=_target(route))
     if name in PLAIN_EVENTS:
         edit = EventEdit(event=name, op="data", value="{}")
         yield Mutant(
             f"{route.name}-{name}-data", _RULES.get(f"{route.name}.{name}", SHAPE), route.profile,
-            f"{name} has other data",
+            f"{name} has different data",
             Mutation(when=when, events=[edit]),
         )  # fmt: skip
         return
     for key in _keys(_EVENT_MODELS[name]):
-        for how, change in _ways(key):
+        for how, change in _edits(key):
             yield Mutant(
                 f"{route.name}-{name}-{key.slug}-{how}",
                 key.rule,
                 route.profile,
-                f"{name}: {key.slug} {_WORDS[how]}",
+                f"{name}: {key.slug} {_DESCRIPTIONS[how]}",
                 Mutation(when=when, events=[EventEdit(event=name, op="edit", edits=[change])]),
             )
 
 
-def _of_problems() -> Iterator[Mutant]:
-    codes = {code: status for code, status in STATUS.items() if code not in _NOT_ANSWERED}
+def _problem_mutants() -> Iterator[Mutant]:
+    codes = {code: status for code, status in STATUS.items() if code not in _UNREACHABLE}
     when = When(status=sorted(set(codes.values())))
     for key in _keys(Problem):
-        for how, edit in _ways(key):
+        for how, edit in _edits(key):
             yield Mutant(
-                f"problem-{key.slug}-{how}", PROBLEM, None, f"a problem's {key.slug} {_WORDS[how]}",
+                f"problem-{key.slug}-{how}", PROBLEM, None,
+                f"a problem's {key.slug} {_DESCRIPTIONS[how]}",
                 Mutation(when=when, edits=[edit]),
             )  # fmt: skip
     for label, value in {"none": None, "json": "application/json"}.items():
         yield Mutant(
             f"problem-media-type-{label}", "wire.json", None,
-            f"problems come {'without a media type' if value is None else f'as {value}'},"
+            f"problems are sent {'without a media type' if value is None else f'as {value}'},"
             f" not {MEDIA_TYPE}",
             Mutation(when=when, headers={"Content-Type": value}),
         )  # fmt: skip
     for code, status in codes.items():
         other = 418 if status != 502 else 503
-        when_it = When(status=[status])
+        when_status = When(status=[status])
         rule = _RULES_OF_STATUS.get(status, PROBLEM)
         yield Mutant(
-            f"status-{status}-other", rule, None, f"{status} is answered as {other}, body too",
-            Mutation(when=when_it, status=other, edits=[Edit(at="/status", set=other)]),
+            f"status-{status}-other", rule, None, f"{status} becomes {other}, in the body too",
+            Mutation(when=when_status, status=other, edits=[Edit(at="/status", set=other)]),
         )  # fmt: skip
         yield Mutant(
-            f"status-{status}-500", rule, None, f"{status} is answered as internal_error",
+            f"status-{status}-500", rule, None, f"{status} becomes 500 internal_error",
             Mutation(
-                when=when_it, status=500,
+                when=when_status, status=500,
                 edits=[Edit(at="/status", set=500), Edit(at="/code", set="internal_error")],
             ),
         )  # fmt: skip
         yield Mutant(
-            f"status-{status}-code", rule, None, f"{status} has another code than {code}",
-            Mutation(when=when_it, edits=[Edit(at="/code", set="bad_request")]),
+            f"status-{status}-code", rule, None, f"{status} has a code other than {code}",
+            Mutation(when=when_status, edits=[Edit(at="/code", set="bad_request")]),
         )  # fmt: skip
         yield Mutant(
-            f"status-{status}-body", rule, None, f"the body of {status} names another status",
-            Mutation(when=when_it, edits=[Edit(at="/status", set=499)]),
+            f"status-{status}-body", rule, None, f"the body of {status} has a different status",
+            Mutation(when=when_status, edits=[Edit(at="/status", set=499)]),
         )  # fmt: skip
 
 
-_WORDS = {
+_DESCRIPTIONS = {
     "missing": "is missing",
     "null": "is null",
-    "retyped": "has another type",
-    "renamed": "has another name",
+    "retyped": "has the wrong type",
+    "renamed": "has the wrong name",
 }
 
 
-def _ways(key: _Key) -> Iterator[tuple[str, Edit]]:
-    """How a key goes wrong; an optional one may be null, or may be left out."""
+def _edits(key: _Key) -> Iterator[tuple[str, Edit]]:
+    """Yield the ways to break a key; an optional key may be null."""
     yield "retyped", Edit(at=key.pointer, op="retype")
     if key.may_be_missing:
         return
@@ -204,26 +208,26 @@ def _ways(key: _Key) -> Iterator[tuple[str, Edit]]:
 
 
 def _keys(model: type[BaseModel], at: str = "") -> Iterator[_Key]:
-    """Every key of a model and of those inside it, by JSON pointers."""
+    """Yield every key of a model and of the models inside it, with a JSON pointer."""
     for name, info in model.model_fields.items():
         pointer = f"{at}/{info.alias or name}"
         full = f"{model.__name__.lower()}.{name}"
         if full in _NEVER_SENT:
             continue
-        inner, many = _inside(info.annotation)
-        free, rule = full in _MAY_BE_MISSING, _RULES.get(full, SHAPE)
-        yield _Key(pointer, rule, info.is_required(), free)
+        inner, is_list = _inner_model(info.annotation)
+        may_be_missing, rule = full in _MAY_BE_MISSING, _RULES.get(full, SHAPE)
+        yield _Key(pointer, rule, info.is_required(), may_be_missing)
         if inner is not None:
-            yield from _keys(inner, f"{pointer}/*" if many else pointer)
+            yield from _keys(inner, f"{pointer}/*" if is_list else pointer)
 
 
-def _inside(annotation: Any) -> tuple[type[BaseModel] | None, bool]:  # noqa: ANN401 - a type, of whatever kind
-    """The model that a key holds, if it does, and whether it holds a list of it."""
+def _inner_model(annotation: Any) -> tuple[type[BaseModel] | None, bool]:  # noqa: ANN401 - a type, of whatever kind
+    """Return the model that a key contains, if any, and whether it is a list of it."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation, False
-    arguments = [each for each in get_args(annotation) if each is not type(None)]
+    arguments = [type_ for type_ in get_args(annotation) if type_ is not type(None)]
     if get_origin(annotation) is list:
-        return _inside(arguments[0])[0], True
+        return _inner_model(arguments[0])[0], True
     if get_origin(annotation) in (Union, UnionType) and len(arguments) == 1:
-        return _inside(arguments[0])
+        return _inner_model(arguments[0])
     return None, False

@@ -1,4 +1,4 @@
-"""A good daemon with one thing broken, and the rule that it breaks."""
+"""A correct daemon with one thing broken, and the rule that it violates."""
 
 from dataclasses import dataclass
 
@@ -11,34 +11,38 @@ from memconform.fakes.mutation import Mutation
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
+    """A mutation of a correct daemon, and what must detect it."""
+
     id: str
     rule: str
-    """The one that it breaks."""
+    """The rule that it violates."""
     profile: Profile | None
-    """Whose part of the contract it is in; None: everyone's."""
+    """The profile of that rule; None if the rule applies to every daemon."""
     breaks: str
-    """What the daemon does, in words."""
+    """What the daemon does wrong, in words."""
     mutation: Mutation
     finder: CaseVariant | None = None
-    """The case that must find it; None: any that cites the rule, and else any at all."""
+    """The case that must detect it; None: any case may."""
     slot: str = ""
-    """Of that case's check."""
+    """Slot of the check of that case."""
 
     @property
     def level(self) -> str:
+        """`must` or `should`: that of the case that must detect it, else that of the rule."""
         return rules()[self.rule].level if self.finder is None else self.finder.case.level
 
     def concerns(self, entry: CaseVariant) -> bool:
-        """Whether a case is likely to find it: the one that must, or one that is about its rule."""
+        """Whether a case is likely to detect it: the one that must, or one that cites its rule."""
         if self.finder is not None:
             return entry.id == self.finder.id
         return self.rule in entry.case.rules
 
     @property
     def check(self) -> str:
-        """The id of the check that must find it; empty where any may."""
+        """Id of the check that must detect it; empty if any may."""
         return "" if self.finder is None else f"{self.finder.id}#{self.slot}"
 
     @property
     def profile_name(self) -> str:
+        """The profile as the command line and reports name it."""
         return self.profile.value if self.profile is not None else ROBUSTNESS

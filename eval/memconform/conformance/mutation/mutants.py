@@ -1,4 +1,4 @@
-"""The mutants: each a good daemon with one thing broken, and the rule that it breaks."""
+"""Reads the table of mutants and combines it with the derived ones."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from memconform.conformance import strict_yaml
 from memconform.conformance.catalog import catalog
 from memconform.conformance.matrix import BadMatrixError, combinations
-from memconform.conformance.mutation.derived import derived
+from memconform.conformance.mutation.derived import derived_mutants
 from memconform.conformance.mutation.mutant import Mutant
 from memconform.conformance.rules import rules
 from memconform.conformance.variables import UnknownVariableError, substitute
@@ -22,77 +22,79 @@ TABLE = Path(__file__).with_name("table")
 
 @cache
 def mutants() -> tuple[Mutant, ...]:
-    """Those that the suite as a whole must find: of the table, then of the contract's shapes.
+    """Return the mutants that the suite as a whole must detect: the table's, then the derived ones.
 
     Raises:
-        UsageError: naming file and mutant, for what is wrong in one.
+        UsageError: `mutant_invalid`, naming file and mutant.
     """
-    return _named(mutant for mutant in (*_table(), *derived()) if mutant.finder is None)
+    return _require_unique(m for m in (*_table(), *derived_mutants()) if m.finder is None)
 
 
 @cache
-def mutants_of_checks() -> tuple[Mutant, ...]:
-    """Those that one check each must find: for every case one at least.
+def check_mutants() -> tuple[Mutant, ...]:
+    """Return the mutants that one particular check each must detect, at least one for each case.
 
-    No measure of the suite, for each was made for a check that was there.
+    They do not measure the suite, because each was written for an existing check.
 
     Raises:
-        UsageError: naming file and mutant, for what is wrong in one.
+        UsageError: `mutant_invalid`, naming file and mutant.
     """
-    return _named(mutant for mutant in _table() if mutant.finder is not None)
+    return _require_unique(mutant for mutant in _table() if mutant.finder is not None)
 
 
-def _named(every: Iterable[Mutant]) -> tuple[Mutant, ...]:
-    found: dict[str, Mutant] = {}
-    for mutant in every:
-        if mutant.id in found:
-            raise UsageError(f"two mutants are called {mutant.id}", code="mutant_invalid")
-        found[mutant.id] = mutant
-    return tuple(found.values())
+def _require_unique(candidates: Iterable[Mutant]) -> tuple[Mutant, ...]:
+    by_id: dict[str, Mutant] = {}
+    for mutant in candidates:
+        if mutant.id in by_id:
+            raise UsageError(f"two mutants have the id {mutant.id}", code="mutant_invalid")
+        by_id[mutant.id] = mutant
+    return tuple(by_id.values())
 
 
 @cache
 def _table() -> tuple[Mutant, ...]:
-    return table_of(TABLE)
+    return read_table(TABLE)
 
 
-def table_of(folder: Path) -> tuple[Mutant, ...]:
-    """The mutants of all files of a folder, those of checks last.
+def read_table(folder: Path) -> tuple[Mutant, ...]:
+    """Read the mutants of all files of a folder, those for single checks last.
 
     Raises:
-        UsageError: naming file and mutant, for what is wrong in one.
+        UsageError: `yaml_unreadable`, `yaml_invalid`, or `mutant_invalid` naming file and mutant.
     """
     files = sorted(folder.glob("*.yaml"))
     rows = [(path.name, raw) for path in files for raw in strict_yaml.load_yaml(path)]
-    thought_of = [mutant for file, raw in rows if "check" not in raw for mutant in _read(file, raw)]
-    known = {mutant.id: mutant for mutant in (*thought_of, *derived())}
-    of_checks = [_of_check(file, raw, known) for file, raw in rows if "check" in raw]
-    return (*thought_of, *of_checks)
+    general = [mutant for file, raw in rows if "check" not in raw for mutant in _read(file, raw)]
+    by_id = {mutant.id: mutant for mutant in (*general, *derived_mutants())}
+    specific = [_check_mutant(file, raw, by_id) for file, raw in rows if "check" in raw]
+    return (*general, *specific)
 
 
 def _read(file: str, raw: dict[str, Any]) -> Iterator[Mutant]:
     name = str(raw.get("id", "?"))
     try:
         for label, values in combinations(raw.get("matrix") or {}):
-            kept = {key: value for key, value in raw.items() if key != "matrix"}
+            content = {key: value for key, value in raw.items() if key != "matrix"}
             full = f"{name}[{label}]" if label else name
-            yield _mutant(file, full, substitute(kept, values))
+            yield _mutant(file, full, substitute(content, values))
     except (BadMatrixError, UnknownVariableError, ValidationError, KeyError) as error:
         raise _fault(file, name, str(error)) from error
 
 
-def _of_check(file: str, raw: dict[str, Any], known: Mapping[str, Mutant]) -> Mutant:
+def _check_mutant(file: str, raw: dict[str, Any], by_id: Mapping[str, Mutant]) -> Mutant:
     check = str(raw["check"])
     case, _, slot = check.partition("#")
-    entry = next((each for each in catalog() if case in (each.id, each.base)), None)
+    entry = next((variant for variant in catalog() if case in (variant.id, variant.base)), None)
     if entry is None or slot not in entry.slots():
-        raise _fault(file, check, "no case has such a check")
-    given = {key: value for key, value in raw.items() if key not in ("check", "same_as")}
-    other = known.get(raw["same_as"]) if "same_as" in raw else None
-    if "same_as" in raw and (other is None or given):
-        raise _fault(file, check, f"same_as names no mutant, or not alone: {raw['same_as']}")
+        raise _fault(file, check, "no case has this check")
+    fields = {key: value for key, value in raw.items() if key not in ("check", "same_as")}
+    other = by_id.get(raw["same_as"]) if "same_as" in raw else None
+    if "same_as" in raw and (other is None or fields):
+        raise _fault(
+            file, check, f"same_as must be the id of a mutant, without other keys: {raw['same_as']}"
+        )
     try:
-        mutation = other.mutation if other is not None else Mutation.model_validate(given)
+        mutation = other.mutation if other is not None else Mutation.model_validate(fields)
     except ValidationError as error:
         raise _fault(file, check, str(error)) from error
     rule = entry.case.rules[0]
@@ -100,7 +102,7 @@ def _of_check(file: str, raw: dict[str, Any], known: Mapping[str, Mutant]) -> Mu
         id=f"{entry.base}.{slot}",
         rule=rule,
         profile=rules()[rule].profile,
-        breaks=other.breaks if other is not None else f"what {entry.id}#{slot} is about",
+        breaks=other.breaks if other is not None else f"what {entry.id}#{slot} checks",
         mutation=mutation,
         finder=entry,
         slot=slot,
@@ -110,9 +112,9 @@ def _of_check(file: str, raw: dict[str, Any], known: Mapping[str, Mutant]) -> Mu
 def _mutant(file: str, name: str, raw: dict[str, Any]) -> Mutant:
     rule, breaks = raw["rule"], raw["breaks"]
     if rule not in rules():
-        raise _fault(file, name, f"no rule {rule!r} in CONTRACT.md; {nearest(rule, rules())}")
-    given = {key: v for key, v in raw.items() if key not in ("id", "rule", "breaks")}
-    return Mutant(name, rule, rules()[rule].profile, breaks, Mutation.model_validate(given))
+        raise _fault(file, name, f"CONTRACT.md has no rule {rule!r}; {nearest(rule, rules())}")
+    fields = {key: v for key, v in raw.items() if key not in ("id", "rule", "breaks")}
+    return Mutant(name, rule, rules()[rule].profile, breaks, Mutation.model_validate(fields))
 
 
 def _fault(file: str, name: str, why: str) -> UsageError:

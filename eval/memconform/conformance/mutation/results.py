@@ -1,4 +1,4 @@
-"""What became of the mutants, as records that a machine can read."""
+"""Machine-readable results of mutation testing, and the exit code that follows from them."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -15,13 +15,17 @@ from memconform.storage.provenance import Origin, ReportHeader
 
 
 class Fate(StrEnum):
+    """What became of a mutant."""
+
     KILLED = "killed"
     SURVIVED = "survived"
     UNTESTABLE = "untestable"
-    """Its daemon could not be had, or no check could be made that would have found it."""
+    """Its daemon did not run, or no check could be made that might have detected it."""
 
 
 class MutantResult(Record):
+    """The result of one mutant."""
+
     id: str
     rule: str
     level: Literal["must", "should"]
@@ -29,16 +33,16 @@ class MutantResult(Record):
     breaks: str
     fate: Fate
     by: str = ""
-    """The check that found it."""
+    """Id of the check that detected it."""
     got: list[str] = Field(default_factory=list)
-    """What that check said; of one that was not killed, why no check could be made."""
+    """What that check reported; for an untestable mutant, why no check could be made."""
     cases: int
-    """That were put to it."""
+    """Number of cases run against it."""
     took_s: float
 
 
 class FalseAlarm(Record):
-    """A check that fails though nothing is broken; its case kills no mutant."""
+    """A check that fails on the unmodified daemon; its case is not run against mutants."""
 
     check: str
     result: str
@@ -46,6 +50,8 @@ class FalseAlarm(Record):
 
 
 class KillCount(Record):
+    """How many mutants were killed, of how many."""
+
     killed: int
     total: int
 
@@ -54,29 +60,29 @@ MUTATION_SCHEMA: Literal["memconform/mutation-report@1"] = "memconform/mutation-
 
 
 class MutationReport(Origin, ReportHeader):
-    """What `mutate --json` writes."""
+    """The report that `mutate --json` writes."""
 
     schema_version: Literal["memconform/mutation-report@1"] = MUTATION_SCHEMA
     sdk: str
     contract: str
     took_s: float
     cases: int
-    """That a mutant may be put to."""
+    """Number of cases available for mutants."""
     cases_tried: int
-    """Of them, on the daemon in which nothing is broken."""
+    """How many of these were run on the unmodified daemon."""
     left_out: int
-    """Mutants that this SDK cannot be made into."""
+    """Number of mutants that cannot be applied to this SDK."""
     killed: int
     total: int
     survivors: list[str]
-    """Ids of those that were not killed, the untestable ones among them."""
+    """Ids of mutants that were not killed, including untestable ones."""
     false_alarms: list[FalseAlarm]
     by_profile: dict[str, KillCount]
     mutants: list[MutantResult]
 
 
 def by_profile(results: Iterable[MutantResult]) -> dict[str, KillCount]:
-    """Scores by the names of profiles, in the order of the results."""
+    """Count killed mutants by profile name, in the order of the results."""
     total, killed = Counter[str](), Counter[str]()
     for result in results:
         total[result.profile] += 1
@@ -87,11 +93,15 @@ def by_profile(results: Iterable[MutantResult]) -> dict[str, KillCount]:
 def mutation_exit_code(
     results: Iterable[MutantResult], false_alarms: Iterable[FalseAlarm]
 ) -> ExitCode:
-    """FAILED where a mutant of a MUST lives or the good daemon fails, DAEMON where one was lost."""
+    """Return the exit code of a run.
+
+    FAILED if a mutant of a MUST survived or the unmodified daemon failed a check; DAEMON if a
+    mutant or a check could not be tested, which takes precedence.
+    """
     fates = {(result.level, result.fate) for result in results}
     alarms = {alarm.result for alarm in false_alarms}
-    unknown = Fate.UNTESTABLE in {fate for _, fate in fates}
-    if unknown or alarms & {Result.UNTESTABLE, Result.ERROR}:
+    is_untestable = Fate.UNTESTABLE in {fate for _, fate in fates}
+    if is_untestable or alarms & {Result.UNTESTABLE, Result.ERROR}:
         return ExitCode.DAEMON
     return ExitCode.FAILED if ("must", Fate.SURVIVED) in fates or alarms else ExitCode.OK
 
@@ -99,6 +109,7 @@ def mutation_exit_code(
 def result_of(
     mutant: Mutant, fate: Fate, *, by: str = "", got: Iterable[str] = (), cases: int, took_s: float
 ) -> MutantResult:
+    """Build the result of a mutant; at most five lines of `got` are kept."""
     return MutantResult(
         id=mutant.id,
         rule=mutant.rule,

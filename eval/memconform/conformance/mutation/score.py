@@ -1,4 +1,4 @@
-"""Puts the cases to each mutant until one of them finds it."""
+"""Runs the cases against each mutant until one of them detects it."""
 
 import asyncio
 import re
@@ -25,43 +25,47 @@ from memconform.printing.logs import Logger
 
 _log = Logger()
 
-_GOOD = (Result.PASS, Result.NOT_APPLICABLE)
+_PASSING = (Result.PASS, Result.NOT_APPLICABLE)
 
 SOURCE_SDK = "py"
-"""The SDK whose source the table has mutants of."""
+"""The SDK for which the table has mutants of the source."""
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
-    """Cases that are to be tried on the daemon in which nothing is broken."""
+class ScoringStarted:
+    """The run begins with `cases` cases on the unmodified daemon."""
 
     cases: int
 
 
 @dataclass(frozen=True, slots=True)
-class CaseTried:
-    """One of them."""
+class BaselineCaseFinished:
+    """A case has been run on the unmodified daemon."""
 
 
 @dataclass(frozen=True, slots=True)
 class MutantFinished:
+    """The fate of a mutant is decided."""
+
     result: MutantResult
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoringFinished:
+    """All mutants are done; the last event."""
+
     alarms: tuple[FalseAlarm, ...]
     cases: int
-    """That were tried where nothing is broken."""
+    """Number of cases run on the unmodified daemon."""
 
 
-Event = Begun | CaseTried | MutantFinished | Scored
+Event = ScoringStarted | BaselineCaseFinished | MutantFinished | ScoringFinished
 
 
-def possible(mutant: Mutant, runner: SdkRunner, entries: Sequence[CaseVariant]) -> bool:
-    """Whether this SDK can be made into that mutant, and claims what it breaks.
+def is_applicable(mutant: Mutant, runner: SdkRunner, entries: Sequence[CaseVariant]) -> bool:
+    """Whether a mutant can be applied to this SDK, which must claim the profile of its rule.
 
-    `entries` are the cases that are for it: one of them at least is about the mutant's rule.
+    At least one of `entries`, the cases that apply to the SDK, must be likely to detect it.
     """
     if mutant.profile is not None and mutant.profile not in runner.profiles:
         return False
@@ -80,53 +84,60 @@ async def score(
     folder: Path,
     daemons: int,
 ) -> AsyncGenerator[Event, None]:
-    """The cases on the good daemon, then those that pass there on each mutant.
+    """Run the cases on the unmodified daemon, then those that pass there on each mutant.
 
-    At most `daemons` daemons run at once. `folder` holds their state while they do.
+    Args:
+        make_runner: Creates a runner of the unmodified daemon.
+        mutants: The mutants.
+        entries: The cases that apply to the SDK.
+        folder: Holds the state of daemons while they run.
+        daemons: Maximum number of daemons that run at once.
     """
     if not make_runner().restartable:
-        # There is one, and two mutants at once would have the same brains.
+        # There is only one daemon, and concurrent mutants would share its brains.
         daemons = 1
-    kept = DaemonPool(make_runner, folder, daemons)
-    crew = _MutantScorer(make_runner, folder, asyncio.Semaphore(daemons), kept)
+    pool = DaemonPool(make_runner, folder, daemons)
+    scorer = _MutantScorer(make_runner, folder, asyncio.Semaphore(daemons), pool)
     citing = [entry for entry in entries if any(mutant.concerns(entry) for mutant in mutants)]
-    yield Begun(len(citing))
-    async with aclosing(crew.good(citing)) as cases:
+    yield ScoringStarted(len(citing))
+    async with aclosing(scorer.run_baseline(citing)) as cases:
         async for _ in cases:
-            yield CaseTried()
+            yield BaselineCaseFinished()
 
-    all_seen = [MutantProgress(mutant) for mutant in mutants]
+    all_progress = [MutantProgress(mutant) for mutant in mutants]
     try:
-        async with aclosing(_side_by_side(daemons, crew.by_its_rule, all_seen, entries)) as ended:
-            async for seen in ended:
-                if seen.found is not None:
-                    yield MutantFinished(seen.result())
-        # The others at last, for one that lives takes as long as hundreds that do not.
-        living = [seen for seen in all_seen if seen.found is None]
-        async with aclosing(_side_by_side(daemons, crew.by_all_others, living, entries)) as ended:
-            async for seen in ended:
-                yield MutantFinished(seen.result())
+        async with aclosing(
+            _run_all(daemons, scorer.run_citing, all_progress, entries)
+        ) as finished:
+            async for progress in finished:
+                if progress.detection is not None:
+                    yield MutantFinished(progress.result())
+        # Survivors come last: one of them takes as long as hundreds of killed mutants.
+        survivors = [progress for progress in all_progress if progress.detection is None]
+        async with aclosing(_run_all(daemons, scorer.run_others, survivors, entries)) as finished:
+            async for progress in finished:
+                yield MutantFinished(progress.result())
     finally:
-        await kept.close()
-    alarms = sorted(crew.alarms, key=lambda alarm: alarm.check)
-    yield Scored(tuple(alarms), len(crew.tried))
+        await pool.close()
+    alarms = sorted(scorer.alarms, key=lambda alarm: alarm.check)
+    yield ScoringFinished(tuple(alarms), len(scorer.baseline))
 
 
-async def _side_by_side(
-    many: int,
-    put: Callable[["MutantProgress", Sequence[CaseVariant]], Awaitable[None]],
-    all_seen: Sequence["MutantProgress"],
+async def _run_all(
+    limit: int,
+    run: Callable[["MutantProgress", Sequence[CaseVariant]], Awaitable[None]],
+    all_progress: Sequence["MutantProgress"],
     entries: Sequence[CaseVariant],
 ) -> AsyncGenerator["MutantProgress", None]:
-    """Each as it ends, so many at once."""
-    waiting = asyncio.Semaphore(many)
+    """Run each mutant, at most `limit` at once, and yield them as they finish."""
+    slots = asyncio.Semaphore(limit)
 
-    async def one(seen: "MutantProgress") -> "MutantProgress":
-        async with waiting:
-            await put(seen, entries)
-        return seen
+    async def run_one(progress: "MutantProgress") -> "MutantProgress":
+        async with slots:
+            await run(progress, entries)
+        return progress
 
-    tasks = [asyncio.create_task(one(seen)) for seen in all_seen]
+    tasks = [asyncio.create_task(run_one(progress)) for progress in all_progress]
     try:
         for finished in asyncio.as_completed(tasks):
             yield await finished
@@ -137,38 +148,40 @@ async def _side_by_side(
 
 
 class MutantProgress:
-    """What the cases have come to that were put to a mutant."""
+    """The results so far of the cases that were run against a mutant."""
 
     def __init__(self, mutant: Mutant) -> None:
         self.mutant = mutant
-        self.found: Check | None = None
+        self.detection: Check | None = None
+        """The check that detected the mutant."""
         self.took_s = 0.0
         self.unfit: list[str] = []
-        """Cases that cite its rule and fail, or cannot be made, where nothing is broken: why."""
+        """Why cases citing its rule cannot be used: they do not pass on the unmodified daemon."""
         self._cases = 0
-        self._unmade: list[str] = []
+        self._untested: list[str] = []
 
     @property
-    def found_by(self) -> str:
-        """The case that has found it."""
-        return self.found.id.partition("#")[0] if self.found is not None else ""
+    def detecting_case(self) -> str:
+        """Id of the case that detected it; empty if none did."""
+        return self.detection.id.partition("#")[0] if self.detection is not None else ""
 
-    def take(self, case: CaseResult) -> bool:
-        """Whether the mutant is found now."""
+    def add(self, case: CaseResult) -> bool:
+        """Record the result of a case; return whether the mutant is detected now."""
         self._cases += 1
-        self.found = self.found or finding(self.mutant, case)
-        self._unmade += [
+        self.detection = self.detection or detecting_check(self.mutant, case)
+        self._untested += [
             f"{check.id}: {' '.join(check.got)}"
             for check in case.checks
             if check.result in (Result.UNTESTABLE, Result.ERROR)
         ]
-        return self.found is not None
+        return self.detection is not None
 
     def result(self) -> MutantResult:
-        if self.found is not None:
-            fate, by, got = Fate.KILLED, self.found.id, self.found.got
+        """Return the result, which is final once no more cases are run."""
+        if self.detection is not None:
+            fate, by, got = Fate.KILLED, self.detection.id, self.detection.got
         else:
-            by, got = "", [*self._unmade, *self.unfit]
+            by, got = "", [*self._untested, *self.unfit]
             fate = Fate.UNTESTABLE if got or not self._cases else Fate.SURVIVED
         _log.info("mutant", id=self.mutant.id, fate=fate.value, by=by, took_s=self.took_s)
         return result_of(self.mutant, fate, by=by, got=got, cases=self._cases, took_s=self.took_s)
@@ -176,43 +189,45 @@ class MutantProgress:
 
 class _MutantScorer:
     def __init__(
-        self, make_runner: MakeRunner, folder: Path, slots: asyncio.Semaphore, kept: DaemonPool
+        self, make_runner: MakeRunner, folder: Path, slots: asyncio.Semaphore, pool: DaemonPool
     ) -> None:
         self._make_runner = make_runner
         self._folder = folder
         self._slots = slots
-        self._session = kept.session
-        self._kept = kept
-        self._ours = make_runner().restartable
-        """Of a daemon that somebody else has started some things cannot be tested."""
-        self._trying = asyncio.Lock()
+        self._session = pool.session
+        self._pool = pool
+        self._is_managed = make_runner().restartable
+        """Whether memconform starts the daemon; otherwise some cases cannot be tested."""
+        self._lock = asyncio.Lock()
         self.alarms: list[FalseAlarm] = []
-        self.tried: dict[str, str] = {}
-        """Of each case that was tried where nothing is broken, why it fails there, or ""."""
+        self.baseline: dict[str, str] = {}
+        """Why each case does not pass on the unmodified daemon, by id; "" if it passes."""
 
-    async def good(self, entries: Sequence[CaseVariant]) -> AsyncGenerator[CaseResult, None]:
-        """Try cases where nothing is broken, those that were not yet."""
-        async with self._trying:
-            new = [entry for entry in entries if entry.id not in self.tried]
+    async def run_baseline(
+        self, entries: Sequence[CaseVariant]
+    ) -> AsyncGenerator[CaseResult, None]:
+        """Run cases on the unmodified daemon, except those that already were."""
+        async with self._lock:
+            new = [entry for entry in entries if entry.id not in self.baseline]
             if not new:
                 return
             async with aclosing(self.run("good", Mutation(), new)) as cases:
                 async for case in cases:
-                    wrong = [check for check in case.checks if check.result not in _GOOD]
-                    self.tried[case.case] = "".join(
-                        f"{c.id} does not pass where nothing is broken: {' '.join(c.got)}"
-                        for c in wrong[:1]
+                    failing = [check for check in case.checks if check.result not in _PASSING]
+                    self.baseline[case.case] = "".join(
+                        f"{c.id} does not pass on the unmodified daemon: {' '.join(c.got)}"
+                        for c in failing[:1]
                     )
                     self.alarms += [
                         FalseAlarm(check=c.id, result=c.result.value, got=c.got[:5])
-                        for c in wrong
-                        if self._ours or c.result is not Result.UNTESTABLE
+                        for c in failing
+                        if self._is_managed or c.result is not Result.UNTESTABLE
                     ]
                     yield case
             for entry in new:
-                # Of a daemon that was lost some cases come to nothing at all.
-                lost = f"{entry.id} could not be tried where nothing is broken"
-                self.tried.setdefault(entry.id, lost)
+                # After its daemon was lost, a case has no result at all.
+                reason = f"{entry.id} could not be run on the unmodified daemon"
+                self.baseline.setdefault(entry.id, reason)
 
     async def run(
         self,
@@ -221,7 +236,7 @@ class _MutantScorer:
         entries: Sequence[CaseVariant],
         mutant: Mutant | None = None,
     ) -> AsyncGenerator[CaseResult, None]:
-        """What cases come to; nothing new begins once one of them has found `mutant`."""
+        """Run cases; start no more once one of them has detected `mutant`."""
         folder = self._folder / re.sub(r"[^A-Za-z0-9.-]+", "_", label)
         events = conform(
             "mutant",
@@ -231,13 +246,13 @@ class _MutantScorer:
             folder=folder,
             run_id=f"{self._session}-{label}",
             slots=self._slots,
-            stop=lambda case: mutant is not None and finding(mutant, case) is not None,
+            stop=lambda case: mutant is not None and detecting_check(mutant, case) is not None,
         )
         async with aclosing(events):
             async for event in events:
                 match event:
-                    case CaseFinished(ran=ran):
-                        yield ran.result
+                    case CaseFinished(run=run):
+                        yield run.result
                     case SdkFinished(result=result):
                         if mutant is None:
                             self.alarms += [
@@ -246,84 +261,88 @@ class _MutantScorer:
                             ]
                         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
-    async def by_its_rule(self, seen: "MutantProgress", entries: Sequence[CaseVariant]) -> None:
-        """Put the cases to a mutant that are likely to find it, until one does."""
-        citing = [e for e in entries if seen.mutant.concerns(e)]
-        await self._put(seen, citing)
-        seen.unfit = [self.tried[entry.id] for entry in citing if self.tried[entry.id]]
+    async def run_citing(self, progress: "MutantProgress", entries: Sequence[CaseVariant]) -> None:
+        """Run the cases that are likely to detect a mutant, until one does."""
+        citing = [e for e in entries if progress.mutant.concerns(e)]
+        await self._run_cases(progress, citing)
+        progress.unfit = [self.baseline[entry.id] for entry in citing if self.baseline[entry.id]]
 
-    async def by_all_others(self, seen: "MutantProgress", entries: Sequence[CaseVariant]) -> None:
-        """Put all other cases to it. What one of so many finds must be found again.
+    async def run_others(self, progress: "MutantProgress", entries: Sequence[CaseVariant]) -> None:
+        """Run all other cases; a detection by one of these must be confirmed by a second run.
 
-        Of 700 cases on a machine that is busy with other mutants one may fail by chance; observed
-        of `alive-idle-connections`.
+        Of 700 cases, on a machine that is busy with other mutants, one may fail by chance. This was
+        observed for `alive-idle-connections`.
         """
-        if seen.mutant.finder is not None:
+        if progress.mutant.finder is not None:
             return
-        others = [e for e in entries if not seen.mutant.concerns(e)]
+        others = [e for e in entries if not progress.mutant.concerns(e)]
         while others:
-            await self._put(seen, others)
-            if seen.found is None:
+            await self._run_cases(progress, others)
+            if progress.detection is None:
                 return
-            finder = [e for e in others if e.id == seen.found_by]
-            others = [e for e in others if e.id != seen.found_by]
-            seen.found = None
-            await self._on_its_own(f"{seen.mutant.id}-again", finder, seen)
-            if seen.found is not None:
+            finder = [e for e in others if e.id == progress.detecting_case]
+            others = [e for e in others if e.id != progress.detecting_case]
+            progress.detection = None
+            await self._run_on_new_daemon(f"{progress.mutant.id}-again", finder, progress)
+            if progress.detection is not None:
                 return
 
-    async def _put(self, seen: "MutantProgress", entries: Sequence[CaseVariant]) -> None:
+    async def _run_cases(self, progress: "MutantProgress", entries: Sequence[CaseVariant]) -> None:
         started = time.perf_counter()
         groups, slow = quick_groups(entries), [e for e in entries if not _is_quick(e)]
-        if not seen.mutant.mutation.is_of_exchanges:
-            # Each group of its own would start a daemon, where the first is likely to do.
+        if not progress.mutant.mutation.is_of_exchanges:
+            # Each group would start its own daemon, but the first is likely to be enough.
             groups, slow = groups[:1], [e for group in groups[1:] for e in group] + slow
         for number, group in enumerate((*groups, slow)):
-            fit = await self._fit(group)
-            if seen.mutant.mutation.is_of_exchanges and group is not slow:
-                await self._on_kept(fit, seen)
+            usable = await self._usable(group)
+            if progress.mutant.mutation.is_of_exchanges and group is not slow:
+                await self._run_on_pooled_daemon(usable, progress)
             else:
-                await self._on_its_own(f"{seen.mutant.id}-{number}", fit, seen)
-            if seen.found is not None:
+                await self._run_on_new_daemon(f"{progress.mutant.id}-{number}", usable, progress)
+            if progress.detection is not None:
                 break
-        seen.took_s += time.perf_counter() - started
+        progress.took_s += time.perf_counter() - started
 
-    async def _fit(self, entries: Sequence[CaseVariant]) -> list[CaseVariant]:
-        # Only the others of a partial selection are not tried yet.
-        async with aclosing(self.good(entries)) as tried:
-            async for _ in tried:
+    async def _usable(self, entries: Sequence[CaseVariant]) -> list[CaseVariant]:
+        # With a partial selection of mutants, only citing cases have run on the unmodified daemon.
+        async with aclosing(self.run_baseline(entries)) as cases:
+            async for _ in cases:
                 pass
-        return [entry for entry in entries if not self.tried[entry.id]]
+        return [entry for entry in entries if not self.baseline[entry.id]]
 
-    async def _on_kept(self, entries: Sequence[CaseVariant], seen: "MutantProgress") -> None:
+    async def _run_on_pooled_daemon(
+        self, entries: Sequence[CaseVariant], progress: "MutantProgress"
+    ) -> None:
         if not entries:
             return
-        serving = entries[0].case.daemon
+        settings = entries[0].case.daemon
         try:
-            async with self._slots, self._kept.lease(serving, seen.mutant.mutation) as fixture:
+            async with self._slots, self._pool.lease(settings, progress.mutant.mutation) as fixture:
                 for entry in entries:
-                    ran = await run_case(entry, fixture, brain_id(entry))
-                    if seen.take(ran.result) or ran.hung:
+                    run = await run_case(entry, fixture, brain_id(entry))
+                    if progress.add(run.result) or run.hung:
                         return
         except (DaemonError, UntestableError) as error:
-            seen.take(skipped_case(entries[0], Result.UNTESTABLE, str(error)))
+            progress.add(skipped_case(entries[0], Result.UNTESTABLE, str(error)))
 
-    async def _on_its_own(
-        self, label: str, entries: Sequence[CaseVariant], seen: "MutantProgress"
+    async def _run_on_new_daemon(
+        self, label: str, entries: Sequence[CaseVariant], progress: "MutantProgress"
     ) -> None:
-        mutant = seen.mutant
+        mutant = progress.mutant
         async with aclosing(self.run(label, mutant.mutation, entries, mutant)) as cases:
             async for case in cases:
-                seen.take(case)
+                progress.add(case)
 
 
-def finding(mutant: Mutant, case: CaseResult) -> Check | None:
-    """The check that has found a mutant: one that fails, or only warns where it breaks a SHOULD.
+def detecting_check(mutant: Mutant, case: CaseResult) -> Check | None:
+    """Return the check that detects a mutant; None if no check of the case does.
 
-    Of a mutant that a certain check must find no other will do."""
-    red = (Result.FAIL,) if mutant.level == "must" else (Result.FAIL, Result.WARN)
+    A check detects it by failing or, for a mutant of a SHOULD, by warning. If the mutant names a
+    check, no other counts.
+    """
+    failing = (Result.FAIL,) if mutant.level == "must" else (Result.FAIL, Result.WARN)
     checks = (check for check in case.checks if mutant.check in ("", check.id))
-    return next((check for check in checks if check.result in red), None)
+    return next((check for check in checks if check.result in failing), None)
 
 
 def _is_quick(entry: CaseVariant) -> bool:
@@ -331,15 +350,15 @@ def _is_quick(entry: CaseVariant) -> bool:
 
 
 def quick_groups(citing: Sequence[CaseVariant]) -> list[list[CaseVariant]]:
-    """The quick ones of these cases, a list for each kind of daemon, the longest list first.
+    """Group the quick cases by the daemon they need, the largest group first.
 
-    One variant of each case comes before the others, for it is likely to find what they would.
+    One variant of each case comes before the others, because it likely detects what they would.
     """
-    by_serving: dict[str, list[CaseVariant]] = {}
+    by_settings: dict[str, list[CaseVariant]] = {}
     for entry in citing:
         if _is_quick(entry):
-            by_serving.setdefault(entry.case.daemon.model_dump_json(), []).append(entry)
-    return [_variants_last(group) for group in sorted(by_serving.values(), key=len, reverse=True)]
+            by_settings.setdefault(entry.case.daemon.model_dump_json(), []).append(entry)
+    return [_variants_last(group) for group in sorted(by_settings.values(), key=len, reverse=True)]
 
 
 def _variants_last(entries: Sequence[CaseVariant]) -> list[CaseVariant]:
@@ -349,14 +368,14 @@ def _variants_last(entries: Sequence[CaseVariant]) -> list[CaseVariant]:
     return [*first.values(), *(entry for entry in entries if first[entry.base] is not entry)]
 
 
-def _can_be_put(entry: CaseVariant, runner: SdkRunner) -> bool:
-    """A daemon that somebody else has started gets no other settings, and is not ended."""
-    serving = entry.case.daemon
+def _is_runnable(entry: CaseVariant, runner: SdkRunner) -> bool:
+    """Whether a case works without changing settings or stopping an unmanaged daemon."""
+    settings = entry.case.daemon
     return runner.restartable or not (
-        serving.env or serving.upstream == "scripted" or entry.is_disruptive
+        settings.env or settings.upstream == "scripted" or entry.is_disruptive
     )
 
 
-def selectable(entries: Sequence[CaseVariant], runner: SdkRunner) -> list[CaseVariant]:
-    """The cases that are for this SDK, and can be put to it."""
-    return [e for e in entries if skip_reason(e, runner) is None and _can_be_put(e, runner)]
+def applicable_cases(entries: Sequence[CaseVariant], runner: SdkRunner) -> list[CaseVariant]:
+    """Return the cases that apply to this SDK and can be run on it."""
+    return [e for e in entries if skip_reason(e, runner) is None and _is_runnable(e, runner)]

@@ -1,7 +1,7 @@
-"""Read by a Python daemon at its start: its modules get the texts that MEMCONFORM_SOURCE holds.
+"""Imported by a Python daemon at startup: patches its modules as MEMCONFORM_SOURCE says.
 
-The variable is JSON, a list of `{file, find, put}`. A text that does not stand once in its file
-ends the daemon, for what is not broken must not pass for broken.
+The variable holds a JSON list of `{file, find, put}`. If a text does not occur exactly once in its
+file, the daemon exits with status 96, because an unbroken daemon must not pass for a broken one.
 """
 
 import json
@@ -23,7 +23,7 @@ class _Loader(SourceFileLoader):
         for edit in _EDITS:
             if self.path.endswith(f"/{edit['file']}"):
                 if source.count(edit["find"]) != 1:
-                    sys.stderr.write(f"{self.path}: {edit['find']!r} does not stand there once\n")
+                    sys.stderr.write(f"{self.path}: {edit['find']!r} must occur exactly once\n")
                     sys.stderr.flush()
                     os._exit(96)
                 source = source.replace(edit["find"], edit["put"])

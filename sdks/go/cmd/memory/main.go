@@ -30,7 +30,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
 }
 
-// environment is os.LookupEnv: a token that is set to nothing is another thing than none.
+// environment is os.LookupEnv: a token set to the empty string is an error, an unset one is not.
 type environment func(variable string) (value string, set bool)
 
 func (e environment) get(variable string) string {
@@ -39,7 +39,7 @@ func (e environment) get(variable string) string {
 }
 
 func run(ctx context.Context, args []string, env environment, stdout, stderr io.Writer) int {
-	given, err := parse(args, env)
+	options, err := parse(args, env)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintln(stdout, usage)
@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string, env environment, stdout, stderr io.
 		fmt.Fprintf(stderr, "memory: %v\n", err)
 		return exitUsage
 	}
-	if err := daemon.Run(ctx, given, stdout); err != nil {
+	if err := daemon.Run(ctx, options, stdout); err != nil {
 		fmt.Fprintf(stderr, "memory: %v\n", err)
 		return exitFailed
 	}
@@ -56,42 +56,42 @@ func run(ctx context.Context, args []string, env environment, stdout, stderr io.
 }
 
 func parse(args []string, env environment) (daemon.Options, error) {
-	var given daemon.Options
+	var options daemon.Options
 	if len(args) > 0 && (args[0] == "-h" || args[0] == "--help") {
-		return given, flag.ErrHelp
+		return options, flag.ErrHelp
 	}
 	if len(args) == 0 || args[0] != "serve" {
-		return given, errors.New(usage)
+		return options, errors.New(usage)
 	}
 	flags := flag.NewFlagSet("memory serve", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.StringVar(&given.Address, "addr", "127.0.0.1:18850", "")
-	flags.StringVar(&given.Home, "root", env.get("JB_HOME"), "")
+	flags.StringVar(&options.Address, "addr", "127.0.0.1:18850", "")
+	flags.StringVar(&options.Home, "root", env.get("JB_HOME"), "")
 	token, tokenSet := env("JB_AUTH_TOKEN")
 	flags.Func("auth-token", "", func(value string) error {
 		token, tokenSet = value, true
 		return nil
 	})
 	if err := flags.Parse(args[1:]); err != nil {
-		return given, err
+		return options, err
 	}
 	if flags.NArg() > 0 {
-		// Not repeated: it may be the rest of a token that was not quoted.
-		return given, errors.New("an argument too many: " + usage)
+		// The argument is not repeated: it may be the rest of an unquoted token.
+		return options, errors.New("too many arguments; " + usage)
 	}
-	if err := config.CheckAddress(given.Address); err != nil {
-		return given, fmt.Errorf("--addr: %w", err)
+	if err := config.CheckAddress(options.Address); err != nil {
+		return options, fmt.Errorf("--addr: %w", err)
 	}
-	if given.Home == "" {
-		return given, errors.New("where is the state folder? give --root or JB_HOME")
+	if options.Home == "" {
+		return options, errors.New("no state folder: set --root or JB_HOME")
 	}
 	if tokenSet {
 		if err := config.CheckToken(token); err != nil {
-			return given, fmt.Errorf("--auth-token or JB_AUTH_TOKEN: %w", err)
+			return options, fmt.Errorf("--auth-token or JB_AUTH_TOKEN: %w", err)
 		}
-		given.Token = token
+		options.Token = token
 	}
 	var err error
-	given.Config, err = config.FromEnv(env.get)
-	return given, err
+	options.Config, err = config.FromEnv(env.get)
+	return options, err
 }

@@ -35,7 +35,7 @@ func TestExitCodes(t *testing.T) {
 		{nil, nil, 2, "usage"},
 		{[]string{"walk"}, nil, 2, "usage"},
 		{[]string{"serve"}, nil, 2, "state folder"},
-		{[]string{"serve", "--root", root, "more"}, nil, 2, "too many"},
+		{[]string{"serve", "--root", root, "more"}, nil, 2, "too many arguments"},
 		{[]string{"serve", "--root", root, "--colour", "red"}, nil, 2, "colour"},
 		{[]string{"serve", "--root", root, "--addr", "8080"}, nil, 2, "HOST:PORT"},
 		{[]string{"serve", "--root", root}, map[string]string{"JB_LLM_PROVIDER": "gpt"}, 2, "JB_LLM_PROVIDER=gpt"},
@@ -48,7 +48,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"serve", "--root", root}, map[string]string{"JB_AUTH_TOKEN": ""}, 2, "JB_AUTH_TOKEN"},
 		{[]string{"serve", "--root", root}, map[string]string{"JB_AUTH_TOKEN": "hush\n"}, 2, "visible ASCII"},
 		{[]string{"serve", "--root", root}, map[string]string{"JB_AUTH_TOKEN": "hushé"}, 2, "visible ASCII"},
-		// The flag goes before the variable, so that it is the address that is wrong here.
+		// The flag takes precedence over the variable, so that only the address is wrong here.
 		{[]string{"serve", "--root", root, "--auth-token", "hush", "--addr", taken.Addr().String()},
 			map[string]string{"JB_AUTH_TOKEN": ""}, 1, "cannot listen"},
 		{[]string{"--help"}, nil, 0, ""},
@@ -64,7 +64,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-func TestItServesUntilItIsToldToStop(t *testing.T) {
+func TestServesUntilStopped(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	reading, writing := io.Pipe()

@@ -1,4 +1,4 @@
-// Package brain holds brains: isolated corpora, each a folder of documents with an index beside it.
+// Package brain implements brains: isolated corpora, each a folder of documents with its index.
 package brain
 
 import (
@@ -16,30 +16,30 @@ import (
 	"memoryd/internal/problem"
 )
 
-// Brain is safe for concurrent use: many read its index at once, one writes.
+// Brain is one corpus. It is safe for concurrent use: many goroutines read its index, one writes.
 type Brain struct {
 	ID       string
-	embedder embed.Embedder // nil without one
+	embedder embed.Embedder // may be nil
 	layout   layout
 	feed     *feed.Feed
 
 	mu      sync.RWMutex
 	index   *index.Index
-	owner   *os.File // holds the lock on the index file; nil where another daemon does
+	owner   *os.File // holds the lock on the index file; nil if another daemon holds it
 	deleted bool
 
-	// upToDate is whether the index was brought to what the files say.
+	// upToDate reports whether the index has been reconciled with the files.
 	upToDate atomic.Bool
 }
 
-// open does not read the documents yet; reconcile does.
+// open opens the index without reading the documents; reconcile does that.
 func open(ctx context.Context, home Home, id string, embedder embed.Embedder) (*Brain, error) {
 	b := &Brain{ID: id, embedder: embedder, layout: home.layout(id), feed: feed.New()}
 	owner, err := lock(b.layout.lock)
 	if err != nil {
 		return nil, err
 	}
-	// Where another daemon of this kind holds the index, one of our own is built in memory.
+	// If another daemon of this kind holds the index, this one builds its own in memory.
 	file := ""
 	if owner != nil {
 		file = b.layout.index
@@ -58,7 +58,7 @@ func open(ctx context.Context, home Home, id string, embedder embed.Embedder) (*
 	return b, nil
 }
 
-// Description is nil where none was given.
+// Description returns the brain's description, nil if it has none.
 func (b *Brain) Description() (*string, error) {
 	text, err := os.ReadFile(b.layout.description)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -71,17 +71,18 @@ func (b *Brain) Description() (*string, error) {
 	return &description, nil
 }
 
-// Read lets read look at the index; no write happens meanwhile.
+// Read calls read with the index, which is not written meanwhile. It fails with NotFound if the
+// brain has been deleted.
 func (b *Brain) Read(read func(*index.Index) error) error {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	if b.deleted {
-		return b.gone()
+		return b.notFound()
 	}
 	return read(b.index)
 }
 
-// Counts counts what can be found.
+// Counts returns how many documents, chunks and vectors are searchable.
 func (b *Brain) Counts() (counts index.Counts, err error) {
 	err = b.Read(func(ix *index.Index) error {
 		counts = ix.Counts()
@@ -90,27 +91,27 @@ func (b *Brain) Counts() (counts index.Counts, err error) {
 	return counts, err
 }
 
-// Subscribe tells of every change that is committed from now on.
+// Subscribe returns a subscription to all changes committed from now on.
 func (b *Brain) Subscribe() (*feed.Subscription, error) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	if b.deleted {
-		return nil, b.gone()
+		return nil, b.notFound()
 	}
 	return b.feed.Subscribe(), nil
 }
 
-// write is Read for one that is alone.
+// write is Read with exclusive access.
 func (b *Brain) write(write func(*index.Index) error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.deleted {
-		return b.gone()
+		return b.notFound()
 	}
 	return write(b.index)
 }
 
-func (b *Brain) gone() error { return problem.New(problem.NotFound, "no brain %q", b.ID) }
+func (b *Brain) notFound() error { return problem.New(problem.NotFound, "no brain %q", b.ID) }
 
 func (b *Brain) close() error {
 	b.mu.Lock()
@@ -129,13 +130,13 @@ func (b *Brain) release() error {
 	return err
 }
 
-// delete removes all that there is of the brain. Its folder is renamed first: from then on the
-// brain is gone, however long removing takes.
+// delete removes everything that belongs to the brain. It renames the folder first, so that the
+// brain is deleted at once, however long the removal takes.
 func (b *Brain) delete() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.deleted {
-		return b.gone()
+		return b.notFound()
 	}
 	grave, err := files.NewWork(b.layout.staging, "deleted")
 	if err != nil {

@@ -110,7 +110,7 @@ func storedFiles(t *testing.T, folder string) []string {
 	return found
 }
 
-func TestTheSamePathReplacesAndAnotherDoesNot(t *testing.T) {
+func TestIngestReplacesTheSamePathOnly(t *testing.T) {
 	b := create(t, newTestStore(t, t.TempDir(), embed.FeatureHash{}), "b")
 	title := "T"
 	old, other := text("a.md", "old zebra"), text("b.md", "zebra crossing")
@@ -124,7 +124,7 @@ func TestTheSamePathReplacesAndAnotherDoesNot(t *testing.T) {
 	expect(t, b, "lion")
 }
 
-func TestHiddenDocumentsAndBytesAreStoredOnly(t *testing.T) {
+func TestHiddenAndBinaryDocumentsAreNotIndexed(t *testing.T) {
 	home := t.TempDir()
 	b := create(t, newTestStore(t, home, embed.FeatureHash{}), "b")
 	bytes := text("a.bin", "\xff\xfe zebra")
@@ -142,7 +142,7 @@ func TestHiddenDocumentsAndBytesAreStoredOnly(t *testing.T) {
 	}
 }
 
-func TestFrontMatterAndWhatTheRequestGives(t *testing.T) {
+func TestRequestOverridesFrontMatter(t *testing.T) {
 	b := create(t, newTestStore(t, t.TempDir(), nil), "b")
 	front := "---\ntitle: Front\ntags: [f]\nkind: note\nmine: no\n---\nzebra"
 	ingest(t, b, text("a.md", front))
@@ -162,7 +162,7 @@ func TestFrontMatterAndWhatTheRequestGives(t *testing.T) {
 	expect(t, b, "title note")
 }
 
-func TestAFileAndAFolderOfOneNameConflict(t *testing.T) {
+func TestFileAndFolderOfTheSameNameConflict(t *testing.T) {
 	b := create(t, newTestStore(t, t.TempDir(), nil), "b")
 	ingest(t, b, text("a", "zebra"), text("folder/x", "zebra"), text("s.json/x", "zebra"))
 	for _, documents := range [][]NewDocument{
@@ -180,7 +180,7 @@ func TestAFileAndAFolderOfOneNameConflict(t *testing.T) {
 	expect(t, b, "giraffe")
 }
 
-func TestAWriteThatFailsMidwayChangesNothing(t *testing.T) {
+func TestWriteThatFailsMidwayChangesNothing(t *testing.T) {
 	home := t.TempDir()
 	b := create(t, newTestStore(t, home, nil), "b")
 	old := text("a.md", "zebra")
@@ -207,9 +207,9 @@ func TestAWriteThatFailsMidwayChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAFailedEmbeddingStoresNothing(t *testing.T) {
+func TestFailedEmbeddingStoresNothing(t *testing.T) {
 	home := t.TempDir()
-	b := create(t, newTestStore(t, home, &broken{}), "b")
+	b := create(t, newTestStore(t, home, &unavailableEmbedder{}), "b")
 	_, err := b.Ingest(t.Context(), []NewDocument{text("a.md", "zebra")})
 	expectCode(t, err, problem.BadGateway)
 	if got := storedFiles(t, filepath.Join(home, "brains/b")); len(got) != 0 {
@@ -217,7 +217,7 @@ func TestAFailedEmbeddingStoresNothing(t *testing.T) {
 	}
 }
 
-func TestBatchesAreSmallInDocumentsAndInBytes(t *testing.T) {
+func TestBatchesAreLimitedInDocumentsAndBytes(t *testing.T) {
 	var changed []stamped
 	for range 300 {
 		changed = append(changed, stamped{size: 1})

@@ -11,18 +11,17 @@ import (
 	"memoryd/internal/index"
 )
 
-// Change does all operations, in their order, or none; its error may be a *Refusal. The reason may
-// be nil.
+// Change applies all operations in order, or none. Its error may be a *Refusal; reason may be nil.
 func (b *Brain) Change(ctx context.Context, operations []Operation, reason *string) error {
 	_, err := b.change(ctx, operations, reason)
 	return err
 }
 
-// change embeds while nobody waits for it: what the operations come to is drafted, embedded, and
-// drafted again to be committed. Where others have changed it meanwhile, a text may lack its vector
-// still; then it begins anew, and one of the others has got ahead.
+// change embeds without holding a lock: it drafts the operations, embeds the texts, and drafts
+// again under the lock to commit. If a concurrent change left a text without its vector, it starts
+// over; that is not livelock, because the other change has been committed.
 func (b *Brain) change(ctx context.Context, operations []Operation, reason *string) ([]index.Document, error) {
-	known := vectors{}
+	cache := vectors{}
 	for {
 		var documents []index.Document
 		var missing []string
@@ -31,28 +30,28 @@ func (b *Brain) change(ctx context.Context, operations []Operation, reason *stri
 			if err != nil {
 				return err
 			}
-			if documents, err = d.understood(); err != nil {
+			if documents, err = d.changedDocuments(); err != nil {
 				return err
 			}
 			if b.embedder != nil {
-				if missing = known.lacking(documents); len(missing) > 0 {
+				if missing = cache.missing(documents); len(missing) > 0 {
 					return nil
 				}
-				known.give(documents)
+				cache.assign(documents)
 			}
 			return b.commit(ctx, ix, d, documents, reason)
 		})
 		if err != nil || len(missing) == 0 {
 			return documents, err
 		}
-		if err := known.learn(ctx, b.embedder, missing); err != nil {
+		if err := cache.embed(ctx, b.embedder, missing); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// understood are the documents that the draft makes or changes.
-func (d *draft) understood() ([]index.Document, error) {
+// changedDocuments returns the documents that the draft creates or changes, ready for the index.
+func (d *draft) changedDocuments() ([]index.Document, error) {
 	var documents []index.Document
 	for _, name := range slices.Sorted(maps.Keys(d.entries)) {
 		e := d.entries[name]
@@ -67,7 +66,7 @@ func (d *draft) understood() ([]index.Document, error) {
 		if err != nil {
 			return nil, err
 		}
-		document, err := understand(name, content, parseSidecar(sidecar))
+		document, err := parseDocument(name, content, parseSidecar(sidecar))
 		if err != nil {
 			return nil, err
 		}
@@ -87,11 +86,11 @@ func (b *Brain) commit(
 	if err != nil {
 		return err
 	}
-	if err := b.take(ctx, ix, d, documents); err != nil {
+	if err := b.updateIndex(ctx, ix, d, documents); err != nil {
 		return errors.Join(err, placed.Undo())
 	}
 	if err := placed.Keep(); err != nil {
-		b.upToDate.Store(false) // the index has what is undone
+		b.upToDate.Store(false) // the index contains what was undone
 		return errors.Join(err, placed.Undo())
 	}
 	for i := range d.changes {
@@ -101,8 +100,8 @@ func (b *Brain) commit(
 	return nil
 }
 
-// take brings the index to the files, which are in their places.
-func (b *Brain) take(ctx context.Context, ix *index.Index, d *draft, documents []index.Document) error {
+// updateIndex applies the draft to the index, after the files are in place.
+func (b *Brain) updateIndex(ctx context.Context, ix *index.Index, d *draft, documents []index.Document) error {
 	stored, sidecars := files.NewTree(b.layout.documents), files.NewTree(b.layout.sidecars)
 	var visible []index.Document
 	for _, document := range documents {
@@ -111,7 +110,7 @@ func (b *Brain) take(ctx context.Context, ix *index.Index, d *draft, documents [
 		}
 		kind, info, err := stored.Find(document.Path)
 		if err == nil && kind != files.Regular {
-			err = fs.ErrNotExist // removed by hand since it was placed
+			err = fs.ErrNotExist // removed by hand after it was placed
 		}
 		if err != nil {
 			return err

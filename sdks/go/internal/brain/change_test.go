@@ -26,9 +26,9 @@ func add(path, content string) Operation {
 	return Operation{Kind: Append, Path: path, Content: []byte(content)}
 }
 
-func gone(path string) Operation { return Operation{Kind: Delete, Path: path} }
+func del(path string) Operation { return Operation{Kind: Delete, Path: path} }
 
-func moved(from, to string) Operation { return Operation{Kind: Rename, Path: from, To: to} }
+func rename(from, to string) Operation { return Operation{Kind: Rename, Path: from, To: to} }
 
 func change(t *testing.T, b *Brain, operations ...Operation) {
 	t.Helper()
@@ -37,7 +37,7 @@ func change(t *testing.T, b *Brain, operations ...Operation) {
 	}
 }
 
-// contents are all files of a folder, by path.
+// contents returns all files of a folder, by path.
 func contents(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -51,7 +51,7 @@ func contents(t *testing.T, folder string) map[string]string {
 	return found
 }
 
-func told(s *feed.Subscription) []string {
+func received(s *feed.Subscription) []string {
 	var lines []string
 	for {
 		select {
@@ -74,7 +74,7 @@ func TestOperationsBuildOnEachOther(t *testing.T) {
 	for name, test := range map[string]struct {
 		operations []Operation
 		want       map[string]string
-		told       []string
+		received   []string
 	}{
 		"write and append": {
 			[]Operation{put("a", "new"), add("a", " more"), add("c/d", "made"), put("c/e", "")},
@@ -82,20 +82,20 @@ func TestOperationsBuildOnEachOther(t *testing.T) {
 			[]string{"updated a", "updated a", "created c/d", "created c/e"},
 		},
 		"delete and write": {
-			[]Operation{gone("a"), put("a", "new"), put("t", ""), gone("t")},
+			[]Operation{del("a"), put("a", "new"), put("t", ""), del("t")},
 			map[string]string{"a": "new", "b": "old b"},
 			[]string{"deleted a", "created a", "created t", "deleted t"},
 		},
 		"a chain of renames": {
-			[]Operation{moved("a", "t"), moved("b", "a"), moved("t", "b"), moved("b", "b")},
+			[]Operation{rename("a", "t"), rename("b", "a"), rename("t", "b"), rename("b", "b")},
 			map[string]string{"a": "old b", "b": "old a"},
 			[]string{"renamed t from a", "renamed a from b", "renamed b from t"},
 		},
-		"over another":              {[]Operation{moved("a", "b")}, map[string]string{"b": "old a"}, []string{"renamed b from a"}},
-		"below its old self":        {[]Operation{moved("a", "a/b/c")}, map[string]string{"a/b/c": "old a", "b": "old b"}, []string{"renamed a/b/c from a"}},
-		"below its own sidecar":     {[]Operation{moved("a", "a.json/b")}, map[string]string{"a.json/b": "old a", "b": "old b"}, []string{"renamed a.json/b from a"}},
-		"a folder becomes its file": {[]Operation{put("f/g/h", "h"), moved("f/g/h", "f")}, map[string]string{"a": "old a", "b": "old b", "f": "h"}, []string{"created f/g/h", "renamed f from f/g/h"}},
-		"nothing":                   {[]Operation{moved("a", "a")}, map[string]string{"a": "old a", "b": "old b"}, nil},
+		"over another":              {[]Operation{rename("a", "b")}, map[string]string{"b": "old a"}, []string{"renamed b from a"}},
+		"below its old self":        {[]Operation{rename("a", "a/b/c")}, map[string]string{"a/b/c": "old a", "b": "old b"}, []string{"renamed a/b/c from a"}},
+		"below its own sidecar":     {[]Operation{rename("a", "a.json/b")}, map[string]string{"a.json/b": "old a", "b": "old b"}, []string{"renamed a.json/b from a"}},
+		"a folder becomes its file": {[]Operation{put("f/g/h", "h"), rename("f/g/h", "f")}, map[string]string{"a": "old a", "b": "old b", "f": "h"}, []string{"created f/g/h", "renamed f from f/g/h"}},
+		"nothing":                   {[]Operation{rename("a", "a")}, map[string]string{"a": "old a", "b": "old b"}, nil},
 	} {
 		home := t.TempDir()
 		b := create(t, newTestStore(t, home, embed.FeatureHash{}), "b")
@@ -108,8 +108,8 @@ func TestOperationsBuildOnEachOther(t *testing.T) {
 		if got := contents(t, filepath.Join(home, "brains/b")); !maps.Equal(got, test.want) {
 			t.Errorf("%s: %q", name, got)
 		}
-		if got := told(s); !slices.Equal(got, test.told) {
-			t.Errorf("%s: told %q", name, got)
+		if got := received(s); !slices.Equal(got, test.received) {
+			t.Errorf("%s: received %q", name, got)
 		}
 		if counts, _ := b.Counts(); counts.Documents != len(test.want) || counts.Chunks != counts.Vectors {
 			t.Errorf("%s: %+v", name, counts)
@@ -120,7 +120,7 @@ func TestOperationsBuildOnEachOther(t *testing.T) {
 	}
 }
 
-func TestARefusedOperationUndoesThoseBeforeIt(t *testing.T) {
+func TestRefusedOperationUndoesThoseBeforeIt(t *testing.T) {
 	home := t.TempDir()
 	b := create(t, newTestStore(t, home, nil), "b")
 	// Neither of these has a sidecar; the rules are of documents.
@@ -143,13 +143,13 @@ func TestARefusedOperationUndoesThoseBeforeIt(t *testing.T) {
 		{put("new/x/y", "lion"), problem.Conflict},
 		{put("new", "lion"), problem.Conflict},
 		{put("new/x.json/y", "lion"), problem.Conflict},
-		{moved("folder/x", "a/x"), problem.Conflict},
-		{moved("a", "folder"), problem.Conflict},
-		{moved("no", "yes"), problem.NotFound},
-		{moved("no", "no"), problem.NotFound},
-		{moved("folder", "elsewhere"), problem.NotFound},
-		{gone("folder"), problem.NotFound},
-		{gone("no"), problem.NotFound},
+		{rename("folder/x", "a/x"), problem.Conflict},
+		{rename("a", "folder"), problem.Conflict},
+		{rename("no", "yes"), problem.NotFound},
+		{rename("no", "no"), problem.NotFound},
+		{rename("folder", "elsewhere"), problem.NotFound},
+		{del("folder"), problem.NotFound},
+		{del("no"), problem.NotFound},
 	} {
 		err := b.Change(t.Context(), []Operation{put("new/x", "lion"), put("a", "lion"), test.last}, nil)
 		expectCode(t, err, test.code)
@@ -158,13 +158,13 @@ func TestARefusedOperationUndoesThoseBeforeIt(t *testing.T) {
 			t.Errorf("%+v: %v", test.last, err)
 		}
 	}
-	if got := contents(t, filepath.Join(home, "brains/b")); !maps.Equal(got, before) || told(s) != nil {
+	if got := contents(t, filepath.Join(home, "brains/b")); !maps.Equal(got, before) || received(s) != nil {
 		t.Errorf("%q", got)
 	}
 	expect(t, b, "lion")
 }
 
-func TestNothingIsWrittenBehindALink(t *testing.T) {
+func TestNothingIsWrittenThroughALink(t *testing.T) {
 	home, outside := t.TempDir(), t.TempDir()
 	b := create(t, newTestStore(t, home, nil), "b")
 	ingest(t, b, text("a.md", "zebra"))
@@ -180,7 +180,7 @@ func TestNothingIsWrittenBehindALink(t *testing.T) {
 		_, err := b.Ingest(t.Context(), []NewDocument{doc})
 		expectCode(t, err, problem.Conflict)
 	}
-	expectCode(t, b.Change(t.Context(), []Operation{gone("link/x.md")}, nil), problem.NotFound)
+	expectCode(t, b.Change(t.Context(), []Operation{del("link/x.md")}, nil), problem.NotFound)
 	_, err := b.Open("link/x.md")
 	expectCode(t, err, problem.NotFound)
 	if got := contents(t, outside); !maps.Equal(got, map[string]string{"x.md": "secret"}) {
@@ -188,7 +188,7 @@ func TestNothingIsWrittenBehindALink(t *testing.T) {
 	}
 }
 
-func TestAnIndexThatFailsPutsTheFilesBack(t *testing.T) {
+func TestFailingIndexRestoresTheFiles(t *testing.T) {
 	home := t.TempDir()
 	b := create(t, newTestStore(t, home, nil), "b")
 	ingest(t, b, text("a/b", "zebra"), text("c", "zebra"))
@@ -200,18 +200,18 @@ func TestAnIndexThatFailsPutsTheFilesBack(t *testing.T) {
 	if err := b.index.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Change(t.Context(), []Operation{moved("a/b", "a"), gone("c"), put("c/d", "new")}, nil); err == nil {
+	if err := b.Change(t.Context(), []Operation{rename("a/b", "a"), del("c"), put("c/d", "new")}, nil); err == nil {
 		t.Fatal("changed")
 	}
 	if got := contents(t, filepath.Join(home, "brains/b")); !maps.Equal(got, before) {
 		t.Errorf("%q", got)
 	}
-	if got := contents(t, filepath.Join(home, "meta/b")); !maps.Equal(got, beside) || told(s) != nil {
+	if got := contents(t, filepath.Join(home, "meta/b")); !maps.Equal(got, beside) || received(s) != nil {
 		t.Errorf("%q", got)
 	}
 }
 
-func TestAnIngestTellsOfEachPathOnce(t *testing.T) {
+func TestIngestPublishesEachPathOnce(t *testing.T) {
 	b := create(t, newTestStore(t, t.TempDir(), nil), "b")
 	ingest(t, b, text("a", "zebra"))
 	s, err := b.Subscribe()
@@ -219,17 +219,17 @@ func TestAnIngestTellsOfEachPathOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	ingest(t, b, text("c", "first"), text("_h", "x"), text("a", "lion"), text("c", "last"))
-	if got := told(s); !slices.Equal(got, []string{"created _h", "updated a", "created c"}) {
+	if got := received(s); !slices.Equal(got, []string{"created _h", "updated a", "created c"}) {
 		t.Errorf("%q", got)
 	}
 	_, err = b.Ingest(t.Context(), []NewDocument{text("d", "x"), text("d", "x"), text("a/b", "x")})
 	var refused *Refusal
-	if !errors.As(err, &refused) || refused.Index != 2 || told(s) != nil {
+	if !errors.As(err, &refused) || refused.Index != 2 || received(s) != nil {
 		t.Errorf("%v", err)
 	}
 }
 
-// gated is an embedder that waits for texts with `slow` in them.
+// gated is an embedder that blocks on texts that contain `slow`.
 type gated struct {
 	embed.FeatureHash
 	asked, open chan struct{}
@@ -247,7 +247,7 @@ func (e gated) Embed(ctx context.Context, texts []string) ([]embed.Vector, error
 	return e.FeatureHash.Embed(ctx, texts)
 }
 
-func TestNobodyWaitsForAnothersEmbedding(t *testing.T) {
+func TestChangesDoNotWaitForEachOthersEmbedding(t *testing.T) {
 	embedder := gated{asked: make(chan struct{}, 9), open: make(chan struct{})}
 	b := create(t, newTestStore(t, t.TempDir(), embedder), "b")
 	change(t, b, put("a", "zebra"))
@@ -286,17 +286,17 @@ func TestNoAppendIsLost(t *testing.T) {
 	}
 }
 
-func TestAnEmbedderThatFailsChangesNothing(t *testing.T) {
+func TestFailingEmbedderChangesNothing(t *testing.T) {
 	home := t.TempDir()
-	embedder := &broken{mended: true}
+	embedder := &unavailableEmbedder{available: true}
 	b := create(t, newTestStore(t, home, embedder), "b")
 	change(t, b, put("a", "zebra"))
-	embedder.mended = false
-	for _, operation := range []Operation{put("b", "lion"), add("a", " lion"), moved("a", "b"), put("a", "lion")} {
+	embedder.available = false
+	for _, operation := range []Operation{put("b", "lion"), add("a", " lion"), rename("a", "b"), put("a", "lion")} {
 		expectCode(t, b.Change(t.Context(), []Operation{operation}, nil), problem.BadGateway)
 	}
 	// What has no text wants no embedder.
-	change(t, b, put("_hidden", "lion"), gone("_hidden"))
+	change(t, b, put("_hidden", "lion"), del("_hidden"))
 	if got := contents(t, filepath.Join(home, "brains/b")); !maps.Equal(got, map[string]string{"a": "zebra"}) {
 		t.Errorf("%q", got)
 	}

@@ -9,22 +9,22 @@ import (
 	"memoryd/internal/problem"
 )
 
-// refuseConflict refuses a path that would be file and folder at once, by itself or by the place of
-// its sidecar. Documents decide, not the files that happen to lie there.
+// refuseConflict refuses a path that would be both a file and a folder, itself or through its
+// sidecar. Only documents count, not stray files.
 func (d *draft) refuseConflict(ctx context.Context, name string) error {
 	for folder := path.Dir(name); folder != "."; folder = path.Dir(folder) {
-		// The sidecar of `a` is `a.json`, where `a.json/b` would need a folder.
+		// The sidecar of `a` is the file `a.json`, which `a.json/b` would need as a folder.
 		for _, owner := range []string{folder, strings.TrimSuffix(folder, ".json")} {
 			if there, err := d.isDocument(owner); err != nil {
 				return err
 			} else if there {
-				return problem.New(problem.Conflict, "%q: there is a document %q", name, owner)
+				return problem.New(problem.Conflict, "%q: conflicts with the document %q", name, owner)
 			}
 		}
 		if kind, err := d.documents.Kind(folder); err != nil {
 			return err
 		} else if kind == files.Foreign {
-			return problem.New(problem.Conflict, "%q: %q is no folder of this brain", name, folder)
+			return problem.New(problem.Conflict, "%q: %q is not a folder of this brain", name, folder)
 		}
 	}
 	for _, folder := range []string{name, sidecarOf(name)} {
@@ -52,5 +52,5 @@ func (d *draft) isFolder(ctx context.Context, name string) (bool, error) {
 	if kind, err := d.documents.Kind(name); err != nil || kind != files.Folder {
 		return false, err
 	}
-	return d.documents.HoldsDocument(ctx, name, func(found string) bool { return d.entries[found] != nil })
+	return d.documents.HoldsDocument(ctx, name, func(document string) bool { return d.entries[document] != nil })
 }

@@ -12,9 +12,9 @@ import (
 	"memoryd/internal/problem"
 )
 
-// Stat describes a document, or a folder that documents lie below.
+// Stat describes a document, or a folder that contains documents.
 func (b *Brain) Stat(ctx context.Context, path string) (entry files.Entry, err error) {
-	err = b.look(func(documents *files.Tree) error {
+	err = b.readFiles(func(documents *files.Tree) error {
 		kind, info, err := documents.Find(path)
 		if err != nil {
 			return err
@@ -26,7 +26,7 @@ func (b *Brain) Stat(ctx context.Context, path string) (entry files.Entry, err e
 			}
 		}
 		if !there {
-			return problem.New(problem.NotFound, "nothing at %q", path)
+			return problem.New(problem.NotFound, "no document or folder %q", path)
 		}
 		entry = files.NewEntry(path, info)
 		return nil
@@ -34,10 +34,10 @@ func (b *Brain) Stat(ctx context.Context, path string) (entry files.Entry, err e
 	return entry, err
 }
 
-// Open opens a document to be read, which the caller closes. Documents are replaced and never
-// written in place, so that what is read is one version, whatever is committed meanwhile.
+// Open opens a document for reading; the caller closes it. Documents are replaced, never written in
+// place, so that the reader sees one version, whatever is committed meanwhile.
 func (b *Brain) Open(path string) (document *os.File, err error) {
-	err = b.look(func(documents *files.Tree) error {
+	err = b.readFiles(func(documents *files.Tree) error {
 		kind, _, err := documents.Find(path)
 		if err == nil && kind == files.Regular {
 			document, err = os.OpenFile(files.Join(b.layout.documents, path), os.O_RDONLY|syscall.O_NOFOLLOW, 0)
@@ -50,16 +50,16 @@ func (b *Brain) Open(path string) (document *os.File, err error) {
 	return document, err
 }
 
-// List lists documents and folders.
+// List lists the documents and folders that match the selection.
 func (b *Brain) List(ctx context.Context, selection files.Selection) (entries []files.Entry, err error) {
-	err = b.look(func(documents *files.Tree) error {
+	err = b.readFiles(func(documents *files.Tree) error {
 		entries, err = documents.List(ctx, selection)
 		return err
 	})
 	return entries, err
 }
 
-// look lets read see the files while no change is under way.
-func (b *Brain) look(read func(documents *files.Tree) error) error {
+// readFiles calls read while no change is being committed.
+func (b *Brain) readFiles(read func(documents *files.Tree) error) error {
 	return b.Read(func(*index.Index) error { return read(files.NewTree(b.layout.documents)) })
 }

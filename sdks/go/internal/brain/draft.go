@@ -10,24 +10,24 @@ import (
 	"memoryd/internal/problem"
 )
 
-// draft is what operations make of the documents, while no file is touched yet.
+// draft is the outcome of operations on the documents, computed before any file is touched.
 type draft struct {
 	documents, sidecars *files.Tree
 
 	entries map[string]*entry
-	folders map[string]int // how many entries that are there lie below each folder
+	folders map[string]int // the number of existing entries below each folder
 	changes []feed.Change
 }
 
-// entry is a document that an operation was about.
+// entry is a document that an operation refers to.
 type entry struct {
-	stored bool // it was there before the first operation
+	stored bool // existed before the first operation
 	there  bool
 
 	content, sidecar part
 }
 
-// part is a file of a document. Nil bytes are no such file.
+// part is one of a document's files; nil bytes mean that the file does not exist.
 type part struct {
 	tree    *files.Tree
 	path    string
@@ -79,7 +79,7 @@ func (d *draft) write(ctx context.Context, o Operation) error {
 	if err != nil {
 		return err
 	}
-	e.content.set(slices.Clip(o.Content)) // an append must not write behind it
+	e.content.set(slices.Clip(o.Content)) // so that an append does not write past it
 	if o.Sidecar != nil {
 		sidecar, err := o.Sidecar.encode()
 		if err != nil {
@@ -87,7 +87,7 @@ func (d *draft) write(ctx context.Context, o Operation) error {
 		}
 		e.sidecar.set(sidecar)
 	}
-	d.tell(kind, o.Path)
+	d.addChange(kind, o.Path)
 	return nil
 }
 
@@ -101,7 +101,7 @@ func (d *draft) append(ctx context.Context, name string, content []byte) error {
 		return err
 	}
 	e.content.set(append(before, content...))
-	d.tell(kind, name)
+	d.addChange(kind, name)
 	return nil
 }
 
@@ -111,7 +111,7 @@ func (d *draft) delete(name string) error {
 		return err
 	}
 	d.remove(name, e)
-	d.tell(feed.Deleted, name)
+	d.addChange(feed.Deleted, name)
 	return nil
 }
 
@@ -139,7 +139,7 @@ func (d *draft) rename(ctx context.Context, from, to string) error {
 	return nil
 }
 
-func (d *draft) tell(kind feed.Kind, name string) {
+func (d *draft) addChange(kind feed.Kind, name string) {
 	d.changes = append(d.changes, feed.Change{Kind: kind, Path: name})
 }
 
@@ -163,7 +163,7 @@ func (d *draft) entry(name string) (*entry, error) {
 	return e, nil
 }
 
-// existing is a document that must be there.
+// existing returns the entry of a document; it fails with NotFound if there is none.
 func (d *draft) existing(name string) (*entry, error) {
 	e, err := d.entry(name)
 	if err == nil && !e.there {
@@ -172,7 +172,7 @@ func (d *draft) existing(name string) (*entry, error) {
 	return e, err
 }
 
-// open is a document that is to be written; where it is not there, it is made.
+// open returns the entry of a document to be written, creating it if necessary.
 func (d *draft) open(ctx context.Context, name string) (*entry, feed.Kind, error) {
 	e, err := d.entry(name)
 	if err != nil || e.there {
@@ -183,7 +183,7 @@ func (d *draft) open(ctx context.Context, name string) (*entry, feed.Kind, error
 	}
 	d.place(name, e, true)
 	e.content.set(nil)
-	e.sidecar.set(nil) // a file there would be that of a document which was removed by hand
+	e.sidecar.set(nil) // an existing file belongs to a document that was removed by hand
 	return e, feed.Created, nil
 }
 

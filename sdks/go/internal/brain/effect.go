@@ -9,7 +9,7 @@ import (
 	"memoryd/internal/problem"
 )
 
-// effect is what the draft comes to in files.
+// effect translates the draft into files to write and to remove.
 func (b *Brain) effect(d *draft) (contents []files.Content, removed []files.Location, err error) {
 	for _, name := range slices.Sorted(maps.Keys(d.entries)) {
 		e := d.entries[name]
@@ -41,8 +41,8 @@ func (b *Brain) effect(d *draft) (contents []files.Content, removed []files.Loca
 	return contents, removed, nil
 }
 
-// blocking is what lies in the way of a sidecar. The documents that it belonged to were removed by
-// hand, or the draft would have refused this one.
+// blocking lists the files in the way of a sidecar. They belong to documents that were removed by
+// hand; otherwise the draft would have been refused.
 func (d *draft) blocking(sidecar files.Location) (removed []files.Location, err error) {
 	kind, _, err := d.sidecars.Find(sidecar.Path)
 	if err != nil {
@@ -60,7 +60,7 @@ func (d *draft) blocking(sidecar files.Location) (removed []files.Location, err 
 		case files.Regular:
 			removed = append(removed, files.Location{Root: sidecar.Root, Path: folder})
 		case files.Foreign:
-			return nil, problem.New(problem.Conflict, "%q: its sidecar would lie behind a link", sidecar.Path)
+			return nil, problem.New(problem.Conflict, "%q: the path of its sidecar leads through a link", sidecar.Path)
 		}
 	}
 	return removed, nil

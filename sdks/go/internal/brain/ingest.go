@@ -5,15 +5,15 @@ import (
 	"errors"
 )
 
-// NewDocument is a document to be stored; its path is canonical.
+// NewDocument is a document to store; its path is canonical.
 type NewDocument struct {
 	Path    string
 	Content []byte
 	Sidecar Sidecar
 }
 
-// Ingest stores and indexes all documents, or none of them, and returns how many chunks each has. Of
-// a path that stands there twice the last counts. Its error may be a *Refusal.
+// Ingest stores and indexes all documents, or none, and returns each one's number of chunks. If a
+// path occurs more than once, the last document wins. Its error may be a *Refusal.
 func (b *Brain) Ingest(ctx context.Context, documents []NewDocument) ([]int, error) {
 	last := make(map[string]int, len(documents))
 	for i, doc := range documents {

@@ -20,10 +20,10 @@ const (
 	killed = 300
 )
 
-// hiddenName is of a document that takes no time to be indexed.
+// hiddenName names a document that is hidden, so that indexing takes no time.
 func hiddenName(n int) string { return fmt.Sprintf("_%d", n%killed) }
 
-// TestHelperChangesUntilItIsKilled is no test of its own.
+// TestHelperChangesUntilItIsKilled is the process that the other test kills.
 func TestHelperChangesUntilItIsKilled(t *testing.T) {
 	home := os.Getenv(killHome)
 	if home == "" {
@@ -32,14 +32,14 @@ func TestHelperChangesUntilItIsKilled(t *testing.T) {
 	b := get(t, newTestStore(t, home, nil), "b")
 	var rotation []Operation
 	for n := range killed - 1 {
-		rotation = append(rotation, moved(hiddenName(n), "_t"), moved(hiddenName(n+1), hiddenName(n)),
-			moved("_t", hiddenName(n+1)))
+		rotation = append(rotation, rename(hiddenName(n), "_t"), rename(hiddenName(n+1), hiddenName(n)),
+			rename("_t", hiddenName(n+1)))
 	}
 	fmt.Println("changing")
 	for {
 		change(t, b, rotation...)
-		change(t, b, moved(hiddenName(0), hiddenName(0)+"/below"))
-		change(t, b, moved(hiddenName(0)+"/below", hiddenName(0)))
+		change(t, b, rename(hiddenName(0), hiddenName(0)+"/below"))
+		change(t, b, rename(hiddenName(0)+"/below", hiddenName(0)))
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // Home is the state folder.
 type Home string
 
-// layout is where the parts of one brain lie.
+// layout holds the paths of one brain's parts.
 type layout struct {
 	documents, sidecars, description, staging, index, lock string
 }
@@ -29,7 +29,7 @@ func (h Home) layout(id string) layout {
 
 func (h Home) staging() string { return filepath.Join(string(h), "staging") }
 
-// prepare makes the folders that all brains share.
+// prepare creates the folders that all brains share.
 func (h Home) prepare() error {
 	var failures []error
 	for _, folder := range []string{"brains", "meta", "descriptions", "staging", "index/go"} {

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// lock takes an index for this process until the file is closed, which the operating system does
-// when the process dies. It returns nil where another process holds it.
+// lock locks an index for this process until the file is closed, which the operating system does
+// when the process dies. It returns nil if another process holds the lock.
 func lock(file string) (*os.File, error) {
 	handle, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"memoryd/internal/wire"
 )
 
-// OperationKind is what an operation does.
+// OperationKind is the kind of an operation.
 type OperationKind string
 
 const (
@@ -20,12 +20,12 @@ const (
 type Operation struct {
 	Kind    OperationKind
 	Path    string
-	To      string   // of Rename
-	Content []byte   // of Write and Append
-	Sidecar *Sidecar // of Write: replaces the document's; nil keeps it
+	To      string   // for Rename
+	Content []byte   // for Write and Append
+	Sidecar *Sidecar // for Write: replaces the document's sidecar; nil keeps it
 }
 
-// Refusal says which operation of a change cannot be done, and in its chain why.
+// Refusal is the error of an operation that cannot be applied; it wraps the cause.
 type Refusal struct {
 	Index int
 	Err   error

@@ -13,8 +13,8 @@ import (
 	"memoryd/internal/index"
 )
 
-// So many documents, or bytes of them, are read, embedded and indexed at once: a daemon that is to
-// stop waits for one batch.
+// Limits of a batch that is read, embedded and indexed at once. A stopping daemon waits for one
+// batch.
 const (
 	reconcileDocuments = 256
 	reconcileBytes     = 1 << 20
@@ -25,7 +25,7 @@ type stamped struct {
 	size        int64
 }
 
-// batches cuts the documents into runs that are small enough; one that is too large is its own.
+// batches splits the documents into batches within the limits; a larger document is its own batch.
 func batches(changed []stamped) iter.Seq[[]stamped] {
 	return func(yield func([]stamped) bool) {
 		for start := 0; start < len(changed); {
@@ -42,7 +42,7 @@ func batches(changed []stamped) iter.Seq[[]stamped] {
 	}
 }
 
-// reconcile brings the index to what the files say. What was done before a failure stays.
+// reconcile updates the index to match the files. Batches indexed before a failure are kept.
 func (b *Brain) reconcile(ctx context.Context) error {
 	return b.write(func(ix *index.Index) error {
 		changed, removed, err := b.differences(ctx, ix)
@@ -68,7 +68,7 @@ func (b *Brain) reconcile(ctx context.Context) error {
 }
 
 func (b *Brain) differences(ctx context.Context, ix *index.Index) (changed []stamped, removed []string, err error) {
-	known, err := ix.Stamps(ctx)
+	cache, err := ix.Stamps(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -81,48 +81,48 @@ func (b *Brain) differences(ctx context.Context, ix *index.Index) (changed []sta
 		if err != nil {
 			return err
 		}
-		if known[path] != stamp {
+		if cache[path] != stamp {
 			changed = append(changed, stamped{path, stamp, info.Size()})
 		}
-		delete(known, path)
+		delete(cache, path)
 		return nil
 	})
-	return changed, slices.Collect(maps.Keys(known)), err
+	return changed, slices.Collect(maps.Keys(cache)), err
 }
 
 func (b *Brain) reindex(ctx context.Context, ix *index.Index, batch []stamped) error {
 	sidecars := files.NewTree(b.layout.sidecars)
 	documents := make([]index.Document, 0, len(batch))
-	for _, found := range batch {
-		content, err := os.ReadFile(files.Join(b.layout.documents, found.path))
+	for _, file := range batch {
+		content, err := os.ReadFile(files.Join(b.layout.documents, file.path))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // deleted since the folders were walked
+			continue // deleted after the folders were walked
 		}
 		if err != nil {
 			return err
 		}
-		sidecar, err := sidecars.Read(sidecarOf(found.path))
+		sidecar, err := sidecars.Read(sidecarOf(file.path))
 		if err != nil {
 			return err
 		}
-		document, err := understand(found.path, content, parseSidecar(sidecar))
+		document, err := parseDocument(file.path, content, parseSidecar(sidecar))
 		if err != nil {
 			return err
 		}
-		document.Stamp = found.stamp
+		document.Stamp = file.stamp
 		documents = append(documents, document)
 	}
 	if b.embedder != nil {
-		known := vectors{}
-		if err := known.learn(ctx, b.embedder, known.lacking(documents)); err != nil {
+		cache := vectors{}
+		if err := cache.embed(ctx, b.embedder, cache.missing(documents)); err != nil {
 			return err
 		}
-		known.give(documents)
+		cache.assign(documents)
 	}
 	return ix.Apply(ctx, documents)
 }
 
-// stampBeside is the stamp of a document with what lies beside it now.
+// stampBeside returns the stamp of a document together with its current sidecar.
 func stampBeside(sidecars *files.Tree, path string, document fs.FileInfo) (string, error) {
 	kind, sidecar, err := sidecars.Find(sidecarOf(path))
 	if err != nil {

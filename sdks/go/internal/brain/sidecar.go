@@ -9,8 +9,8 @@ import (
 	"memoryd/internal/wire"
 )
 
-// Sidecar is what an ingest gives beside a document, kept as JSON. Values that were not given are
-// nil; an empty list is one.
+// Sidecar holds what an ingest request states about a document, stored as JSON. Omitted values are
+// nil, unlike empty lists.
 type Sidecar struct {
 	ContentType string      `json:"contentType"`
 	Title       *string     `json:"title,omitzero"`
@@ -18,21 +18,21 @@ type Sidecar struct {
 	Metadata    wire.Object `json:"metadata,omitzero"`
 }
 
-// sidecarOf is where the sidecar of a document lies, below another root.
+// sidecarOf returns the path of a document's sidecar, relative to the root of the sidecars.
 func sidecarOf(path string) string { return path + ".json" }
 
-// parseSidecar leaves out what could not have come by an ingest: somebody may have written the file
-// by hand. No file at all says nothing.
+// parseSidecar decodes a sidecar and ignores values that an ingest could not have written, because
+// the file may have been edited by hand. A missing file is an empty sidecar.
 func parseSidecar(encoded []byte) Sidecar {
-	var given wire.Object
-	if wire.Unmarshal(encoded, &given) != nil {
+	var object wire.Object
+	if wire.Unmarshal(encoded, &object) != nil {
 		return Sidecar{}
 	}
 	sidecar := Sidecar{
-		ContentType: valueOf[string](given["contentType"]),
-		Title:       valueOf[*string](given["title"]),
-		Tags:        valueOf[wire.Texts](given["tags"]),
-		Metadata:    valueOf[wire.Object](given["metadata"]),
+		ContentType: valueOf[string](object["contentType"]),
+		Title:       valueOf[*string](object["title"]),
+		Tags:        valueOf[wire.Texts](object["tags"]),
+		Metadata:    valueOf[wire.Object](object["metadata"]),
 	}
 	maps.DeleteFunc(sidecar.Metadata, func(_ string, value jsontext.Value) bool {
 		return errors.Join(wire.CheckDepth(value), wire.CheckNumbers(value)) != nil
@@ -40,7 +40,7 @@ func parseSidecar(encoded []byte) Sidecar {
 	return sidecar
 }
 
-// valueOf is the zero value where the JSON is missing or of another type.
+// valueOf decodes a value; it returns the zero value if the JSON is missing or of another type.
 func valueOf[T any](raw jsontext.Value) T {
 	var value T
 	if wire.Unmarshal(raw, &value) != nil {

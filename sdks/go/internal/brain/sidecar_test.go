@@ -12,7 +12,7 @@ import (
 	"memoryd/internal/wire"
 )
 
-func TestOfASidecarOnlyTheBadKeysAreLeftOut(t *testing.T) {
+func TestInvalidSidecarKeysAreIgnored(t *testing.T) {
 	deep := strings.Repeat("[", 5000) + strings.Repeat("]", 5000)
 	for given, want := range map[string]string{
 		`{"contentType":"t","title":"T","tags":["x"],"metadata":{"n":1e2}}`:        `{"contentType":"t","title":"T","tags":["x"],"metadata":{"n":1e2}}`,
@@ -32,7 +32,7 @@ func TestOfASidecarOnlyTheBadKeysAreLeftOut(t *testing.T) {
 	}
 }
 
-func TestTheSidecarFollowsItsDocument(t *testing.T) {
+func TestSidecarFollowsItsDocument(t *testing.T) {
 	home := t.TempDir()
 	b := create(t, newTestStore(t, home, nil), "b")
 	with := func(path string) NewDocument {
@@ -42,7 +42,7 @@ func TestTheSidecarFollowsItsDocument(t *testing.T) {
 	}
 	ingest(t, b, with("a"), with("b"), with("c"), with("d"), with("e/f"))
 	change(t, b, put("plain", "zebra"),
-		put("a", "zebra two"), add("b", " two"), gone("c"), put("c", "zebra"), moved("d", "m/n"), moved("plain", "e/f"))
+		put("a", "zebra two"), add("b", " two"), del("c"), put("c", "zebra"), rename("d", "m/n"), rename("plain", "e/f"))
 	titles := map[string]string{}
 	for _, c := range find(t, b, "zebra") {
 		titles[c.Path] = "none"
@@ -56,13 +56,13 @@ func TestTheSidecarFollowsItsDocument(t *testing.T) {
 	if got := storedFiles(t, filepath.Join(home, "meta/b")); !slices.Equal(got, []string{"a.json", "b.json", "m/n.json"}) {
 		t.Errorf("%q", got)
 	}
-	change(t, b, gone("m/n"))
+	change(t, b, del("m/n"))
 	if files.Exists(filepath.Join(home, "meta/b/m")) || files.Exists(filepath.Join(home, "brains/b/m")) {
 		t.Error("empty folders are left")
 	}
 }
 
-func TestSidecarsOfDocumentsThatWereRemovedByHandAreInNobodysWay(t *testing.T) {
+func TestSidecarsOfDocumentsRemovedByHandDoNotConflict(t *testing.T) {
 	home := t.TempDir()
 	b := create(t, newTestStore(t, home, nil), "b")
 	old := text("a", "zebra")

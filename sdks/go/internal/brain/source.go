@@ -13,9 +13,9 @@ import (
 	"memoryd/internal/wire"
 )
 
-// understand makes of a document what is indexed. Hidden documents, and bytes that are
-// no UTF-8, have no chunks.
-func understand(path string, content []byte, sidecar Sidecar) (index.Document, error) {
+// parseDocument turns a document into its index entry. Hidden documents and those that are not
+// UTF-8 have no chunks.
+func parseDocument(path string, content []byte, sidecar Sidecar) (index.Document, error) {
 	var source frontmatter.Document
 	if utf8.Valid(content) && !files.IsHidden(path) {
 		source = frontmatter.Parse(string(content))
@@ -44,12 +44,11 @@ func understand(path string, content []byte, sidecar Sidecar) (index.Document, e
 	return doc, nil
 }
 
-// vectors are those of texts that were embedded already. They spare a change that must be drafted
-// again from being embedded again.
+// vectors caches embedded texts, so that a change drafted again is not embedded again.
 type vectors map[string]embed.Vector
 
-// lacking lists the chunks without a vector, in order.
-func (v vectors) lacking(documents []index.Document) []string {
+// missing lists the chunks without a vector, in order.
+func (v vectors) missing(documents []index.Document) []string {
 	var texts []string
 	for _, doc := range documents {
 		for _, text := range doc.Chunks {
@@ -61,8 +60,8 @@ func (v vectors) lacking(documents []index.Document) []string {
 	return texts
 }
 
-// learn embeds texts, all in one go.
-func (v vectors) learn(ctx context.Context, embedder embed.Embedder, texts []string) error {
+// embed embeds all texts with one call and adds their vectors.
+func (v vectors) embed(ctx context.Context, embedder embed.Embedder, texts []string) error {
 	if len(texts) == 0 {
 		return nil
 	}
@@ -76,7 +75,8 @@ func (v vectors) learn(ctx context.Context, embedder embed.Embedder, texts []str
 	return nil
 }
 
-func (v vectors) give(documents []index.Document) {
+// assign sets the vectors of all documents.
+func (v vectors) assign(documents []index.Document) {
 	for i := range documents {
 		doc := &documents[i]
 		doc.Vectors = make([]embed.Vector, len(doc.Chunks))

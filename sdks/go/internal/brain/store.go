@@ -17,7 +17,7 @@ import (
 
 var validID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 
-// Store is all brains below a state folder.
+// Store manages all brains below a state folder.
 type Store struct {
 	home     Home
 	embedder embed.Embedder
@@ -27,11 +27,11 @@ type Store struct {
 	gates  map[string]gate
 }
 
-// gate lets one caller at a time open, create or delete a brain. It is a channel, not a mutex:
-// opening may wait for an embedder, and who waits behind that may go away.
+// gate admits one caller at a time to open, create or delete a brain. It is a channel, not a mutex,
+// because opening may wait for an embedder, and callers that queue for it may be cancelled.
 type gate chan struct{}
 
-// NewStore makes the state folder where it is missing. The embedder may be nil.
+// NewStore returns a store and creates the state folder if necessary. The embedder may be nil.
 func NewStore(home Home, embedder embed.Embedder) (*Store, error) {
 	absolute, err := filepath.Abs(string(home))
 	if err != nil {
@@ -41,20 +41,20 @@ func NewStore(home Home, embedder embed.Embedder) (*Store, error) {
 	return store, store.home.prepare()
 }
 
-// Warm opens all brains. One that fails is tried again when it is asked for.
+// Warm opens all brains. One that fails is retried when it is next requested.
 func (s *Store) Warm(ctx context.Context) {
 	ids, err := s.IDs()
 	if err != nil {
-		slog.ErrorContext(ctx, "listing brains", "error", err)
+		slog.ErrorContext(ctx, "cannot list the brains", "error", err)
 	}
 	for _, id := range ids {
 		if _, err := s.Get(ctx, id); err != nil && ctx.Err() == nil {
-			slog.WarnContext(ctx, "opening a brain", "brain", id, "error", err)
+			slog.WarnContext(ctx, "cannot open a brain", "brain", id, "error", err)
 		}
 	}
 }
 
-// Close closes all brains; nothing may use them any more.
+// Close closes all brains; they must no longer be in use.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +66,7 @@ func (s *Store) Close() error {
 	return errors.Join(failures...)
 }
 
-// IDs lists the brains in the order of their ids.
+// IDs lists the ids of all brains, sorted.
 func (s *Store) IDs() ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(string(s.home), "brains"))
 	if err != nil {
@@ -81,17 +81,17 @@ func (s *Store) IDs() ([]string, error) {
 	return ids, nil
 }
 
-// Get returns a brain whose index is what its files say.
+// Get returns a brain whose index matches its files.
 func (s *Store) Get(ctx context.Context, id string) (*Brain, error) {
-	if b := s.known(id); b != nil && b.upToDate.Load() {
+	if b := s.cached(id); b != nil && b.upToDate.Load() {
 		return b, nil
 	}
 	if err := s.Check(id); err != nil {
 		return nil, err
 	}
 	var brain *Brain
-	err := s.alone(ctx, id, func() (err error) {
-		brain, err = s.opened(ctx, id)
+	err := s.exclusively(ctx, id, func() (err error) {
+		brain, err = s.open(ctx, id)
 		if err == nil && !brain.upToDate.Load() {
 			err = brain.reconcile(ctx)
 		}
@@ -100,12 +100,12 @@ func (s *Store) Get(ctx context.Context, id string) (*Brain, error) {
 	return brain, err
 }
 
-// Create makes an empty brain; the description may be nil.
+// Create creates an empty brain; the description may be nil.
 func (s *Store) Create(ctx context.Context, id string, description *string) (*Brain, error) {
 	if err := checkID(id); err != nil {
 		return nil, err
 	}
-	if err := s.alone(ctx, id, func() error { return s.create(id, description) }); err != nil {
+	if err := s.exclusively(ctx, id, func() error { return s.create(id, description) }); err != nil {
 		return nil, err
 	}
 	return s.Get(ctx, id)
@@ -114,11 +114,11 @@ func (s *Store) Create(ctx context.Context, id string, description *string) (*Br
 func (s *Store) create(id string, description *string) error {
 	layout := s.home.layout(id)
 	if err := os.Mkdir(layout.documents, 0o755); errors.Is(err, fs.ErrExist) {
-		return problem.New(problem.Conflict, "brain %q exists", id)
+		return problem.New(problem.Conflict, "brain %q already exists", id)
 	} else if err != nil {
 		return err
 	}
-	// A folder that was removed by hand has left these.
+	// These remain if somebody removed the brain's folder by hand.
 	if err := errors.Join(os.RemoveAll(layout.sidecars), os.RemoveAll(layout.description)); err != nil {
 		return err
 	}
@@ -128,13 +128,13 @@ func (s *Store) create(id string, description *string) error {
 	return os.WriteFile(layout.description, []byte(*description), 0o644)
 }
 
-// Delete removes a brain and all that it holds. An embedder that is away is no hindrance.
+// Delete removes a brain and everything in it. It does not need the embedder.
 func (s *Store) Delete(ctx context.Context, id string) error {
 	if err := s.Check(id); err != nil {
 		return err
 	}
-	return s.alone(ctx, id, func() error {
-		b, err := s.opened(ctx, id)
+	return s.exclusively(ctx, id, func() error {
+		b, err := s.open(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -148,8 +148,8 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	})
 }
 
-// alone runs act while nobody else opens, creates or deletes the brain.
-func (s *Store) alone(ctx context.Context, id string, act func() error) error {
+// exclusively runs act while no other caller opens, creates or deletes the brain.
+func (s *Store) exclusively(ctx context.Context, id string, act func() error) error {
 	s.mu.Lock()
 	g, ok := s.gates[id]
 	if !ok {
@@ -166,15 +166,15 @@ func (s *Store) alone(ctx context.Context, id string, act func() error) error {
 	}
 }
 
-func (s *Store) known(id string) *Brain {
+func (s *Store) cached(id string) *Brain {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.brains[id]
 }
 
-// opened returns a brain, whose index may not be up to date.
-func (s *Store) opened(ctx context.Context, id string) (*Brain, error) {
-	if b := s.known(id); b != nil {
+// open returns a brain whose index may be out of date.
+func (s *Store) open(ctx context.Context, id string) (*Brain, error) {
+	if b := s.cached(id); b != nil {
 		return b, nil
 	}
 	if err := s.Check(id); err != nil {
@@ -190,7 +190,7 @@ func (s *Store) opened(ctx context.Context, id string) (*Brain, error) {
 	return b, nil
 }
 
-// Check refuses an id that names no brain.
+// Check returns an error if the id is invalid or no brain has it.
 func (s *Store) Check(id string) error {
 	if err := checkID(id); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (s *Store) Check(id string) error {
 
 func checkID(id string) error {
 	if id == "." || id == ".." || !validID.MatchString(id) {
-		return problem.Invalid("brainId: %q is not [A-Za-z0-9._-]{1,128}", id)
+		return problem.Invalid("brainId: %q does not match [A-Za-z0-9._-]{1,128}", id)
 	}
 	return nil
 }

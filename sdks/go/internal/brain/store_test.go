@@ -15,39 +15,39 @@ import (
 	"memoryd/internal/problem"
 )
 
-// broken is an embedder that is away until it is mended.
-type broken struct {
+// unavailableEmbedder is an embedder that fails until it is made available.
+type unavailableEmbedder struct {
 	embed.FeatureHash
-	mended bool
+	available bool
 }
 
-func (e *broken) Embed(ctx context.Context, texts []string) ([]embed.Vector, error) {
-	if !e.mended {
-		return nil, problem.New(problem.BadGateway, "away")
+func (e *unavailableEmbedder) Embed(ctx context.Context, texts []string) ([]embed.Vector, error) {
+	if !e.available {
+		return nil, problem.New(problem.BadGateway, "unavailable")
 	}
 	return e.FeatureHash.Embed(ctx, texts)
 }
 
-func TestABrainWhoseEmbedderIsAwayIsTriedAgain(t *testing.T) {
+func TestBrainWithUnavailableEmbedderIsRetried(t *testing.T) {
 	home := t.TempDir()
 	store := newTestStore(t, home, nil)
 	ingest(t, create(t, store, "b"), text("a.md", "zebra"))
 	create(t, store, "c")
 	_ = store.Close()
-	embedder := &broken{}
+	embedder := &unavailableEmbedder{}
 	store = newTestStore(t, home, embedder)
 	store.Warm(t.Context())
 	_, err := store.Get(t.Context(), "b")
 	expectCode(t, err, problem.BadGateway)
-	embedder.mended = true
+	embedder.available = true
 	expect(t, get(t, store, "b"), "zebra", "a.md")
-	embedder.mended = false
+	embedder.available = false
 	if err := store.Delete(t.Context(), "b"); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestTheIndexFollowsTheFiles(t *testing.T) {
+func TestIndexFollowsTheFiles(t *testing.T) {
 	home := t.TempDir()
 	store := newTestStore(t, home, embed.FeatureHash{})
 	b := create(t, store, "b")
@@ -77,7 +77,7 @@ func TestTheIndexFollowsTheFiles(t *testing.T) {
 	}
 }
 
-func TestADamagedIndexIsBuiltFromTheFiles(t *testing.T) {
+func TestDamagedIndexIsRebuiltFromTheFiles(t *testing.T) {
 	home := t.TempDir()
 	store := newTestStore(t, home, embed.FeatureHash{})
 	ingest(t, create(t, store, "b"), text("a.md", "zebra"))
@@ -89,7 +89,7 @@ func TestADamagedIndexIsBuiltFromTheFiles(t *testing.T) {
 	expect(t, get(t, newTestStore(t, home, embed.FeatureHash{}), "b"), "zebra", "a.md")
 }
 
-func TestASecondDaemonBuildsAnIndexOfItsOwn(t *testing.T) {
+func TestSecondDaemonBuildsItsOwnIndex(t *testing.T) {
 	home := t.TempDir()
 	store := newTestStore(t, home, embed.FeatureHash{})
 	b := create(t, store, "b")
@@ -103,7 +103,7 @@ func TestASecondDaemonBuildsAnIndexOfItsOwn(t *testing.T) {
 	expect(t, b, "giraffe")
 }
 
-func TestARecreatedBrainIsEmpty(t *testing.T) {
+func TestRecreatedBrainIsEmpty(t *testing.T) {
 	home := t.TempDir()
 	store := newTestStore(t, home, embed.FeatureHash{})
 	description := "first"
@@ -149,10 +149,10 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsForABrainMayGoAway(t *testing.T) {
+func TestWaitingForABrainCanBeCancelled(t *testing.T) {
 	store := newTestStore(t, t.TempDir(), nil)
 	create(t, store, "b")
-	_ = store.alone(t.Context(), "b", func() error {
+	_ = store.exclusively(t.Context(), "b", func() error {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := store.Delete(ctx, "b"); !errors.Is(err, context.Canceled) {

@@ -1,4 +1,4 @@
-// Package chunk cuts a document's text into the pieces that are indexed and ranked.
+// Package chunk splits a document's text into the chunks that are indexed and ranked.
 package chunk
 
 import (
@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	wholeLimit = 131_072 // bytes up to which a text stays one chunk
-	window     = 8_192   // bytes within which a longer text is cut
+	wholeLimit = 131_072 // a text of up to this many bytes stays one chunk
+	window     = 8_192   // the maximum size of a chunk of a longer text, in bytes
 )
 
-// Split cuts text into chunks that joined are text again; an empty text has none.
+// Split splits text into chunks whose concatenation is text; an empty text has no chunks.
 func Split(text string) []string {
 	if text == "" {
 		return nil
@@ -31,8 +31,8 @@ func Split(text string) []string {
 	return append(chunks, text)
 }
 
-// cut finds where a text longer than the window is cut: behind the last blank line inside the
-// window, else behind the last newline, else at the last code point boundary.
+// cut returns where to split a text longer than the window: after the last blank line inside the
+// window, else after the last newline, else at the last code point boundary.
 func cut(text string) int {
 	room := text[:window]
 	newline := strings.LastIndexByte(room, '\n')
@@ -51,13 +51,13 @@ func cut(text string) int {
 	return end
 }
 
-// DocumentID is the first 32 hex digits of the path's SHA-256.
+// DocumentID returns the first 32 hex digits of the path's SHA-256.
 func DocumentID(path string) string {
 	sum := sha256.Sum256([]byte(path))
 	return hex.EncodeToString(sum[:16])
 }
 
-// ID names a chunk by its document and its place there.
+// ID returns the id of a chunk: its document's id and its ordinal.
 func ID(documentID string, ordinal int) string {
 	return documentID + "#" + strconv.Itoa(ordinal)
 }

@@ -1,4 +1,4 @@
-// Package config reads what the environment asks of a daemon.
+// Package config reads a daemon's configuration from the environment.
 package config
 
 import (
@@ -29,19 +29,19 @@ const (
 	defaultOllamaHost = "127.0.0.1:11434"
 )
 
-// Config is what the environment asks for: consistent, and complete for the providers it names.
+// Config is a validated configuration: consistent, and complete for the providers it names.
 type Config struct {
 	LLM    Provider
 	Embed  Provider
 	Rerank Provider
 
 	QueryPrefix string
-	Timeout     time.Duration // the longest silence of an upstream
+	Timeout     time.Duration // the longest silence allowed to an upstream
 	RunID       string
 }
 
-// Provider is a service with what is needed to call it. Model and URL may be empty where the
-// service, or its client, has a default.
+// Provider is a service and what is needed to call it. Model and URL may be empty if the service or
+// its client has a default.
 type Provider struct {
 	Name  string
 	Model string
@@ -49,7 +49,7 @@ type Provider struct {
 	Key   string
 }
 
-// FromEnv reads the variables; its errors are for people, and hold no key.
+// FromEnv reads the variables. Its errors are meant for people and never contain a key.
 func FromEnv(getenv func(string) string) (Config, error) {
 	e := environment{getenv: getenv}
 	config := Config{
@@ -63,7 +63,7 @@ func FromEnv(getenv func(string) string) (Config, error) {
 	return config, e.err
 }
 
-// environment remembers the first variable that cannot be served.
+// environment reads variables and remembers the first error.
 type environment struct {
 	getenv func(string) string
 	err    error
@@ -95,7 +95,7 @@ func (e *environment) required(variable, neededBy string) string {
 	return value
 }
 
-// address is an absolute HTTP address, or empty where the variable is.
+// address reads an absolute HTTP URL; it is empty if the variable is.
 func (e *environment) address(variable string) string {
 	value := e.getenv(variable)
 	if value == "" {
@@ -103,7 +103,7 @@ func (e *environment) address(variable string) string {
 	}
 	parsed, err := url.Parse(value)
 	if err != nil || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Host == "" {
-		// The value is not repeated: an address may hold a password.
+		// The value is not repeated: a URL may contain a password.
 		e.refuse("%s is no http(s) address", variable)
 	}
 	return value
@@ -135,7 +135,7 @@ func (e *environment) service(name, model string) Provider {
 		provider.Key = e.required("ANTHROPIC_API_KEY", name)
 		provider.URL = e.address("ANTHROPIC_BASE_URL")
 	case Ollama:
-		provider.Key = "ollama" // its API wants some key, and looks at none
+		provider.Key = "ollama" // the client requires a key, Ollama ignores it
 		provider.URL = e.ollamaURL()
 	}
 	return provider
@@ -191,15 +191,15 @@ func (e *environment) timeout() time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// CheckToken wants 1 or more visible ASCII characters, and does not repeat what it got.
+// CheckToken requires one or more visible ASCII characters; its error does not repeat the token.
 func CheckToken(token string) error {
 	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return errors.New("a token is 1 or more visible ASCII characters")
+		return errors.New("a token must consist of 1 or more visible ASCII characters")
 	}
 	return nil
 }
 
-// CheckAddress wants host:port.
+// CheckAddress requires the form HOST:PORT.
 func CheckAddress(address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -10,7 +10,7 @@ func fromEnv(env map[string]string) (Config, error) {
 	return FromEnv(func(name string) string { return env[name] })
 }
 
-func TestNothingIsAskedFor(t *testing.T) {
+func TestEmptyEnvironment(t *testing.T) {
 	got, err := fromEnv(map[string]string{"OPENAI_API_KEY": "sk", "ANTHROPIC_API_KEY": "ak"})
 	none := Provider{Name: None}
 	want := Config{LLM: none, Embed: none, Rerank: none, Timeout: 30 * time.Second}
@@ -55,7 +55,7 @@ func TestOllamaHost(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeServedIsRefused(t *testing.T) {
+func TestInvalidVariablesAreRefused(t *testing.T) {
 	for _, test := range []struct {
 		env  string
 		want string

@@ -1,4 +1,4 @@
-// Package daemon runs the memory daemon from its start to its end.
+// Package daemon runs the memory daemon from start to shutdown.
 package daemon
 
 import (
@@ -18,20 +18,21 @@ import (
 	"memoryd/internal/httpapi"
 )
 
-// Version is the daemon's own.
+// Version is the daemon's version.
 const Version = "0.1.0"
 
 const (
-	// grace is what requests get to finish at the end; the contract gives 5 s to all of it.
+	// grace is how long open requests may take to finish at shutdown, for which the contract
+	// allows 5 s in total.
 	grace = 2 * time.Second
 
 	headerTimeout = 30 * time.Second
 
-	// pingAfter is well within the 25 s that the contract allows.
+	// pingAfter is well below the 25 s of silence that the contract allows.
 	pingAfter = 15 * time.Second
 )
 
-// ListenError is that there is no listening on an address.
+// ListenError reports that the daemon cannot listen on an address.
 type ListenError struct {
 	Address string
 	Err     error
@@ -39,7 +40,7 @@ type ListenError struct {
 
 func (e *ListenError) Error() string {
 	reason := e.Err
-	// A plain word for people: `address already in use`, without `listen tcp … bind`.
+	// The plain cause, such as `address already in use`, without `listen tcp … bind`.
 	var call *os.SyscallError
 	if errors.As(e.Err, &call) {
 		reason = call.Err
@@ -49,15 +50,15 @@ func (e *ListenError) Error() string {
 
 func (e *ListenError) Unwrap() error { return e.Err }
 
-// Options are what the command line and the environment ask for.
+// Options are the settings from the command line and the environment.
 type Options struct {
 	Address string
 	Home    string // the state folder
-	Token   string // empty: none is wanted
+	Token   string // empty if no token is required
 	Config  config.Config
 }
 
-// Run serves until ctx ends, and tells announce where it listens.
+// Run serves until ctx ends. It writes `listening on …` to announce once it listens.
 func Run(ctx context.Context, o Options, announce io.Writer) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -75,7 +76,7 @@ func Run(ctx context.Context, o Options, announce io.Writer) error {
 	warming.Add(1)
 	go func() {
 		defer warming.Done()
-		// Requests wait for the brain that they want, not for all.
+		// In the background: a request waits for its own brain only.
 		store.Warm(ctx)
 	}()
 	api := &httpapi.API{
@@ -95,18 +96,18 @@ func Run(ctx context.Context, o Options, announce io.Writer) error {
 	return errors.Join(err, store.Close())
 }
 
-// serve ends with ctx, after the requests that were open had their grace.
+// serve returns after ctx ends and open requests have finished or used up their grace.
 func serve(ctx context.Context, listener net.Listener, handler http.Handler, announce io.Writer) error {
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
 	server := &http.Server{
-		Handler:           understood(handler),
+		Handler:           markParsed(handler),
 		ReadHeaderTimeout: headerTimeout,
 		BaseContext:       func(net.Listener) context.Context { return requests },
 		ConnContext:       withConnection,
-		ConnState:         listenAnew,
+		ConnState:         expectRequest,
 		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn),
-		// `OPTIONS *` is an unknown route like any, and wants the token.
+		// `OPTIONS *` is an unknown route like any other, and requires the token.
 		DisableGeneralOptionsHandler: true,
 	}
 	failed := make(chan error, 1)

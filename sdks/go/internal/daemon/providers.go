@@ -10,7 +10,7 @@ import (
 	"memoryd/internal/upstream"
 )
 
-// providers are what a configuration asks for; each may be nil.
+// providers are the providers of a configuration; each may be nil.
 type providers struct {
 	embedder embed.Embedder
 	reader   reader.Reader
@@ -40,7 +40,7 @@ func newProviders(c config.Config) providers {
 	return p
 }
 
-// model is the language model of the configuration, for one of its uses.
+// model returns the configured language model for one of its uses.
 func model(c config.Config, use string) llm.Model {
 	if c.LLM.Name == config.Anthropic {
 		return llm.NewAnthropic(service(c, use, c.LLM), c.LLM.URL)

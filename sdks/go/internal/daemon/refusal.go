@@ -12,12 +12,12 @@ import (
 	"memoryd/internal/wire"
 )
 
-// net/http answers what it cannot read as HTTP by itself, in plain text and before any handler: a
-// malformed request line or escape, a header Host that is missing or none. It has no hook for that,
-// so its words are replaced on their way out. Any other answer passes as it is, those that a later
-// net/http may word otherwise included.
+// net/http answers requests that it cannot parse itself, in plain text and before any handler: a
+// malformed request line or escape, a missing or invalid Host header. It has no hook for that, so
+// its response is replaced as it is written. Any other response passes unchanged, including one that
+// a later net/http may word differently.
 
-// problemListener accepts connections that make a problem of such an answer.
+// problemListener accepts connections that replace such a response by a problem.
 type problemListener struct{ net.Listener }
 
 func (l problemListener) Accept() (net.Conn, error) {
@@ -33,7 +33,7 @@ func (l problemListener) Accept() (net.Conn, error) {
 
 type connection struct {
 	*net.TCPConn
-	understood atomic.Bool // a handler has the request: what is written now is its answer
+	parsed atomic.Bool // a handler has the request: what is written now is its response
 }
 
 var (
@@ -42,7 +42,7 @@ var (
 )
 
 func (c *connection) Write(p []byte) (int, error) {
-	if c.understood.Load() || !bytes.HasPrefix(p, refusalStart) {
+	if c.parsed.Load() || !bytes.HasPrefix(p, refusalStart) {
 		return c.TCPConn.Write(p)
 	}
 	_, reason, found := bytes.Cut(p, refusalWords)
@@ -55,10 +55,10 @@ func (c *connection) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// refusal is a whole answer, of the one status that the contract has for a request that is none.
+// refusal returns a complete response, with the contract's only status for an unparsable request.
 func refusal(reason string) []byte {
-	p := problem.Invalid("not to be read as HTTP: %s", reason)
-	body, _ := wire.Marshal(p.Body()) // of strings and a number, which cannot fail
+	p := problem.Invalid("not a valid HTTP request: %s", reason)
+	body, _ := wire.Marshal(p.Body()) // cannot fail: strings and a number
 	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
 		p.Code.Status(), http.StatusText(p.Code.Status()), problem.MediaType, len(body), body)
 }
@@ -69,17 +69,17 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, c)
 }
 
-// listenAnew is told of each request that begins, before it is read.
-func listenAnew(c net.Conn, state http.ConnState) {
+// expectRequest is called before each request is read.
+func expectRequest(c net.Conn, state http.ConnState) {
 	if own, ok := c.(*connection); ok && state == http.StateActive {
-		own.understood.Store(false)
+		own.parsed.Store(false)
 	}
 }
 
-func understood(next http.Handler) http.Handler {
+func markParsed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if own, ok := r.Context().Value(connectionKey{}).(*connection); ok {
-			own.understood.Store(true)
+			own.parsed.Store(true)
 		}
 		next.ServeHTTP(w, r)
 	})

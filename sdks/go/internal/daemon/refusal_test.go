@@ -42,7 +42,7 @@ func start(t *testing.T, o Options) string {
 	return strings.TrimSpace(strings.TrimPrefix(line, "listening on http://"))
 }
 
-// exchange sends bytes on a connection of their own.
+// exchange sends bytes on a new connection.
 func exchange(t *testing.T, address, request string) *http.Response {
 	t.Helper()
 	connection, err := net.Dial("tcp", address)
@@ -61,7 +61,7 @@ func exchange(t *testing.T, address, request string) *http.Response {
 	return response
 }
 
-func TestWhatIsNoHTTPRequestIsAProblemToo(t *testing.T) {
+func TestInvalidHTTPRequestIsAProblem(t *testing.T) {
 	address := start(t, Options{})
 	for _, request := range []string{
 		"GET /v1/brains/%zz HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -92,7 +92,7 @@ func TestWhatIsNoHTTPRequestIsAProblemToo(t *testing.T) {
 	}
 }
 
-func TestADocumentThatReadsLikeARefusalIsReadAsItIs(t *testing.T) {
+func TestDocumentThatLooksLikeARefusalIsReadUnchanged(t *testing.T) {
 	address := start(t, Options{})
 	content := "HTTP/1.1 400 Bad Request" + string(refusalWords) + strings.Repeat("x", 100_000)
 	for _, request := range []struct{ method, target, body string }{
@@ -116,7 +116,7 @@ func TestADocumentThatReadsLikeARefusalIsReadAsItIs(t *testing.T) {
 	}
 }
 
-func TestARequestOfNoRouteWantsTheTokenToo(t *testing.T) {
+func TestUnknownRouteRequiresTheToken(t *testing.T) {
 	address := start(t, Options{Token: "hush"})
 	for request, want := range map[string]int{
 		"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n":                                  401,
@@ -131,7 +131,7 @@ func TestARequestOfNoRouteWantsTheTokenToo(t *testing.T) {
 	}
 }
 
-func TestOpenStreamsDoNotHoldUpTheEnd(t *testing.T) {
+func TestOpenStreamsDoNotDelayShutdown(t *testing.T) {
 	address := start(t, Options{})
 	for _, request := range []string{
 		"POST /v1/brains HTTP/1.1\r\nHost: x\r\nContent-Length: 15\r\n\r\n{\"brainId\":\"b\"}",

@@ -6,22 +6,22 @@ import (
 	"math"
 )
 
-// Vector has length 1, or is all zeros where there was nothing to embed.
+// Vector has length 1, or is all zeros if there was nothing to embed.
 type Vector []float32
 
-// Embedder is what vectors are made by.
+// Embedder turns texts into vectors.
 type Embedder interface {
-	// Name is the embedder's identity: vectors of two names are never compared.
+	// Name identifies the embedder: vectors of different names are never compared.
 	Name() string
-	// Embed returns one vector a text, all of the same dimension.
+	// Embed returns one vector per text, all of the same dimension.
 	Embed(ctx context.Context, texts []string) ([]Vector, error)
 }
 
-// Unit scales values to length 1 in float64 and keeps them as float32.
+// Unit scales values to length 1 in float64 and rounds them to float32.
 func Unit(values []float64) Vector {
 	sum := 0.0
 	for _, value := range values {
-		sum += float64(value * value) // the conversion forbids a fused multiply-add
+		sum += float64(value * value) // the conversion prevents a fused multiply-add
 	}
 	norm := math.Sqrt(sum)
 	vector := make(Vector, len(values))

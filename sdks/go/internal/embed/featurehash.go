@@ -46,8 +46,8 @@ func hashFeatures(terms []string) Vector {
 	return Unit(counts)
 }
 
-// fnv1a continues an FNV-1a hash of 32 bits with s. Unlike hash/fnv it takes a hash that was begun,
-// so that a pair of terms starts from its first term's.
+// fnv1a continues a 32-bit FNV-1a hash with s. Unlike hash/fnv it accepts an intermediate hash, so
+// that the hash of a pair continues that of its first term.
 func fnv1a(hash uint32, s string) uint32 {
 	for i := range len(s) {
 		hash = (hash ^ uint32(s[i])) * fnvPrime

@@ -18,7 +18,7 @@ import (
 // callLimit is how many texts one call embeds.
 const callLimit = 64
 
-// OpenAI embeds by the embeddings API, which Ollama serves too.
+// OpenAI embeds with the embeddings API, which Ollama serves too.
 type OpenAI struct {
 	service    upstream.Service
 	name       string
@@ -26,8 +26,9 @@ type OpenAI struct {
 	embeddings openai.EmbeddingService
 }
 
-// NewOpenAI takes the client's own address where baseURL is empty. The embedder's name is made of
-// all that its vectors depend on; of the address a digest, for it may hold a password.
+// NewOpenAI returns an embedder; an empty baseURL means the client's default. The embedder's name
+// contains everything that its vectors depend on, and only a digest of the URL, because that may
+// contain a password.
 func NewOpenAI(service upstream.Service, baseURL, provider, model string) *OpenAI {
 	address := sha256.Sum256([]byte(baseURL))
 	return &OpenAI{
@@ -64,13 +65,13 @@ func (o *OpenAI) call(ctx context.Context, texts []string) ([]byte, error) {
 		Input:          openai.EmbeddingNewParamsInputUnion{OfArrayOfStrings: texts},
 		EncodingFormat: openai.EmbeddingNewParamsEncodingFormatFloat,
 	}
-	// The client's own decoding makes numbers of strings, and 0 of null.
+	// Decoded here, because the client turns strings into numbers and null into 0.
 	var answer []byte
 	_, err := o.embeddings.New(ctx, params, option.WithResponseBodyInto(&answer))
 	return answer, upstream.OpenAIError(err)
 }
 
-// appendVectors reads the answer to a call for so many texts; all vectors must be of one dimension.
+// appendVectors decodes the response for this many texts; all vectors must have the same dimension.
 func appendVectors(vectors []Vector, answer []byte, texts int) ([]Vector, error) {
 	var body struct {
 		Data []struct {
@@ -79,7 +80,7 @@ func appendVectors(vectors []Vector, answer []byte, texts int) ([]Vector, error)
 		} `json:"data"`
 	}
 	if err := wire.Unmarshal(answer, &body); err != nil {
-		return nil, fmt.Errorf("embeddings that cannot be read: %w", err)
+		return nil, fmt.Errorf("cannot decode the embeddings: %w", err)
 	}
 	if len(body.Data) != texts {
 		return nil, fmt.Errorf("%d vectors for %d texts", len(body.Data), texts)
@@ -91,7 +92,7 @@ func appendVectors(vectors []Vector, answer []byte, texts int) ([]Vector, error)
 			place = *item.Index
 		}
 		if place < 0 || place >= texts || vectors[first+place] != nil {
-			return nil, errors.New("embeddings without a text of their own")
+			return nil, errors.New("embeddings do not match the texts one to one")
 		}
 		vector, err := unitOf(item.Embedding)
 		if err != nil {
@@ -101,7 +102,7 @@ func appendVectors(vectors []Vector, answer []byte, texts int) ([]Vector, error)
 	}
 	for _, vector := range vectors {
 		if len(vector) != len(vectors[0]) {
-			return nil, errors.New("embeddings of several dimensions")
+			return nil, errors.New("embeddings differ in dimension")
 		}
 	}
 	return vectors, nil
@@ -109,19 +110,19 @@ func appendVectors(vectors []Vector, answer []byte, texts int) ([]Vector, error)
 
 func unitOf(numbers []*float64) (Vector, error) {
 	if len(numbers) == 0 {
-		return nil, errors.New("an embedding without numbers")
+		return nil, errors.New("an embedding is empty")
 	}
 	values := make([]float64, len(numbers))
 	squares := 0.0
 	for i, number := range numbers {
 		if number == nil {
-			return nil, errors.New("an embedding with null in it")
+			return nil, errors.New("an embedding contains null")
 		}
 		values[i] = *number
 		squares += float64(*number * *number)
 	}
 	if math.IsInf(squares, 0) {
-		return nil, errors.New("an embedding whose length is not finite")
+		return nil, errors.New("the length of an embedding is not finite")
 	}
 	return Unit(values), nil
 }

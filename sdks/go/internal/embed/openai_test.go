@@ -57,7 +57,7 @@ func TestOneCallEmbedsUpTo64Texts(t *testing.T) {
 	}
 }
 
-func TestTheNameHoldsAllThatVectorsDependOn(t *testing.T) {
+func TestNameContainsAllThatVectorsDependOn(t *testing.T) {
 	base := NewOpenAI(upstream.Service{}, "http://one/v1", "openai", "m").Name()
 	if !strings.HasPrefix(base, "openai/m@") {
 		t.Errorf("Name() = %s", base)
@@ -73,7 +73,7 @@ func TestTheNameHoldsAllThatVectorsDependOn(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoEmbeddingIsAFailure(t *testing.T) {
+func TestInvalidEmbeddingsAreRejected(t *testing.T) {
 	for name, answer := range map[string]string{
 		"no JSON":            `{"data":[{"embedding":[1`,
 		"too few":            `{"data":[{"index":0,"embedding":[1]}]}`,
@@ -98,7 +98,7 @@ func TestWhatIsNoEmbeddingIsAFailure(t *testing.T) {
 	}
 }
 
-func TestAKeyIsNotRepeated(t *testing.T) {
+func TestKeyIsNotRepeatedInErrors(t *testing.T) {
 	embedder := newTestEmbedder(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		fmt.Fprint(w, `{"error":{"message":"Incorrect API key provided: sk-secret"}}`)

@@ -1,4 +1,4 @@
-// Package feed tells subscribers what was committed to a brain.
+// Package feed publishes the changes committed to a brain to its subscribers.
 package feed
 
 import (
@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// queueLimit is how many changes may wait for one subscriber; a batch of 1,024 fits.
+// queueLimit is how many changes one subscriber may leave unread; a batch of 1,024 fits.
 const queueLimit = 1024
 
-// Kind is what has become of a document.
+// Kind is what happened to a document.
 type Kind string
 
 const (
@@ -19,7 +19,7 @@ const (
 	Renamed Kind = "renamed"
 )
 
-// Change is one committed mutation as the contract tells it.
+// Change is one committed mutation in the contract's form.
 type Change struct {
 	ID      int64     `json:"-"`
 	Kind    Kind      `json:"kind"`
@@ -29,7 +29,7 @@ type Change struct {
 	When    time.Time `json:"when"`
 }
 
-// Feed hands changes to its subscribers and waits for none of them.
+// Feed passes changes to its subscribers without waiting for them.
 type Feed struct {
 	mu          sync.Mutex
 	last        int64
@@ -37,21 +37,22 @@ type Feed struct {
 	closed      bool
 }
 
-// New begins its numbers at the present microsecond, so that they rise over restarts too.
+// New returns a feed. Its numbers start at the current microsecond, so that they keep rising across
+// restarts.
 func New() *Feed {
 	return &Feed{last: time.Now().UnixMicro(), subscribers: map[*Subscription]struct{}{}}
 }
 
 // Subscription is one subscriber's end of a feed.
 type Subscription struct {
-	// Changes is closed with the feed, or where its subscriber let more wait than the queue holds.
+	// Changes is closed with the feed, or if its subscriber let the queue overflow.
 	Changes <-chan Change
 
 	feed  *Feed
 	queue chan Change
 }
 
-// Subscribe tells of what is published from now on, until it is cancelled.
+// Subscribe returns a subscription to everything published from now on, until it is cancelled.
 func (f *Feed) Subscribe() *Subscription {
 	queue := make(chan Change, queueLimit)
 	s := &Subscription{Changes: queue, feed: f, queue: queue}
@@ -65,7 +66,7 @@ func (f *Feed) Subscribe() *Subscription {
 	return s
 }
 
-// Publish gives changes their numbers, in their order, and the time.
+// Publish assigns numbers and the time to changes, in order, and queues them.
 func (f *Feed) Publish(changes []Change) {
 	now := time.Now().UTC()
 	f.mu.Lock()
@@ -83,7 +84,7 @@ func (f *Feed) Publish(changes []Change) {
 	}
 }
 
-// Close ends all subscriptions, behind what they have not taken yet.
+// Close ends all subscriptions after the changes that they have not yet received.
 func (f *Feed) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

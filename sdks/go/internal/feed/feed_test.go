@@ -16,7 +16,7 @@ func drained(s *Subscription) (taken []Change, ended bool) {
 	}
 }
 
-func TestAllSubscribersHearTheSameInOrder(t *testing.T) {
+func TestAllSubscribersReceiveTheSameInOrder(t *testing.T) {
 	f := New()
 	f.Publish([]Change{{Path: "before"}})
 	one, two := f.Subscribe(), f.Subscribe()
@@ -37,7 +37,7 @@ func TestAllSubscribersHearTheSameInOrder(t *testing.T) {
 	}
 }
 
-func TestASubscriberThatTakesNothingIsEndedAndHoldsUpNobody(t *testing.T) {
+func TestStalledSubscriberIsEndedAndBlocksNobody(t *testing.T) {
 	f := New()
 	slow, quick := f.Subscribe(), f.Subscribe()
 	for n := range 2 * queueLimit {
@@ -52,7 +52,7 @@ func TestASubscriberThatTakesNothingIsEndedAndHoldsUpNobody(t *testing.T) {
 	slow.Cancel()
 }
 
-func TestTheEndComesBehindTheLastChange(t *testing.T) {
+func TestEndComesAfterTheLastChange(t *testing.T) {
 	f := New()
 	s, left := f.Subscribe(), f.Subscribe()
 	left.Cancel()

@@ -69,7 +69,7 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-func TestAStampTellsTwoWritesApart(t *testing.T) {
+func TestStampDistinguishesTwoWrites(t *testing.T) {
 	root := t.TempDir()
 	stamp := func() string {
 		look := NewTree(root)
@@ -96,7 +96,7 @@ func TestAStampTellsTwoWritesApart(t *testing.T) {
 	}
 }
 
-func TestSweepSparesYoungWorkAndThatOfOthers(t *testing.T) {
+func TestSweepSparesRecentAndForeignWork(t *testing.T) {
 	staging := t.TempDir()
 	for name, age := range map[string]time.Duration{"go-old": 2 * time.Hour, "go-young": time.Minute, "py-old": 2 * time.Hour} {
 		folder := Join(staging, name)

@@ -1,14 +1,14 @@
 package files
 
-// Glob is a pattern of base names: `*` is any number of characters, `?` is one, anything else is
-// itself.
+// Glob is a pattern for base names: `*` matches any number of characters, `?` matches one, anything
+// else matches itself.
 type Glob struct {
 	wanted  []rune
 	nothing bool
 }
 
-// NewGlob reads a pattern. One that wants more characters than a name can have fits nothing, and is
-// read no further.
+// NewGlob parses a pattern. One that requires more characters than a name can have matches nothing
+// and is not parsed further.
 func NewGlob(pattern string) *Glob {
 	g := &Glob{}
 	characters := 0
@@ -16,7 +16,7 @@ func NewGlob(pattern string) *Glob {
 		if r != '*' {
 			characters++
 		} else if n := len(g.wanted); n > 0 && g.wanted[n-1] == '*' {
-			continue // two fit what one does
+			continue // `**` matches the same as `*`
 		}
 		if characters > segmentLimit {
 			return &Glob{nothing: true}
@@ -26,8 +26,8 @@ func NewGlob(pattern string) *Glob {
 	return g
 }
 
-// Match tells whether the whole name fits. After a mismatch only the last `*` is tried longer, so
-// the work is bound by the product of the lengths, whatever the pattern.
+// Match reports whether the whole name matches. After a mismatch only the last `*` is extended, so
+// that the work is bounded by the product of the lengths, whatever the pattern.
 func (g *Glob) Match(name string) bool {
 	if g.nothing {
 		return false

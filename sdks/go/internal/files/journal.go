@@ -11,20 +11,20 @@ import (
 	"memoryd/internal/wire"
 )
 
-// journalName is the file of a work folder that says where the others belong. While it is there,
-// the change is not committed.
+// journalName is the file of a work folder that says where the others belong. While it exists, the
+// change is not committed.
 const journalName = "journal"
 
-// journal is locked for as long as its daemon is at work, and no longer than that lives.
+// journal is locked while its daemon works on the change; the lock ends with the process.
 type journal struct{ file *os.File }
 
-// record has its roots relative to the staging folder: the state may be moved.
+// record stores roots relative to the staging folder, because the state folder may be moved.
 type record struct {
 	Placed  []Location `json:"placed"`
 	Removed []Location `json:"removed"`
 }
 
-// writeJournal takes the lock before the journal gets its name, so that nobody finds it without.
+// writeJournal takes the lock before the journal gets its name, so that nobody finds it unlocked.
 func writeJournal(staging, work string, placed, removed []Location) (*journal, error) {
 	var r record
 	var err error
@@ -56,7 +56,7 @@ func writeJournal(staging, work string, placed, removed []Location) (*journal, e
 	return &journal{file}, nil
 }
 
-// openJournal is nil where somebody is at work, or has ended it since the folder was seen.
+// openJournal returns nil if another process works on the change or has ended it in the meantime.
 func openJournal(work string) (*journal, error) {
 	name := filepath.Join(work, journalName)
 	file, err := os.OpenFile(name, os.O_RDWR, 0)
@@ -96,7 +96,7 @@ func (j *journal) read(staging string) (placed, removed []Location, err error) {
 	return r.Placed, r.Removed, nil
 }
 
-// end takes the journal away, from which moment on nobody undoes the change.
+// end removes the journal; from then on nobody undoes the change.
 func (j *journal) end(work string) error {
 	err := os.Remove(filepath.Join(work, journalName))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// Entry is a document, or a folder that documents lie below.
+// Entry is a document, or a folder that contains documents.
 type Entry struct {
 	Path     string
-	Size     int64 // 0 of a folder
+	Size     int64 // 0 for a folder
 	Modified time.Time
 	IsFolder bool
 }
 
-// NewEntry describes what lies under a path.
+// NewEntry describes the file or folder at a path.
 func NewEntry(name string, info fs.FileInfo) Entry {
 	if info.IsDir() {
 		return Entry{Path: name, Modified: info.ModTime(), IsFolder: true}
@@ -28,19 +28,19 @@ func NewEntry(name string, info fs.FileInfo) Entry {
 	return Entry{Path: name, Size: info.Size(), Modified: info.ModTime()}
 }
 
-// Selection is what a listing has.
+// Selection says what a listing contains.
 type Selection struct {
 	Folder    string // a canonical path, or empty
-	Recursive bool   // all documents below, instead of what lies directly in the folder
-	Hidden    bool   // hidden documents and folders too
-	Glob      *Glob  // nil fits every base name
+	Recursive bool   // all documents below, instead of the folder's direct entries
+	Hidden    bool   // include hidden documents and folders
+	Glob      *Glob  // nil matches every base name
 }
 
 func (s Selection) has(name string) bool {
 	return (s.Hidden || !IsHidden(name)) && (s.Glob == nil || s.Glob.Match(path.Base(name)))
 }
 
-// List lists by the order of the paths' bytes.
+// List returns the selected entries, sorted by the bytes of their paths.
 func (t *Tree) List(ctx context.Context, s Selection) ([]Entry, error) {
 	entries := []Entry{}
 	if s.Folder != "" {
@@ -67,14 +67,14 @@ func (t *Tree) listBelow(ctx context.Context, s Selection, add func(Entry)) erro
 }
 
 func (t *Tree) listFolder(ctx context.Context, s Selection, add func(Entry)) error {
-	found, err := os.ReadDir(Join(t.root, s.Folder))
+	dirEntries, err := os.ReadDir(Join(t.root, s.Folder))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	for _, entry := range found {
+	for _, entry := range dirEntries {
 		name := strings.TrimPrefix(s.Folder+"/"+entry.Name(), "/")
 		if !(entry.IsDir() || entry.Type().IsRegular()) || CheckPath(name) != nil || !s.has(name) {
 			continue
@@ -90,7 +90,7 @@ func (t *Tree) listFolder(ctx context.Context, s Selection, add func(Entry)) err
 		}
 		info, err := entry.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // removed by hand since the folder was read
+			continue // removed by hand after the folder was read
 		}
 		if err != nil {
 			return err

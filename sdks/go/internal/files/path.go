@@ -1,4 +1,4 @@
-// Package files keeps documents as files: their paths, writing all or nothing, walking.
+// Package files stores documents as files: paths, atomic changes, listing and walking.
 package files
 
 import (
@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	pathLimit    = 2048 // half of what Linux allows, the other half is the state folder's
-	segmentLimit = 250  // file systems allow 255 bytes a name, and the sidecar adds `.json`
+	pathLimit    = 2048 // half of what Linux allows; the other half is for the state folder
+	segmentLimit = 250  // file systems allow 255 bytes per name, and the sidecar adds `.json`
 )
 
-// CheckPath refuses what is no canonical relative POSIX path.
+// CheckPath returns an error unless p is a canonical relative POSIX path within the limits.
 func CheckPath(p string) error {
 	switch {
 	case p == "" || len(p) > pathLimit:
 		return problem.Invalid("path: must have 1 to %d bytes", pathLimit)
 	case !utf8.ValidString(p):
-		return problem.Invalid("path: %q is no UTF-8", p)
+		return problem.Invalid("path: %q is not UTF-8", p)
 	case strings.ContainsAny(p, "\\\x00"):
-		return problem.Invalid("path: %q holds a backslash or NUL", p)
+		return problem.Invalid("path: %q contains a backslash or NUL", p)
 	}
 	for segment := range strings.SplitSeq(p, "/") {
 		switch {
@@ -35,7 +35,7 @@ func CheckPath(p string) error {
 	return nil
 }
 
-// IsHidden tells whether a document is stored and never indexed.
+// IsHidden reports whether a document is stored but never indexed.
 func IsHidden(p string) bool {
 	return strings.HasPrefix(path.Base(p), "_")
 }

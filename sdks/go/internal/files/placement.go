@@ -13,28 +13,28 @@ import (
 	"memoryd/internal/problem"
 )
 
-// Location is a canonical path below a root, which is never removed itself.
+// Location is a canonical path below a root; the root itself is never removed.
 type Location struct{ Root, Path string }
 
 func (l Location) file() string { return Join(l.Root, l.Path) }
 
-// Content is a file to be.
+// Content is a file to write.
 type Content struct {
 	Location
 	Bytes []byte
 }
 
-// Placement is a change of files that was made, and can still be taken back. Its work folder has of
-// the n-th content `n`, as `n.new` what is to be moved to its place, and as `n.old` what lay there
-// before; of the n-th location that is removed it has `n.removed`.
+// Placement is a change of files that has been made and can still be undone. For the n-th content,
+// its work folder holds `n`, `n.new`, which is moved into place, and `n.old`, the file that was there
+// before; for the n-th removed location it holds `n.removed`.
 type Placement struct {
 	work            string
 	placed, removed []Location
 	journal         *journal
 }
 
-// Place writes all contents and removes what else it is told, or does nothing. No file is ever seen
-// half written. What is not there is removed already; folders that are left empty go too.
+// Place writes all contents and removes all locations, or does nothing. Readers never see a partly
+// written file. Missing locations are ignored, and folders that become empty are removed.
 func Place(staging string, contents []Content, removed []Location) (*Placement, error) {
 	work, err := NewWork(staging, "change")
 	if err != nil {
@@ -50,7 +50,7 @@ func Place(staging string, contents []Content, removed []Location) (*Placement, 
 	return p, nil
 }
 
-// stage ends with the journal: until there is one, nothing was touched.
+// stage writes the journal last: before that, no document has been touched.
 func (p *Placement) stage(staging string, contents []Content) (err error) {
 	for i, content := range contents {
 		p.placed = append(p.placed, content.Location)
@@ -65,8 +65,8 @@ func (p *Placement) stage(staging string, contents []Content) (err error) {
 	return err
 }
 
-// place writes before it removes, so that a renamed document can be read at any time. Only where
-// what goes is in the way of what comes (`a` is renamed to `a/b`) it goes first.
+// place writes before it removes, so that a renamed document can be read at any time. It removes
+// first only what is in the way of a new file (`a` is renamed to `a/b`).
 func (p *Placement) place() error {
 	var blocked []int
 	for i, location := range p.placed {
@@ -104,7 +104,7 @@ func (p *Placement) move(i int, target string) error {
 	switch err := os.Link(target, p.old(i)); {
 	case err == nil, errors.Is(err, fs.ErrNotExist):
 	case Exists(target):
-		return syscall.EISDIR // what link says of a folder differs between systems
+		return syscall.EISDIR // the error of link for a folder differs between systems
 	default:
 		return err
 	}
@@ -118,7 +118,7 @@ func (p *Placement) move(i int, target string) error {
 	return err
 }
 
-// remove takes a file away, or a whole folder, and the folders that it leaves empty.
+// remove moves away a file or a whole folder, and removes parent folders that become empty.
 func (p *Placement) remove(i int, location Location) error {
 	err := os.Rename(location.file(), p.grave(i))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -132,15 +132,15 @@ func (p *Placement) remove(i int, location Location) error {
 
 func (l Location) removeEmptyAbove() {
 	for folder := filepath.Dir(l.file()); folder != l.Root; folder = filepath.Dir(folder) {
-		// Not os.Remove, which would take a file too.
+		// Not os.Remove, which would remove a file too.
 		if syscall.Rmdir(folder) != nil {
-			return // something else lies in it
+			return // not empty
 		}
 	}
 }
 
-// clearFolders removes folders without any file, which are none to the contract, from a document's
-// place.
+// clearFolders removes a tree of folders without files, which do not exist for the contract, from
+// the path of a document.
 func clearFolders(target string) error {
 	if !Exists(target) {
 		return nil
@@ -148,7 +148,7 @@ func clearFolders(target string) error {
 	var folders []string
 	err := filepath.WalkDir(target, func(name string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
-			return problem.New(problem.Conflict, "a folder with what is no document lies in the way")
+			return problem.New(problem.Conflict, "a folder with files that are not documents is in the way")
 		}
 		folders = append(folders, name)
 		return err
@@ -161,13 +161,13 @@ func clearFolders(target string) error {
 	return err
 }
 
-// Keep ends the placement with the files as they are now; where it fails, Undo still can.
+// Keep commits the placement; if it fails, Undo is still possible.
 func (p *Placement) Keep() error {
 	if err := p.journal.end(p.work); err != nil {
 		return err
 	}
 	if err := errors.Join(p.journal.close(), os.RemoveAll(p.work)); err != nil {
-		slog.Warn("clearing the staging folder", "error", err)
+		slog.Warn("cannot clear the staging folder", "error", err)
 	}
 	return nil
 }

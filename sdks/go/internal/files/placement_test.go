@@ -11,7 +11,7 @@ import (
 	"memoryd/internal/problem"
 )
 
-// contents are the files below root, and `folder` for folders.
+// contents returns the files below root, with `folder` as the content of folders.
 func contents(t *testing.T, root string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -34,7 +34,7 @@ func contents(t *testing.T, root string) map[string]string {
 	return files
 }
 
-// documentsOf are the contents without folders: those without any document are none to the contract.
+// documentsOf returns the contents without folders, because empty ones do not exist for the contract.
 func documentsOf(t *testing.T, root string) map[string]string {
 	t.Helper()
 	files := contents(t, root)
@@ -53,9 +53,9 @@ func write(t *testing.T, root, path, content string) {
 	}
 }
 
-// TestAPlacement makes and unmakes changes of a root with `old.md`, `x/y/z.md` and the folder
+// TestPlacement makes and undoes changes of a root with `old.md`, `x/y/z.md` and the folder
 // `empty/folder`.
-func TestAPlacement(t *testing.T) {
+func TestPlacement(t *testing.T) {
 	for name, test := range map[string]struct {
 		placed  map[string]string
 		removed []string
@@ -118,7 +118,7 @@ func TestAPlacement(t *testing.T) {
 	}
 }
 
-func TestFoldersThatAreLeftEmptyGoToo(t *testing.T) {
+func TestEmptyFoldersAreRemoved(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, "x/a.md", "a")
 	write(t, root, "x/y/z/b.md", "b")
@@ -134,7 +134,7 @@ func TestFoldersThatAreLeftEmptyGoToo(t *testing.T) {
 	}
 }
 
-func TestAPlacementThatFailsLeavesNothing(t *testing.T) {
+func TestFailedPlacementLeavesNothing(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, "f/bad\\name", "f")
 	before := contents(t, root)

@@ -9,37 +9,37 @@ import (
 	"time"
 )
 
-// staleAfter spares the work of a second daemon on the same state.
+// staleAfter protects the work of a second daemon on the same state folder.
 const staleAfter = time.Hour
 
-// ownWork begins the names of our folders in staging. Daemons of other languages have theirs there
-// too, with journals that only they can read.
+// ownWork is the prefix of this daemon's folders in staging. Daemons in other languages have theirs
+// there too, with journals that only they can read.
 const ownWork = "go-"
 
-// NewWork makes a folder in staging that Sweep removes when it is left there.
+// NewWork creates a folder in staging, which Sweep removes if it is entries behind.
 func NewWork(staging, kind string) (string, error) { return os.MkdirTemp(staging, ownWork+kind+"-") }
 
-// Sweep undoes the changes that a daemon was killed in, and removes what else it has left in
-// staging. What cannot be undone stays for the next time.
+// Sweep undoes the changes of a daemon that was killed, and removes whatever else it entries in staging.
+// A change that cannot be undone stays for the next attempt.
 func Sweep(staging string) error {
-	left, err := os.ReadDir(staging)
+	entries, err := os.ReadDir(staging)
 	if err != nil {
 		return err
 	}
-	for _, entry := range left {
+	for _, entry := range entries {
 		if !strings.HasPrefix(entry.Name(), ownWork) {
 			continue
 		}
 		folder := filepath.Join(staging, entry.Name())
 		if _, err := os.Lstat(filepath.Join(folder, journalName)); err == nil {
 			if err := recoverWork(staging, folder); err != nil {
-				slog.Error("undoing a change that was broken off", "folder", folder, "error", err)
+				slog.Error("cannot undo an interrupted change", "folder", folder, "error", err)
 			}
 			continue
 		}
 		info, err := entry.Info()
 		if err != nil || time.Since(info.ModTime()) < staleAfter {
-			continue // gone meanwhile, or somebody's work
+			continue // removed meanwhile, or in use
 		}
 		if err := os.RemoveAll(folder); err != nil {
 			return err
@@ -48,7 +48,7 @@ func Sweep(staging string) error {
 	return nil
 }
 
-// recoverWork undoes a change whose owner has died.
+// recoverWork undoes a change whose process has died.
 func recoverWork(staging, folder string) error {
 	j, err := openJournal(folder)
 	if j == nil || err != nil {

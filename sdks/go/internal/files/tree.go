@@ -10,27 +10,27 @@ import (
 	"syscall"
 )
 
-// Kind is what lies under a path.
+// Kind is the type of file at a path.
 type Kind int
 
 const (
 	Absent  Kind = iota
-	Regular      // a file of our own
+	Regular      // a regular file that no link leads to
 	Folder
-	Foreign // a link, a device, or what lies behind a link
+	Foreign // a link, a device, or anything behind a link
 )
 
-// Tree looks at what lies below a root and follows no link. It remembers what it saw on the way, so
-// it is good for as long as nobody changes that.
+// Tree inspects the files below a root without following links. It caches what it sees, so that it is
+// valid only as long as nobody changes the files.
 type Tree struct {
 	root string
 	seen map[string]Kind
 }
 
-// NewTree looks below root, which may be missing.
+// NewTree returns the tree below root, which may be missing.
 func NewTree(root string) *Tree { return &Tree{root: root, seen: map[string]Kind{}} }
 
-// Find tells what lies under a canonical path now; the info is nil where nothing does.
+// Find returns what is at a canonical path now; the info is nil if nothing is there.
 func (t *Tree) Find(name string) (Kind, fs.FileInfo, error) {
 	kind, info, err := t.look(name)
 	if err == nil {
@@ -61,7 +61,7 @@ func (t *Tree) look(name string) (Kind, fs.FileInfo, error) {
 	return Foreign, info, nil
 }
 
-// Kind is what lies under a path, or what lay there when it was first asked for.
+// Kind returns what is at a path, as of the first call for it.
 func (t *Tree) Kind(name string) (Kind, error) {
 	if name == "." {
 		return Folder, nil
@@ -73,11 +73,11 @@ func (t *Tree) Kind(name string) (Kind, error) {
 	return kind, err
 }
 
-// lookAhead is how many names of a folder are read at once: mostly the first is a document.
+// lookAhead is how many names of a folder are read at once; usually the first is a document.
 const lookAhead = 64
 
-// HoldsDocument tells whether a document lies below a folder, other than those that are passed over.
-// However deep the folders are, one of them is open at a time.
+// HoldsDocument reports whether a folder contains a document, other than those that passOver skips.
+// However deep the folders are, only one is open at a time.
 func (t *Tree) HoldsDocument(ctx context.Context, folder string, passOver func(name string) bool) (bool, error) {
 	pending := []string{folder}
 	for len(pending) > 0 {
@@ -92,13 +92,13 @@ func (t *Tree) HoldsDocument(ctx context.Context, folder string, passOver func(n
 	return false, nil
 }
 
-// scan looks for a document right in a folder, and lists the folders there.
+// scan looks for a document directly in a folder, and lists its subfolders.
 func (t *Tree) scan(
 	ctx context.Context, folder string, passOver func(name string) bool,
 ) (found bool, below []string, err error) {
 	handle, err := os.Open(Join(t.root, folder))
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil, nil // removed by hand since it was seen
+		return false, nil, nil // removed by hand after it was seen
 	}
 	if err != nil {
 		return false, nil, err
@@ -126,7 +126,7 @@ func (t *Tree) scan(
 	return false, nil, ctx.Err()
 }
 
-// Read is the content of a file, and nil where there is none.
+// Read returns the content of a file, nil if it does not exist.
 func (t *Tree) Read(name string) ([]byte, error) {
 	if kind, _, err := t.Find(name); err != nil || kind != Regular {
 		return nil, err

@@ -118,7 +118,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-func TestDeepFoldersAreOpenedOneAtATime(t *testing.T) {
+func TestOnlyOneDeepFolderIsOpenAtATime(t *testing.T) {
 	root := t.TempDir()
 	deep := strings.Repeat("x/", 900) + "a.md"
 	write(t, root, deep, "a")

@@ -10,28 +10,27 @@ import (
 	"syscall"
 )
 
-// Undo brings back the files that were there before. Where that fails, the work folder stays with
-// its journal, as it may have the only copies, and the next start tries again.
+// Undo restores the previous files. If that fails, the work folder and its journal stay, because they
+// may hold the only copies, and the next start tries again.
 func (p *Placement) Undo() error {
 	var failures []error
-	// What was placed goes first: it may be in the way of what was removed.
+	// Placed files are removed first: they may be in the way of removed ones.
 	for i, location := range p.placed {
 		failures = append(failures, p.unplace(i, location))
 	}
-	// Backwards, so that a folder comes before a file that was taken out of it earlier.
+	// In reverse, so that a folder is restored before a file that was taken out of it earlier.
 	for i, location := range slices.Backward(p.removed) {
 		failures = append(failures, p.bringBack(i, location))
 	}
 	if err := errors.Join(failures...); err != nil {
-		slog.Error("a change is not undone, what it put aside stays", "folder", p.work, "error", err)
+		slog.Error("cannot undo a change; the original files are kept", "folder", p.work, "error", err)
 		return errors.Join(err, p.journal.close())
 	}
 	return p.Keep()
 }
 
-// unplace touches nothing but what this change has placed: the document may have been written anew
-// since an undo that failed. What lay there before is kept beside too, to be found by an undo that
-// is repeated.
+// unplace touches only what this change has placed, because the document may have been written again
+// since a failed undo. The previous file also stays in the work folder, for a repeated undo.
 func (p *Placement) unplace(i int, location Location) error {
 	target := location.file()
 	if placed, err := sameFile(p.staged(i), target); err != nil || !placed {
@@ -52,7 +51,7 @@ func (p *Placement) unplace(i int, location Location) error {
 	return os.Rename(back, target)
 }
 
-// bringBack leaves alone what was written to the place since, or a brain that was deleted.
+// bringBack does not overwrite what was written since, and does not restore a deleted brain.
 func (p *Placement) bringBack(i int, location Location) error {
 	if _, err := os.Lstat(p.grave(i)); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -72,7 +71,7 @@ func (p *Placement) bringBack(i int, location Location) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	// Made for what did not get there any more.
+	// Folders created for files that were never placed.
 	if err := clearFolders(target); err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// staged is a change of which nothing is done yet.
+// staged returns a change that has been staged but not placed.
 func staged(t *testing.T, staging, root string, placed map[string]string, removed ...string) *Placement {
 	t.Helper()
 	work, err := NewWork(staging, "change")
@@ -30,7 +30,7 @@ func staged(t *testing.T, staging, root string, placed map[string]string, remove
 	return p
 }
 
-// expectRecovered lets the owner of a change die.
+// expectRecovered simulates the death of a change's process and recovers the change.
 func expectRecovered(t *testing.T, name string, p *Placement, root string, want map[string]string) {
 	t.Helper()
 	staging := filepath.Dir(p.work)
@@ -45,8 +45,8 @@ func expectRecovered(t *testing.T, name string, p *Placement, root string, want 
 	}
 }
 
-// TestAChangeThatWasKilledIsUndone ends each change after none, some and all of its files.
-func TestAChangeThatWasKilledIsUndone(t *testing.T) {
+// TestInterruptedChangeIsUndone interrupts each change after none, some and all of its files.
+func TestInterruptedChangeIsUndone(t *testing.T) {
 	for name, test := range map[string]struct {
 		placed  map[string]string
 		removed []string
@@ -72,7 +72,7 @@ func TestAChangeThatWasKilledIsUndone(t *testing.T) {
 	}
 }
 
-func TestAFolderThatWasMadeForNothingIsNotInTheWay(t *testing.T) {
+func TestUnusedFolderIsNotInTheWay(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, "a", "old a")
 	before := documentsOf(t, root)
@@ -83,7 +83,7 @@ func TestAFolderThatWasMadeForNothingIsNotInTheWay(t *testing.T) {
 	expectRecovered(t, "killed", p, root, before)
 }
 
-func TestSweepSparesAChangeThatIsGoingOn(t *testing.T) {
+func TestSweepSparesAChangeInProgress(t *testing.T) {
 	root, staging := t.TempDir(), t.TempDir()
 	write(t, root, "a", "old")
 	p, err := Place(staging, []Content{{Location{root, "b"}, []byte("old")}}, []Location{{root, "a"}})
@@ -101,7 +101,7 @@ func TestSweepSparesAChangeThatIsGoingOn(t *testing.T) {
 	}
 }
 
-func TestAnUndoThatFailsKeepsWhatItCouldNotBringBack(t *testing.T) {
+func TestFailedUndoKeepsWhatItCouldNotRestore(t *testing.T) {
 	root, staging := t.TempDir(), t.TempDir()
 	for path, content := range map[string]string{"a": "old a", "b": "old b", "c": "old c"} {
 		write(t, root, path, content)

@@ -10,12 +10,12 @@ import (
 	"syscall"
 )
 
-// Walk calls visit with the path of every regular file below a folder of root that a document could
-// have; links are not followed. The folder is a canonical path, or empty for root itself.
+// Walk calls visit for every regular file below a folder of root whose path is valid for a document;
+// it does not follow links. The folder is a canonical path, or empty for root itself.
 func Walk(ctx context.Context, root, folder string, visit func(path string, info fs.FileInfo) error) error {
 	return filepath.WalkDir(Join(root, folder), func(name string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // removed by hand since its folder was read
+			return nil // removed by hand after its folder was read
 		}
 		if err := errors.Join(err, ctx.Err()); err != nil {
 			return err
@@ -42,7 +42,7 @@ func Walk(ctx context.Context, root, folder string, visit func(path string, info
 	})
 }
 
-// Stamp changes when the document or its sidecar does; the sidecar is nil where there is none.
+// Stamp returns a value that changes when the document or its sidecar does; sidecar may be nil.
 func Stamp(document, sidecar fs.FileInfo) string {
 	if sidecar == nil {
 		return stampOf(document)
@@ -50,7 +50,7 @@ func Stamp(document, sidecar fs.FileInfo) string {
 	return stampOf(document) + " " + stampOf(sidecar)
 }
 
-// stampOf holds the inode, which tells two writes in one tick of the clock.
+// stampOf includes the inode, which distinguishes two writes within one tick of the clock.
 func stampOf(info fs.FileInfo) string {
 	inode := uint64(0)
 	if status, ok := info.Sys().(*syscall.Stat_t); ok {
@@ -59,11 +59,11 @@ func stampOf(info fs.FileInfo) string {
 	return fmt.Sprintf("%d:%d:%d", info.Size(), info.ModTime().UnixNano(), inode)
 }
 
-// Exists tells whether there is a folder of this name; a link to one is none.
+// Exists reports whether a folder of this name exists; a link to a folder does not count.
 func Exists(folder string) bool {
 	info, err := os.Lstat(folder)
 	return err == nil && info.IsDir()
 }
 
-// Join places a canonical path below a folder.
+// Join returns the file path of a canonical path below a folder.
 func Join(folder, path string) string { return filepath.Join(folder, filepath.FromSlash(path)) }

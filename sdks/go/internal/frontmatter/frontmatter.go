@@ -1,5 +1,5 @@
-// Package frontmatter splits `key: scalar` and `key: [a, b]` lines between two `---` lines off a
-// document.
+// Package frontmatter parses front matter: `key: scalar` and `key: [a, b]` lines between two `---`
+// lines at the start of a document.
 package frontmatter
 
 import (
@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Document is what a file holds. Metadata values are strings and slices of strings.
+// Document is a file's text and metadata. Metadata values are strings and slices of strings.
 type Document struct {
 	Text     string
 	Metadata map[string]any
@@ -15,7 +15,7 @@ type Document struct {
 
 var line = regexp.MustCompile(`^([A-Za-z0-9_.-]+):[ \t]*(.*)$`)
 
-// Parse splits off the front matter; where it is malformed, all of content is ordinary text.
+// Parse splits off the front matter; if it is malformed, all of content is ordinary text.
 func Parse(content string) Document {
 	plain := Document{Text: content}
 	first, rest, found := strings.Cut(content, "\n")

@@ -24,7 +24,7 @@ func TestFrontMatterIsSplitOff(t *testing.T) {
 	}
 }
 
-func TestAnythingElseIsOrdinaryText(t *testing.T) {
+func TestMalformedFrontMatterIsOrdinaryText(t *testing.T) {
 	for _, content := range []string{
 		"plain",
 		"---",

@@ -1,4 +1,4 @@
-// Package httpapi is the HTTP surface: the routes, and what guards them.
+// Package httpapi serves the contract's HTTP API: routes, authentication, limits and streams.
 package httpapi
 
 import (
@@ -11,23 +11,23 @@ import (
 	"memoryd/internal/retrieve"
 )
 
-// API is what requests are served from.
+// API holds what the handlers need to serve requests.
 type API struct {
 	Version   string
-	RunID     string // told by /version; may be empty
+	RunID     string // reported by /version; may be empty
 	Store     *brain.Store
 	Retriever retrieve.Retriever
-	Reader    reader.Reader // nil: ask cannot be served
+	Reader    reader.Reader // nil if ask cannot be served
 
-	Token string // wanted of every request but for health; empty: none is
+	Token string // required of every request except health; empty if none is
 
-	// Streams ends when open streams shall.
+	// Streams is cancelled when open streams must end.
 	Streams context.Context
 	// PingAfter is the longest silence of an events stream.
 	PingAfter time.Duration
 }
 
-// Handler serves the API.
+// Handler returns the API's handler.
 func (a *API) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/healthz", methods{http.MethodGet: a.health})
@@ -67,7 +67,7 @@ func (a *API) version(w http.ResponseWriter, _ *http.Request) error {
 	}{"memoryd-go", a.Version, "1", a.RunID})
 }
 
-// brain is the brain that the path names.
+// brain returns the brain that the path names.
 func (a *API) brain(r *http.Request) (*brain.Brain, error) {
 	return a.Store.Get(r.Context(), r.PathValue("brain"))
 }

@@ -18,7 +18,7 @@ import (
 	"memoryd/internal/retrieve"
 )
 
-// newTestServer serves a brain `b` that is empty, by an API that may be set otherwise.
+// newTestServer serves an empty brain `b`; set may change the API.
 func newTestServer(t *testing.T, answers reader.Reader, set ...func(*API)) *httptest.Server {
 	t.Helper()
 	store, err := brain.NewStore(brain.Home(t.TempDir()), embed.FeatureHash{})
@@ -77,7 +77,7 @@ func send(t *testing.T, request *http.Request) answer {
 	return answer{response.StatusCode, response.Header, string(content)}
 }
 
-// document is a body of ingest/file, with more keys behind its own.
+// document returns a body of ingest/file, with more keys appended.
 func document(path, content, more string) string {
 	encoded := base64.StdEncoding.EncodeToString([]byte(content))
 	return fmt.Sprintf(`{"path":%q,"contentType":"text/plain","contentBase64":%q%s}`, path, encoded, more)
@@ -110,7 +110,7 @@ func TestHealthAndVersion(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongIsAProblem(t *testing.T) {
+func TestInvalidRequestIsAProblem(t *testing.T) {
 	server := newTestServer(t, reader.Fake{})
 	const search, asking = "/v1/brains/b/search", "/v1/brains/b/ask"
 	const file, batch = "/v1/brains/b/ingest/file", "/v1/brains/b/ingest/batch"
@@ -202,7 +202,7 @@ func TestWhatIsWrongIsAProblem(t *testing.T) {
 	}
 }
 
-func TestWhatIsRightIsTaken(t *testing.T) {
+func TestValidRequestIsAccepted(t *testing.T) {
 	server := newTestServer(t, reader.Fake{})
 	for _, body := range []string{
 		`{"query":"x","topK":5.0,"candidateK":1e3}`,

@@ -40,19 +40,19 @@ func (a *API) ask(w http.ResponseWriter, r *http.Request) error {
 		return c.err
 	}
 	if a.Reader == nil {
-		return problem.New(problem.BadGateway, "no reader: start the daemon with JB_LLM_PROVIDER set")
+		return problem.New(problem.BadGateway, "no reader is configured: start the daemon with JB_LLM_PROVIDER set")
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(a.Streams, cancel)()
-	found, err := a.Retriever.Retrieve(ctx, b, request)
+	result, err := a.Retriever.Retrieve(ctx, b, request)
 	if err != nil {
 		return err
 	}
-	question.Notes = retrieve.Notes(found.Chunks)
+	question.Notes = retrieve.Notes(result.Chunks)
 	s := newStream(w)
 	defer s.end()
-	a.answer(ctx, s, request, found, question)
+	a.answer(ctx, s, request, result, question)
 	return nil
 }
 
@@ -83,11 +83,11 @@ type (
 	}
 )
 
-// answer writes the whole stream. Who does not take it has gone.
+// answer writes the whole stream. A failed write means that the client has disconnected.
 func (a *API) answer(
-	ctx context.Context, s *stream, request retrieve.Request, found retrieve.Found, question reader.Question,
+	ctx context.Context, s *stream, request retrieve.Request, result retrieve.Result, question reader.Question,
 ) {
-	err := s.send("retrieve", retrieveEvent{found.Chunks, request.TopK, found.Trace.EffectiveMode, found.Trace})
+	err := s.send("retrieve", retrieveEvent{result.Chunks, request.TopK, result.Trace.EffectiveMode, result.Trace})
 	if err != nil {
 		return
 	}
@@ -96,7 +96,7 @@ func (a *API) answer(
 	answer, err := a.Reader.Read(ctx, question, func(delta string) error {
 		err := s.send("answer_delta", deltaEvent{delta})
 		if err != nil {
-			leave() // it is not the reader that failed
+			leave() // the client failed, not the reader
 		}
 		return err
 	})
@@ -112,7 +112,7 @@ func (a *API) answer(
 		return
 	}
 	for _, note := range answer.Cited {
-		c := found.Chunks[note]
+		c := result.Chunks[note]
 		_ = s.send("citation", citationEvent{c.ChunkID, c.Path, c.DisplayTitle(), c.Score})
 	}
 	_ = s.send("done", doneEvent{OK: true, Answer: answer.Text, Usage: answer.Usage})

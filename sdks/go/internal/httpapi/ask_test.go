@@ -14,12 +14,12 @@ import (
 	"memoryd/internal/reader"
 )
 
-// chunkIDs are hashes, whose making has a test of its own.
+// chunkIDs matches hashes, which have their own test.
 var chunkIDs = regexp.MustCompile(`[0-9a-f]{32}#`)
 
 const question = `{"question":"Who lights the lamp?","questionDate":"2024-06-01"}`
 
-// tail is what follows the event retrieve, which holds times.
+// tail returns what follows the retrieve event, which contains timings.
 func tail(t *testing.T, body string) string {
 	t.Helper()
 	first, rest, found := strings.Cut(body, "\n\n")
@@ -29,7 +29,7 @@ func tail(t *testing.T, body string) string {
 	return rest
 }
 
-func TestAnAnswer(t *testing.T) {
+func TestAnswer(t *testing.T) {
 	server := newTestServer(t, reader.Fake{})
 	ask(t, server, "POST", "/v1/brains/b/ingest/file", document("a.md", "Bo sleeps. Ilse lights\u2028the lamp.", ""))
 	got := ask(t, server, "POST", "/v1/brains/b/ask", question)
@@ -56,7 +56,7 @@ func TestWithoutAReader(t *testing.T) {
 	expectProblem(t, "ask", ask(t, newTestServer(t, nil), "POST", "/v1/brains/b/ask", question), 502, "no reader")
 }
 
-// scripted says its deltas, and then what else it has.
+// scripted is a reader that emits its deltas and then returns its answer or error.
 type scripted struct {
 	deltas []string
 	answer reader.Answer
@@ -80,7 +80,7 @@ func (s *scripted) Read(ctx context.Context, q reader.Question, emit func(string
 	return s.answer, s.err
 }
 
-func TestUsageIsTold(t *testing.T) {
+func TestUsageIsReported(t *testing.T) {
 	s := &scripted{deltas: []string{"x"}, answer: reader.Answer{Text: "x", Usage: &llm.Usage{InputTokens: 7}}}
 	server := newTestServer(t, s)
 	got := ask(t, server, "POST", "/v1/brains/b/ask", question)
@@ -92,7 +92,7 @@ func TestUsageIsTold(t *testing.T) {
 	}
 }
 
-func TestAFailureWithinTheStream(t *testing.T) {
+func TestFailureWithinTheStream(t *testing.T) {
 	server := newTestServer(t, &scripted{deltas: []string{"some "}, err: problem.New(problem.Timeout, "silent")})
 	got := ask(t, server, "POST", "/v1/brains/b/ask", question)
 	want := "event: answer_delta\ndata: {\"text\":\"some \"}\n\n" +
@@ -103,7 +103,7 @@ func TestAFailureWithinTheStream(t *testing.T) {
 	}
 }
 
-func TestDeltasAreFlushedAndAClientThatLeavesEndsTheWork(t *testing.T) {
+func TestDeltasAreFlushedAndDisconnectCancelsTheReader(t *testing.T) {
 	s := &scripted{deltas: []string{"some "}, ended: make(chan error, 1)}
 	server := newTestServer(t, s)
 	ctx, cancel := context.WithCancel(t.Context())

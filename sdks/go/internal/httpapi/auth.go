@@ -10,12 +10,12 @@ import (
 	"memoryd/internal/problem"
 )
 
-// authenticate refuses requests without the token before anything of them is looked at.
+// authenticate refuses requests without the token before looking at anything else.
 func (a *API) authenticate(next http.Handler) http.Handler {
 	if a.Token == "" {
 		return next
 	}
-	// Digests are of one length, so that comparing them tells nothing of the token's.
+	// Digests have a fixed length, so that comparing them does not reveal the token's length.
 	wanted := sha256.Sum256([]byte(a.Token))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.EscapedPath() == "/healthz" {
@@ -25,33 +25,33 @@ func (a *API) authenticate(next http.Handler) http.Handler {
 		token := bearer(r.Header.Values("Authorization"))
 		if token == "" {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			turnAway(w, r, problem.New(problem.Unauthorized, "one header Authorization: Bearer <token> is wanted"))
+			turnAway(w, r, problem.New(problem.Unauthorized, "exactly one Authorization: Bearer <token> header is required"))
 			return
 		}
-		given := sha256.Sum256([]byte(token))
-		if subtle.ConstantTimeCompare(given[:], wanted[:]) == 0 {
-			turnAway(w, r, problem.New(problem.Forbidden, "another token is wanted"))
+		digest := sha256.Sum256([]byte(token))
+		if subtle.ConstantTimeCompare(digest[:], wanted[:]) == 0 {
+			turnAway(w, r, problem.New(problem.Forbidden, "the token is wrong"))
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// turnAway answers at once, and then throws the body away: many clients look at no answer before
-// they have sent it all.
+// turnAway answers at once and then discards the body, because many clients do not read the response
+// before they have sent all of it.
 func turnAway(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Header.Get("Expect") != "" {
-		fail(w, r, err) // the body waits to be asked for
+		fail(w, r, err) // the client sends the body only after a 100 Continue
 		return
 	}
 	controller := http.NewResponseController(w)
-	_ = controller.EnableFullDuplex() // or net/http would read a body of up to 256 KiB first
+	_ = controller.EnableFullDuplex() // otherwise net/http reads up to 256 KiB of the body first
 	fail(w, r, err)
 	_ = controller.Flush()
 	_, _ = io.CopyN(io.Discard, r.Body, drainLimit)
 }
 
-// bearer is the token of the one header that there must be, or empty.
+// bearer returns the token of the Authorization header, empty unless there is exactly one.
 func bearer(headers []string) string {
 	if len(headers) != 1 {
 		return ""

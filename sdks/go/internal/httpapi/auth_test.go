@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestTheTokenIsWantedOfEveryRequestButHealth(t *testing.T) {
+func TestTokenIsRequiredOfEveryRequestExceptHealth(t *testing.T) {
 	const token = "hush-hush"
 	server := newTestServer(t, nil, func(a *API) { a.Token = token })
 	for _, test := range []struct {
@@ -63,7 +63,7 @@ func TestTheTokenIsWantedOfEveryRequestButHealth(t *testing.T) {
 	}
 }
 
-func TestARefusedRequestLeavesItsConnectionUsable(t *testing.T) {
+func TestRefusedRequestLeavesItsConnectionUsable(t *testing.T) {
 	server := newTestServer(t, nil, func(a *API) { a.Token = "hush" })
 	connection := dial(t, server)
 	_, err := io.WriteString(connection, "PUT "+documents+"?path=a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nzebra"+
@@ -77,7 +77,7 @@ func TestARefusedRequestLeavesItsConnectionUsable(t *testing.T) {
 	}
 }
 
-func TestARefusalIsSeenByWhoSendsALargeBodyFirst(t *testing.T) {
+func TestClientThatSendsALargeBodyFirstSeesTheRefusal(t *testing.T) {
 	server := newTestServer(t, nil, func(a *API) { a.Token = "hush" })
 	connection := dial(t, server)
 	body := strings.Repeat("x", bodyLimit)
@@ -91,7 +91,7 @@ func TestARefusalIsSeenByWhoSendsALargeBodyFirst(t *testing.T) {
 	}
 }
 
-func TestARefusalDoesNotWaitForTheBody(t *testing.T) {
+func TestRefusalDoesNotWaitForTheBody(t *testing.T) {
 	server := newTestServer(t, nil, func(a *API) { a.Token = "hush" })
 	for _, more := range []string{"", "Expect: 100-continue\r\n"} {
 		connection := dial(t, server)

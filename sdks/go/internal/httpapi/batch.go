@@ -13,7 +13,7 @@ import (
 type operationBody struct {
 	Type *string `json:"type"`
 	Path *string `json:"path"`
-	// Read only by the types that want them; elsewhere they may be anything.
+	// Decoded only for the operations that use them; otherwise they may be anything.
 	To      jsontext.Value `json:"to"`
 	Content jsontext.Value `json:"content_base64"`
 }
@@ -53,7 +53,7 @@ func (a *API) batchDocuments(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Operations []operationBody `json:"ops"`
 		Reason     *string         `json:"reason"`
-		// For daemons that keep a history; here they are checked only.
+		// For daemons that keep a history; this one only validates them.
 		Message *string `json:"message"`
 		Author  *string `json:"author"`
 		Email   *string `json:"email"`
@@ -81,13 +81,13 @@ func (a *API) batchDocuments(w http.ResponseWriter, r *http.Request) error {
 	}{len(operations)})
 }
 
-func readOperations(given []operationBody) ([]brain.Operation, error) {
-	if len(given) == 0 {
-		return nil, problem.Invalid("ops: there must be one at least")
+func readOperations(bodies []operationBody) ([]brain.Operation, error) {
+	if len(bodies) == 0 {
+		return nil, problem.Invalid("ops: must have at least one operation")
 	}
-	operations := make([]brain.Operation, len(given))
+	operations := make([]brain.Operation, len(bodies))
 	size := 0
-	for i, body := range given {
+	for i, body := range bodies {
 		var err error
 		if operations[i], err = body.operation(); err != nil {
 			return nil, problem.Invalid("ops[%d].%s", i, problem.Of(err).Detail)
@@ -95,10 +95,10 @@ func readOperations(given []operationBody) ([]brain.Operation, error) {
 		size += len(operations[i].Content)
 	}
 	if len(operations) > batchLimit {
-		return nil, problem.New(problem.TooLarge, "ops: more than %d", batchLimit)
+		return nil, problem.New(problem.TooLarge, "ops: exceeds %d operations", batchLimit)
 	}
 	if size > contentLimit {
-		return nil, problem.New(problem.TooLarge, "more than %d bytes of content", contentLimit)
+		return nil, problem.New(problem.TooLarge, "the content exceeds %d bytes", contentLimit)
 	}
 	return operations, nil
 }

@@ -11,13 +11,13 @@ type brainListed struct {
 	BrainID string `json:"brainId"`
 }
 
-type brainShown struct {
+type brainBody struct {
 	BrainID     string  `json:"brainId"`
 	Description *string `json:"description,omitzero"`
 	Documents   int     `json:"documents"`
 	Chunks      int     `json:"chunks"`
 	Vectors     int     `json:"vectors"`
-	Pending     int     `json:"pending"` // 0: what is acknowledged is indexed
+	Pending     int     `json:"pending"` // always 0: a document is indexed before it is acknowledged
 }
 
 func (a *API) listBrains(w http.ResponseWriter, _ *http.Request) error {
@@ -55,11 +55,11 @@ func (a *API) createBrain(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) showBrain(w http.ResponseWriter, r *http.Request) error {
-	found, err := a.brain(r)
+	b, err := a.brain(r)
 	if err != nil {
 		return err
 	}
-	return show(w, http.StatusOK, found)
+	return show(w, http.StatusOK, b)
 }
 
 func show(w http.ResponseWriter, status int, b *brain.Brain) error {
@@ -71,7 +71,7 @@ func show(w http.ResponseWriter, status int, b *brain.Brain) error {
 	if err != nil {
 		return err
 	}
-	return reply(w, status, brainShown{
+	return reply(w, status, brainBody{
 		BrainID:     b.ID,
 		Description: description,
 		Documents:   counts.Documents,
@@ -86,7 +86,7 @@ func (a *API) deleteBrain(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if r.Header.Get("X-Confirm-Delete") != "yes" {
-		return problem.New(problem.ConfirmationRequired, "deleting a brain wants X-Confirm-Delete: yes")
+		return problem.New(problem.ConfirmationRequired, "deleting a brain requires X-Confirm-Delete: yes")
 	}
 	if err := a.Store.Delete(r.Context(), id); err != nil {
 		return err

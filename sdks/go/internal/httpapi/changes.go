@@ -8,7 +8,7 @@ import (
 	"memoryd/internal/problem"
 )
 
-// documentLimit is what the body of one write may have.
+// documentLimit is the maximum size of the body of one write, in bytes.
 const documentLimit = 2 << 20
 
 func (a *API) writeDocument(w http.ResponseWriter, r *http.Request) error {
@@ -19,7 +19,7 @@ func (a *API) appendDocument(w http.ResponseWriter, r *http.Request) error {
 	return a.store(w, r, brain.Append)
 }
 
-// store writes the body in one way or the other.
+// store writes or appends the body.
 func (a *API) store(w http.ResponseWriter, r *http.Request, kind brain.OperationKind) error {
 	b, path, err := a.located(r)
 	if err != nil {
@@ -30,7 +30,7 @@ func (a *API) store(w http.ResponseWriter, r *http.Request, kind brain.Operation
 		return err
 	}
 	if len(content) > documentLimit {
-		return problem.New(problem.TooLarge, "more than %d bytes of content", documentLimit)
+		return problem.New(problem.TooLarge, "the content exceeds %d bytes", documentLimit)
 	}
 	return change(w, r, b, brain.Operation{Kind: kind, Path: path, Content: content})
 }

@@ -9,7 +9,7 @@ import (
 	"memoryd/internal/problem"
 )
 
-// checker reads values and remembers the first that breaks the contract.
+// checker reads values and remembers the first violation of the contract.
 type checker struct{ err error }
 
 func (c *checker) refuse(format string, args ...any) {
@@ -18,7 +18,7 @@ func (c *checker) refuse(format string, args ...any) {
 	}
 }
 
-// required is a string that must be given.
+// required returns a string that must be present.
 func (c *checker) required(key string, value *string) string {
 	if value == nil {
 		c.refuse("%s: missing", key)
@@ -26,56 +26,56 @@ func (c *checker) required(key string, value *string) string {
 	return optional(value)
 }
 
-// filled is a string that must be given and not blank.
+// filled returns a string that must be present and not blank.
 func (c *checker) filled(key string, value *string) string {
-	given := c.required(key, value)
-	if strings.TrimSpace(given) == "" {
+	text := c.required(key, value)
+	if strings.TrimSpace(text) == "" {
 		c.refuse("%s: must not be blank", key)
 	}
-	return given
+	return text
 }
 
-// path is a canonical path that must be given.
+// path returns a canonical path that must be present.
 func (c *checker) path(key string, value *string) string {
-	given := c.required(key, value)
-	if err := checkPath(key, given); err != nil {
+	path := c.required(key, value)
+	if err := checkPath(key, path); err != nil {
 		c.refuse("%s", problem.Of(err).Detail)
 	}
-	return given
+	return path
 }
 
-// noteLimit is the bytes of what a change may be told with.
+// noteLimit is the maximum size of a note on a change, in bytes.
 const noteLimit = 4096
 
-// short is a string that may be given, and is a note only.
+// short validates an optional note.
 func (c *checker) short(key string, value *string) {
 	if len(optional(value)) > noteLimit {
 		c.refuse("%s: has more than %d bytes", key, noteLimit)
 	}
 }
 
-// within is an integer of a range, or the fallback where it is not given.
+// within returns an integer in a range, or the fallback if it is missing.
 func (c *checker) within(key string, value *integer, fallback, low, high int) int {
 	if value == nil {
 		return fallback
 	}
-	given := int(*value)
-	if given < low || given > high {
+	n := int(*value)
+	if n < low || n > high {
 		c.refuse("%s: must be in %d…%d", key, low, high)
 	}
-	return given
+	return n
 }
 
-// positive is an integer in 1…high, or nil where it is not given.
+// positive returns an integer in 1…high, or nil if it is missing.
 func (c *checker) positive(key string, value *integer, high int) *int {
 	if value == nil {
 		return nil
 	}
-	given := c.within(key, value, 0, 1, high)
-	return &given
+	n := c.within(key, value, 0, 1, high)
+	return &n
 }
 
-// oneOf is one of a few words, or the first where it is not given.
+// oneOf returns one of a few words, or the first if it is missing.
 func (c *checker) oneOf(key string, value *string, words ...string) string {
 	if value == nil {
 		return words[0]
@@ -86,11 +86,11 @@ func (c *checker) oneOf(key string, value *string, words ...string) string {
 	return *value
 }
 
-// instant is the shape of RFC 3339; time.Parse alone takes hours of one digit, and commas.
+// instant is the syntax of RFC 3339; time.Parse alone accepts one-digit hours and commas.
 var instant = regexp.MustCompile(
 	`^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
-// moment is a date or a date-time, or empty where it is not given.
+// moment returns a date or a date-time, or an empty string if it is missing.
 func (c *checker) moment(key string, value *string) string {
 	if value == nil {
 		return ""
@@ -105,7 +105,7 @@ func (c *checker) moment(key string, value *string) string {
 	return *value
 }
 
-// optional is a string, or empty where it is not given.
+// optional returns a string, or an empty one if it is missing.
 func optional(value *string) string {
 	if value == nil {
 		return ""

@@ -15,7 +15,7 @@ import (
 	"memoryd/internal/wire"
 )
 
-// decode reads the JSON object that a request must have.
+// decode reads the JSON object that the request's body must be.
 func decode(r *http.Request, into any) error {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -33,7 +33,7 @@ func decode(r *http.Request, into any) error {
 	return nil
 }
 
-// describe names the key that is wrong, as `documents[3].tags`.
+// describe names the invalid key, for example `documents[3].tags`.
 func describe(err error) string {
 	var mismatch *json.SemanticError
 	if !errors.As(err, &mismatch) {
@@ -60,7 +60,7 @@ func describe(err error) string {
 	}
 }
 
-// integer takes every JSON number without fraction, however it is spelled.
+// integer accepts every JSON number without a fraction, however it is written.
 type integer int
 
 func (i *integer) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
@@ -70,13 +70,13 @@ func (i *integer) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
 	}
 	value, err := strconv.ParseFloat(string(raw), 64)
 	if raw.Kind() != '0' || err != nil || value != math.Trunc(value) || math.Abs(value) > math.MaxInt32 {
-		return errors.New("must be an integer, and none that large")
+		return errors.New("must be an integer below 2^31")
 	}
 	*i = integer(value)
 	return nil
 }
 
-// metadata is an object that is kept as it was given; nil where it is null.
+// metadata is an object that is stored verbatim; nil if it is null.
 type metadata wire.Object
 
 func (m *metadata) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {

@@ -22,7 +22,7 @@ func newDocumentShown(e files.Entry) documentShown {
 	return documentShown{Path: e.Path, Size: e.Size, Modified: e.Modified.UTC(), IsFolder: e.IsFolder}
 }
 
-// located is the brain and the path of a request.
+// located returns the brain and the path of a request.
 func (a *API) located(r *http.Request) (b *brain.Brain, path string, err error) {
 	if b, err = a.brain(r); err != nil {
 		return nil, "", err
@@ -50,7 +50,7 @@ func (a *API) readDocument(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Content-Length", strconv.FormatInt(info.Size(), 10))
 	w.WriteHeader(http.StatusOK)
-	// Who does not take the answer has gone; there is nobody to tell.
+	// A failed write means that the client has disconnected; there is nobody to tell.
 	_, _ = io.CopyN(w, document, info.Size())
 	return nil
 }
@@ -108,22 +108,22 @@ func (a *API) listDocuments(w http.ResponseWriter, r *http.Request) error {
 }
 
 func readSelection(r *http.Request) (s files.Selection, err error) {
-	given, err := readParameters(r, "dir", "recursive", "include_generated", "glob")
+	parameters, err := readParameters(r, "dir", "recursive", "include_generated", "glob")
 	if err != nil {
 		return s, err
 	}
-	if s.Folder = given["dir"]; s.Folder != "" {
+	if s.Folder = parameters["dir"]; s.Folder != "" {
 		if err := checkPath("dir", s.Folder); err != nil {
 			return s, err
 		}
 	}
-	if s.Recursive, err = given.flag("recursive"); err != nil {
+	if s.Recursive, err = parameters.flag("recursive"); err != nil {
 		return s, err
 	}
-	if s.Hidden, err = given.flag("include_generated"); err != nil {
+	if s.Hidden, err = parameters.flag("include_generated"); err != nil {
 		return s, err
 	}
-	if glob, restricts := given["glob"]; restricts {
+	if glob, restricts := parameters["glob"]; restricts {
 		s.Glob = files.NewGlob(glob)
 	}
 	return s, nil

@@ -18,7 +18,7 @@ import (
 
 const documents = "/v1/brains/b/documents"
 
-// at is a route of documents with a path.
+// at returns a document route with a path parameter.
 func at(route, path string) string { return documents + route + "?path=" + url.QueryEscape(path) }
 
 func expectStatus(t *testing.T, got answer, status int) {
@@ -35,7 +35,7 @@ func expectRead(t *testing.T, server *httptest.Server, path, want string) {
 	}
 }
 
-func TestADocumentIsReadAsItWasWritten(t *testing.T) {
+func TestDocumentIsReadBackUnchanged(t *testing.T) {
 	server := newTestServer(t, nil)
 	content := "zebra \x00\xff\r\n"
 	expectStatus(t, ask(t, server, "PUT", at("", "a b/ü+&.md"), content), 204)
@@ -115,7 +115,7 @@ func TestStatAndListing(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithDocumentsIsAProblem(t *testing.T) {
+func TestInvalidDocumentRequestIsAProblem(t *testing.T) {
 	server := newTestServer(t, nil)
 	expectStatus(t, ask(t, server, "PUT", at("", "a"), "zebra"), 204)
 	ops := func(list string) string {
@@ -129,8 +129,8 @@ func TestWhatIsWrongWithDocumentsIsAProblem(t *testing.T) {
 	}{
 		{"GET", read, "", 400, "path: missing"},
 		{"GET", read + "?path=", "", 400, "path: missing"},
-		{"GET", read + "?path=a&path=a", "", 400, "path: stands there twice"},
-		{"GET", read + "?path=a%2", "", 400, "path: a parameter holds an escape"},
+		{"GET", read + "?path=a&path=a", "", 400, "path: occurs twice"},
+		{"GET", read + "?path=a%2", "", 400, "path: a parameter contains an invalid escape"},
 		{"GET", read + "?path=a&other=%zz", "", 400, "escape"},
 		{"GET", read + "?path=%ff", "", 400, "UTF-8"},
 		{"GET", read + "?path=%2e%2e%2fx", "", 400, "canonical"},
@@ -146,14 +146,14 @@ func TestWhatIsWrongWithDocumentsIsAProblem(t *testing.T) {
 		{"GET", documents + "?recursive=", "", 400, "recursive"},
 		{"GET", documents + "?include_generated=True", "", 400, "include_generated"},
 		{"GET", documents + "?dir=..", "", 400, "dir: "},
-		{"GET", documents + "?dir=a&dir=a", "", 400, "dir: stands"},
+		{"GET", documents + "?dir=a&dir=a", "", 400, "dir: occurs twice"},
 		{"GET", documents + "?glob=%c3", "", 400, "glob: "},
 		{"DELETE", at("", "no"), "", 404, "no"},
 		{"PUT", at("", "a/b"), "x", 409, "a/b"},
 		{"POST", at("/append", "a.json/b"), "x", 409, "a.json/b"},
-		{"PUT", at("", "big"), strings.Repeat("x", documentLimit+1), 413, "bytes of content"},
-		{"POST", at("/append", "big"), strings.Repeat("x", documentLimit+1), 413, "bytes of content"},
-		{"PUT", at("", "big"), strings.Repeat("x", bodyLimit+1), 413, "bytes of body"},
+		{"PUT", at("", "big"), strings.Repeat("x", documentLimit+1), 413, "content exceeds"},
+		{"POST", at("/append", "big"), strings.Repeat("x", documentLimit+1), 413, "content exceeds"},
+		{"PUT", at("", "big"), strings.Repeat("x", bodyLimit+1), 413, "body exceeds"},
 		{"POST", rename, `{"from":"a"}`, 400, "to: missing"},
 		{"POST", rename, `{"from":"a","to":"../x"}`, 400, "to: "},
 		{"POST", rename, `{"from":5,"to":"x"}`, 400, "from"},
@@ -188,7 +188,7 @@ func TestWhatIsWrongWithDocumentsIsAProblem(t *testing.T) {
 	expectRead(t, server, "a", "zebra")
 }
 
-func TestABatchOfOperations(t *testing.T) {
+func TestBatchOfOperations(t *testing.T) {
 	server := newTestServer(t, nil)
 	body := `{"reason":"r","message":null,"author":"me","email":"x","unknown":1,"ops":[
 		{"type":"write","path":"a","content_base64":"emVicmE=","to":"../ignored"},
@@ -223,7 +223,7 @@ func TestNotesOfABatchAreShort(t *testing.T) {
 	}
 }
 
-func TestTheLimitOfABatchIsExact(t *testing.T) {
+func TestBatchLimitIsExact(t *testing.T) {
 	server := newTestServer(t, nil)
 	half := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("\xff", contentLimit/2)))
 	for more, status := range map[string]int{"": 200, "eA==": 413} {
@@ -235,7 +235,7 @@ func TestTheLimitOfABatchIsExact(t *testing.T) {
 	expectStatus(t, ask(t, server, "PUT", at("", "b"), strings.Repeat("x", documentLimit)), 204)
 }
 
-func TestABodyThatIsCutStoresNothing(t *testing.T) {
+func TestTruncatedBodyStoresNothing(t *testing.T) {
 	var store *brain.Store
 	server := newTestServer(t, nil, func(a *API) { store = a.Store })
 	for _, head := range []string{"Content-Length: 100\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n5\r\n"} {

@@ -20,12 +20,12 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 	defer subscription.Cancel()
 	s := newStream(w)
 	defer s.end()
-	a.tell(r, s, subscription.Changes)
+	a.forward(r, s, subscription.Changes)
 	return nil
 }
 
-// tell writes the stream until one side ends it.
-func (a *API) tell(r *http.Request, s *stream, changes <-chan feed.Change) {
+// forward writes the stream until one side ends it.
+func (a *API) forward(r *http.Request, s *stream, changes <-chan feed.Change) {
 	err := s.write("event: ready\ndata: ok\n\n")
 	silence := time.NewTimer(a.PingAfter)
 	defer silence.Stop()

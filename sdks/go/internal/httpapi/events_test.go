@@ -27,7 +27,7 @@ func dial(t *testing.T, server *httptest.Server) net.Conn {
 	return connection
 }
 
-// listener hears one events stream.
+// listener reads one events stream.
 type listener struct {
 	t     *testing.T
 	body  io.ReadCloser
@@ -64,7 +64,7 @@ func (l *listener) close() {
 	_ = l.body.Close()
 }
 
-// next is an event with its lines joined, or empty where the stream has ended well.
+// next returns an event with its lines joined, or an empty string if the stream has ended properly.
 func (l *listener) next() string {
 	l.t.Helper()
 	var event []string
@@ -79,7 +79,7 @@ func (l *listener) next() string {
 
 var varying = regexp.MustCompile(`id: \d+|"when":"[0-9T:.-]+Z"`)
 
-func TestChangesAreToldInOrderToAllAlike(t *testing.T) {
+func TestAllSubscribersReceiveChangesInOrder(t *testing.T) {
 	server := newTestServer(t, nil)
 	ask(t, server, "POST", "/v1/brains", `{"brainId":"other"}`)
 	ask(t, server, "PUT", at("", "before"), "x")
@@ -113,7 +113,7 @@ func TestChangesAreToldInOrderToAllAlike(t *testing.T) {
 	}
 }
 
-func TestAStreamEndsWithItsBrain(t *testing.T) {
+func TestStreamEndsWithItsBrain(t *testing.T) {
 	server := newTestServer(t, nil)
 	l := listen(t, server, "b")
 	request, err := http.NewRequestWithContext(t.Context(), "DELETE", server.URL+"/v1/brains/b", nil)
@@ -128,7 +128,7 @@ func TestAStreamEndsWithItsBrain(t *testing.T) {
 	expectProblem(t, "deleted", ask(t, server, "GET", "/v1/brains/b/events", ""), 404, "b")
 }
 
-func TestAStreamEndsWithTheDaemonAndPingsUntilThen(t *testing.T) {
+func TestStreamPingsUntilTheDaemonEnds(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	server := newTestServer(t, nil, func(a *API) { a.Streams, a.PingAfter = ctx, 10*time.Millisecond })
 	l := listen(t, server, "b")
@@ -142,7 +142,7 @@ func TestAStreamEndsWithTheDaemonAndPingsUntilThen(t *testing.T) {
 	}
 }
 
-func TestAReaderThatDoesNotReadHoldsUpNobody(t *testing.T) {
+func TestStalledClientBlocksNobody(t *testing.T) {
 	var store *brain.Store
 	server := newTestServer(t, nil, func(a *API) { store = a.Store })
 	slow := dial(t, server)
@@ -166,7 +166,7 @@ func TestAReaderThatDoesNotReadHoldsUpNobody(t *testing.T) {
 	}
 }
 
-func TestAClientThatLeavesIsForgotten(t *testing.T) {
+func TestDisconnectedClientIsUnsubscribed(t *testing.T) {
 	left := make(chan struct{})
 	a := &API{}
 	newTestServer(t, nil, func(set *API) { a = set })

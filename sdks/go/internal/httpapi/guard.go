@@ -15,15 +15,16 @@ import (
 )
 
 const (
-	// bodyLimit leaves room for titles, tags and metadata beside 8 MiB in base64, which are 11.2.
+	// bodyLimit leaves room for titles, tags and metadata besides 8 MiB of content, which are
+	// 11.2 MB in base64.
 	bodyLimit = 16 << 20
 
-	// drainLimit is what is read and thrown away, so that a client which still sends gets to see
-	// the 413.
+	// drainLimit is how much is read and discarded, so that a client that is still sending sees the
+	// 413.
 	drainLimit = 4 * bodyLimit
 )
 
-// survive makes a problem of a panic.
+// survive turns a panic into a problem.
 func survive(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -41,8 +42,8 @@ func survive(next http.Handler) http.Handler {
 	})
 }
 
-// refuseStrangePaths answers 404 to paths that, decoded or cleaned, would name another route than
-// the one sent, and to `*`; http.ServeMux would redirect some of them.
+// refuseStrangePaths answers 404 to `*` and to paths that would name another route after decoding or
+// cleaning; http.ServeMux would redirect some of them.
 func refuseStrangePaths(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(strings.ToLower(r.URL.EscapedPath()), "%2f") ||
@@ -54,7 +55,7 @@ func refuseStrangePaths(next http.Handler) http.Handler {
 	})
 }
 
-// limitBody reads every body, wherever it is sent, up to the limit.
+// limitBody reads the body of every request, up to the limit.
 func limitBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := readBody(r)
@@ -74,12 +75,12 @@ func readBody(r *http.Request) (*bytes.Buffer, error) {
 	}
 	read, err := body.ReadFrom(io.LimitReader(r.Body, bodyLimit+1))
 	if err != nil {
-		return nil, problem.Invalid("the body cannot be read: %v", err)
+		return nil, problem.Invalid("cannot read the body: %v", err)
 	}
 	if read <= bodyLimit {
 		return body, nil
 	}
-	// Whether all of it could be drained changes nothing.
+	// Draining is best effort: the response is the same if it fails.
 	_, _ = io.CopyN(io.Discard, r.Body, drainLimit-bodyLimit)
-	return nil, problem.New(problem.TooLarge, "more than %d bytes of body", bodyLimit)
+	return nil, problem.New(problem.TooLarge, "the body exceeds %d bytes", bodyLimit)
 }

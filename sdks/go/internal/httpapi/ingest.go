@@ -90,11 +90,11 @@ func (a *API) ingestBatch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if len(body.Documents) < 1 || len(body.Documents) > batchLimit {
-		return problem.Invalid("documents: a batch has 1 to %d", batchLimit)
+		return problem.Invalid("documents: must have 1 to %d documents", batchLimit)
 	}
 	documents := make([]brain.NewDocument, len(body.Documents))
-	for i, given := range body.Documents {
-		if documents[i], err = given.document(); err != nil {
+	for i, item := range body.Documents {
+		if documents[i], err = item.document(); err != nil {
 			return problem.Invalid("documents[%d].%s", i, problem.Of(err).Detail)
 		}
 	}
@@ -108,7 +108,7 @@ func (a *API) ingestBatch(w http.ResponseWriter, r *http.Request) error {
 	}{stored, retrieve.Milliseconds(time.Since(started))})
 }
 
-// named tells in which item of a list an operation was refused.
+// named adds the index of the refused operation to the detail of an error.
 func named(err error, list string) error {
 	var refused *brain.Refusal
 	if !errors.As(err, &refused) || problem.Of(err).Code == problem.Internal {
@@ -124,7 +124,7 @@ func ingest(ctx context.Context, b *brain.Brain, documents []brain.NewDocument) 
 		size += len(doc.Content)
 	}
 	if size > contentLimit {
-		return nil, problem.New(problem.TooLarge, "more than %d bytes of content", contentLimit)
+		return nil, problem.New(problem.TooLarge, "the content exceeds %d bytes", contentLimit)
 	}
 	chunks, err := b.Ingest(ctx, documents)
 	if err != nil {

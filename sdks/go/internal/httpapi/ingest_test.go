@@ -10,7 +10,7 @@ import (
 
 var took = regexp.MustCompile(`("tookMs"|"searchMs"):[0-9.]+`)
 
-func TestADocumentComesBackAsItWasGiven(t *testing.T) {
+func TestSearchReturnsTheDocumentAsIngested(t *testing.T) {
 	server := newTestServer(t, nil)
 	more := `,"title":"T","tags":["x"],"metadata":{"n":12345678901234567890,"deep":{"b":1,"a":[null,1e2]}}`
 	got := ask(t, server, "POST", "/v1/brains/b/ingest/file", document("ä.md", "zebra\n", more))
@@ -30,7 +30,7 @@ func TestADocumentComesBackAsItWasGiven(t *testing.T) {
 	}
 }
 
-func TestABatch(t *testing.T) {
+func TestBatch(t *testing.T) {
 	server := newTestServer(t, nil)
 	var documents []string
 	for n := range 1024 {
@@ -46,7 +46,7 @@ func TestABatch(t *testing.T) {
 	}
 }
 
-func TestTheLimitOfContentIsExact(t *testing.T) {
+func TestContentLimitIsExact(t *testing.T) {
 	server := newTestServer(t, nil)
 	for extra, status := range map[int]int{0: 200, 1: 413} {
 		one := document("one.bin", strings.Repeat("\xff", contentLimit+extra), "")
@@ -61,15 +61,15 @@ func TestTheLimitOfContentIsExact(t *testing.T) {
 	}
 }
 
-func TestABodyOverTheLimitIsRefusedWhereverItIsSent(t *testing.T) {
+func TestTooLargeBodyIsRefusedOnEveryRoute(t *testing.T) {
 	server := newTestServer(t, nil)
 	body := strings.Repeat("x", bodyLimit+1)
 	for _, path := range []string{"/v1/brains/b/search", "/v1/brains/unknown/ask", "/v1/brains", "/nowhere"} {
-		expectProblem(t, path, ask(t, server, "POST", path, body), 413, "bytes of body")
+		expectProblem(t, path, ask(t, server, "POST", path, body), 413, "body exceeds")
 	}
 }
 
-func TestABrainIsDeletedOnceConfirmed(t *testing.T) {
+func TestBrainIsDeletedAfterConfirmation(t *testing.T) {
 	server := newTestServer(t, nil)
 	ask(t, server, "POST", "/v1/brains", `{"brainId":"a","description":"first"}`)
 	want := `{"items":[{"brainId":"a"},{"brainId":"b"}]}`

@@ -11,13 +11,13 @@ import (
 	"memoryd/internal/problem"
 )
 
-// parameters are those of a query that a route knows.
+// parameters are the query parameters that a route knows.
 type parameters map[string]string
 
-// readParameters is stricter than url.ParseQuery, which takes names twice and any bytes, and refuses
-// the semicolon, which form encoding leaves as it is.
+// readParameters is stricter than url.ParseQuery, which accepts repeated names and any bytes; and it
+// accepts the semicolon, which form encoding does not escape.
 func readParameters(r *http.Request, known ...string) (parameters, error) {
-	given := parameters{}
+	values := parameters{}
 	for pair := range strings.SplitSeq(r.URL.RawQuery, "&") {
 		rawName, rawValue, _ := strings.Cut(pair, "=")
 		name, err := unescape(rawName)
@@ -31,47 +31,47 @@ func readParameters(r *http.Request, known ...string) (parameters, error) {
 		if !slices.Contains(known, name) {
 			continue
 		}
-		if _, twice := given[name]; twice {
-			return nil, problem.Invalid("%s: stands there twice", name)
+		if _, twice := values[name]; twice {
+			return nil, problem.Invalid("%s: occurs twice", name)
 		}
-		given[name] = value
+		values[name] = value
 	}
-	return given, nil
+	return values, nil
 }
 
 func unescape(raw string) (string, error) {
 	text, err := url.QueryUnescape(raw)
 	if err != nil {
-		return "", problem.Invalid("a parameter holds an escape that is none")
+		return "", problem.Invalid("a parameter contains an invalid escape")
 	}
 	if !utf8.ValidString(text) {
-		return "", problem.Invalid("a parameter is no UTF-8")
+		return "", problem.Invalid("a parameter is not UTF-8")
 	}
 	return text, nil
 }
 
-// flag is false where it is not given.
+// flag returns a boolean parameter, false if it is missing.
 func (p parameters) flag(name string) (bool, error) {
-	value, given := p[name]
-	if given && value != "true" && value != "false" {
-		return false, problem.Invalid("%s: neither true nor false", name)
+	value, ok := p[name]
+	if ok && value != "true" && value != "false" {
+		return false, problem.Invalid("%s: must be true or false", name)
 	}
 	return value == "true", nil
 }
 
-// pathParameter is the path that most routes of documents want.
+// pathParameter returns the path parameter that most document routes require.
 func pathParameter(r *http.Request) (string, error) {
-	given, err := readParameters(r, "path")
+	values, err := readParameters(r, "path")
 	if err != nil {
 		return "", err
 	}
-	if given["path"] == "" {
+	if values["path"] == "" {
 		return "", problem.Invalid("path: missing")
 	}
-	return given["path"], files.CheckPath(given["path"])
+	return values["path"], files.CheckPath(values["path"])
 }
 
-// checkPath is files.CheckPath for a path of another name.
+// checkPath is files.CheckPath for a path under another key.
 func checkPath(key, path string) error {
 	if err := files.CheckPath(path); err != nil {
 		return problem.Invalid("%s%s", key, strings.TrimPrefix(problem.Of(err).Detail, "path"))

@@ -12,10 +12,10 @@ import (
 	"memoryd/internal/wire"
 )
 
-// action serves a request, or says why not.
+// action serves a request or returns why it cannot.
 type action func(w http.ResponseWriter, r *http.Request) error
 
-// methods is what a path offers; nothing at all is a path that does not exist.
+// methods maps a path's methods to actions; a path without any does not exist.
 type methods map[string]action
 
 func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -34,7 +34,7 @@ func (m methods) refuse(w http.ResponseWriter, r *http.Request) error {
 	}
 	allowed := strings.Join(slices.Sorted(maps.Keys(m)), ", ")
 	w.Header().Set("Allow", allowed)
-	return problem.New(problem.MethodNotAllowed, "%s has %s", r.URL.Path, allowed)
+	return problem.New(problem.MethodNotAllowed, "%s allows %s", r.URL.Path, allowed)
 }
 
 func reply(w http.ResponseWriter, status int, body any) error {
@@ -49,12 +49,12 @@ func write(w http.ResponseWriter, status int, mediaType string, body any) error 
 	w.Header().Set("Content-Type", mediaType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(encoded)))
 	w.WriteHeader(status)
-	// Who does not take the answer has gone; there is nobody to tell.
+	// A failed write means that the client has disconnected; there is nobody to tell.
 	_, _ = w.Write(encoded)
 	return nil
 }
 
-// fail answers a problem; nothing was written yet.
+// fail answers with a problem; nothing may have been written yet.
 func fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := problem.Of(err)
 	status := p.Code.Status()
@@ -68,6 +68,6 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	err = write(w, status, problem.MediaType, p.Body())
 	if err != nil {
-		slog.ErrorContext(r.Context(), "writing a problem", "error", err)
+		slog.ErrorContext(r.Context(), "cannot write a problem", "error", err)
 	}
 }

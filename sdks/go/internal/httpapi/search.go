@@ -12,7 +12,7 @@ import (
 	"memoryd/internal/wire"
 )
 
-// Retrieval is what the bodies of search and ask have in common.
+// Retrieval holds the keys that the bodies of search and ask share.
 type Retrieval struct {
 	TopK         *integer    `json:"topK"`
 	Mode         *string     `json:"mode"`
@@ -24,7 +24,7 @@ type Retrieval struct {
 }
 
 func (b Retrieval) request(c *checker, query string, topK int) retrieve.Request {
-	c.moment("questionDate", b.QuestionDate) // the reader's, and checked for searches too
+	c.moment("questionDate", b.QuestionDate) // for the reader, but validated for searches too
 	mode := c.oneOf("mode", b.Mode, string(retrieve.Auto), string(retrieve.BM25),
 		string(retrieve.Semantic), string(retrieve.Hybrid), string(retrieve.HybridRerank))
 	return retrieve.Request{
@@ -83,7 +83,7 @@ type tuningBody struct {
 	RRFK       *integer       `json:"rrfK"`
 	PoolFactor *integer       `json:"poolFactor"`
 	PoolFloor  *integer       `json:"poolFloor"`
-	Recency    jsontext.Value `json:"recency"`  // not offered, and so not repeated in the trace
+	Recency    jsontext.Value `json:"recency"`  // not supported, and therefore not repeated in the trace
 	Temporal   jsontext.Value `json:"temporal"` // likewise
 }
 
@@ -128,7 +128,7 @@ func (a *API) search(w http.ResponseWriter, r *http.Request) error {
 	if c.err != nil {
 		return c.err
 	}
-	found, err := a.Retriever.Retrieve(r.Context(), b, request)
+	result, err := a.Retriever.Retrieve(r.Context(), b, request)
 	if err != nil {
 		return err
 	}
@@ -136,5 +136,5 @@ func (a *API) search(w http.ResponseWriter, r *http.Request) error {
 		Chunks []retrieve.Chunk `json:"chunks"`
 		TookMs float64          `json:"tookMs"`
 		Trace  retrieve.Trace   `json:"trace"`
-	}{found.Chunks, retrieve.Milliseconds(time.Since(started)), found.Trace})
+	}{result.Chunks, retrieve.Milliseconds(time.Since(started)), result.Trace})
 }

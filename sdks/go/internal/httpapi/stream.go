@@ -8,10 +8,10 @@ import (
 	"memoryd/internal/wire"
 )
 
-// stalledAfter is how long a client may leave an event untaken before it counts as gone.
+// stalledAfter is how long a client may leave an event unread before it counts as disconnected.
 const stalledAfter = 2 * time.Minute
 
-// stream is an answer of server-sent events.
+// stream is a response of server-sent events.
 type stream struct {
 	w          http.ResponseWriter
 	controller *http.ResponseController
@@ -23,7 +23,7 @@ func newStream(w http.ResponseWriter) *stream {
 	return &stream{w: w, controller: http.NewResponseController(w)}
 }
 
-// send writes one event and flushes it. JSON escapes every line end, so the data is one line.
+// send writes one event and flushes it. The data is one line, because JSON escapes line ends.
 func (s *stream) send(event string, data any) error {
 	encoded, err := wire.Marshal(data)
 	if err != nil {
@@ -42,5 +42,5 @@ func (s *stream) write(format string, args ...any) error {
 	return s.controller.Flush()
 }
 
-// end leaves the connection to its next request, without the deadline.
+// end clears the deadline, so that the connection can serve its next request.
 func (s *stream) end() { _ = s.controller.SetWriteDeadline(time.Time{}) }

@@ -11,7 +11,7 @@ import (
 	"memoryd/internal/wire"
 )
 
-// Document is a document as it enters the index.
+// Document is a document to index.
 type Document struct {
 	Path     string
 	Stamp    string
@@ -19,10 +19,10 @@ type Document struct {
 	Tags     []string
 	Metadata wire.Object
 	Chunks   []string
-	Vectors  []embed.Vector // one a chunk; nil without an embedder
+	Vectors  []embed.Vector // one per chunk; nil without an embedder
 }
 
-// session is metadata.session_id where that is a string, else nil.
+// session returns metadata.session_id if it is a string, otherwise nil.
 func (d Document) session() *string {
 	var session *string
 	if wire.Unmarshal(d.Metadata["session_id"], &session) != nil {
@@ -31,13 +31,13 @@ func (d Document) session() *string {
 	return session
 }
 
-// Apply takes documents in, replacing those of the same path, and the removed paths out: all of it
-// or nothing.
+// Apply adds documents, replacing those of the same path, and removes the removed paths: all or
+// nothing.
 func (ix *Index) Apply(ctx context.Context, documents []Document, removed ...string) error {
 	for _, doc := range documents {
 		for _, vector := range doc.Vectors {
 			if !ix.vectors.fits(len(vector)) {
-				return problem.New(problem.BadGateway, "the embedder answers %d dimensions, and the index holds %d",
+				return problem.New(problem.BadGateway, "the embedder returned %d dimensions, the index has %d",
 					len(vector), ix.vectors.dims)
 			}
 		}
@@ -48,7 +48,7 @@ func (ix *Index) Apply(ctx context.Context, documents []Document, removed ...str
 		return err
 	}
 	if err := ix.applyIn(ctx, tx, documents, removed); err != nil {
-		return errors.Join(fmt.Errorf("changing the index: %w", err), tx.Rollback(), ix.load(ctx))
+		return errors.Join(fmt.Errorf("cannot change the index: %w", err), tx.Rollback(), ix.load(ctx))
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"memoryd/internal/wire"
 )
 
-// change writes rows and memory alike, inside one transaction.
+// change updates rows and memory together, within one transaction.
 type change struct {
 	ix *Index
 
@@ -30,7 +30,7 @@ func (ix *Index) begin(ctx context.Context, tx *sql.Tx) (*change, error) {
 		{&c.insertTerms, "INSERT INTO chunk_terms(rowid, text) VALUES (?, ?)"},
 		{&c.deleteTerms, "INSERT INTO chunk_terms(chunk_terms, rowid, text) VALUES ('delete', ?, ?)"},
 	} {
-		// The transaction closes what it prepared.
+		// The transaction closes the statements that it prepared.
 		statement, err := tx.PrepareContext(ctx, prepared.query)
 		if err != nil {
 			return nil, err

@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// Filter says which documents may be found. Nil lists do not restrict, empty ones allow nothing.
+// Filter says which documents a search may return. A nil list does not restrict, an empty one allows
+// nothing.
 type Filter struct {
-	Prefixes []string // each of them must start the path
+	Prefixes []string // the path must start with all of them
 	Paths    []string
 	Tags     []string
 	Sessions []string
@@ -17,7 +18,7 @@ func (f Filter) allowsAll() bool {
 	return len(f.Prefixes) == 0 && f.Paths == nil && f.Tags == nil && f.Sessions == nil
 }
 
-// compiled makes a predicate of the filter, with lists as sets.
+// compiled turns the filter into a predicate, with lists as sets.
 func (f Filter) compiled() func(*document) bool {
 	paths, tags, sessions := setOf(f.Paths), setOf(f.Tags), setOf(f.Sessions)
 	return func(doc *document) bool {

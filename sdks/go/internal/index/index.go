@@ -1,5 +1,5 @@
 // Package index is the search index of one brain: SQLite FTS5 for terms, a matrix for vectors. It
-// is a cache: the files are the truth, and what is damaged or made otherwise is thrown away.
+// is a cache of the files: an index that is damaged or of another format is deleted and rebuilt.
 package index
 
 import (
@@ -16,26 +16,26 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// format changes when an index of an older daemon could not be used any more.
+// format changes when the indexes of older daemons can no longer be used.
 const format = "2"
 
 //go:embed schema.sql
 var schema string
 
-// errUnusable is an index that is damaged, or made by another format or embedder.
-var errUnusable = errors.New("the index is of no use")
+// errUnusable means that the index is damaged, or was made with another format or embedder.
+var errUnusable = errors.New("the index is unusable")
 
-// Index is safe for concurrent readers; Apply wants to be alone.
+// Index is safe for concurrent readers; Apply requires exclusive access.
 //
-// A chunk lives in a slot, a small integer that is its row in the vector matrix and, plus one, its
-// rowid in SQLite; freed slots are used again, so that the matrix stays dense.
+// A chunk has a slot, a small integer that is its row in the vector matrix and, plus one, its rowid
+// in SQLite. Freed slots are reused, so that the matrix stays dense.
 type Index struct {
 	db        *sql.DB
 	documents map[string]*document
 	slots     []slot
 	free      []int
 	vectors   matrix
-	readers   int // that can read at once
+	readers   int // how many can read at once
 }
 
 type document struct {
@@ -45,21 +45,21 @@ type document struct {
 	slots   []int
 }
 
-// slot is free where document is nil.
+// slot is free if document is nil.
 type slot struct {
 	document *document
 	ordinal  int
 }
 
-// Counts are what a brain tells of itself.
+// Counts are the numbers that a brain reports.
 type Counts struct {
 	Documents, Chunks, Vectors int
 }
 
-// Open opens the index in file, or one in memory where file is empty, for vectors of the embedder
-// of this name.
+// Open opens the index in file, or one in memory if file is empty, for vectors of the embedder of
+// this name. It replaces an unusable index by an empty one.
 func Open(ctx context.Context, file, embedder string) (*Index, error) {
-	// A caller that goes away must not look like damage.
+	// A cancelled caller must not look like damage.
 	ctx = withoutCancel(ctx)
 	ix, err := open(ctx, file, embedder)
 	if file != "" && (errors.Is(err, errUnusable) || isDamage(err)) {
@@ -69,7 +69,7 @@ func Open(ctx context.Context, file, embedder string) (*Index, error) {
 		ix, err = open(ctx, file, embedder)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("opening the index: %w", err)
+		return nil, fmt.Errorf("cannot open the index: %w", err)
 	}
 	return ix, nil
 }
@@ -86,7 +86,7 @@ func open(ctx context.Context, file, embedder string) (_ *Index, err error) {
 	}()
 	connections := runtime.GOMAXPROCS(0) + 1
 	if file == "" {
-		connections = 1 // each connection would open a memory of its own
+		connections = 1 // each connection would open its own in-memory database
 	}
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)
@@ -97,8 +97,8 @@ func open(ctx context.Context, file, embedder string) (_ *Index, err error) {
 	return ix, ix.load(ctx)
 }
 
-// source names the database to the driver. An acknowledged write must outlive the process, not the
-// machine, so nothing is fsynced.
+// source returns the driver's name for the database. An acknowledged write must survive a crash of
+// the process, not of the machine, so nothing is fsynced.
 func source(file string) string {
 	options := url.Values{
 		"_pragma": {"journal_mode(WAL)", "synchronous(OFF)"},
@@ -128,7 +128,7 @@ func prepareSchema(ctx context.Context, db *sql.DB, madeBy string) error {
 	if found != madeBy {
 		return errUnusable
 	}
-	// This covers chunk_terms too, whose damage would show in a search only.
+	// This also checks chunk_terms, whose damage would only show in a search.
 	if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&health); err != nil {
 		return err
 	}
@@ -154,20 +154,20 @@ func isDamage(err error) bool {
 		return false
 	}
 	switch refused.Code() & 0xFF {
-	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR: // the last: no such table
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR: // SQLITE_ERROR: no such table
 		return true
 	}
 	return false
 }
 
-// withoutCancel lets a statement end by itself. The driver closes a connection whose statement was
-// interrupted, and an index in memory would be gone with it.
+// withoutCancel lets a statement run to its end. The driver closes a connection whose statement is
+// interrupted, and an in-memory index would be lost with it.
 func withoutCancel(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
 
-// Close ends all use of the index.
+// Close closes the index; it must no longer be in use.
 func (ix *Index) Close() error { return ix.db.Close() }
 
-// Counts counts what can be found.
+// Counts returns how many documents, chunks and vectors are searchable.
 func (ix *Index) Counts() Counts {
 	return Counts{
 		Documents: len(ix.documents),
@@ -176,7 +176,7 @@ func (ix *Index) Counts() Counts {
 	}
 }
 
-// Stamps returns the stamp under which each document was indexed, by path.
+// Stamps returns the stamp with which each document was indexed, by path.
 func (ix *Index) Stamps(ctx context.Context) (map[string]string, error) {
 	rows, err := ix.db.QueryContext(withoutCancel(ctx), "SELECT path, stamp FROM documents")
 	if err != nil {

@@ -40,7 +40,7 @@ func apply(t *testing.T, ix *Index, documents ...Document) {
 	}
 }
 
-// found are the paths of a search by keyword.
+// found returns the paths of a keyword search.
 func found(t *testing.T, ix *Index, query string, filter Filter) []string {
 	t.Helper()
 	keyword, err := ix.Keyword(t.Context(), query, filter, 100)
@@ -68,7 +68,7 @@ func best(t *testing.T, ix *Index, query string) string {
 	return ix.slots[hits[0].Slot].document.path
 }
 
-func TestAFreedSlotIsUsedAgainWithoutMixingDocuments(t *testing.T) {
+func TestFreedSlotIsReusedWithoutMixingDocuments(t *testing.T) {
 	ix := newTestIndex(t, "")
 	for n := range 5 {
 		apply(t, ix, doc(fmt.Sprintf("%d.md", n), fmt.Sprintf("animal%d", n)))
@@ -108,7 +108,7 @@ func TestTiesAreDecidedByPathBytesAndOrdinal(t *testing.T) {
 	}
 }
 
-func TestMoreTiesThanAreFetchedAreDecidedByPath(t *testing.T) {
+func TestTiesBeyondTheFetchedRowsAreDecidedByPath(t *testing.T) {
 	ix := newTestIndex(t, "")
 	for n := 300; n > 0; n-- {
 		apply(t, ix, doc(fmt.Sprintf("%03d.md", n), "the same words"))
@@ -124,7 +124,7 @@ func TestMoreTiesThanAreFetchedAreDecidedByPath(t *testing.T) {
 	}
 }
 
-func TestHowManyReadALargeIndexChangesNothing(t *testing.T) {
+func TestNumberOfReadersDoesNotAffectTheResult(t *testing.T) {
 	ix := newTestIndex(t, filepath.Join(t.TempDir(), "index"))
 	documents := make([]Document, 2*slotsWorthAReader+1)
 	for n := range documents {
@@ -144,7 +144,7 @@ func TestHowManyReadALargeIndexChangesNothing(t *testing.T) {
 	}
 }
 
-func TestQuerySyntaxHasNoMeaning(t *testing.T) {
+func TestQuerySyntaxIsNotInterpreted(t *testing.T) {
 	ix := newTestIndex(t, "")
 	apply(t, ix, doc("a.md", "zebra"), doc("b.md", "near"))
 	if got := found(t, ix, `NOT "zebra* AND (`, Filter{}); !slices.Equal(got, []string{"a.md"}) {
@@ -152,7 +152,7 @@ func TestQuerySyntaxHasNoMeaning(t *testing.T) {
 	}
 }
 
-func TestAClientThatGoesAwayLeavesAnIndexInMemoryWhole(t *testing.T) {
+func TestCancelledSearchKeepsAnInMemoryIndex(t *testing.T) {
 	ix := newTestIndex(t, "")
 	for n := range 500 {
 		apply(t, ix, doc(fmt.Sprintf("%d.md", n), "zebra"))
@@ -211,7 +211,7 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-func TestAnIndexIsReadAgain(t *testing.T) {
+func TestIndexIsReopened(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "b.sqlite")
 	ix := newTestIndex(t, file)
 	title := "T"
@@ -243,7 +243,7 @@ func TestAnIndexIsReadAgain(t *testing.T) {
 	}
 }
 
-func TestWhatIsOfNoUseIsThrownAway(t *testing.T) {
+func TestUnusableIndexIsReplaced(t *testing.T) {
 	damage := map[string]func(file string) error{
 		"no database": func(file string) error {
 			return os.WriteFile(file, []byte(fmt.Sprintf("%099999d", 0)), 0o644)
@@ -302,7 +302,7 @@ func TestVectorsOfAnotherDimensionAreRefused(t *testing.T) {
 	}
 }
 
-func TestAChangeThatFailsMidwayChangesNothing(t *testing.T) {
+func TestChangeThatFailsMidwayChangesNothing(t *testing.T) {
 	ix := newTestIndex(t, "")
 	apply(t, ix, doc("a.md", "zebra"))
 	bad := doc("c.md", "lion")
@@ -319,7 +319,7 @@ func TestAChangeThatFailsMidwayChangesNothing(t *testing.T) {
 	}
 }
 
-func TestACallerThatLeavesIsNoDamage(t *testing.T) {
+func TestCancelledCallerIsNotDamage(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "b.sqlite")
 	ix, err := Open(t.Context(), file, "none")
 	if err != nil {

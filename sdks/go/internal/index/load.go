@@ -8,8 +8,8 @@ import (
 	"memoryd/internal/wire"
 )
 
-// load reads into memory what searches need at once: which chunk is in which slot, what filters
-// ask of its document, and its vector.
+// load reads into memory what searches need: the chunk of each slot, the fields of its document that
+// filters use, and its vector.
 func (ix *Index) load(ctx context.Context) error {
 	ix.documents = map[string]*document{}
 	ix.slots, ix.free = nil, nil

@@ -11,17 +11,17 @@ import (
 	"memoryd/internal/rank"
 )
 
-// matrix holds the vectors of one brain, a row a slot. It takes its dimension from the first.
+// matrix holds the vectors of one brain, one row per slot. The first vector sets its dimension.
 type matrix struct {
 	dims  int
 	count int
 	rows  []float32
 }
 
-// fits tells whether vectors of so many dimensions can be held, or compared with those held.
+// fits reports whether vectors of this dimension can be stored or compared.
 func (m *matrix) fits(dims int) bool { return m.count == 0 || dims == m.dims }
 
-// put fills the row of a slot that is free.
+// put fills the row of a free slot.
 func (m *matrix) put(slot int, vector embed.Vector) {
 	if m.count == 0 {
 		m.dims, m.rows = len(vector), nil
@@ -33,10 +33,10 @@ func (m *matrix) put(slot int, vector embed.Vector) {
 	m.count++
 }
 
-// drop counts off a row; without an embedder there are none.
+// drop decrements the count of rows; without an embedder there are none.
 func (m *matrix) drop() { m.count = max(m.count-1, 0) }
 
-// query is a vector without its zeros: a feature hash of a question has some twenty other values.
+// query is a vector without its zeros: the feature hash of a question has about twenty other values.
 type query struct {
 	places []int
 	values []float64
@@ -53,8 +53,7 @@ func sparse(vector embed.Vector) query {
 	return q
 }
 
-// score fills in the hits' scores. All cores share in it: a hundred thousand vectors keep one busy
-// for 40 ms.
+// score sets the hits' scores, on all cores: a hundred thousand vectors take one core 40 ms.
 func (m *matrix) score(q query, hits []rank.Hit) {
 	share := max(len(hits)/runtime.GOMAXPROCS(0)+1, smallestShare)
 	var sharing sync.WaitGroup
@@ -72,7 +71,7 @@ func (m *matrix) score(q query, hits []rank.Hit) {
 	sharing.Wait()
 }
 
-// smallestShare is what a goroutine is started for: some 0.4 ms.
+// smallestShare is the least work that is worth a goroutine: about 0.4 ms.
 const smallestShare = 1024
 
 func (m *matrix) scorePart(q query, hits []rank.Hit) {
@@ -90,8 +89,8 @@ func (m *matrix) scorePart(q query, hits []rank.Hit) {
 
 func (m *matrix) row(slot int) []float32 { return m.rows[slot*m.dims : (slot+1)*m.dims] }
 
-// dots sums the products of each row in the order of the dimensions, which is the contract's. An
-// addition waits for the one before it; those of four rows do not wait for each other.
+// dots sums the products of each row in the order of the dimensions, as the contract requires. Each
+// addition depends on the previous one; interleaving four rows lets the processor overlap them.
 func (q query) dots(rows [4][]float32) [4]float64 {
 	a := rows[0]
 	b, c, d := rows[1][:len(a)], rows[2][:len(a)], rows[3][:len(a)]
@@ -99,7 +98,7 @@ func (q query) dots(rows [4][]float32) [4]float64 {
 	var sumA, sumB, sumC, sumD float64
 	for i, place := range q.places {
 		value := values[i]
-		// The conversions keep the products from being fused with the additions.
+		// The conversions prevent fused multiply-adds.
 		sumA += float64(value * float64(a[place]))
 		sumB += float64(value * float64(b[place]))
 		sumC += float64(value * float64(c[place]))

@@ -16,7 +16,7 @@ func randomVector(random *rand.Rand, dims int) embed.Vector {
 	return vector
 }
 
-func TestScoresAreSumsInTheOrderOfTheDimensions(t *testing.T) {
+func TestScoresAreSummedInTheOrderOfTheDimensions(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, count := range []int{0, 1, 2, 3, 4, 5, 1023, 3001} {
 		for _, dims := range []int{1, 7, 384} {

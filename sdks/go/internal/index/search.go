@@ -27,7 +27,7 @@ func (ix *Index) Compare(a, b rank.Hit) int {
 	)
 }
 
-// Keyword returns the best limit chunks by bm25, whose statistics are the whole brain's.
+// Keyword returns the best limit chunks by bm25, with the statistics of the whole brain.
 func (ix *Index) Keyword(ctx context.Context, query string, filter Filter, limit int) ([]rank.Hit, error) {
 	expression := matchExpression(query)
 	if expression == "" {
@@ -47,17 +47,17 @@ func (ix *Index) Keyword(ctx context.Context, query string, filter Filter, limit
 	return rank.Best(slices.Concat(found...), limit, ix.Compare), err
 }
 
-// slotsWorthAReader is how many slots another reader is worth: each weighs the query's terms anew.
+// slotsWorthAReader is how many slots justify another reader: each weighs the query's terms again.
 const slotsWorthAReader = 16_384
 
-// matches returns what of slots from up to to can be among the best limit; scores are by the whole
-// brain's statistics.
+// matches returns the candidates for the best limit among the slots from up to to; scores use the
+// statistics of the whole brain.
 func (ix *Index) matches(
 	ctx context.Context, expression string, filter Filter, from, to, limit int,
 ) ([]rank.Hit, error) {
 	if filter.allowsAll() {
-		// To fetch a row takes as long as to score it. The order of equal scores is not SQLite's to
-		// know, so that the best are these only if what follows is worse.
+		// Fetching a row takes as long as scoring it. SQLite does not know the order of equal scores,
+		// so that these are the best only if the next score is worse.
 		most := 2*limit + 64
 		hits, err := ix.fetch(ctx, termsMatch+" ORDER BY score DESC LIMIT ?", filter, expression, from+1, to, most)
 		if err != nil || len(hits) < most || hits[most-1].Score < hits[limit-1].Score {
@@ -92,7 +92,7 @@ func (ix *Index) fetch(ctx context.Context, statement string, filter Filter, val
 	return hits, rows.Err()
 }
 
-// matchExpression is the FTS5 expression of a query; empty where the query has no term.
+// matchExpression returns the FTS5 expression of a query, empty if the query has no term.
 func matchExpression(query string) string {
 	terms := text.QueryTerms(query)
 	if len(terms) == 0 {
@@ -101,10 +101,10 @@ func matchExpression(query string) string {
 	return `"` + strings.Join(terms, `" OR "`) + `"`
 }
 
-// Semantic returns the best limit chunks by cosine; all that the filter allows are ranked.
+// Semantic returns the best limit chunks by cosine; it ranks all that the filter allows.
 func (ix *Index) Semantic(vector embed.Vector, filter Filter, limit int) ([]rank.Hit, error) {
 	if !ix.vectors.fits(len(vector)) {
-		return nil, problem.New(problem.BadGateway, "the embedder answers %d dimensions, and the index holds %d",
+		return nil, problem.New(problem.BadGateway, "the embedder returned %d dimensions, the index has %d",
 			len(vector), ix.vectors.dims)
 	}
 	allows := filter.compiled()
@@ -118,7 +118,7 @@ func (ix *Index) Semantic(vector embed.Vector, filter Filter, limit int) ([]rank
 	return rank.Best(hits, limit, ix.Compare), nil
 }
 
-// Chunk is a chunk with what its document says of it.
+// Chunk is a chunk with the fields of its document.
 type Chunk struct {
 	Path     string
 	Ordinal  int
@@ -127,7 +127,7 @@ type Chunk struct {
 	Metadata wire.Object
 }
 
-// Chunks reads what was hit, in that order.
+// Chunks reads the chunks of hits, in their order.
 func (ix *Index) Chunks(ctx context.Context, hits []rank.Hit) ([]Chunk, error) {
 	ctx = withoutCancel(ctx)
 	statement, err := ix.db.PrepareContext(ctx,

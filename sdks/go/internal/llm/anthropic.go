@@ -12,16 +12,16 @@ import (
 	"memoryd/internal/upstream"
 )
 
-// anthropicMaxTokens is the length of an answer, which that API wants to be told.
+// anthropicMaxTokens is the maximum length of an answer, a required parameter of that API.
 const anthropicMaxTokens = 1024
 
-// Anthropic speaks the messages API.
+// Anthropic is a Model on the messages API.
 type Anthropic struct {
 	service  upstream.Service
 	messages anthropic.MessageService
 }
 
-// NewAnthropic takes the client's own address where baseURL is empty.
+// NewAnthropic returns a model; an empty baseURL means the client's default.
 func NewAnthropic(service upstream.Service, baseURL string) *Anthropic {
 	// The service is built without anthropic.NewClient, which reads more of the environment than
 	// the contract names.
@@ -42,7 +42,7 @@ type tokens struct {
 	Output int64 `json:"output_tokens"`
 }
 
-// messageEvent is what is read of an event, strictly, as of OpenAI's pieces.
+// messageEvent is the part of an event that is read, as strictly as OpenAI's pieces.
 type messageEvent struct {
 	Type    string `json:"type"`
 	Message struct {
@@ -121,7 +121,7 @@ func anthropicParams(prompt Prompt) anthropic.MessageNewParams {
 	}
 }
 
-// anthropicError leaves out the address, which the client puts into its errors.
+// anthropicError removes the URL, which the client includes in its errors.
 func anthropicError(err error) error {
 	var refused *anthropic.Error
 	if errors.As(err, &refused) {

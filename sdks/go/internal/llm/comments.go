@@ -10,8 +10,8 @@ import (
 	"github.com/openai/openai-go/v3/option"
 )
 
-// dropComments takes comments out of event streams. Some services send `: PROCESSING` and a blank
-// line to keep a connection open; openai-go up to v3.42 takes that for an event without data, and
+// dropComments removes comments from event streams. Some services send `: PROCESSING` and a blank
+// line to keep a connection open; openai-go up to v3.42 mistakes that for an event without data and
 // fails to parse it.
 func dropComments(request *http.Request, next option.MiddlewareNext) (*http.Response, error) {
 	response, err := next(request)
@@ -21,7 +21,7 @@ func dropComments(request *http.Request, next option.MiddlewareNext) (*http.Resp
 	return response, err
 }
 
-// uncommented reads a stream line by line, without comments, and without blank lines that end no
+// uncommented reads a stream line by line, skipping comments and blank lines that do not end an
 // event.
 type uncommented struct {
 	io.Closer

@@ -15,7 +15,7 @@ import (
 	"memoryd/internal/upstream"
 )
 
-// dialect is one of the two APIs, in frames.
+// dialect is one of the two APIs, as frames of a stream.
 type dialect struct {
 	name                          string
 	model                         func(url string) Model
@@ -53,7 +53,7 @@ var dialects = []dialect{
 	},
 }
 
-// serve answers every request with the handler, after its body was read.
+// serve answers every request with the handler, after reading its body.
 func serve(t *testing.T, d dialect, handler func(w http.ResponseWriter, body string)) Model {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -74,7 +74,7 @@ func stream(w http.ResponseWriter, frames ...string) {
 	}
 }
 
-func said(t *testing.T, m Model) (string, *Usage, error) {
+func complete(t *testing.T, m Model) (string, *Usage, error) {
 	var answer strings.Builder
 	usage, err := m.Stream(t.Context(), Prompt{Model: "m", System: "s", User: "u"}, func(delta string) error {
 		answer.WriteString(delta)
@@ -83,7 +83,7 @@ func said(t *testing.T, m Model) (string, *Usage, error) {
 	return answer.String(), usage, err
 }
 
-func TestAStream(t *testing.T) {
+func TestStream(t *testing.T) {
 	for _, d := range dialects {
 		m := serve(t, d, func(w http.ResponseWriter, body string) {
 			for _, never := range []string{"temperature", "top_p", "max_completion_tokens"} {
@@ -93,14 +93,14 @@ func TestAStream(t *testing.T) {
 			}
 			stream(w, d.begin, fmt.Sprintf(d.delta, "Ilse "), fmt.Sprintf(d.delta, "[1]"), d.end)
 		})
-		answer, usage, err := said(t, m)
+		answer, usage, err := complete(t, m)
 		if err != nil || answer != "Ilse [1]" || usage == nil || *usage != (Usage{7, 3}) {
 			t.Errorf("%s: %q, %v, %v", d.name, answer, usage, err)
 		}
 	}
 }
 
-func TestARefusalIsTriedAgainTwice(t *testing.T) {
+func TestRefusalIsRetriedTwice(t *testing.T) {
 	for _, d := range dialects {
 		calls := 0
 		m := serve(t, d, func(w http.ResponseWriter, _ string) {
@@ -111,13 +111,13 @@ func TestARefusalIsTriedAgainTwice(t *testing.T) {
 			}
 			stream(w, d.begin, fmt.Sprintf(d.delta, "x"), d.end)
 		})
-		if answer, _, err := said(t, m); err != nil || answer != "x" || calls != 3 {
+		if answer, _, err := complete(t, m); err != nil || answer != "x" || calls != 3 {
 			t.Errorf("%s: %q, %v, in %d calls", d.name, answer, err, calls)
 		}
 	}
 }
 
-func TestFaultsOfAStream(t *testing.T) {
+func TestStreamFaults(t *testing.T) {
 	hang := func() { time.Sleep(2 * service.Timeout) }
 	for _, d := range dialects {
 		first := fmt.Sprintf(d.delta, "some ")
@@ -128,11 +128,11 @@ func TestFaultsOfAStream(t *testing.T) {
 			code    problem.Code
 			message string
 		}{
-			{"ends early", func(w http.ResponseWriter) { stream(w, d.begin, first) }, "some ", problem.BadGateway, "before its end"},
+			{"ends early", func(w http.ResponseWriter) { stream(w, d.begin, first) }, "some ", problem.BadGateway, "prematurely"},
 			{"is cut", func(w http.ResponseWriter) { stream(w, d.begin, first); panic(http.ErrAbortHandler) }, "some ", problem.BadGateway, "EOF"},
 			{"an error", func(w http.ResponseWriter) { stream(w, d.begin, first, d.fault) }, "some ", problem.BadGateway, "overloaded"},
 			{"no JSON", func(w http.ResponseWriter) { stream(w, d.begin, strings.ReplaceAll(first, "}", "")) }, "", problem.BadGateway, ""},
-			{"another shape", func(w http.ResponseWriter) { stream(w, d.begin, first, d.odd) }, "some ", problem.BadGateway, "cannot be read"},
+			{"another shape", func(w http.ResponseWriter) { stream(w, d.begin, first, d.odd) }, "some ", problem.BadGateway, "cannot decode"},
 			{"no object", func(w http.ResponseWriter) { stream(w, d.begin, first, "data: 7\n\n") }, "some ", problem.BadGateway, ""},
 			{"silence", func(w http.ResponseWriter) { hang() }, "", problem.Timeout, "silent"},
 			{"silence within", func(w http.ResponseWriter) { stream(w, d.begin, first); hang() }, "some ", problem.Timeout, "silent"},
@@ -145,11 +145,11 @@ func TestFaultsOfAStream(t *testing.T) {
 				w.WriteHeader(http.StatusUnauthorized)
 				fmt.Fprint(w, `{"error":{"message":"bad key sk-secret"}}`)
 			}, "", problem.BadGateway, "bad key ***"},
-			{"no event stream", func(w http.ResponseWriter) { fmt.Fprint(w, "<html>") }, "", problem.BadGateway, "before its end"},
+			{"no event stream", func(w http.ResponseWriter) { fmt.Fprint(w, "<html>") }, "", problem.BadGateway, "prematurely"},
 		} {
 			m := serve(t, d, func(w http.ResponseWriter, _ string) { test.handler(w) })
 			started := time.Now()
-			answer, _, err := said(t, m)
+			answer, _, err := complete(t, m)
 			var failure *problem.Error
 			if !errors.As(err, &failure) || failure.Code != test.code || !strings.Contains(err.Error(), test.message) {
 				t.Errorf("%s, %s: %v", d.name, test.name, err)
@@ -171,7 +171,7 @@ func TestEachPieceRearmsTheWatchdog(t *testing.T) {
 			}
 			stream(w, d.end)
 		})
-		if answer, _, err := said(t, m); err != nil || answer != "xxxx" {
+		if answer, _, err := complete(t, m); err != nil || answer != "xxxx" {
 			t.Errorf("%s: %q, %v", d.name, answer, err)
 		}
 	}

@@ -10,20 +10,20 @@ import (
 	"memoryd/internal/upstream"
 )
 
-// OpenAI speaks the chat completions API, which Ollama serves too.
+// OpenAI is a Model on the chat completions API, which Ollama serves too.
 type OpenAI struct {
 	service upstream.Service
 	chat    openai.ChatCompletionService
 }
 
-// NewOpenAI takes the client's own address where baseURL is empty.
+// NewOpenAI returns a model; an empty baseURL means the client's default.
 func NewOpenAI(service upstream.Service, baseURL string) *OpenAI {
 	options := append(upstream.OpenAIOptions(service.Key, baseURL), option.WithMiddleware(dropComments))
 	return &OpenAI{service: service, chat: openai.NewChatCompletionService(options...)}
 }
 
-// chatPiece is what is read of a piece. The client's own decoding makes text of numbers, and
-// nothing of what is no object.
+// chatPiece is the part of a piece that is read. The client's own decoding turns numbers into text
+// and ignores what is not an object.
 type chatPiece struct {
 	Choices []struct {
 		Delta struct {
@@ -53,7 +53,7 @@ func (o *OpenAI) stream(ctx context.Context, prompt Prompt, emit func(string) er
 	defer func() { _ = stream.Close() }()
 	var usage *Usage
 	finished := false
-	// The usage comes in a piece of its own, behind the one that finishes the answer.
+	// The usage comes in a separate piece, after the one that finishes the answer.
 	for (!finished || usage == nil) && stream.Next() {
 		var piece chatPiece
 		if err := readPiece(stream.Current().RawJSON(), &piece); err != nil {

@@ -1,4 +1,4 @@
-// Package problem names what a request can fail with.
+// Package problem defines the errors that a request can fail with.
 package problem
 
 import (
@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// Code is the contract's name of a failure.
+// Code is the contract's code of a failure.
 type Code string
 
 const (
@@ -38,13 +38,13 @@ var statuses = map[Code]int{
 	Timeout:              http.StatusGatewayTimeout,
 }
 
-// Status is the HTTP status that goes with the code.
+// Status returns the HTTP status of the code.
 func (c Code) Status() int { return statuses[c] }
 
-// MediaType is that of an answer whose body is a Body.
+// MediaType is the media type of a response whose body is a Body.
 const MediaType = "application/problem+json"
 
-// Body is what answers tell of an Error.
+// Body is the JSON form of an Error.
 type Body struct {
 	Status int    `json:"status"`
 	Title  string `json:"title"`
@@ -52,7 +52,7 @@ type Body struct {
 	Code   Code   `json:"code"`
 }
 
-// Error is a failure that the client is told of as it stands.
+// Error is a failure whose text is sent to the client unchanged.
 type Error struct {
 	Code   Code
 	Detail string
@@ -60,23 +60,23 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Detail }
 
-// Body is the answer to the request that failed.
+// Body returns the body of the response to the failed request.
 func (e *Error) Body() Body {
 	status := e.Code.Status()
 	return Body{status, http.StatusText(status), e.Detail, e.Code}
 }
 
-// New builds an Error of any code.
+// New returns an Error of any code.
 func New(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Invalid builds an Error for a request that breaks the contract; the detail begins with the key.
+// Invalid returns an Error for a request that violates the contract; the detail begins with the key.
 func Invalid(format string, args ...any) *Error {
 	return New(Validation, format, args...)
 }
 
-// Of is the Error in err's chain; any other failure is internal, and its text stays in the log.
+// Of returns the Error in err's chain. Any other failure is internal, and its text stays in the log.
 func Of(err error) *Error {
 	var known *Error
 	if errors.As(err, &known) {

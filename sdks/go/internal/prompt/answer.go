@@ -16,8 +16,8 @@ var (
 	number    = regexp.MustCompile(`[0-9]+`)
 )
 
-// Cited returns the notes that an answer names as [1] or [1, 3], counted from 0, in the order of
-// their first naming; numbers of no note are ignored.
+// Cited returns the indexes, from 0, of the notes that an answer cites as [1] or [1, 3], in the order
+// of their first citation; it ignores numbers without a note.
 func Cited(answer string, notes int) []int {
 	var cited []int
 	for _, list := range reference.FindAllString(answer, -1) {
@@ -31,19 +31,19 @@ func Cited(answer string, notes int) []int {
 	return cited
 }
 
-// Scores reads the reply of a model that was asked to judge so many notes.
+// Scores parses the reply of a model that was asked to score this many notes.
 func Scores(reply string, notes int) ([]float64, error) {
 	start, end := strings.IndexByte(reply, '{'), strings.LastIndexByte(reply, '}')
 	if start < 0 || end < start {
-		return nil, errors.New("the reply holds no JSON object")
+		return nil, errors.New("the reply contains no JSON object")
 	}
 	var body struct {
-		// Pointers tell null from 0.
+		// Pointers distinguish null from 0.
 		Scores []*float64 `json:"scores"`
 	}
 	object := []byte(reply[start : end+1])
 	if err := wire.Unmarshal(object, &body); err != nil {
-		return nil, fmt.Errorf("the reply cannot be read: %w", err)
+		return nil, fmt.Errorf("cannot decode the reply: %w", err)
 	}
 	if len(body.Scores) != notes {
 		return nil, fmt.Errorf("%d scores for %d notes", len(body.Scores), notes)

@@ -1,4 +1,4 @@
-// Package prompt words what language models are asked, and reads what they answer.
+// Package prompt builds the prompts for language models and parses their answers.
 package prompt
 
 import (
@@ -24,7 +24,7 @@ const (
 		"object {\"scores\": [...]}, one number from 0 to 10 for each note, in the order of the notes."
 )
 
-// Note is a chunk as a model gets to see it; title and date may be empty.
+// Note is a chunk as it is shown to a model; title and date may be empty.
 type Note struct {
 	Path  string
 	Title string
@@ -32,7 +32,7 @@ type Note struct {
 	Text  string
 }
 
-// System is the reader's system message.
+// System returns the reader's system message.
 func System(mode string) string {
 	if mode == Augmented {
 		return augmentedSystem
@@ -40,7 +40,7 @@ func System(mode string) string {
 	return basicSystem
 }
 
-// User is the user message of the reader and of the reranker; date may be empty.
+// User returns the user message of the reader and of the reranker; date may be empty.
 func User(mode, question, date string, notes []Note) string {
 	var message strings.Builder
 	message.WriteString("Notes:")
@@ -62,7 +62,7 @@ func User(mode, question, date string, notes []Note) string {
 	return message.String()
 }
 
-// aside is ` (title, date)` of those that the note has.
+// aside returns ` (title, date)`, with the parts that the note has.
 func (n Note) aside() string {
 	var known []string
 	for _, part := range []string{n.Title, n.Date} {

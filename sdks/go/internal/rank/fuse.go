@@ -2,17 +2,17 @@ package rank
 
 import "slices"
 
-// FuseMinMax scores alpha · vector + (1 - alpha) · keyword, each leg min-max scaled inside itself,
-// an absent score 0. The legs are best first; the result is in no order.
+// FuseMinMax scores alpha · vector + (1 - alpha) · keyword, each leg min-max scaled, a missing score
+// being 0. The legs are sorted best first; the result is unsorted.
 func FuseMinMax(keyword, vector []Hit, alpha float64) []Hit {
 	byKeyword, byVector := minMax(keyword), minMax(vector)
 	return fused(keyword, vector, func(slot int) float64 {
-		// The conversions keep the compiler from fusing a product into the sum.
+		// The conversions prevent a fused multiply-add.
 		return float64(alpha*byVector[slot]) + float64((1-alpha)*byKeyword[slot])
 	})
 }
 
-// FuseReciprocal scores the sum of 1 / (k + rank) over both legs, ranks from 0.
+// FuseReciprocal scores the sum of 1 / (k + rank) over both legs, with ranks from 0.
 func FuseReciprocal(keyword, vector []Hit, k int) []Hit {
 	byKeyword, byVector := reciprocal(keyword, k), reciprocal(vector, k)
 	return fused(keyword, vector, func(slot int) float64 {
@@ -20,7 +20,7 @@ func FuseReciprocal(keyword, vector []Hit, k int) []Hit {
 	})
 }
 
-// fused gives each slot of both legs, once, its rounded score.
+// fused returns each slot of both legs once, with its rounded score.
 func fused(keyword, vector []Hit, score func(slot int) float64) []Hit {
 	seen := make(map[int]bool, len(keyword)+len(vector))
 	hits := make([]Hit, 0, len(keyword)+len(vector))

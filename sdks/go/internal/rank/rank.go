@@ -6,25 +6,25 @@ import (
 	"slices"
 )
 
-// Hit is a chunk, by its slot in the index, and its score.
+// Hit is a chunk, identified by its slot in the index, and its score.
 type Hit struct {
 	Slot  int
 	Score float64
 }
 
-// Round takes score to the 1e-9 in which all comparing and fusing is done.
+// Round rounds score to the 1e-9 at which all comparison and fusion is done.
 //
 // Languages sum in different orders and differ in the last bits; rounding half up on the scaled
-// value is plain IEEE arithmetic, so that what was equal in meaning is equal in bits.
+// value is plain IEEE arithmetic, so that scores of equal meaning have equal bits.
 func Round(score float64) float64 {
 	scaled := float64(score * 1e9)
 	if math.IsInf(scaled, 0) {
-		return score // a reranker's, so large that it has no fraction
+		return score // from a reranker, so large that it has no fraction
 	}
 	return math.Floor(scaled+0.5) / 1e9
 }
 
-// Best sorts hits by compare and returns the first limit of them, of which there is one at least.
+// Best sorts hits by compare and returns the first limit of them; limit is at least 1.
 func Best(hits []Hit, limit int, compare func(a, b Hit) int) []Hit {
 	if len(hits) > limit {
 		hits = contenders(hits, limit)
@@ -33,11 +33,11 @@ func Best(hits []Hit, limit int, compare func(a, b Hit) int) []Hit {
 	return hits[:min(len(hits), limit)]
 }
 
-// contenders drops what cannot be among the first limit hits, by score alone. What ties with the
-// last place stays, for the order to decide. Of 100,000 hits few enter the best once those are
-// good: this takes a tenth of the time of sorting the scores.
+// contenders drops hits whose score alone keeps them out of the first limit. Ties with the last place
+// stay, for the order to decide. Of 100,000 hits few enter the best once those are good: this takes a
+// tenth of the time of sorting the scores.
 func contenders(hits []Hit, limit int) []Hit {
-	best := make([]float64, limit) // rising
+	best := make([]float64, limit) // ascending
 	for i, hit := range hits[:limit] {
 		best[i] = hit.Score
 	}

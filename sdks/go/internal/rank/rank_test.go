@@ -43,7 +43,7 @@ func TestRound(t *testing.T) {
 	}
 }
 
-// slots numbers chunks in the order of their names, which is the order of equal scores.
+// slots numbers chunks in the order of their names, which decides ties.
 func slots(leg []scored, names []string) []Hit {
 	hits := []Hit{}
 	for _, s := range leg {

@@ -21,7 +21,7 @@ var (
 	word     = regexp.MustCompile(`[^ ]+ *`)
 )
 
-// Fake answers with the retrieved sentence that shares most terms with the question; of equals the
+// Fake answers with the retrieved sentence that shares most terms with the question; of several, the
 // first in rank order.
 type Fake struct{}
 

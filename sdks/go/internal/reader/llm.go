@@ -10,10 +10,10 @@ import (
 	"memoryd/internal/prompt"
 )
 
-// LLM lets a language model answer.
+// LLM answers with a language model.
 type LLM struct {
 	Model        llm.Model
-	DefaultModel string // asked where the question names none
+	DefaultModel string // used if the question names none
 }
 
 func (r LLM) Read(ctx context.Context, question Question, emit func(string) error) (Answer, error) {
@@ -31,7 +31,7 @@ func (r LLM) Read(ctx context.Context, question Question, emit func(string) erro
 	}
 	answer := said.String()
 	if strings.TrimSpace(answer) == "" {
-		return Answer{}, problem.New(problem.BadGateway, "the model's answer holds no text")
+		return Answer{}, problem.New(problem.BadGateway, "the model's answer has no text")
 	}
 	return Answer{Text: answer, Cited: prompt.Cited(answer, len(question.Notes)), Usage: usage}, nil
 }

@@ -8,7 +8,7 @@ import (
 	"memoryd/internal/prompt"
 )
 
-// Question is what a reader gets; Date and Model may be empty.
+// Question is the input of a reader; Date and Model may be empty.
 type Question struct {
 	Text  string
 	Date  string
@@ -17,14 +17,14 @@ type Question struct {
 	Notes []prompt.Note
 }
 
-// Answer is what there is to say once all deltas are out.
+// Answer is the complete answer, available after all deltas.
 type Answer struct {
-	Text  string     // the deltas joined
+	Text  string     // the concatenated deltas
 	Cited []int      // indexes of notes
-	Usage *llm.Usage // nil where nobody told
+	Usage *llm.Usage // nil if unknown
 }
 
-// Reader answers. Errors are *problem.Error, the context's, or those of emit.
+// Reader answers questions. Its errors are *problem.Error, the context's, or those of emit.
 type Reader interface {
 	Read(ctx context.Context, question Question, emit func(delta string) error) (Answer, error)
 }

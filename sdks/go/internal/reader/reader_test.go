@@ -57,7 +57,7 @@ func TestFakeStopsWithItsReader(t *testing.T) {
 	}
 }
 
-// model says its lines and remembers what it was asked.
+// model replies with its lines and records the prompts.
 type model struct {
 	lines []string
 	asked llm.Prompt
@@ -75,7 +75,7 @@ func (m *model) Stream(_ context.Context, p llm.Prompt, emit func(string) error)
 
 func (m *model) Complete(context.Context, llm.Prompt) (string, error) { panic("not asked for") }
 
-func TestAnAnswerWithoutTextIsAFailure(t *testing.T) {
+func TestAnswerWithoutTextIsAFailure(t *testing.T) {
 	for _, lines := range [][]string{nil, {" ", "\n"}} {
 		_, err := LLM{Model: &model{lines: lines}}.Read(t.Context(), Question{}, func(string) error { return nil })
 		var failure *problem.Error

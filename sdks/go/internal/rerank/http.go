@@ -16,7 +16,7 @@ import (
 	"memoryd/internal/wire"
 )
 
-// HTTP posts to a service of the form that Cohere, Jina and text-embeddings-inference share.
+// HTTP calls a service with the API that Cohere, Jina and text-embeddings-inference share.
 type HTTP struct {
 	service upstream.Service
 	client  *retryablehttp.Client
@@ -24,7 +24,7 @@ type HTTP struct {
 	model   string
 }
 
-// NewHTTP names no model to the service where model is empty.
+// NewHTTP returns a reranker; with an empty model, requests do not name one.
 func NewHTTP(service upstream.Service, url, model string) *HTTP {
 	client := retryablehttp.NewClient()
 	client.HTTPClient = upstream.Client()
@@ -92,12 +92,12 @@ func (h *HTTP) call(ctx context.Context, query string, notes []prompt.Note) ([]f
 		return nil, err
 	}
 	if err := wire.Unmarshal(content, &answer); err != nil {
-		return nil, fmt.Errorf("an answer that cannot be read: %w", err)
+		return nil, fmt.Errorf("cannot decode the answer: %w", err)
 	}
 	return inOrder(answer.Results, len(notes))
 }
 
-// inOrder sorts results into the order of the notes; each note must have one.
+// inOrder returns the scores in the order of the notes; each note must have exactly one.
 func inOrder(results []rerankResult, notes int) ([]float64, error) {
 	if len(results) != notes {
 		return nil, fmt.Errorf("%d results for %d documents", len(results), notes)
@@ -110,7 +110,7 @@ func inOrder(results []rerankResult, notes int) ([]float64, error) {
 		}
 		index := *result.Index
 		if index < 0 || index >= notes || seen[index] {
-			return nil, fmt.Errorf("a result for document %d, which has none to come", index)
+			return nil, fmt.Errorf("an unexpected result for document %d", index)
 		}
 		seen[index] = true
 		scores[index] = *result.Score

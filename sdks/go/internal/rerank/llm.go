@@ -8,7 +8,7 @@ import (
 	"memoryd/internal/prompt"
 )
 
-// LLM lets a language model judge.
+// LLM scores notes with a language model.
 type LLM struct {
 	Model     llm.Model
 	ModelName string

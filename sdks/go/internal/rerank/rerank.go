@@ -1,4 +1,4 @@
-// Package rerank judges retrieved chunks anew.
+// Package rerank scores retrieved chunks again.
 package rerank
 
 import (
@@ -7,10 +7,10 @@ import (
 	"memoryd/internal/prompt"
 )
 
-// Reranker gives each note a finite score of its own scale, higher for better. Errors are
+// Reranker gives each note a finite score on its own scale; higher is better. Its errors are
 // *problem.Error, or the context's.
 type Reranker interface {
-	// Provider is what traces call it.
+	// Provider is its name in traces.
 	Provider() string
 	Scores(ctx context.Context, query string, notes []prompt.Note) ([]float64, error)
 }

@@ -48,7 +48,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoRankingIsAFailure(t *testing.T) {
+func TestInvalidRankingIsAFailure(t *testing.T) {
 	for name, answer := range map[string]string{
 		"no JSON":       `{"results":[`,
 		"too few":       `{"results":[{"index":0,"relevance_score":1}]}`,
@@ -64,7 +64,7 @@ func TestWhatIsNoRankingIsAFailure(t *testing.T) {
 	}
 }
 
-func TestASilentServiceIsATimeout(t *testing.T) {
+func TestSilentServiceIsATimeout(t *testing.T) {
 	reranker := newTestReranker(t, func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.ReadAll(r.Body)
 		<-r.Context().Done()

@@ -9,7 +9,7 @@ import (
 	"memoryd/internal/wire"
 )
 
-// Chunk is a chunk that was found.
+// Chunk is a retrieved chunk.
 type Chunk struct {
 	ChunkID    string      `json:"chunkId"`
 	DocumentID string      `json:"documentId"`
@@ -36,7 +36,7 @@ func newChunk(stored index.Chunk, score float64) Chunk {
 	}
 }
 
-// Note is the chunk as language models get to see it.
+// Note returns the chunk as it is shown to language models.
 func (c Chunk) Note() prompt.Note {
 	note := prompt.Note{Path: c.Path, Text: c.Text, Title: or(c.Title, "")}
 	if wire.Unmarshal(c.Metadata["date"], &note.Date) != nil {
@@ -45,10 +45,10 @@ func (c Chunk) Note() prompt.Note {
 	return note
 }
 
-// DisplayTitle is the title or else the path.
+// DisplayTitle returns the title, or the path if there is none.
 func (c Chunk) DisplayTitle() string { return cmp.Or(or(c.Title, ""), c.Path) }
 
-// Notes are the chunks as language models get to see them.
+// Notes returns the chunks as they are shown to language models.
 func Notes(chunks []Chunk) []prompt.Note {
 	notes := make([]prompt.Note, len(chunks))
 	for i, c := range chunks {

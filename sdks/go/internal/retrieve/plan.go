@@ -21,7 +21,7 @@ const (
 	RRF    = "rrf"
 )
 
-// Request is one search; zero values are the contract's defaults, but for TopK.
+// Request is one search. Zero values mean the contract's defaults, except for TopK.
 type Request struct {
 	Query      string
 	TopK       int
@@ -32,7 +32,7 @@ type Request struct {
 	Tuning     *Tuning
 }
 
-// Tuning is what a request may set, and what a trace repeats of it.
+// Tuning holds the settings of a request that a trace repeats.
 type Tuning struct {
 	Fusion     *string  `json:"fusion,omitzero"`
 	Alpha      *float64 `json:"alpha,omitzero"`
@@ -41,7 +41,7 @@ type Tuning struct {
 	PoolFloor  *int     `json:"poolFloor,omitzero"`
 }
 
-// plan is how to search: the mode that is served, and all defaults filled in.
+// plan says how to search: the served mode, with all defaults filled in.
 type plan struct {
 	mode       Mode
 	topK       int
@@ -75,7 +75,7 @@ func newPlan(mode Mode, request Request) plan {
 	return p
 }
 
-// wanted is how many hits the hybrid ranking must give.
+// wanted returns how many hits the hybrid ranking must produce.
 func (p plan) wanted() int {
 	if p.mode == HybridRerank {
 		return max(p.topK, p.rerankTopN)
@@ -83,7 +83,7 @@ func (p plan) wanted() int {
 	return p.topK
 }
 
-// honoured is what of the request's tuning the search went by; nil where there was none.
+// honoured returns the part of the request's tuning that the search used; nil if it used none.
 func (p plan) honoured(request Request) *Tuning {
 	if request.Tuning == nil {
 		return nil
@@ -105,9 +105,9 @@ func (p plan) honoured(request Request) *Tuning {
 	return &used
 }
 
-func or[T any](given *T, fallback T) T {
-	if given == nil {
+func or[T any](value *T, fallback T) T {
+	if value == nil {
 		return fallback
 	}
-	return *given
+	return *value
 }

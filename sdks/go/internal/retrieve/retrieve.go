@@ -1,5 +1,4 @@
-// Package retrieve searches brains: which mode is served, which chunks come back, and the trace
-// that says so.
+// Package retrieve searches brains: it chooses the mode, ranks chunks, and reports both in a trace.
 package retrieve
 
 import (
@@ -18,20 +17,20 @@ import (
 	"memoryd/internal/text"
 )
 
-// Retriever searches with the embedder and the reranker that the daemon has; both may be nil.
+// Retriever searches with the daemon's embedder and reranker; both may be nil.
 type Retriever struct {
 	Embedder    embed.Embedder
-	QueryPrefix string // put before a query, and not before a chunk, when it is embedded
+	QueryPrefix string // prepended to queries, not to chunks, before embedding
 	Reranker    rerank.Reranker
 }
 
-// Found is the answer to a search.
-type Found struct {
+// Result is the result of a search.
+type Result struct {
 	Chunks []Chunk
 	Trace  Trace
 }
 
-// Trace says how a search was made.
+// Trace reports how a search was done.
 type Trace struct {
 	RequestedMode  Mode    `json:"requestedMode"`
 	EffectiveMode  Mode    `json:"effectiveMode"`
@@ -44,13 +43,13 @@ type Trace struct {
 	Tuning         *Tuning `json:"tuning,omitzero"`
 }
 
-// Retrieve finds the best chunks in the mode that can be served.
-func (r Retriever) Retrieve(ctx context.Context, b *brain.Brain, request Request) (Found, error) {
+// Retrieve returns the best chunks, in the mode that can be served.
+func (r Retriever) Retrieve(ctx context.Context, b *brain.Brain, request Request) (Result, error) {
 	started := time.Now()
 	p := newPlan(r.effective(request.Mode), request)
 	chunks, err := r.chunks(ctx, b, request, p)
 	if err != nil {
-		return Found{}, err
+		return Result{}, err
 	}
 	trace := Trace{
 		RequestedMode:  request.Mode,
@@ -65,10 +64,10 @@ func (r Retriever) Retrieve(ctx context.Context, b *brain.Brain, request Request
 	if trace.Reranked {
 		trace.RerankProvider = r.Reranker.Provider()
 	}
-	return Found{Chunks: chunks, Trace: trace}, nil
+	return Result{Chunks: chunks, Trace: trace}, nil
 }
 
-// Milliseconds is a duration as answers carry it.
+// Milliseconds converts a duration to the unit of responses.
 func Milliseconds(d time.Duration) float64 {
 	return math.Round(d.Seconds()*1e6) / 1e3
 }
@@ -93,7 +92,7 @@ func (r Retriever) chunks(ctx context.Context, b *brain.Brain, request Request, 
 	}
 	var vector embed.Vector
 	if p.mode != BM25 {
-		// Asked for before the brain is held: a slow service must not keep writers waiting.
+		// Embedded before the brain is locked: a slow service must not block writers.
 		vectors, err := r.Embedder.Embed(ctx, []string{r.QueryPrefix + request.Query})
 		if err != nil {
 			return nil, err
@@ -122,7 +121,7 @@ func (r Retriever) chunks(ctx context.Context, b *brain.Brain, request Request, 
 	return chunks[:min(len(chunks), p.topK)], nil
 }
 
-// ranked gives the best hits of the plan's mode, or of hybrid where they are reranked later.
+// ranked returns the best hits of the plan's mode, or of hybrid if they are reranked later.
 func (p plan) ranked(ctx context.Context, ix *index.Index, request Request, vector embed.Vector) ([]rank.Hit, error) {
 	switch p.mode {
 	case BM25:
@@ -144,7 +143,7 @@ func (p plan) ranked(ctx context.Context, ix *index.Index, request Request, vect
 	return rank.Best(rank.FuseMinMax(keyword, semantic, p.alpha), p.wanted(), ix.Compare), nil
 }
 
-// rerank orders the first chunks by the reranker's scores, and scores the others below them.
+// rerank sorts the first chunks by the reranker's scores and places the others below them.
 func (r Retriever) rerank(ctx context.Context, query string, chunks []Chunk, p plan) error {
 	head := chunks[:min(len(chunks), p.rerankTopN)]
 	tail := chunks[len(head):]

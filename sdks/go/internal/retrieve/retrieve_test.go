@@ -35,7 +35,7 @@ func newTestBrain(t *testing.T, embedder embed.Embedder, texts map[string]string
 	return b
 }
 
-func find(t *testing.T, r Retriever, b *brain.Brain, request Request) Found {
+func find(t *testing.T, r Retriever, b *brain.Brain, request Request) Result {
 	t.Helper()
 	if request.TopK == 0 {
 		request.TopK = 100
@@ -47,9 +47,9 @@ func find(t *testing.T, r Retriever, b *brain.Brain, request Request) Found {
 	return found
 }
 
-func paths(found Found) []string {
+func paths(result Result) []string {
 	paths := []string{}
-	for _, c := range found.Chunks {
+	for _, c := range result.Chunks {
 		paths = append(paths, c.Path)
 	}
 	return paths
@@ -57,7 +57,7 @@ func paths(found Found) []string {
 
 var modes = []Mode{BM25, Semantic, Hybrid}
 
-func TestTheModeThatIsServed(t *testing.T) {
+func TestServedMode(t *testing.T) {
 	type served struct {
 		mode     Mode
 		fellBack bool
@@ -94,7 +94,7 @@ func TestTheModeThatIsServed(t *testing.T) {
 	}
 }
 
-func TestOnlyTuningThatWasUsedIsRepeated(t *testing.T) {
+func TestTraceRepeatsOnlyUsedTuning(t *testing.T) {
 	fusion, alpha, ten, nine := RRF, 0.1, 10, 9
 	tuning := &Tuning{Fusion: &fusion, Alpha: &alpha, RRFK: &ten, PoolFactor: &nine}
 	b := newTestBrain(t, embed.FeatureHash{}, nil)
@@ -149,7 +149,7 @@ func TestEveryModeRanks(t *testing.T) {
 	}
 }
 
-// judge scores notes by their text; the others score 0.
+// judge scores notes by their text; unknown notes score 0.
 type judge struct {
 	scores map[string]float64
 	asked  int
@@ -199,7 +199,7 @@ func TestReranking(t *testing.T) {
 	}
 }
 
-// listener remembers what it embeds.
+// listener is an embedder that records its texts.
 type listener struct {
 	embed.FeatureHash
 	heard []string
@@ -210,7 +210,7 @@ func (l *listener) Embed(ctx context.Context, texts []string) ([]embed.Vector, e
 	return l.FeatureHash.Embed(ctx, texts)
 }
 
-func TestAPrefixGoesBeforeAQueryAndNotBeforeAChunk(t *testing.T) {
+func TestPrefixAppliesToQueriesNotChunks(t *testing.T) {
 	l := &listener{}
 	b := newTestBrain(t, l, map[string]string{"a.md": "zebra"})
 	find(t, Retriever{Embedder: l, QueryPrefix: "query: "}, b, Request{Query: "lion", Mode: Semantic})

@@ -1,5 +1,5 @@
-// Package text splits text into terms: the one tokenization that queries, the feature hash and the
-// fake reader share.
+// Package text splits text into terms: the tokenization that queries, the feature hash and the fake
+// reader share.
 package text
 
 import (
@@ -13,10 +13,10 @@ import (
 // queryTermLimit is how many terms of a query a search uses.
 const queryTermLimit = 256
 
-// NFKC is s in Unicode's compatibility composition.
+// NFKC returns s in Unicode normalization form KC.
 func NFKC(s string) string { return norm.NFKC.String(s) }
 
-// Terms returns the lower-cased runs of at least two letters or digits, in order, duplicates kept.
+// Terms returns the lower-case runs of at least two letters or digits, in order, with duplicates.
 func Terms(s string) []string {
 	runs := strings.FieldsFunc(lower(NFKC(s)), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsNumber(r)

@@ -24,7 +24,7 @@ func TestTerms(t *testing.T) {
 	}
 }
 
-func TestAQueryUsesItsFirst256Terms(t *testing.T) {
+func TestQueryUsesItsFirst256Terms(t *testing.T) {
 	var words []string
 	for n := range 400 {
 		words = append(words, fmt.Sprintf("word%d", n))

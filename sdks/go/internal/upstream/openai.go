@@ -8,8 +8,8 @@ import (
 	"github.com/openai/openai-go/v3/option"
 )
 
-// OpenAIOptions are those of every service behind OpenAI's client. The services are built one by
-// one, without openai.NewClient, which reads more of the environment than the contract names.
+// OpenAIOptions returns the options shared by all services of OpenAI's client. The services are
+// built one by one, because openai.NewClient reads more of the environment than the contract names.
 func OpenAIOptions(key, baseURL string) []option.RequestOption {
 	options := []option.RequestOption{
 		option.WithEnvironmentProduction(),
@@ -23,7 +23,7 @@ func OpenAIOptions(key, baseURL string) []option.RequestOption {
 	return options
 }
 
-// OpenAIError leaves out the address, which the client puts into its errors.
+// OpenAIError removes the URL, which the client includes in its errors.
 func OpenAIError(err error) error {
 	var refused *openai.Error
 	if errors.As(err, &refused) {

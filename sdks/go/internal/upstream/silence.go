@@ -12,7 +12,7 @@ var errSilent = errors.New("the service is silent")
 
 type watchdogKey struct{}
 
-// watchdog ends a context when nothing was heard for its limit.
+// watchdog cancels a context when no data has arrived for its limit.
 type watchdog struct {
 	timer *time.Timer
 	limit time.Duration
@@ -27,8 +27,8 @@ func watch(parent context.Context, limit time.Duration) (context.Context, func()
 	}
 }
 
-// listening re-arms the watchdog of a request's context with each piece of a good answer. Those
-// that will be retried do not count: the limit holds for all tries together.
+// listening re-arms the watchdog of a request's context with each piece of a successful response.
+// Responses that will be retried do not count: the limit applies to all attempts together.
 type listening struct{ next http.RoundTripper }
 
 func (l listening) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -50,14 +50,14 @@ type heard struct {
 
 func (h *heard) Read(p []byte) (int, error) {
 	n, err := h.ReadCloser.Read(p)
-	// A timer that has fired is not armed again: its context is over.
+	// A timer that has fired is not re-armed: its context has ended.
 	if n > 0 && h.dog.timer.Stop() {
 		h.dog.timer.Reset(h.dog.limit)
 	}
 	return n, err
 }
 
-// Passing is emit on time that is not the service's: a client that reads slowly is no silence.
+// Passing wraps emit so that its duration does not count as silence: the client may read slowly.
 func Passing(ctx context.Context, emit func(string) error) func(string) error {
 	dog, watched := ctx.Value(watchdogKey{}).(*watchdog)
 	if !watched {

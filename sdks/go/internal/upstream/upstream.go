@@ -1,5 +1,5 @@
-// Package upstream is what all calls to model services share: a watchdog on their silence, and
-// failures in words that hold no key.
+// Package upstream is shared by all calls to model services: a watchdog on their silence, and errors
+// that never contain a key.
 package upstream
 
 import (
@@ -13,21 +13,21 @@ import (
 	"memoryd/internal/problem"
 )
 
-// MaxRetries is how often a request is tried again while nothing of its answer was passed on.
+// MaxRetries is how often a request is retried, as long as none of its answer has been forwarded.
 const MaxRetries = 2
 
-// messageLimit cuts what a service says of itself; some answer with whole pages.
+// messageLimit truncates a service's error message; some answer with whole pages.
 const messageLimit = 400
 
-// Service is one model service as its callers know it.
+// Service describes one model service to Call.
 type Service struct {
-	Name    string        // what errors call it
-	Key     string        // kept out of every message
+	Name    string        // its name in errors
+	Key     string        // removed from every message
 	Timeout time.Duration // the longest silence
 }
 
-// Call runs one request with all its retries. The context that do gets ends when the service is
-// silent for too long. An error is a *problem.Error, or the context's own where the caller is gone.
+// Call runs one request with all its retries. The context passed to do ends when the service is
+// silent for too long. The error is a *problem.Error, or the context's if the caller has gone.
 func (s Service) Call(ctx context.Context, do func(ctx context.Context) error) error {
 	watched, stop := watch(ctx, s.Timeout)
 	defer stop()
@@ -45,7 +45,7 @@ func (s Service) Call(ctx context.Context, do func(ctx context.Context) error) e
 }
 
 func (s Service) describe(err error) string {
-	// An address may carry a password or a token.
+	// A URL may contain a password or a token.
 	var addressed *url.Error
 	if errors.As(err, &addressed) {
 		err = addressed.Err
@@ -61,7 +61,7 @@ func (s Service) describe(err error) string {
 	return message
 }
 
-// Client is an HTTP client whose answers keep the watchdog of Call awake.
+// Client returns an HTTP client whose responses re-arm the watchdog of Call.
 func Client() *http.Client {
 	return &http.Client{Transport: listening{http.DefaultTransport}}
 }

@@ -14,7 +14,7 @@ import (
 	"memoryd/internal/problem"
 )
 
-func TestFailuresInWords(t *testing.T) {
+func TestErrorMessages(t *testing.T) {
 	service := Service{Name: "reader", Key: "sk-secret", Timeout: time.Minute}
 	for _, test := range []struct {
 		err  error
@@ -33,7 +33,7 @@ func TestFailuresInWords(t *testing.T) {
 	}
 }
 
-func TestACallerThatIsGoneIsNoFailureOfTheService(t *testing.T) {
+func TestCancelledCallerIsNotAServiceFailure(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	err := Service{Timeout: time.Minute}.Call(ctx, func(ctx context.Context) error {
 		cancel()
@@ -45,7 +45,7 @@ func TestACallerThatIsGoneIsNoFailureOfTheService(t *testing.T) {
 	}
 }
 
-func TestARefusalDoesNotRearmTheWatchdog(t *testing.T) {
+func TestRefusalDoesNotRearmTheWatchdog(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = w.Write([]byte("busy"))
@@ -75,7 +75,7 @@ func TestARefusalDoesNotRearmTheWatchdog(t *testing.T) {
 	}
 }
 
-func TestAClientThatReadsSlowlyIsNoSilence(t *testing.T) {
+func TestSlowClientIsNotSilence(t *testing.T) {
 	service := Service{Name: "reader", Timeout: 50 * time.Millisecond}
 	err := service.Call(t.Context(), func(ctx context.Context) error {
 		emit := Passing(ctx, func(string) error {

@@ -10,12 +10,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// depthLimit is the contract's. The library's own, 10,000, is no bound for what is taken in: an
-// answer nests it deeper, and could not be written.
+// depthLimit is the contract's. The library's own limit of 10,000 does not suffice for input: a
+// response nests it deeper and could not be encoded.
 const depthLimit = 1000
 
-// CheckDepth refuses text that, were it JSON, would be nested too deep. It takes a pass over the
-// bytes, and no stack.
+// CheckDepth returns an error if JSON text is nested too deeply. It makes one pass over the bytes,
+// without recursion, and does not require valid JSON.
 func CheckDepth(data []byte) error {
 	depth, quoted := 0, false
 	for i := 0; i < len(data); i++ {
@@ -36,7 +36,7 @@ func CheckDepth(data []byte) error {
 	return nil
 }
 
-// CheckNumbers refuses numbers, however deep, that a float64 cannot hold.
+// CheckNumbers returns an error if a number, at any depth, exceeds the range of a float64.
 func CheckNumbers(raw jsontext.Value) error {
 	decoder := jsontext.NewDecoder(strings.NewReader(string(raw)), jsontext.AllowDuplicateNames(true))
 	for {
@@ -51,27 +51,27 @@ func CheckNumbers(raw jsontext.Value) error {
 			continue
 		}
 		if _, err := strconv.ParseFloat(token.String(), 64); err != nil {
-			return errors.New("holds a number that is no finite float64")
+			return errors.New("contains a number that is not a finite float64")
 		}
 	}
 }
 
-// Texts is a list of strings; nil where it is null.
+// Texts is a list of strings; nil if it is null.
 type Texts []string
 
-// UnmarshalJSONFrom refuses null for a string, which a list of plain strings would take for "".
+// UnmarshalJSONFrom rejects null elements, which a plain []string would decode as "".
 func (t *Texts) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
-	var given []*string
-	if err := json.UnmarshalDecode(decoder, &given); err != nil {
+	var texts []*string
+	if err := json.UnmarshalDecode(decoder, &texts); err != nil {
 		return err
 	}
 	*t = nil
-	if given != nil {
-		*t = make(Texts, 0, len(given))
+	if texts != nil {
+		*t = make(Texts, 0, len(texts))
 	}
-	for _, text := range given {
+	for _, text := range texts {
 		if text == nil {
-			return errors.New("must hold strings only")
+			return errors.New("must contain strings only")
 		}
 		*t = append(*t, *text)
 	}

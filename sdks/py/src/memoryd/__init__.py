@@ -1,3 +1,3 @@
-"""Reference memory daemon: SQLite FTS5 and feature-hash search over documents kept as files."""
+"""The Python reference daemon: SQLite FTS5 and vector search over documents stored as files."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""The `ask` stream: retrieval, the reader's answer, its citations, the end."""
+"""The event stream of `ask`: retrieval, the reader's answer, its citations, the end."""
 
 import json
 import logging
@@ -7,17 +7,17 @@ from typing import Any
 
 from memoryd.chat import Usage
 from memoryd.models import Ask
-from memoryd.reader import Closing, Reader
-from memoryd.search import Found
+from memoryd.reader import AnswerEnd, Reader
+from memoryd.search import RetrievalResult
 from memoryd.upstream import UpstreamError
 
 _log = logging.getLogger("memoryd")
 
 
 def event(name: str, data: dict[str, Any]) -> bytes:
-    """One server-sent event; JSON escapes every line end, so the data stays on one line."""
+    """Encode a server-sent event. JSON escapes line ends, so the data is one line."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False)
-    # A model's reply may hold half a surrogate pair, which UTF-8 cannot carry.
+    # A model's reply may contain half a surrogate pair, which UTF-8 cannot encode.
     return f"event: {name}\ndata: {text}\n\n".encode("utf-8", "replace")
 
 
@@ -26,42 +26,44 @@ def _failure(code: str, message: str) -> tuple[bytes, bytes]:
 
 
 STOPPED = b"".join(_failure("internal_error", "the daemon is stopping"))
-"""What an answer ends with that the daemon's own end cuts short."""
+"""The last events of an answer that is interrupted by a stop of the daemon."""
 
 
-async def events(reader: Reader, request: Ask, found: Found) -> AsyncGenerator[bytes, None]:
+async def events(
+    reader: Reader, request: Ask, result: RetrievalResult
+) -> AsyncGenerator[bytes, None]:
     yield event(
         "retrieve",
         {
-            "chunks": found.chunks,
+            "chunks": result.chunks,
             "topK": request.top_k,
-            "mode": found.trace["effectiveMode"],
-            "trace": found.trace,
+            "mode": result.trace["effectiveMode"],
+            "trace": result.trace,
         },
     )
-    said: list[str] = []
-    closing = Closing([])
+    pieces: list[str] = []
+    end = AnswerEnd([])
     try:
-        async for piece in reader.read(request, found.chunks):
-            if isinstance(piece, Closing):
-                closing = piece
+        async for piece in reader.read(request, result.chunks):
+            if isinstance(piece, AnswerEnd):
+                end = piece
             else:
-                said.append(piece)
+                pieces.append(piece)
                 yield event("answer_delta", {"text": piece})
     except UpstreamError as error:
         for ending in _failure(error.code, error.detail):
             yield ending
         return
     except Exception as error:  # noqa: BLE001 - see below
-        # Whatever it is, the stream must not look cut.
+        # Whatever failed, the stream must end with a `done` event.
         _log.exception("an answer failed")
         for ending in _failure("internal_error", type(error).__name__):
             yield ending
         return
-    for index in closing.cited:
-        yield event("citation", _citation(found.chunks[index]))
-    done: dict[str, Any] = {"ok": True, "answer": "".join(said)}
-    yield event("done", done | _usage(closing.usage))
+    for index in end.cited:
+        yield event("citation", _citation(result.chunks[index]))
+    done: dict[str, Any] = {"ok": True, "answer": "".join(pieces)}
+    yield event("done", done | _usage(end.usage))
 
 
 def _citation(chunk: dict[str, Any]) -> dict[str, Any]:

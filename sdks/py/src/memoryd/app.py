@@ -1,4 +1,4 @@
-"""The HTTP surface: which route is served where, and errors as problem+json."""
+"""The HTTP application: routes, middleware and error handling."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from memoryd.auth import Authenticate
+from memoryd.auth import TokenAuthMiddleware
 from memoryd.brains import BrainStore
 from memoryd.config import Config
 from memoryd.problems import CODES, Problem
@@ -26,11 +26,11 @@ _BRAIN = "/v1/brains/{brain_id}"
 
 
 def create_app(config: Config, streams: Streams | None = None) -> Starlette:
-    """`streams` are those that it opens, for the server to end."""
+    """Create the application; `streams` collects its open streams, for the server to end."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        # A thread may wait for a service; waiting ones must not keep those out that search.
+        # Threads may wait for a service; enough must be left for searches.
         to_thread.current_default_thread_limiter().total_tokens = _THREADS
         app.state.config = config
         app.state.streams = streams or Streams()
@@ -39,15 +39,15 @@ def create_app(config: Config, streams: Streams | None = None) -> Starlette:
         await to_thread.run_sync(app.state.store.open_all)
         yield
         app.state.store.close()
-        for close in config.providers.closing:
+        for close in config.providers.close_hooks:
             await close()
 
     app = Starlette(
         routes=[
             Route("/healthz", brains.healthz),
             Route("/version", brains.version),
-            Route("/v1/brains", brains.Brains),
-            Route(_BRAIN, brains.OneBrain),
+            Route("/v1/brains", brains.BrainsEndpoint),
+            Route(_BRAIN, brains.BrainEndpoint),
             Route(f"{_BRAIN}/ingest/file", ingest.ingest_file, methods=["POST"]),
             Route(f"{_BRAIN}/ingest/batch", ingest.ingest_batch, methods=["POST"]),
             Route(f"{_BRAIN}/search", search.search, methods=["POST"]),
@@ -68,21 +68,21 @@ def create_app(config: Config, streams: Streams | None = None) -> Starlette:
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
-    app.add_middleware(RefuseEncodedSlash)
+    app.add_middleware(EncodedSlashMiddleware)
     if config.auth_token is not None:
-        app.add_middleware(Authenticate, token=config.auth_token)
+        app.add_middleware(TokenAuthMiddleware, token=config.auth_token)
     return app
 
 
-class RefuseEncodedSlash:
-    """Answers 404 to `%2F` in a path: decoded, it would name another route than the one sent."""
+class EncodedSlashMiddleware:
+    """Answers 404 to `%2F` in a path: decoded, it would match another route."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and b"%2f" in scope["raw_path"].lower():
-            response = problem_response(Problem("not_found", "an encoded slash names nothing"))
+            response = problem_response(Problem("not_found", "no route has an encoded slash"))
             await response(scope, receive, send)
         else:
             await self._app(scope, receive, send)
@@ -90,11 +90,11 @@ class RefuseEncodedSlash:
 
 async def _on_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, Problem)
-    return problem_response(error, NO_STORE if _is_of_the_moment(request) else None)
+    return problem_response(error, NO_STORE if _is_uncacheable(request) else None)
 
 
-def _is_of_the_moment(request: Request) -> bool:
-    """Whether a request is for what lies in a store just now, be it that nothing does."""
+def _is_uncacheable(request: Request) -> bool:
+    """Whether a response must not be cached: reads of documents, failed ones too."""
     brain = request.path_params.get("brain_id", "")
     below = request.url.path.removeprefix(f"/v1/brains/{brain}")
     return request.method in ("GET", "HEAD") and below.startswith("/documents")
@@ -108,4 +108,6 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
 
 
 async def _on_crash(_: Request, error: Exception) -> Response:
-    return problem_response(Problem("internal_error", f"{type(error).__name__}; the log says more"))
+    return problem_response(
+        Problem("internal_error", f"{type(error).__name__}; see the daemon's log")
+    )

@@ -1,4 +1,4 @@
-"""The daemon's token, wanted of every request but one for its health."""
+"""Bearer token authentication of every request except `/healthz`."""
 
 import hmac
 
@@ -7,30 +7,28 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from memoryd.problems import Problem
 from memoryd.responses import problem_response
 
-_FREE = b"/healthz"
+_OPEN_PATH = b"/healthz"
 
 
-class Authenticate:
-    """Outermost, so that a request that is refused is not looked at, nor its body read."""
+class TokenAuthMiddleware:
+    """The outermost middleware: a rejected request is not parsed, nor its body read."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
         self._token = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["raw_path"] == _FREE:
+        if scope["type"] != "http" or scope["raw_path"] == _OPEN_PATH:
             await self._app(scope, receive, send)
             return
-        given = [value for name, value in scope["headers"] if name == b"authorization"]
-        token = _bearer(given[0]) if len(given) == 1 else None
+        values = [value for name, value in scope["headers"] if name == b"authorization"]
+        token = _bearer(values[0]) if len(values) == 1 else None
         if token is None:
-            problem = Problem(
-                "unauthorized", "Authorization: Bearer and the token are wanted, once"
-            )
+            problem = Problem("unauthorized", "send exactly one header Authorization: Bearer TOKEN")
             response = problem_response(problem, {"WWW-Authenticate": "Bearer"})
             await response(scope, receive, send)
         elif not hmac.compare_digest(token, self._token):
-            response = problem_response(Problem("forbidden", "this is not the token"))
+            response = problem_response(Problem("forbidden", "the token is wrong"))
             await response(scope, receive, send)
         else:
             await self._app(scope, receive, send)

@@ -1,4 +1,4 @@
-"""A brain: one isolated corpus, its documents as files and an index of them."""
+"""A brain: an isolated corpus, which is a folder of documents and their search index."""
 
 import json
 import threading
@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from memoryd.changes import Hub
-from memoryd.commit import committed, grave_in
+from memoryd.changes import Feed
+from memoryd.commit import commit_files, trash_folder
+from memoryd.draft import Document, Draft
 from memoryd.embedding import Embedder
 from memoryd.index import Counts, Index, IndexedDocument
 from memoryd.index_file import IndexFile
 from memoryd.indexing import prepare
 from memoryd.locks import SharedLock
 from memoryd.paths import is_hidden
-from memoryd.problems import Problem, named
+from memoryd.problems import Problem, problem_prefix
 from memoryd.reconcile import batches, differences
-from memoryd.staged import Document, Staged
 from memoryd.tree import Tree
 
 T = TypeVar("T")
@@ -30,11 +30,11 @@ class NewDocument:
     path: str
     content: bytes
     sidecar: dict[str, Any]
-    """`contentType` and, where given, `title`, `tags`, `metadata`."""
+    """`contentType` and, if present, `title`, `tags` and `metadata`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredDocument:
     path: str
     chunks: int
     bytes: int
@@ -42,22 +42,22 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class _Prepared:
+class _PreparedDocument:
     document: Document
     indexed: IndexedDocument
 
 
 class Brain:
-    """Thread-safe. No lock but `_opening` is held while an embedder is asked.
+    """Thread-safe. Only the lock `_opening` is held during calls to the embedder.
 
-    So neither a read of the files nor a search waits for somebody else's embeddings. Where both
-    are taken, the lock of the index comes before that of the files.
+    So no read or search waits for the embeddings of another request. Where both are needed, the
+    lock of the index is taken before that of the files.
     """
 
     def __init__(self, home: Path, brain_id: str, embedder: Embedder | None) -> None:
         self.id = brain_id
         self.embedder = embedder
-        self.hub = Hub()
+        self.feed = Feed()
         self._documents = home / "brains" / brain_id
         self._sidecars = home / "meta" / brain_id
         self._staging = home / "staging"
@@ -77,23 +77,31 @@ class Brain:
             return self._description.read_text(encoding="utf-8")
         return None
 
-    def look(self, at: Callable[[Tree], T]) -> T:
-        """What `at` makes of the files; no write happens meanwhile."""
-        with self._files_lock.shared():
-            self._refuse_deleted()
-            return at(self._tree())
+    def read_files(self, read: Callable[[Tree], T]) -> T:
+        """Call `read` with the files, during which nothing is written.
 
-    def use(self, read: Callable[[Index], T]) -> T:
-        """What `read` makes of the index; no write happens meanwhile."""
+        Raises:
+            Problem: `not_found` if the brain was deleted.
+        """
+        with self._files_lock.shared():
+            self._require_not_deleted()
+            return read(self._tree())
+
+    def query_index(self, read: Callable[[Index], T]) -> T:
+        """Call `read` with the index, during which nothing is written.
+
+        Raises:
+            Problem: `not_found` if the brain was deleted; UpstreamError if it cannot be opened.
+        """
         self.open()
-        with self._index_held() as index:
+        with self._locked_index() as index:
             return read(index)
 
     def counts(self) -> Counts:
-        return self.use(Index.counts)
+        return self.query_index(Index.counts)
 
     def open(self) -> None:
-        """Bring the index to what the files say, once. Raises UpstreamError."""
+        """Reconcile the index with the files, once. Raises UpstreamError if the embedder fails."""
         if self._reconciled:
             return
         with self._opening:
@@ -101,26 +109,27 @@ class Brain:
                 self._reconcile()
                 self._reconciled = True
 
-    def ingest(self, documents: Sequence[NewDocument]) -> list[Stored]:
+    def ingest(self, documents: Sequence[NewDocument]) -> list[StoredDocument]:
         """Store and index all of `documents`, or none of them.
 
         Raises:
-            Problem: `conflict` where a path would be file and folder at once.
+            Problem: `conflict` if a path would be a file and a folder at once; UpstreamError if
+                the embedder fails.
         """
         started = time.perf_counter()
         last = {document.path: number for number, document in enumerate(documents)}
         sidecars = [json.dumps(d.sidecar, ensure_ascii=False).encode() for d in documents]
 
-        def stage(staged: Staged) -> None:
+        def stage(draft: Draft) -> None:
             for number, new in enumerate(documents):
                 if last[new.path] == number:
-                    with named(f"documents[{number}]"):
-                        staged.store(new.path, Document(new.content, sidecars[number]))
+                    with problem_prefix(f"documents[{number}]"):
+                        draft.store(new.path, Document(new.content, sidecars[number]))
 
         indexed = self.change(stage)
         took = (time.perf_counter() - started) * 1e3 / len(documents)
         return [
-            Stored(
+            StoredDocument(
                 path=new.path,
                 chunks=len(indexed[new.path].chunks) if new.path in indexed else 0,
                 bytes=len(new.content),
@@ -130,60 +139,61 @@ class Brain:
         ]
 
     def change(
-        self, stage: Callable[[Staged], None], reason: str | None = None
+        self, stage: Callable[[Draft], None], reason: str | None = None
     ) -> Mapping[str, IndexedDocument]:
-        """Carry out what `stage` asks for: all of it, or nothing.
+        """Apply the changes that `stage` makes to a draft: all of them, or none.
 
-        It is called again where, while the embedder was asked, another change came before.
+        If another change commits during the call to the embedder, `stage` is called again with a
+        new draft; only new content is embedded.
 
         Returns:
-            What was indexed, by path.
+            The indexed documents, by path.
 
         Raises:
-            Problem: whatever `stage` raises; UpstreamError where the embedder fails.
+            Problem: whatever `stage` raises; UpstreamError if the embedder fails.
         """
         self.open()
-        prepared: dict[str, _Prepared] = {}
+        prepared: dict[str, _PreparedDocument] = {}
         while True:
-            with self._index_held() as index, self._files_lock.exclusive():
+            with self._locked_index() as index, self._files_lock.exclusive():
                 tree = self._tree()
-                staged = Staged(tree)
-                stage(staged)
-                wanted = {
+                draft = Draft(tree)
+                stage(draft)
+                visible = {
                     path: document
-                    for path, document in staged.after.items()
+                    for path, document in draft.documents.items()
                     if document is not None and not is_hidden(path)
                 }
                 missing = {
                     path: document
-                    for path, document in wanted.items()
+                    for path, document in visible.items()
                     if path not in prepared or prepared[path].document != document
                 }
                 if not missing:
-                    indexed = {path: prepared[path].indexed for path in wanted}
-                    self._commit(index, tree, staged, indexed)
-                    self.hub.publish(staged.changes, reason)
+                    indexed = {path: prepared[path].indexed for path in visible}
+                    self._commit(index, tree, draft, indexed)
+                    self.feed.publish(draft.changes, reason)
                     return indexed
-            done = prepare(missing, self.embedder)
-            prepared |= {d.path: _Prepared(missing[d.path], d) for d in done}
+            new = prepare(missing, self.embedder)
+            prepared |= {d.path: _PreparedDocument(missing[d.path], d) for d in new}
 
     def _commit(
-        self, index: Index, tree: Tree, staged: Staged, indexed: Mapping[str, IndexedDocument]
+        self, index: Index, tree: Tree, draft: Draft, indexed: Mapping[str, IndexedDocument]
     ) -> None:
-        if not staged.after:
+        if not draft.documents:
             return
-        with committed(tree, self._staging, staged.after):
+        with commit_files(tree, self._staging, draft.documents):
             index.apply(
                 [replace(d, stamp=tree.stamp(d.path)) for d in indexed.values()],
-                removed=[path for path, document in staged.after.items() if document is None],
+                removed=[path for path, document in draft.documents.items() if document is None],
             )
 
     def _reconcile(self) -> None:
-        with self._index_held() as index, self._files_lock.shared():
-            found = differences(self._tree(), index.stamps())
-            if found.gone:
-                index.apply(removed=found.gone)
-        for batch in batches(found.stale):
+        with self._locked_index() as index, self._files_lock.shared():
+            diff = differences(self._tree(), index.stamps())
+            if diff.removed:
+                index.apply(removed=diff.removed)
+        for batch in batches(diff.stale):
             with self._files_lock.shared():
                 tree = self._tree()
                 documents = {
@@ -193,21 +203,21 @@ class Brain:
                 }
             prepared = prepare(documents, self.embedder)
             stamps = {item.path: item.stamp for item in batch}
-            with self._index_held() as index:
+            with self._locked_index() as index:
                 index.apply([replace(d, stamp=stamps[d.path]) for d in prepared])
 
     def _tree(self) -> Tree:
         return Tree(self._documents, self._sidecars)
 
     @contextmanager
-    def _index_held(self) -> Iterator[Index]:
+    def _locked_index(self) -> Iterator[Index]:
         with self._index_lock:
-            self._refuse_deleted()
+            self._require_not_deleted()
             if self._index is None:
                 self._index = self._index_file.open()
             yield self._index
 
-    def _refuse_deleted(self) -> None:
+    def _require_not_deleted(self) -> None:
         if self._deleted:
             raise Problem("not_found", f"no brain {self.id!r}")
 
@@ -222,17 +232,17 @@ class Brain:
             self._index = None
 
     def delete(self) -> Path:
-        """Make it unknown at once; what is left of it lies in the folder that is returned."""
+        """Delete the brain at once; its files are left in the returned folder, for removal."""
         with self._index_lock, self._files_lock.exclusive():
-            self._refuse_deleted()
-            grave = grave_in(self._staging)
+            self._require_not_deleted()
+            trash = trash_folder(self._staging)
             for folder in (self._documents, self._sidecars):
                 with suppress(FileNotFoundError):
-                    folder.rename(grave / folder.parent.name)
+                    folder.rename(trash / folder.parent.name)
             self._deleted = True
             self._close_index()
             self._index_file.remove()
             self._index_file.release()
             self._description.unlink(missing_ok=True)
-        self.hub.end()
-        return grave
+        self.feed.end()
+        return trash

@@ -1,4 +1,4 @@
-"""What changed in a brain, told to all who listen."""
+"""The feed of a brain's changes, and its event streams."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 _QUEUE_LIMIT = 1_024
-"""Changes that wait for a listener; a batch may make so many at once."""
+"""Changes queued for a listener that does not read; a single batch may make this many."""
 
 _SILENCE_S = 15.0
 
@@ -27,7 +27,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """Encoded only when it is sent: a batch may have a thousand, each with its whole reason."""
+    """Encoded only when it is sent: a thousand events of a batch may share a long reason."""
 
     id: int
     change: Change
@@ -36,49 +36,49 @@ class _Event:
 
     def encoded(self) -> bytes:
         data = {"kind": self.change.kind, "path": self.change.path}
-        given = {"old_path": self.change.old_path, "reason": self.reason}
-        data |= {key: value for key, value in given.items() if value is not None}
+        optional = {"old_path": self.change.old_path, "reason": self.reason}
+        data |= {key: value for key, value in optional.items() if value is not None}
         text = json.dumps(data | {"when": self.when}, ensure_ascii=False)
         return f"event: change\nid: {self.id}\ndata: {text}\n\n".encode()
 
 
-class Hub:
-    """The changes of one brain; listeners are on an event loop, what is told comes from threads."""
+class Feed:
+    """Publishes the changes of one brain, from worker threads to listeners on event loops."""
 
     def __init__(self, silence_s: float = _SILENCE_S) -> None:
         self._silence_s = silence_s
         self._lock = threading.Lock()
         self._listeners: set[_Listener] = set()
         self._ended = False
-        # Ids rise over a restart too, as long as there are less than a million changes a second.
+        # Ids increase across restarts too, up to a million changes a second.
         self._last_id = time.time_ns() // 1_000
 
     def publish(self, changes: Sequence[Change], reason: str | None = None) -> None:
-        """Called where they are committed, so that ids are in the order of the commits."""
+        """Announce the changes of a commit. Called inside it: ids follow the order of commits."""
         if not changes:
-            # To be woken for nothing is the end of a stream.
+            # An empty wakeup would end the streams.
             return
         when = rfc3339(time.time())
         with self._lock:
             if not self._listeners:
                 return
-            told = [
+            events = [
                 _Event(id_, change, reason, when)
                 for id_, change in enumerate(changes, self._last_id + 1)
             ]
             self._last_id += len(changes)
             for listener in self._listeners:
-                listener.tell(told)
+                listener.send(events)
 
     def end(self) -> None:
-        """End all streams, those too that are begun later."""
+        """End all streams, and every later one at once."""
         with self._lock:
             self._ended = True
             for listener in self._listeners:
                 listener.end()
 
     async def events(self) -> AsyncGenerator[bytes, None]:
-        """A stream of server-sent events, of all that happens after its first one."""
+        """Stream server-sent events: `ready`, then every later change."""
         listener = _Listener()
         with self._lock:
             self._listeners.add(listener)
@@ -86,8 +86,8 @@ class Hub:
                 listener.end()
         try:
             yield _READY
-            while told := await listener.told(self._silence_s):
-                yield told
+            while data := await listener.receive(self._silence_s):
+                yield data
         finally:
             with self._lock:
                 self._listeners.discard(listener)
@@ -96,39 +96,39 @@ class Hub:
 class _Listener:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._waiting: list[_Event] = []
-        self._woken = asyncio.Event()
+        self._queue: list[_Event] = []
+        self._wakeup = asyncio.Event()
         self._ended = False
 
-    def tell(self, told: Sequence[_Event]) -> None:
-        self._loop.call_soon_threadsafe(self._take, told)
+    def send(self, events: Sequence[_Event]) -> None:
+        self._loop.call_soon_threadsafe(self._enqueue, events)
 
     def end(self) -> None:
         self._loop.call_soon_threadsafe(self._end)
 
-    def _take(self, told: Sequence[_Event]) -> None:
-        # Who reads too slowly is not waited for: its stream ends, and is whole up to there.
-        if len(self._waiting) + len(told) > _QUEUE_LIMIT:
+    def _enqueue(self, events: Sequence[_Event]) -> None:
+        # A listener that reads too slowly is cut off; its stream is complete up to that point.
+        if len(self._queue) + len(events) > _QUEUE_LIMIT:
             self._end()
         if not self._ended:
-            self._waiting += told
-            self._woken.set()
+            self._queue += events
+            self._wakeup.set()
 
     def _end(self) -> None:
         self._ended = True
-        self._woken.set()
+        self._wakeup.set()
 
-    async def told(self, silence_s: float) -> bytes:
-        """What waits, or a ping after a silence; nothing at the end."""
-        if not self._waiting and not self._ended:
-            self._woken.clear()
+    async def receive(self, silence_s: float) -> bytes:
+        """Wait for events; returns a ping after a silence, and nothing at the end."""
+        if not self._queue and not self._ended:
+            self._wakeup.clear()
             try:
                 async with asyncio.timeout(silence_s):
-                    await self._woken.wait()
+                    await self._wakeup.wait()
             except TimeoutError:
                 return _PING
-        waiting, self._waiting = self._waiting, []
-        return b"".join(event.encoded() for event in waiting)
+        queue, self._queue = self._queue, []
+        return b"".join(event.encoded() for event in queue)
 
 
 def rfc3339(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""Chat models behind one Protocol, through their vendors' clients."""
+"""Chat models behind one protocol, called with their vendors' clients."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
@@ -20,24 +20,25 @@ class Prompt:
     system: str
     user: str
     model: str | None = None
-    """Goes before the model that was configured."""
+    """Overrides the configured model."""
 
 
 class Chat(Protocol):
     def stream(self, prompt: Prompt) -> AsyncIterator[str | Usage]:
-        """The reply's pieces as they come, at the end what it used, where that is told.
+        """Stream the reply, then its usage, whose counts may be None.
 
-        Raises UpstreamError, also where the reply ends before its end.
+        Raises:
+            UpstreamError: if the service fails, or the reply ends early.
         """
         ...
 
     async def complete(self, prompt: Prompt) -> str:
-        """The whole reply; raises UpstreamError."""
+        """The whole reply; raises UpstreamError if the service fails."""
         ...
 
 
 class OpenAIChat:
-    """Chat completions: OpenAI's, Ollama's, and all that speak like them."""
+    """Services with OpenAI's Chat Completions API, such as Ollama."""
 
     def __init__(self, client: Any, model: str, silence_timeout: SilenceTimeout) -> None:  # noqa: ANN401 - its module is imported only where it is used
         self._create = client.chat.completions.create
@@ -54,13 +55,13 @@ class OpenAIChat:
         }
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[str | Usage]:
-        async for piece in self._silence_timeout.each(self._pieces(prompt)):
+        async for piece in self._silence_timeout.iterate(self._pieces(prompt)):
             if piece:
                 yield piece
 
     async def _pieces(self, prompt: Prompt) -> AsyncGenerator[str | Usage, None]:
         """Text may be empty: it shows that the upstream lives."""
-        usage, whole = Usage(), False
+        usage, finished = Usage(), False
         options = {"include_usage": True}
         async with await self._create(
             **self._request(prompt), stream=True, stream_options=options
@@ -69,22 +70,22 @@ class OpenAIChat:
                 if chunk.usage is not None:
                     usage = Usage(chunk.usage.prompt_tokens, chunk.usage.completion_tokens)
                 for choice in chunk.choices[:1]:
-                    whole = whole or choice.finish_reason is not None
+                    finished = finished or choice.finish_reason is not None
                     yield choice.delta.content or ""
-        if not whole:
-            raise self._silence_timeout.failed("the stream ended before its end")
+        if not finished:
+            raise self._silence_timeout.failure("the stream ended before its end")
         yield usage
 
     async def complete(self, prompt: Prompt) -> str:
-        return await self._silence_timeout.wait(self._whole(prompt))
+        return await self._silence_timeout.wait(self._complete(prompt))
 
-    async def _whole(self, prompt: Prompt) -> str:
+    async def _complete(self, prompt: Prompt) -> str:
         reply = await self._create(**self._request(prompt))
-        return self._silence_timeout.some(reply.choices[0].message.content)
+        return self._silence_timeout.require_text(reply.choices[0].message.content)
 
 
 class AnthropicChat:
-    """Anthropic's messages."""
+    """Anthropic's Messages API."""
 
     def __init__(self, client: Any, model: str, silence_timeout: SilenceTimeout) -> None:  # noqa: ANN401 - its module is imported only where it is used
         self._create = client.messages.create
@@ -100,14 +101,14 @@ class AnthropicChat:
         }
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[str | Usage]:
-        async for piece in self._silence_timeout.each(self._pieces(prompt)):
+        async for piece in self._silence_timeout.iterate(self._pieces(prompt)):
             if piece:
                 yield piece
 
     async def _pieces(self, prompt: Prompt) -> AsyncGenerator[str | Usage, None]:
         """Text may be empty: it shows that the upstream lives."""
         input_tokens = output_tokens = None
-        whole = False
+        finished = False
         async with await self._create(**self._request(prompt), stream=True) as events:
             async for event in events:
                 text = ""
@@ -119,17 +120,17 @@ class AnthropicChat:
                     case "message_delta":
                         output_tokens = event.usage.output_tokens
                     case "message_stop":
-                        whole = True
+                        finished = True
                 yield text
-        if not whole:
-            raise self._silence_timeout.failed("the stream ended before its end")
+        if not finished:
+            raise self._silence_timeout.failure("the stream ended before its end")
         yield Usage(input_tokens, output_tokens)
 
     async def complete(self, prompt: Prompt) -> str:
-        return await self._silence_timeout.wait(self._whole(prompt))
+        return await self._silence_timeout.wait(self._complete(prompt))
 
-    async def _whole(self, prompt: Prompt) -> str:
+    async def _complete(self, prompt: Prompt) -> str:
         reply = await self._create(**self._request(prompt))
-        return self._silence_timeout.some(
+        return self._silence_timeout.require_text(
             "".join(b.text for b in reply.content if b.type == "text")
         )

@@ -1,23 +1,23 @@
-"""Cutting a document's text into the chunks that are indexed and ranked."""
+"""Splitting a document's text into the chunks that are indexed and ranked."""
 
 import hashlib
 import re
 
 WHOLE_LIMIT = 131_072
-"""UTF-8 bytes up to which a text stays one chunk."""
+"""Size in UTF-8 bytes up to which a text is one chunk."""
 
 WINDOW = 8_192
-"""UTF-8 bytes within which a longer text is cut."""
+"""The maximal size, in UTF-8 bytes, of the chunks of a longer text."""
 
 _BLANK_LINE = re.compile(rb"\n(?=(\r?\n))")
 """A lookahead, so that of "\\n\\n\\n" the second blank line is found too."""
 
 
 def chunk(text: str) -> list[str]:
-    """Cut `text` into chunks whose concatenation is `text`; an empty text has none.
+    """Split `text` into chunks whose concatenation is `text`; an empty text has none.
 
-    A text over `WHOLE_LIMIT` is cut behind the last blank line inside each `WINDOW` bytes, else
-    behind the last newline, else at the last code point boundary.
+    A text over `WHOLE_LIMIT` is split after the last blank line inside each `WINDOW` bytes, else
+    after the last newline, else at the last code point boundary.
     """
     data = text.encode()
     if len(data) <= WHOLE_LIMIT:
@@ -33,7 +33,7 @@ def chunk(text: str) -> list[str]:
 
 
 def _cut(window: bytes) -> int:
-    """Where to cut, in 1..WINDOW; `window` holds one byte more than may be taken."""
+    """Where to split, in 1..WINDOW; `window` has one byte more than the chunk may have."""
     room = window[:WINDOW]
     blank_lines = [match.end(1) for match in _BLANK_LINE.finditer(room)]
     if blank_lines:

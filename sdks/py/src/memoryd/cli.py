@@ -17,11 +17,11 @@ from memoryd.providers import ConfigError
 from memoryd.streams import Streams
 
 _GRACE_SECONDS = 2
-"""Given to open requests at shutdown; with what follows the daemon is gone within 3 s."""
+"""How long open requests may run after a stop; the daemon then exits within 3 s altogether."""
 
 
 class _Server(uvicorn.Server):
-    """Says where it listens, once it does; ends open streams, once it is to stop."""
+    """Announces its address when it listens, and ends open streams when it stops."""
 
     def __init__(self, config: uvicorn.Config, streams: Streams) -> None:
         super().__init__(config)
@@ -41,20 +41,23 @@ class _Server(uvicorn.Server):
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Run `memory serve`; returns the exit status. Usage errors exit with status 2."""
     parser = argparse.ArgumentParser(prog="memory", allow_abbrev=False)
     parser.add_argument("command", metavar="serve", type=_command, help="answer over HTTP")
     parser.add_argument("--addr", default="127.0.0.1:18850", metavar="HOST:PORT", type=_address)
     parser.add_argument("--root", type=Path, help="state folder; default $JB_HOME")
     parser.add_argument(
-        "--auth-token", metavar="TOKEN", help="wanted of every request; default $JB_AUTH_TOKEN"
+        "--auth-token",
+        metavar="TOKEN",
+        help="bearer token that requests must send; default $JB_AUTH_TOKEN",
     )
     options, unknown = parser.parse_known_args(argv)
     if unknown:
-        # They are not repeated: one may be part of a token that has a space in it.
-        parser.error("there are arguments that it does not know")
+        # Not repeated: one may be part of a token that contains a space.
+        parser.error("unknown arguments; see memory --help")
     home = options.root or os.environ.get("JB_HOME")
     if not home:
-        parser.error("where is the state folder? give --root or JB_HOME")
+        parser.error("no state folder: set --root or JB_HOME")
     try:
         config = Config.from_env(Path(home), os.environ, options.auth_token)
     except ConfigError as error:
@@ -66,7 +69,7 @@ def main(argv: list[str] | None = None) -> int:
         sys.stderr.write(f"memory: cannot listen on {host}:{port}: {error.strerror}\n")
         return 1
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _leave)
+        signal.signal(number, _exit_cleanly)
     streams = Streams()
     settings = uvicorn.Config(
         create_app(config, streams),
@@ -82,21 +85,21 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def _leave(_signal: int, _frame: FrameType | None) -> NoReturn:
-    """A stop that was asked for is no failure; the server raises its signal again at its end."""
+def _exit_cleanly(_signal: int, _frame: FrameType | None) -> NoReturn:
+    """Exit with status 0 on a requested stop: uvicorn raises the signal again when it ends."""
     raise SystemExit(0)
 
 
 def _command(value: str) -> str:
     if value != "serve":
-        raise argparse.ArgumentTypeError("the only command is serve")
+        raise argparse.ArgumentTypeError("unknown command; the only one is serve")
     return value
 
 
 def _address(value: str) -> tuple[str, int]:
     host, colon, port = value.rpartition(":")
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise argparse.ArgumentTypeError(f"{value!r} is not HOST:PORT")
+        raise argparse.ArgumentTypeError(f"{value!r} must be HOST:PORT")
     return host.strip("[]"), int(port)
 
 

@@ -1,4 +1,4 @@
-"""Changes of a brain's files, carried out as one."""
+"""Atomic changes to a brain's files."""
 
 import os
 import shutil
@@ -9,159 +9,161 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from memoryd.draft import Document
 from memoryd.journal import Journal, has_journal, recover
 from memoryd.paths import folders_of, parent
 from memoryd.problems import Problem
-from memoryd.staged import Document
 from memoryd.tree import Root, Tree, sidecar_of
 
 _STALE_SECONDS = 3600
 
 _PREFIX = "py-"
-"""Daemons of other make have work of their own in the same folder."""
+"""Work folders of this kind of daemon; other kinds share the staging folder."""
 
 
 @contextmanager
-def committed(tree: Tree, staging: Path, after: Mapping[str, Document | None]) -> Iterator[None]:
-    """The files as `after` has them: all of them from here on, or, if anything fails, none.
+def commit_files(
+    tree: Tree, staging: Path, documents: Mapping[str, Document | None]
+) -> Iterator[None]:
+    """Write `documents` (None: remove) on entry; undo all of it if the block raises.
 
-    What fails may be the writing, or whatever the caller does with the files inside the block;
-    files that were there before are then back.
+    If anything fails, the writing or the block itself, the former files are restored. If the
+    process is killed, `sweep` restores them at the next start.
 
     Raises:
-        Problem: `conflict` where something that is no document, as a link, is in the way.
+        Problem: `conflict` if something other than a document, such as a link, is in the way.
     """
     work = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=staging))
-    served = True
+    removable = True
     try:
         with Journal(work, staging.parent) as journal:
             try:
-                _carry_out(tree, after, _Mover(work, journal))
+                _carry_out(tree, documents, _Mover(work, journal))
                 yield
             except BaseException:
-                served = journal.undo()
+                removable = journal.undo()
                 raise
-            journal.done()
-        for path in (path for path, document in after.items() if document is None):
+            journal.finish()
+        for path in (path for path, document in documents.items() if document is None):
             _prune(tree.documents, path)
             _prune(tree.sidecars, path)
     finally:
-        if served:
+        if removable:
             shutil.rmtree(work, ignore_errors=True)
 
 
-def grave_in(staging: Path) -> Path:
-    """A new folder for what is deleted; `sweep` removes it where its maker comes not to it."""
+def trash_folder(staging: Path) -> Path:
+    """Create a folder for deleted files; `sweep` removes it if its daemon is killed first."""
     return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}deleted-", dir=staging))
 
 
 def sweep(staging: Path) -> None:
-    """Undo and remove what a daemon that was killed has left, and nothing of one that lives."""
-    for left in staging.glob(f"{_PREFIX}*"):
+    """Undo and remove the work of killed daemons; the work of running ones is left alone."""
+    for folder in staging.glob(f"{_PREFIX}*"):
         try:
-            if has_journal(left):
-                served = recover(left, staging.parent)
+            if has_journal(folder):
+                removable = recover(folder, staging.parent)
             else:
-                served = time.time() - left.stat().st_mtime > _STALE_SECONDS
+                removable = time.time() - folder.stat().st_mtime > _STALE_SECONDS
         except FileNotFoundError:
-            # Its daemon, or another that sweeps, was quicker.
+            # Its daemon, or another sweep, removed it meanwhile.
             continue
-        if served:
-            shutil.rmtree(left, ignore_errors=True)
+        if removable:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
-def _carry_out(tree: Tree, after: Mapping[str, Document | None], mover: "_Mover") -> None:
-    news: list[tuple[Root, str, Path]] = []
-    gone: list[Path] = []
-    for path, document in after.items():
+def _carry_out(tree: Tree, documents: Mapping[str, Document | None], mover: "_Mover") -> None:
+    writes: list[tuple[Root, str, Path]] = []
+    removals: list[Path] = []
+    for path, document in documents.items():
         if document is None:
             if tree.documents.file(path) is not None:
-                gone.append(tree.documents.folder / path)
+                removals.append(tree.documents.folder / path)
         else:
-            news.append((tree.documents, path, mover.written(document.content)))
-        before = tree.sidecar(path)
+            writes.append((tree.documents, path, mover.write_new(document.content)))
+        former = tree.sidecar(path)
         sidecar = None if document is None else document.sidecar
-        if sidecar is not None and sidecar != before:
-            news.append((tree.sidecars, sidecar_of(path), mover.written(sidecar)))
-        elif sidecar is None and before is not None:
-            gone.append(tree.sidecars.folder / sidecar_of(path))
-    # The new first: a document that is renamed is at no time without a place.
-    mover.going = gone
-    for root, path, new in news:
-        # What no document's sidecar is has no right to its place; among the documents it is
-        # somebody's.
-        mover.place(new, root.folder, path, displacing=root is tree.sidecars)
-    mover.put_aside_below()
+        if sidecar is not None and sidecar != former:
+            writes.append((tree.sidecars, sidecar_of(path), mover.write_new(sidecar)))
+        elif sidecar is None and former is not None:
+            removals.append(tree.sidecars.folder / sidecar_of(path))
+    # Write before removing, so that a renamed document exists at every moment.
+    mover.pending_removals = removals
+    for root, path, new in writes:
+        # Among the sidecars, anything in the way is an orphan and may go; among the documents it
+        # may be somebody's file.
+        mover.place(new, root.folder, path, overwrite=root is tree.sidecars)
+    mover.set_aside_below()
 
 
 class _Mover:
-    """Moves files between their places and a folder of its own, noting it in the journal."""
+    """Moves files between their places and the work folder, and journals each step first."""
 
     def __init__(self, work: Path, journal: Journal) -> None:
         self._work = work
         self._journal = journal
         self._count = 0
         self._folders: set[Path] = set()
-        """Known to be folders."""
-        self.going: list[Path] = []
-        """To be put aside: at the end, or as soon as they are in the way."""
+        """Folders known to exist."""
+        self.pending_removals: list[Path] = []
+        """Files to set aside: at the end, or as soon as they are in the way."""
 
-    def _fresh(self) -> Path:
+    def _new_path(self) -> Path:
         self._count += 1
         return self._work / str(self._count)
 
-    def written(self, content: bytes) -> Path:
-        new = self._fresh()
+    def write_new(self, content: bytes) -> Path:
+        new = self._new_path()
         new.write_bytes(content)
         return new
 
-    def put_aside_below(self, place: Path | None = None) -> None:
-        """Those of `going` that are at `place` or below it; all without one."""
-        staying = []
-        for target in self.going:
+    def set_aside_below(self, place: Path | None = None) -> None:
+        """Set aside the pending removals at or below `place`; all of them if it is None."""
+        remaining = []
+        for target in self.pending_removals:
             if place is None or f"{target}/".startswith(f"{place}/"):
-                self._put_aside(target)
+                self._set_aside(target)
             else:
-                staying.append(target)
-        self.going = staying
+                remaining.append(target)
+        self.pending_removals = remaining
 
-    def _put_aside(self, target: Path) -> None:
-        old = self._fresh()
-        self._journal.will_move(target, old)
+    def _set_aside(self, target: Path) -> None:
+        old = self._new_path()
+        self._journal.record_move(target, old)
         target.rename(old)
 
-    def place(self, new: Path, root: Path, path: str, *, displacing: bool) -> None:
+    def place(self, new: Path, root: Path, path: str, *, overwrite: bool) -> None:
         root.mkdir(parents=True, exist_ok=True)
         if root / parent(path) not in self._folders:
             for folder in folders_of(path):
-                self._make_folder(root / folder, displacing=displacing)
+                self._make_folder(root / folder, overwrite=overwrite)
         target = root / path
         if _is_folder(target):
-            self._make_way(target, displacing=displacing)
-        old = self._fresh()
-        self._journal.will_move(target, old, new)
-        # A second name, so that the first is never without its document.
+            self._clear(target, overwrite=overwrite)
+        old = self._new_path()
+        self._journal.record_move(target, old, new)
+        # A hard link, so that the document never disappears from its path.
         with suppress(FileNotFoundError):
             os.link(target, old, follow_symlinks=False)
         new.replace(target)
 
-    def _make_folder(self, folder: Path, *, displacing: bool) -> None:
+    def _make_folder(self, folder: Path, *, overwrite: bool) -> None:
         if folder in self._folders:
             return
         if not _is_folder(folder):
             if os.path.lexists(folder):
-                self._make_way(folder, displacing=displacing)
-            self._journal.will_make(folder)
+                self._clear(folder, overwrite=overwrite)
+            self._journal.record_folder(folder)
             folder.mkdir()
         self._folders.add(folder)
 
-    def _make_way(self, place: Path, *, displacing: bool) -> None:
-        self.put_aside_below(place)
+    def _clear(self, place: Path, *, overwrite: bool) -> None:
+        self.set_aside_below(place)
         if not os.path.lexists(place):
             return
-        if not displacing and not _is_empty(place):
-            raise Problem("conflict", f"{place.name!r} is there, and is no document")
-        self._put_aside(place)
+        if not overwrite and not _is_empty(place):
+            raise Problem("conflict", f"{place.name!r} is in the way and is not a document")
+        self._set_aside(place)
 
 
 def _is_folder(path: Path) -> bool:
@@ -172,12 +174,12 @@ def _is_folder(path: Path) -> bool:
 
 
 def _is_empty(place: Path) -> bool:
-    """Whether there is nothing but folders, of which no one knows."""
+    """Whether `place` is a folder that contains nothing but empty folders."""
     return _is_folder(place) and all(map(_is_folder, place.rglob("*")))
 
 
 def _prune(root: Root, path: str) -> None:
-    """Remove the folders of `path` that hold nothing any more."""
+    """Remove the folders above `path` that became empty."""
     for folder in reversed([*folders_of(path)]):
         if not root.is_folder(folder):
             return

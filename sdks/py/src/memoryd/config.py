@@ -1,4 +1,4 @@
-"""Settings of a daemon, from its command line and its environment."""
+"""Settings, from the command line and the environment."""
 
 import re
 from collections.abc import Mapping
@@ -15,23 +15,24 @@ class Config:
     home: Path
     providers: Providers = field(default_factory=Providers)
     query_prefix: str = ""
-    """Put before a query, and not before a chunk, when it is embedded."""
+    """Prepended to queries, but not to chunks, before they are embedded."""
     run_id: str | None = None
     auth_token: str | None = field(default=None, repr=False)
-    """Wanted of every request where it is set."""
+    """The bearer token that requests must send; None if the daemon is open to all."""
 
     @classmethod
     def from_env(
         cls, home: Path, env: Mapping[str, str], auth_token: str | None = None
     ) -> "Config":
-        """Raises ConfigError for what this daemon cannot serve.
+        """Read the settings; `auth_token`, of the command line, overrides that of `env`.
 
-        `auth_token` is the command line's, which goes before that of `env`.
+        Raises:
+            ConfigError: for a setting that this daemon cannot serve.
         """
         token = env.get("JB_AUTH_TOKEN") if auth_token is None else auth_token
         if token is not None and not _TOKEN.fullmatch(token):
-            # Not repeated: most of it may be the token that was meant.
-            raise ConfigError("the token of --auth-token or JB_AUTH_TOKEN is no visible ASCII")
+            # Not repeated: it may be the intended token but for one character.
+            raise ConfigError("the token of --auth-token or JB_AUTH_TOKEN must be visible ASCII")
         return cls(
             home=home,
             providers=providers(env),

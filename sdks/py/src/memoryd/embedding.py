@@ -1,4 +1,4 @@
-"""Embedders: text to unit vectors of float32."""
+"""Embedders: they turn texts into float32 vectors of length 1."""
 
 import math
 from collections.abc import Sequence
@@ -20,31 +20,32 @@ _FNV_PRIME = 0x01000193
 
 
 CALL_LIMIT = 64
-"""Texts that one call to a service carries."""
+"""Texts per call to a service."""
 
 
 class Embedder(Protocol):
     name: str
-    """Vectors of two embedders with one name can be compared."""
+    """Identifies the vectors: those of embedders with the same name are comparable."""
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """One L2-normalized vector a text, or the zero vector where there is nothing to embed.
+        """One L2-normalized vector per text; the zero vector if there is nothing to embed.
 
-        Raises UpstreamError where a service is asked and fails.
+        Raises:
+            UpstreamError: if a service fails.
         """
         ...
 
 
-def unit(values: Sequence[float]) -> Vector:
-    """`values` scaled to length 1, in float64, then kept as float32."""
+def normalize(values: Sequence[float]) -> Vector:
+    """Scale to length 1 in float64, then convert to float32."""
     vector = np.array(values, dtype=np.float64)
-    # In the order of the dimensions, as the contract asks; `np.sum` adds in pairs.
+    # In the order of the dimensions, as the contract requires; `np.sum` adds pairwise.
     norm = math.sqrt(float(np.cumsum(vector * vector)[-1]))
     return (vector / norm if norm else vector).astype(np.float32)
 
 
 def fnv1a(data: bytes) -> int:
-    """FNV-1a, 32 bit."""
+    """32-bit FNV-1a."""
     value = _FNV_OFFSET
     for byte in data:
         value = (value ^ byte) * _FNV_PRIME & 0xFFFFFFFF
@@ -52,7 +53,7 @@ def fnv1a(data: bytes) -> int:
 
 
 _CACHED_LENGTH = 64
-"""Characters of the longest feature that is kept; a term may be as long as a document."""
+"""Characters of the longest feature that is cached; a term may be as long as a document."""
 
 
 @lru_cache(maxsize=1 << 16)
@@ -82,13 +83,13 @@ class FeatureHash:
                 hashed = _cached_bucket if len(feature) <= _CACHED_LENGTH else _bucket
                 index, sign = hashed(feature)
                 counts[index] += sign
-        return unit(counts)
+        return normalize(counts)
 
 
 class RemoteEmbedder:
-    """OpenAI's embeddings, and all services that speak like them.
+    """Services with OpenAI's embeddings API.
 
-    Called from worker threads; the requests themselves are made on the event loop.
+    Call it from worker threads; the requests themselves run on the event loop.
     """
 
     def __init__(self, name: str, client: Any, model: str, silence_timeout: SilenceTimeout) -> None:  # noqa: ANN401 - its module is imported only where it is used
@@ -108,15 +109,15 @@ class RemoteEmbedder:
         answer = await self._client.embeddings.create(
             model=self._model,
             input=texts,
-            # Left out, the vendor's client asks for base64, which not every service speaks.
+            # By default, the client requests base64, which not every service supports.
             encoding_format="float",
         )
         rows = [item.embedding for item in sorted(answer.data, key=lambda item: item.index)]
         if len(rows) != len(texts) or len({len(row) for row in rows}) != 1 or not rows[0]:
-            raise self._silence_timeout.failed(
-                f"{len(rows)} embeddings came for {len(texts)} texts"
+            raise self._silence_timeout.failure(
+                f"returned {len(rows)} embeddings for {len(texts)} texts"
             )
-        vectors = [unit(row) for row in rows]
+        vectors = [normalize(row) for row in rows]
         if not all(np.isfinite(vector).all() for vector in vectors):
-            raise self._silence_timeout.failed("an embedding holds numbers that are not finite")
+            raise self._silence_timeout.failure("an embedding contains numbers that are not finite")
         return vectors

@@ -15,7 +15,7 @@ class Document:
 
 
 def parse(content: str) -> Document:
-    """Split off the front matter; where it is malformed, all of `content` is ordinary text."""
+    """Split off the front matter; if it is malformed, all of `content` is ordinary text."""
     plain = Document(content)
     if not content.startswith(("---\n", "---\r\n")):
         return plain

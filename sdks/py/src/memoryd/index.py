@@ -1,4 +1,4 @@
-"""The search index of one brain: SQLite FTS5 for terms, a matrix for vectors."""
+"""The search index of one brain: SQLite FTS5 for terms, an in-memory matrix for vectors."""
 
 import json
 import sqlite3
@@ -13,14 +13,14 @@ import numpy.typing as npt
 
 from memoryd.embedding import Vector
 from memoryd.path_order import PathOrder
-from memoryd.ranking import Hit, rounded
+from memoryd.ranking import Hit, round_score
 from memoryd.text import match_expression, nfkc
 from memoryd.upstream import UpstreamError
 from memoryd.vectors import VectorTable
 
 _FORMAT = "1"
 
-_FITTING = """
+_MATCHING_SLOTS = """
 SELECT id - 1 FROM chunks JOIN documents USING (path)
 WHERE (:paths IS NULL OR path IN (SELECT value FROM json_each(:paths)))
   AND (:session_ids IS NULL OR session_id IN (SELECT value FROM json_each(:session_ids)))
@@ -33,7 +33,7 @@ WHERE (:paths IS NULL OR path IN (SELECT value FROM json_each(:paths)))
 
 @dataclass(frozen=True, slots=True)
 class IndexedDocument:
-    """A document as it enters the index, its chunks with their vectors (None without embedder)."""
+    """A document to index, with one vector per chunk (None without an embedder)."""
 
     path: str
     stamp: str
@@ -55,21 +55,21 @@ class StoredChunk:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which documents may be found; None does not restrict, an empty list allows nothing."""
+    """Restrictions on documents; None does not restrict, an empty list matches nothing."""
 
     prefixes: tuple[str, ...] = ()
-    """Each of them must start the path."""
+    """The path must start with each of them."""
     paths: list[str] | None = None
     tags: list[str] | None = None
     session_ids: list[str] | None = None
 
     @property
-    def restrict(self) -> bool:
-        return bool(self.prefixes) or self.lists
+    def restricts(self) -> bool:
+        return bool(self.prefixes) or self.has_lists
 
     @property
-    def lists(self) -> bool:
-        """Whether anything but prefixes restricts."""
+    def has_lists(self) -> bool:
+        """Whether anything besides prefixes restricts."""
         return any(wanted is not None for wanted in (self.paths, self.tags, self.session_ids))
 
 
@@ -83,27 +83,27 @@ class Counts:
 class Index:
     """Not thread-safe: its brain holds a lock around every call.
 
-    A chunk lives in a slot, a small integer that is its place in the vector matrix and, plus one,
-    its rowid in SQLite; freed slots are used again, so the matrix stays dense.
+    A chunk has a slot, a small integer that is its position in the vector matrix and, plus one,
+    its rowid in SQLite; freed slots are reused, so the matrix stays dense.
     """
 
     def __init__(self, file: Path | None, embedder: str | None) -> None:
-        """`embedder` is the name of the one whose vectors are kept."""
+        """Open the index at `file`, or one in memory; an index of another `embedder` is emptied."""
         self._embedder = embedder
         self._db = sqlite3.connect(
             file or ":memory:", isolation_level=None, check_same_thread=False, cached_statements=64
         )
-        # An acknowledged write must outlive the process, not the machine, so nothing is fsynced.
+        # An acknowledged write must survive the process, not the machine, so nothing is fsynced.
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = OFF")
         self._db.executescript(resources.files("memoryd").joinpath("schema.sql").read_text())
-        self._drop_if_made_otherwise()
+        self._drop_if_incompatible()
         self._load()
 
     def close(self) -> None:
         self._db.close()
 
-    def _drop_if_made_otherwise(self) -> None:
+    def _drop_if_incompatible(self) -> None:
         """Empty an index of another format or embedder; the files fill it again."""
         made_by = f"{_FORMAT}/{self._embedder or 'none'}"
         row = self._db.execute("SELECT value FROM settings WHERE key = 'made_by'").fetchone()
@@ -129,12 +129,12 @@ class Index:
                 self._vectors.put(id_ - 1, np.frombuffer(vector, dtype="<f4"))
 
     def stamps(self) -> dict[str, str]:
-        """The stamp under which each document was indexed, by path."""
+        """The stamp of each indexed document, by path."""
         return dict(self._db.execute("SELECT path, stamp FROM documents"))
 
     @property
     def dimensions(self) -> int:
-        """Of the vectors that it holds; 0 where there is none yet."""
+        """The dimensions of the vectors; 0 if there are none yet."""
         return self._vectors.dimensions if self._vectors is not None else 0
 
     def counts(self) -> Counts:
@@ -144,7 +144,11 @@ class Index:
         return Counts(documents, chunks, vectors)
 
     def apply(self, documents: Sequence[IndexedDocument] = (), removed: Iterable[str] = ()) -> None:
-        """Take `documents` in, replacing those of the same path, and `removed` paths out."""
+        """Add `documents`, replacing those of the same path, and remove the paths `removed`.
+
+        Raises:
+            UpstreamError: if the vectors have other dimensions than those in the index.
+        """
         db = self._db
         self._path_order = None
         db.execute("BEGIN IMMEDIATE")
@@ -161,26 +165,26 @@ class Index:
             raise
 
     def _remove(self, path: str) -> None:
-        found = self._db.execute("SELECT id, text FROM chunks WHERE path = ?", (path,)).fetchall()
-        for id_, text in found:
+        rows = self._db.execute("SELECT id, text FROM chunks WHERE path = ?", (path,)).fetchall()
+        for id_, text in rows:
             self._db.execute(
                 "INSERT INTO chunk_terms(chunk_terms, rowid, text) VALUES ('delete', ?, ?)",
                 (id_, nfkc(text)),
             )
             self._keys[id_ - 1] = None
             self._free.append(id_ - 1)
-        if found:
+        if rows:
             self._db.execute("DELETE FROM chunks WHERE path = ?", (path,))
         self._db.execute("DELETE FROM documents WHERE path = ?", (path,))
 
-    def _refuse_other_dimensions(self, vectors: Sequence[Vector] | None) -> None:
-        held = self.dimensions
+    def _require_dimensions(self, vectors: Sequence[Vector] | None) -> None:
+        expected = self.dimensions
         for vector in vectors or ():
-            if held and len(vector) != held:
-                raise _dimension_mismatch(len(vector), held)
+            if expected and len(vector) != expected:
+                raise _dimension_mismatch(len(vector), expected)
 
     def _insert(self, document: IndexedDocument) -> None:
-        self._refuse_other_dimensions(document.vectors)
+        self._require_dimensions(document.vectors)
         session = document.metadata.get("session_id")
         self._db.execute(
             "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?)",
@@ -217,14 +221,14 @@ class Index:
             )
 
     def order(self, hit: Hit) -> tuple[float, bytes, int]:
-        """The key of the ranking order: best score, then path by UTF-8 bytes, then ordinal."""
+        """The sort key of the ranking: best score, then path by UTF-8 bytes, then ordinal."""
         key = self._keys[hit.slot]
         if key is None:
             raise LookupError(f"slot {hit.slot} holds no chunk")
         return (-hit.score, *key)
 
     def keyword(self, query: str, filters: Filters, limit: int) -> list[Hit]:
-        """The best `limit` chunks by bm25; its statistics are the whole brain's."""
+        """The best `limit` chunks by bm25, with the statistics of the whole brain."""
         expression = match_expression(query)
         if not expression:
             return []
@@ -236,18 +240,22 @@ class Index:
             return []
         slots = np.fromiter((row[0] for row in rows), np.int64, len(rows))
         scores = np.fromiter((row[1] for row in rows), np.float64, len(rows))
-        if filters.restrict:
+        if filters.restricts:
             allowed = self._allowed(filters)[slots]
             slots, scores = slots[allowed], scores[allowed]
         return self._best(slots, scores, limit)
 
     def semantic(self, query: Vector, filters: Filters, limit: int) -> list[Hit]:
-        """The best `limit` chunks by cosine; every chunk that the filters allow is ranked."""
+        """The best `limit` chunks by cosine, an exact search over all that the filters allow.
+
+        Raises:
+            UpstreamError: if `query` has other dimensions than the vectors in the index.
+        """
         if self._vectors is None:
             raise LookupError("this index holds no vectors")
         if self.dimensions not in (0, len(query)):
             raise _dimension_mismatch(len(query), self.dimensions)
-        slots = np.flatnonzero(self._allowed(filters) if filters.restrict else self._used())
+        slots = np.flatnonzero(self._allowed(filters) if filters.restricts else self._used())
         slots = self._vectors.contenders(query, slots, limit)
         dots = self._vectors.dots(query, slots)
         return self._best(slots, dots, limit)
@@ -255,13 +263,13 @@ class Index:
     def _best(
         self, slots: npt.NDArray[np.int64], scores: npt.NDArray[np.float64], limit: int
     ) -> list[Hit]:
-        # All that ties with the last place is kept, for the path to decide.
+        # Keep all ties with the last place: the path decides between them.
         scaled = np.floor(scores * 1e9 + 0.5)
         if len(scaled) > limit:
             threshold = np.partition(scaled, len(scaled) - limit)[len(scaled) - limit]
-            kept = scaled >= threshold
-            slots, scores = slots[kept], scores[kept]
-        hits = (Hit(int(s), rounded(float(x))) for s, x in zip(slots, scores, strict=True))
+            selected = scaled >= threshold
+            slots, scores = slots[selected], scores[selected]
+        hits = (Hit(int(s), round_score(float(x))) for s, x in zip(slots, scores, strict=True))
         return sorted(hits, key=self.order)[:limit]
 
     def _used(self) -> npt.NDArray[np.bool_]:
@@ -270,30 +278,30 @@ class Index:
         return used
 
     def _allowed(self, filters: Filters) -> npt.NDArray[np.bool_]:
-        """Which slots the filters allow."""
-        allowed = self._fitting(filters) if filters.lists else self._used()
+        """A mask of the slots that the filters allow."""
+        allowed = self._matching_slots(filters) if filters.has_lists else self._used()
         for prefix in filters.prefixes:
-            starting = np.zeros(len(self._keys), dtype=bool)
-            starting[self._in_path_order().starting_with(prefix.encode())] = True
-            allowed &= starting
+            has_prefix = np.zeros(len(self._keys), dtype=bool)
+            has_prefix[self._ordered_paths().starting_with(prefix.encode())] = True
+            allowed &= has_prefix
         return allowed
 
-    def _in_path_order(self) -> PathOrder:
+    def _ordered_paths(self) -> PathOrder:
         if self._path_order is None:
             self._path_order = PathOrder(self._keys)
         return self._path_order
 
-    def _fitting(self, filters: Filters) -> npt.NDArray[np.bool_]:
-        """Which slots fit the filters' lists."""
+    def _matching_slots(self, filters: Filters) -> npt.NDArray[np.bool_]:
+        """A mask of the slots that match the lists of the filters."""
         values = {
             "paths": _json_or_none(filters.paths),
             "tags": _json_or_none(filters.tags),
             "session_ids": _json_or_none(filters.session_ids),
         }
-        fitting = np.zeros(len(self._keys), dtype=bool)
-        for (slot,) in self._db.execute(_FITTING, values):
-            fitting[slot] = True
-        return fitting
+        matching = np.zeros(len(self._keys), dtype=bool)
+        for (slot,) in self._db.execute(_MATCHING_SLOTS, values):
+            matching[slot] = True
+        return matching
 
     def chunk(self, slot: int) -> StoredChunk:
         path, ordinal, text, title, metadata = self._db.execute(
@@ -304,9 +312,9 @@ class Index:
         return StoredChunk(path, ordinal, text, title, json.loads(metadata))
 
 
-def _dimension_mismatch(got: int, held: int) -> UpstreamError:
+def _dimension_mismatch(got: int, expected: int) -> UpstreamError:
     return UpstreamError(
-        "bad_gateway", f"the embedder answers {got} dimensions, the index holds {held}"
+        "bad_gateway", f"the embedder answers {got} dimensions, the index holds {expected}"
     )
 
 

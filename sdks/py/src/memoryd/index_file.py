@@ -1,4 +1,4 @@
-"""Where a brain's index lies: in a file of its own, or in memory while another daemon has it."""
+"""The index of a brain: in its file, or in memory while another daemon owns the file."""
 
 import os
 import sqlite3
@@ -15,7 +15,7 @@ class IndexFile:
         self._owner: int | None = None
 
     def open(self) -> Index:
-        """What the file holds, or an empty index."""
+        """Open the index; an empty one if the file is new, damaged or owned by another daemon."""
         if not self._owned():
             return Index(None, self._embedder)
         try:
@@ -23,7 +23,7 @@ class IndexFile:
         except sqlite3.OperationalError:
             raise
         except sqlite3.DatabaseError:
-            # Damaged, say by a power cut. The files are the truth and fill a new one.
+            # Damaged, say by a power cut: rebuild it from the documents.
             self.remove()
             return Index(self._file, self._embedder)
 

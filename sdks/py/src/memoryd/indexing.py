@@ -1,4 +1,4 @@
-"""Documents made ready for the index: their front matter, chunks and vectors."""
+"""Preparing documents for the index: front matter, chunks and vectors."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,13 +8,17 @@ from pydantic_core import from_json
 
 from memoryd import frontmatter
 from memoryd.chunking import chunk
+from memoryd.draft import Document
 from memoryd.embedding import Embedder
 from memoryd.index import IndexedDocument
-from memoryd.staged import Document
 
 
 def prepare(documents: Mapping[str, Document], embedder: Embedder | None) -> list[IndexedDocument]:
-    """Chunk and embed; all chunks go to the embedder in one call. Raises UpstreamError."""
+    """Chunk and embed `documents`, all chunks in one call.
+
+    Raises:
+        UpstreamError: if the embedder fails.
+    """
     indexed = [_read(path, document) for path, document in documents.items()]
     if embedder is None:
         return indexed
@@ -42,7 +46,7 @@ def _read(path: str, document: Document) -> IndexedDocument:
 
 
 def _object(sidecar: bytes | None) -> dict[str, Any]:
-    """Nothing of what is no object, or nested deeper than a request could nest it."""
+    """Decode a sidecar; one that is not an object, or nested too deep, is empty."""
     try:
         loaded = from_json(sidecar or b"", allow_inf_nan=False)
     except ValueError:

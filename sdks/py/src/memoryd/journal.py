@@ -1,4 +1,4 @@
-"""How a change of files that was not finished is taken back, also by a later process."""
+"""The undo journal of a commit, on disk so that it outlives the process."""
 
 import errno
 import fcntl
@@ -19,24 +19,24 @@ _log = logging.getLogger(__name__)
 
 class _Step(NamedTuple):
     target: str
-    """Relative to the home folder, so that it may be moved."""
+    """Relative to the state folder, which may be moved."""
     old: str | None
-    """The name that what was at `target` has in the work folder; None where a folder is made."""
+    """The name in the work folder of what was at `target`; None if a folder is created."""
     placed: Sequence[int] | None
-    """The identity of the file that comes to `target`, if one does."""
+    """The identity of the file that is moved to `target`, if any."""
 
 
 class Journal:
-    """Each step is noted before it is done; one that was not done is no harm to take back.
+    """Records each step before it is taken; undoing a step that was not taken does no harm.
 
-    The lock on it is held as long as its process lives, which tells others whose it is.
+    The process holds a lock on the journal, so that no other process undoes a commit in progress.
     """
 
     def __init__(self, work: Path, home: Path) -> None:
         self._work = work
         self._home = home
         self._steps: list[_Step] = []
-        # Under its name it is never seen without its lock.
+        # Renamed once it is locked, so that nobody finds it unlocked.
         unlocked = work / f"{_NAME}.new"
         self._file = unlocked.open("ab", buffering=0)
         fcntl.flock(self._file, fcntl.LOCK_EX)
@@ -48,25 +48,25 @@ class Journal:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def will_make(self, folder: Path) -> None:
-        self._note(folder, None, None)
+    def record_folder(self, folder: Path) -> None:
+        self._record(folder, None, None)
 
-    def will_move(self, target: Path, old: Path, new: Path | None = None) -> None:
-        """What is at `target`, if anything, is to be `old`; what is `new` then comes there."""
-        self._note(target, old.name, None if new is None else _identity(new))
+    def record_move(self, target: Path, old: Path, new: Path | None = None) -> None:
+        """Record that `target`, if it exists, moves to `old`, and then `new` to `target`."""
+        self._record(target, old.name, None if new is None else _identity(new))
 
-    def _note(self, target: Path, old: str | None, placed: Sequence[int] | None) -> None:
+    def _record(self, target: Path, old: str | None, placed: Sequence[int] | None) -> None:
         step = _Step(str(target.relative_to(self._home)), old, placed)
         line = json.dumps(step).encode() + b"\n"
         if self._file.write(line) != len(line):
             raise OSError(errno.ENOSPC, "the journal cannot be written")
         self._steps.append(step)
 
-    def done(self) -> None:
+    def finish(self) -> None:
         (self._work / _NAME).unlink()
 
     def undo(self) -> bool:
-        """Whether all was taken back; if not, the work folder holds what nothing else does."""
+        """Undo all steps; if it returns False, the work folder holds the only copy of files."""
         return _undo(self._steps, self._work, self._home)
 
 
@@ -75,7 +75,7 @@ def has_journal(work: Path) -> bool:
 
 
 def recover(work: Path, home: Path) -> bool:
-    """Take back what a process that is dead has left; whether the work folder has served."""
+    """Undo the commit of a killed process; returns whether the work folder can be removed."""
     journal = work / _NAME
     lock = lock_file(journal)
     if lock is None:
@@ -86,47 +86,47 @@ def recover(work: Path, home: Path) -> bool:
         os.close(lock)
 
 
-def _steps(written: bytes) -> list[_Step]:
-    # A line without an end was cut, and its step not begun.
-    return [_Step(*json.loads(line)) for line in written.split(b"\n")[:-1]]
+def _steps(data: bytes) -> list[_Step]:
+    # A line without its newline was cut off by the kill, before its step was taken.
+    return [_Step(*json.loads(line)) for line in data.split(b"\n")[:-1]]
 
 
 def _undo(steps: Sequence[_Step], work: Path, home: Path) -> bool:
-    good = True
+    complete = True
     for step in reversed(steps):
         try:
-            _take_back(step, work, home)
+            _undo_step(step, work, home)
         except OSError as error:
-            good = False
-            _log.error("%s: cannot take back %r: %s", work, step.target, error.strerror)
-    return good
+            complete = False
+            _log.error("%s: cannot undo %r: %s", work, step.target, error.strerror)
+    return complete
 
 
-def _take_back(step: _Step, work: Path, home: Path) -> None:
+def _undo_step(step: _Step, work: Path, home: Path) -> None:
     target = home / step.target
     if step.old is None:
         with suppress(FileNotFoundError):
             target.rmdir()
         return
     old = work / step.old
-    there, before = _identity(target), _identity(old)
-    # What somebody has put there since is newer than both.
-    ours = there is None or there in (step.placed, before)
-    if before is None:
-        if there is not None and there == step.placed:
+    current, former = _identity(target), _identity(old)
+    # Any other file was put there later and is newer than both.
+    replaceable = current is None or current in (step.placed, former)
+    if former is None:
+        if current is not None and current == step.placed:
             target.unlink()
-    elif ours and _brain_of(step, home).is_dir():
+    elif replaceable and _brain_of(step, home).is_dir():
         target.parent.mkdir(parents=True, exist_ok=True)
         old.replace(target)
 
 
 def _brain_of(step: _Step, home: Path) -> Path:
-    """Documents lie in `brains`, sidecars in `meta`, both below the name of the brain."""
+    """The brain's folder: steps are below `brains/ID` for documents and `meta/ID` for sidecars."""
     return home / "brains" / Path(step.target).parts[1]
 
 
 def _identity(file: Path) -> list[int] | None:
-    """The same under each of its names, and for no two files."""
+    """The same for every name of a file, and different for different files."""
     try:
         state = file.lstat()
     except (FileNotFoundError, NotADirectoryError):

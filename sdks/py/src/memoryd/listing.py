@@ -1,4 +1,4 @@
-"""What lies in a brain, as the store tells it."""
+"""Listing of documents and the folders above them."""
 
 import os
 import re
@@ -12,36 +12,40 @@ from memoryd.paths import base_name
 from memoryd.tree import Tree
 
 _NAME_LIMIT = 250
-"""No base name has more characters."""
+"""The maximal length of a base name, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
     folder: str
-    """Empty for the brain itself."""
+    """The folder to list; empty for the brain itself."""
     recursive: bool
     hidden: bool
-    """Whether hidden documents and folders are listed too."""
+    """Whether to include hidden documents and folders."""
     glob: str | None
 
     def items(self, tree: Tree) -> list[dict[str, Any]]:
-        """Documents and folders that lie directly in the folder; or all documents below it."""
-        fits = _fitting(self.glob) if self.glob is not None else None
-        found = tree.walk(self.folder) if self.recursive else tree.children(self.folder)
-        kept = [(path, state) for path, state in found if self._keeps(base_name(path), fits)]
-        return [_item(path, state) for path, state in sorted(kept, key=lambda k: k[0].encode())]
+        """The documents and folders directly in the folder; if recursive, all documents below."""
+        matches = _compile_glob(self.glob) if self.glob is not None else None
+        entries = tree.walk(self.folder) if self.recursive else tree.children(self.folder)
+        selected = [
+            (path, state) for path, state in entries if self._includes(base_name(path), matches)
+        ]
+        return [_item(path, state) for path, state in sorted(selected, key=lambda k: k[0].encode())]
 
-    def _keeps(self, name: str, fits: Callable[[str], object] | None) -> bool:
-        return (self.hidden or not name.startswith("_")) and (fits is None or bool(fits(name)))
+    def _includes(self, name: str, matches: Callable[[str], object] | None) -> bool:
+        return (self.hidden or not name.startswith("_")) and (
+            matches is None or bool(matches(name))
+        )
 
 
 def stat_of(tree: Tree, path: str) -> dict[str, Any] | None:
-    """Of a document, or of a folder that holds one."""
+    """The item of a document or of a folder with documents; None for anything else."""
     state = tree.documents.status(path)
     if state is None:
         return None
-    there = stat.S_ISREG(state.st_mode) or tree.holds_documents(path)
-    return _item(path, state) if there else None
+    exists = stat.S_ISREG(state.st_mode) or tree.holds_documents(path)
+    return _item(path, state) if exists else None
 
 
 def _item(path: str, state: os.stat_result) -> dict[str, Any]:
@@ -50,15 +54,15 @@ def _item(path: str, state: os.stat_result) -> dict[str, Any]:
     return {"path": path, "size": size, "mtime": rfc3339(state.st_mtime), "is_dir": is_dir}
 
 
-def _fitting(glob: str) -> Callable[[str], object]:
-    """Whether a whole name fits: `*` is any number of characters, `?` is one."""
+def _compile_glob(glob: str) -> Callable[[str], object]:
+    """Compile a glob that matches whole names: `*` is any number of characters, `?` is one."""
     first, *others = (re.escape(part).replace(r"\?", ".") for part in glob.split("*"))
     if len(glob.replace("*", "")) > _NAME_LIMIT:
         return lambda _: False
     pattern = first
     if others:
         *middle, last = others
-        # Atomic, for the first place where a part fits is as good as any later one: a name is
-        # read once for each part, and never again in another way.
+        # Atomic groups: the first position where a part matches is as good as any later one, so
+        # there is no backtracking.
         pattern += "".join(f"(?>.*?{part})" for part in middle if part) + f".*{last}"
     return re.compile(pattern, re.DOTALL).fullmatch

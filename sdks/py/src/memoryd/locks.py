@@ -1,4 +1,4 @@
-"""A lock for many readers or one writer, and one between processes."""
+"""A shared/exclusive lock for threads, and a file lock between processes."""
 
 import fcntl
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class SharedLock:
-    """A writer that waits goes before readers who come later; else reading could starve it."""
+    """A lock for many readers or one writer; a waiting writer takes precedence over new readers."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -45,7 +45,7 @@ class SharedLock:
 
 
 def lock_file(path: Path) -> int | None:
-    """A descriptor that holds the lock until it is closed; None where another process has it."""
+    """Lock a file; returns the descriptor that holds the lock, or None if it is locked already."""
     handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

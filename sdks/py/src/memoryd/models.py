@@ -1,4 +1,4 @@
-"""The request bodies of the contract."""
+"""Models of the contract's request bodies."""
 
 import base64
 import re
@@ -23,47 +23,47 @@ from memoryd.ranking import Fusion
 Mode = Literal["auto", "bm25", "semantic", "hybrid", "hybrid-rerank"]
 ReaderMode = Literal["basic", "augmented"]
 
-_REMARK_BYTES = 4_096
+_ANNOTATION_BYTES = 4_096
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]"
 _INSTANT = re.compile(_DAY.pattern + rf"[Tt]{_CLOCK}:[0-5][0-9](\.[0-9]+)?([Zz]|[+-]{_CLOCK})")
 _BLANK = re.compile(r"[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*")
-"""White_Space of Unicode; `str.strip` takes U+001C to U+001F too."""
+"""Unicode's White_Space; `str.strip` also strips U+001C to U+001F."""
 
 
-def _rfc3339(given: str) -> str:
-    # RFC 3339 has a year 0, which Python has not; it is a leap year too.
-    value = re.sub("^0000", "2000", given)
+def _rfc3339(text: str) -> str:
+    # RFC 3339 has a year 0, but Python does not; 2000 is a leap year, too.
+    value = re.sub("^0000", "2000", text)
     if _DAY.fullmatch(value):
         date.fromisoformat(value)
     elif _INSTANT.fullmatch(value):
         date.fromisoformat(value[:10])
     else:
-        raise ValueError("neither YYYY-MM-DD nor an RFC 3339 date-time")
-    return given
+        raise ValueError("must be YYYY-MM-DD or an RFC 3339 date-time")
+    return text
 
 
 def _not_blank(value: str) -> str:
     if _BLANK.fullmatch(value):
-        raise ValueError("must not be empty")
+        raise ValueError("must not be blank")
     return value
 
 
-def _short(value: str) -> str:
-    if len(value.encode()) > _REMARK_BYTES:
-        raise ValueError(f"more than {_REMARK_BYTES} bytes")
+def _within_limit(value: str) -> str:
+    if len(value.encode()) > _ANNOTATION_BYTES:
+        raise ValueError(f"has more than {_ANNOTATION_BYTES} bytes")
     return value
 
 
-def _whole(value: object) -> object:
-    """A number without fraction is an integer, however JSON spells it."""
+def _integral(value: object) -> object:
+    """Accept a float without a fraction as an integer: JSON has one number type."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Integer = Annotated[int, BeforeValidator(_whole)]
-Moment = Annotated[str, AfterValidator(_rfc3339)]
-Remark = Annotated[str, AfterValidator(_short)]
+Integer = Annotated[int, BeforeValidator(_integral)]
+DateOrDateTime = Annotated[str, AfterValidator(_rfc3339)]
+Annotation = Annotated[str, AfterValidator(_within_limit)]
 Text = Annotated[str, AfterValidator(_not_blank)]
 
 
@@ -75,12 +75,12 @@ class Body(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_nulls(cls, given: object) -> object:
-        """An optional key that is null is one that is left out; an unknown one stays unknown."""
-        if not isinstance(given, dict):
-            return given
-        known = {field.alias for field in cls.model_fields.values()}
-        return {k: v for k, v in given.items() if v is not None or k not in known}
+    def _without_nulls(cls, values: object) -> object:
+        """Drop known keys that are null, which means the same as missing."""
+        if not isinstance(values, dict):
+            return values
+        aliases = {field.alias for field in cls.model_fields.values()}
+        return {k: v for k, v in values.items() if v is not None or k not in aliases}
 
 
 class CreateBrain(Body):
@@ -102,7 +102,7 @@ class IngestBatch(Body):
 
 
 class StoreBody(Body):
-    """Of the documents profile, whose keys are snake_case."""
+    """A body of the documents profile, whose keys are snake_case."""
 
     model_config = ConfigDict(alias_generator=str)
 
@@ -115,17 +115,17 @@ class Rename(StoreBody):
 class Op(StoreBody):
     type: Literal["write", "append", "delete", "rename"]
     path: str
-    # Read only by the types that want them; elsewhere they may be anything.
+    # Validated only for the types that need them; otherwise they may be anything.
     to: Any = None
     content_base64: Any = None
 
 
 class BatchOps(StoreBody):
     ops: list[dict[str, Any]] = Field(min_length=1)
-    reason: Remark | None = None
-    message: Remark | None = None
-    author: Remark | None = None
-    email: Remark | None = None
+    reason: Annotation | None = None
+    message: Annotation | None = None
+    author: Annotation | None = None
+    email: Annotation | None = None
 
 
 class FilterBody(Body):
@@ -151,23 +151,23 @@ class Tuning(Body):
     temporal: Any = None
 
 
-class Retrieval(Body):
-    """What `search` and `ask` have in common."""
+class RetrievalRequest(Body):
+    """The parameters that `search` and `ask` share."""
 
     mode: Mode = "auto"
-    question_date: Moment | None = None
+    question_date: DateOrDateTime | None = None
     candidate_k: Integer = Field(default=0, ge=0, le=10_000)
     rerank_top_n: Integer = Field(default=0, ge=0, le=1_000)
     filters: FilterBody | None = None
     tuning: Tuning | None = None
 
 
-class Search(Retrieval):
+class Search(RetrievalRequest):
     query: Text
     top_k: Integer = Field(default=10, ge=1, le=1_000)
 
 
-class Ask(Retrieval):
+class Ask(RetrievalRequest):
     question: Text
     top_k: Integer = Field(default=5, ge=1, le=1_000)
     reader_mode: ReaderMode = "basic"
@@ -175,33 +175,39 @@ class Ask(Retrieval):
 
 
 def parse(model: type[T], raw: bytes) -> T:
-    """Read a request body; what is wrong with it is a `validation_error` naming the first fault."""
+    """Parse and validate a request body.
+
+    Raises:
+        Problem: `validation_error` that names the first invalid key.
+    """
     try:
-        # Read first: of a key that is ignored the validator would skip what is no JSON.
+        # Parse first: the validator would skip invalid JSON under a key that it ignores.
         return model.model_validate(from_json(raw, allow_inf_nan=False))
     except ValidationError as error:
         raise invalid(_describe(error)) from None
     except ValueError as error:
-        raise invalid(f"no JSON: {error}") from None
+        raise invalid(f"the body is not valid JSON: {error}") from None
 
 
-def validated(model: type[T], raw: dict[str, Any]) -> T:
-    """As `parse`, of what has been read already."""
+def validate(model: type[T], raw: dict[str, Any]) -> T:
+    """Validate an object that is parsed already; raises as `parse` does."""
     try:
         return model.model_validate(raw)
     except ValidationError as error:
         raise invalid(_describe(error)) from None
 
 
-def decoded(content: str, key: str) -> bytes:
-    """The bytes of base64; a validation_error on `key` where it is none."""
+def decode_base64(content: str, key: str) -> bytes:
+    """Decode base64; raises Problem `validation_error` that names `key` if it is invalid."""
     try:
         return base64.b64decode(content, validate=True)
     except ValueError:
-        raise invalid(f"{key}: not base64") from None
+        raise invalid(f"{key}: is not valid base64") from None
 
 
 def _describe(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_context=False)[0]
-    where = "".join(f"[{at}]" if isinstance(at, int) else f".{at}" for at in first["loc"])
-    return f"{where.removeprefix('.')}: {first['msg']}" if where else first["msg"]
+    location = "".join(
+        f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]
+    )
+    return f"{location.removeprefix('.')}: {first['msg']}" if location else first["msg"]

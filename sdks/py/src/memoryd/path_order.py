@@ -1,4 +1,4 @@
-"""Chunks in the order of their paths, where a prefix is a range."""
+"""Chunks in the order of their paths, in which a prefix is a range."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from memoryd.vectors import Slots
 
 class PathOrder:
     def __init__(self, keys: Sequence[tuple[bytes, int] | None]) -> None:
-        """`keys` are path and ordinal by slot, None where the slot is free."""
+        """`keys` are path and ordinal by slot; None for a free slot."""
         used = [slot for slot, key in enumerate(keys) if key is not None]
         paths = [key[0] for key in keys if key is not None]
         order = sorted(range(len(paths)), key=paths.__getitem__)
@@ -21,5 +21,5 @@ class PathOrder:
         """The slots of all paths that start with `prefix`."""
         first = bisect_left(self._paths, prefix)
         end = bisect_right(self._paths, prefix, first, key=lambda path: path[: len(prefix)])
-        found: Slots = self._slots[first:end]
-        return found
+        slots: Slots = self._slots[first:end]
+        return slots

@@ -1,26 +1,30 @@
-"""Paths of documents: what one may be, and what it says of the document."""
+"""Document paths: relative, POSIX, canonical."""
 
 from collections.abc import Iterator
 
 from memoryd.problems import Problem, invalid
 
 _SEGMENT_BYTES = 250
-"""File systems allow 255 bytes a name; the sidecar adds `.json`."""
+"""File systems allow names of 255 bytes, and the sidecar adds `.json`."""
 
 _PATH_BYTES = 2048
 """Half of what Linux allows, which leaves the other half to the state folder."""
 
 
 def canonical(path: str, key: str = "path") -> str:
-    """`path` itself, if it is a canonical relative POSIX path; else a validation_error on `key`."""
+    """Return `path` if it is a canonical relative path.
+
+    Raises:
+        Problem: `validation_error` that names `key`, for any other path.
+    """
     try:
         length = len(path.encode())
     except UnicodeEncodeError:
-        raise invalid(f"{key}: no valid Unicode") from None
+        raise invalid(f"{key}: is not valid Unicode") from None
     if not 1 <= length <= _PATH_BYTES:
         raise invalid(f"{key}: must have 1 to {_PATH_BYTES} bytes")
     if "\\" in path or "\0" in path:
-        raise invalid(f"{key}: {path!r} holds a backslash or NUL")
+        raise invalid(f"{key}: {path!r} contains a backslash or NUL")
     for segment in path.split("/"):
         if segment in ("", ".", ".."):
             raise invalid(f"{key}: {path!r} is not a canonical relative path")
@@ -30,7 +34,7 @@ def canonical(path: str, key: str = "path") -> str:
 
 
 def is_canonical(path: str) -> bool:
-    """Whether a request could name it; what somebody put on disk under another name is let be."""
+    """Whether a request could name the file; files with other names on disk are ignored."""
     try:
         canonical(path)
     except Problem:
@@ -43,17 +47,17 @@ def base_name(path: str) -> str:
 
 
 def parent(path: str) -> str:
-    """The folder that `path` lies in; empty for the brain itself."""
+    """The folder of `path`; empty for the brain itself."""
     return path.rpartition("/")[0]
 
 
 def is_hidden(path: str) -> bool:
-    """Whether the store hides it: documents named `_…` are never indexed."""
+    """Whether the base name starts with `_`: such documents are stored but never indexed."""
     return base_name(path).startswith("_")
 
 
 def folders_of(path: str) -> Iterator[str]:
-    """The folders that `path` lies in, outermost first."""
+    """The folders above `path`, outermost first."""
     end = path.find("/")
     while end >= 0:
         yield path[:end]

@@ -1,4 +1,4 @@
-"""What a request can fail with, as `application/problem+json`."""
+"""The failures that a request can end with, as `application/problem+json`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +22,8 @@ CODES = {status: code for code, status in STATUS.items()}
 
 @dataclass(eq=False)
 class Problem(Exception):  # noqa: N818 - the name that problem+json gives it
+    """A failure with its contract error code; `detail` is shown to the client."""
+
     code: str
     detail: str
 
@@ -40,9 +42,9 @@ def invalid(detail: str) -> Problem:
 
 
 @contextmanager
-def named(where: str) -> Iterator[None]:
-    """Puts before a problem's detail in which part of the request it is."""
+def problem_prefix(part: str) -> Iterator[None]:
+    """Prefix the detail of a Problem with the part of the request that it concerns."""
     try:
         yield
     except Problem as problem:
-        raise Problem(problem.code, f"{where}: {problem.detail}") from None
+        raise Problem(problem.code, f"{part}: {problem.detail}") from None

@@ -1,4 +1,4 @@
-"""What a language model is asked, and how its replies are read (`vectors/prompt.json`)."""
+"""Prompts for language models, and parsing of their replies (`vectors/prompt.json`)."""
 
 import json
 import math
@@ -24,7 +24,7 @@ RERANK_SYSTEM = (
     ' {"scores": [...]}, one number from 0 to 10 for each note, in the order of the notes.'
 )
 
-_NAMED = re.compile(r"\[([0-9]+(?: *, *[0-9]+)*)\]")
+_CITATION = re.compile(r"\[([0-9]+(?: *, *[0-9]+)*)\]")
 
 
 def user_message(
@@ -44,22 +44,24 @@ def user_message(
 
 
 def _aside(chunk: dict[str, Any]) -> str:
-    """The note's title and date, where it has them."""
-    given = (chunk.get("title"), chunk.get("metadata", {}).get("date"))
-    known = [value for value in given if isinstance(value, str) and value]
-    return f" ({', '.join(known)})" if known else ""
+    """The note's title and date, if it has them."""
+    candidates = (chunk.get("title"), chunk.get("metadata", {}).get("date"))
+    details = [value for value in candidates if isinstance(value, str) and value]
+    return f" ({', '.join(details)})" if details else ""
 
 
 def cited(answer: str, notes: int) -> list[int]:
-    """Which of so many notes an answer names, counted from 0, in the order of first naming."""
-    digits = (n.strip().lstrip("0") for named in _NAMED.findall(answer) for n in named.split(","))
-    # What is longer than any number of notes is not read: Python refuses to, from 4,300 digits on.
+    """Indices, from 0, of the notes that an answer cites, in order of first citation."""
+    digits = (
+        n.strip().lstrip("0") for citation in _CITATION.findall(answer) for n in citation.split(",")
+    )
+    # Longer numbers cannot be valid, and Python refuses to parse over 4,300 digits.
     numbers = (int(n) for n in digits if 0 < len(n) < 10)
     return list(dict.fromkeys(n - 1 for n in numbers if n <= notes))
 
 
 def read_scores(reply: str, documents: int) -> list[float] | None:
-    """The scores in a reranking model's reply; None where it has not one for each document."""
+    """The scores in a reranker's reply; None unless there is one finite number per document."""
     start, end = reply.find("{"), reply.rfind("}")
     try:
         scores = json.loads(reply[start : end + 1])["scores"]
@@ -73,6 +75,6 @@ def read_scores(reply: str, documents: int) -> list[float] | None:
 
 def finite(number: object) -> float:
     """A number of JSON as a float64; raises ValueError or OverflowError for anything else."""
-    if type(number) not in (int, float) or not math.isfinite(number):  # type: ignore[arg-type] # seen first
-        raise ValueError(f"{number!r} is no finite number")
+    if type(number) not in (int, float) or not math.isfinite(number):  # type: ignore[arg-type] # checked first
+        raise ValueError(f"{number!r} is not a finite number")
     return float(number)  # type: ignore[arg-type] # as above

@@ -1,6 +1,6 @@
-"""Which reader, embedder and reranker a daemon has, by its environment.
+"""The reader, embedder and reranker that the environment selects.
 
-A vendor's client is imported only where it is asked for: OpenAI's alone takes 0.3 s.
+A vendor's client is imported only when it is needed: OpenAI's alone takes 0.3 s.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ _OLLAMA = "127.0.0.1:11434"
 
 
 class ConfigError(ValueError):
-    """A variable holds what this daemon cannot serve."""
+    """A setting has a value that this daemon cannot serve; the message is for the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +29,24 @@ class Providers:
     reader: Reader | None = None
     embedder: Embedder | None = None
     reranker: Reranker | None = None
-    closing: tuple[Callable[[], Awaitable[None]], ...] = ()
-    """Called at the end, on the event loop that served."""
+    close_hooks: tuple[Callable[[], Awaitable[None]], ...] = ()
+    """Called at shutdown, on the event loop of the server."""
 
 
 def providers(env: Mapping[str, str]) -> Providers:
-    """Raises ConfigError for an unknown provider, or one without what it needs."""
+    """Create the providers that `env` selects.
+
+    Raises:
+        ConfigError: for an unknown provider, a missing model, key or address, or an invalid
+            address or timeout. Its message never repeats keys or addresses.
+    """
     return _Factory(env).make()
 
 
 class _Factory:
     def __init__(self, env: Mapping[str, str]) -> None:
         self._env = env
-        self._closing: list[Callable[[], Awaitable[None]]] = []
+        self._close_hooks: list[Callable[[], Awaitable[None]]] = []
 
     def make(self) -> Providers:
         self._silence_timeout("every upstream")
@@ -52,40 +57,40 @@ class _Factory:
             reader=self._reader(llm),
             embedder=self._embedder(embed),
             reranker=self._reranker(rerank, llm),
-            closing=tuple(self._closing),
+            close_hooks=tuple(self._close_hooks),
         )
 
-    def _choice(self, name: str, *known: str) -> str:
+    def _choice(self, name: str, *choices: str) -> str:
         value = self._env.get(name) or "none"
-        if value not in ("none", *known):
-            raise ConfigError(f"{name}={value}: this daemon knows none, {', '.join(known)}")
+        if value not in ("none", *choices):
+            raise ConfigError(f"{name}={value}: must be one of none, {', '.join(choices)}")
         return value
 
     def _required(self, name: str, needed_by: str) -> str:
         value = self._env.get(name)
         if not value:
-            raise ConfigError(f"{name} is not set, and {needed_by} needs it")
+            raise ConfigError(f"{name} is not set, but {needed_by} needs it")
         return value
 
     @staticmethod
-    def _refuse_no_address(name: str, address: str) -> None:
+    def _require_address(name: str, address: str) -> None:
         try:
             parts = urlsplit(address)
             usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
         except ValueError:
             usable = False
         if not usable:
-            # Not repeated: it may hold a password.
-            raise ConfigError(f"{name} is no http address")
+            # Not repeated: it may contain a password.
+            raise ConfigError(f"{name} must be an http(s) address")
 
     def _silence_timeout(self, name: str, secret: str | None = None) -> SilenceTimeout:
-        given = self._env.get("JB_UPSTREAM_TIMEOUT") or str(_DEFAULT_TIMEOUT_S)
+        value = self._env.get("JB_UPSTREAM_TIMEOUT") or str(_DEFAULT_TIMEOUT_S)
         try:
-            seconds = float(given)
+            seconds = float(value)
         except ValueError:
             seconds = math.nan
         if not 0 < seconds < math.inf:
-            raise ConfigError(f"JB_UPSTREAM_TIMEOUT={given}: a number of seconds is wanted")
+            raise ConfigError(f"JB_UPSTREAM_TIMEOUT={value}: must be a number of seconds")
         return SilenceTimeout(name, seconds, secret)
 
     def _reader(self, provider: str) -> Reader | None:
@@ -104,18 +109,18 @@ class _Factory:
                 return FeatureHash()
         model = self._required("JB_EMBED_MODEL", f"JB_EMBED_PROVIDER={provider}")
         client, silence_timeout = self._openai(provider)
-        where = self._env.get("OLLAMA_HOST" if provider == "ollama" else "OPENAI_BASE_URL") or ""
-        # A digest, for an address may hold a password, and the name is stored.
-        address = hashlib.sha256(where.encode()).hexdigest()[:12]
+        base = self._env.get("OLLAMA_HOST" if provider == "ollama" else "OPENAI_BASE_URL") or ""
+        # A digest, because an address may contain a password, and the name is stored.
+        address = hashlib.sha256(base.encode()).hexdigest()[:12]
         return RemoteEmbedder(f"{provider}/{model}@{address}", client, model, silence_timeout)
 
     def _reranker(self, provider: str, llm: str) -> Reranker | None:
         if provider == "http":
             url = self._required("JB_RERANK_URL", "JB_RERANK_PROVIDER=http")
-            self._refuse_no_address("JB_RERANK_URL", url)
+            self._require_address("JB_RERANK_URL", url)
             key = self._env.get("JB_RERANK_API_KEY") or None
             silence_timeout = self._silence_timeout("the reranker", key)
-            # Left out, the client would send the key that it finds in the environment.
+            # Without a key, the client would send OPENAI_API_KEY from the environment.
             client = self._openai_client(url, key or "none")
             model = self._env.get("JB_RERANK_MODEL") or None
             return HttpReranker(
@@ -123,7 +128,9 @@ class _Factory:
             )
         if provider == "llm":
             if llm in ("none", "fake"):
-                raise ConfigError(f"JB_RERANK_PROVIDER=llm: JB_LLM_PROVIDER={llm} is no model")
+                raise ConfigError(
+                    f"JB_RERANK_PROVIDER=llm: JB_LLM_PROVIDER={llm} is not a language model"
+                )
             model = self._env.get("JB_RERANK_MODEL") or self._required("JB_LLM_MODEL", llm)
             return ModelReranker(self._chat(llm, model))
         return None
@@ -140,20 +147,20 @@ class _Factory:
             base_url=self._env.get("ANTHROPIC_BASE_URL") or None,
             max_retries=RETRIES,
         )
-        self._closing.append(anthropic.close)
+        self._close_hooks.append(anthropic.close)
         return AnthropicChat(anthropic, model, self._silence_timeout(provider, key))
 
     def _openai(self, provider: str) -> tuple[Any, SilenceTimeout]:
-        """The client of `openai`, or of Ollama's address that speaks the same."""
+        """The client for OpenAI, or for Ollama, which has the same API."""
         if provider == "ollama":
             host = self._env.get("OLLAMA_HOST") or _OLLAMA
             address = host if "://" in host else f"http://{host}"
-            self._refuse_no_address("OLLAMA_HOST", address)
+            self._require_address("OLLAMA_HOST", address)
             client = self._openai_client(f"{address.rstrip('/')}/v1", "ollama")
             return client, self._silence_timeout(provider)
         key = self._required("OPENAI_API_KEY", provider)
         if base := self._env.get("OPENAI_BASE_URL"):
-            self._refuse_no_address("OPENAI_BASE_URL", base)
+            self._require_address("OPENAI_BASE_URL", base)
         client = self._openai_client(self._env.get("OPENAI_BASE_URL") or None, key)
         return client, self._silence_timeout(provider, key)
 
@@ -165,12 +172,12 @@ class _Factory:
             base_url=base_url,
             max_retries=RETRIES,
         )
-        self._closing.append(client.close)
+        self._close_hooks.append(client.close)
         return client
 
 
 def _headers(*, with_key: bool) -> dict[str, Any]:
-    """What a reranker's requests are sent with, beside what the client sends."""
+    """Extra headers of a reranker's requests."""
     from openai import Omit  # noqa: PLC0415 - see the module's docstring
 
     return {} if with_key else {"Authorization": Omit()}

@@ -6,11 +6,11 @@ from typing import Literal, NamedTuple
 Fusion = Literal["minmax", "rrf"]
 
 
-def rounded(score: float) -> float:
-    """`score` to the 1e-9 in which all comparing and fusing is done.
+def round_score(score: float) -> float:
+    """Round a score to 1e-9, the precision at which scores are compared and fused.
 
     Languages sum in different orders and differ in the last bits; rounding half up on the scaled
-    value is plain IEEE arithmetic, so that what was equal in meaning is equal in bits.
+    value is plain IEEE arithmetic, so scores that should be equal are equal bit by bit.
     """
     return math.floor(score * 1e9 + 0.5) / 1e9
 
@@ -21,12 +21,12 @@ class Hit(NamedTuple):
 
 
 def fuse_minmax(keyword: list[Hit], vector: list[Hit], alpha: float) -> list[Hit]:
-    """`alpha` · vector + (1 - `alpha`) · keyword, each leg min-max scaled; absent counts 0."""
+    """`alpha` · vector + (1 - `alpha`) · keyword, each leg min-max scaled; a missing score is 0."""
     scaled_keyword, scaled_vector = _minmax(keyword), _minmax(vector)
     return [
         Hit(
             slot,
-            rounded(
+            round_score(
                 alpha * scaled_vector.get(slot, 0.0) + (1.0 - alpha) * scaled_keyword.get(slot, 0.0)
             ),
         )
@@ -40,7 +40,7 @@ def fuse_rrf(keyword: list[Hit], vector: list[Hit], k: int) -> list[Hit]:
     for leg in (keyword, vector):
         for rank, hit in enumerate(leg):
             scores[hit.slot] = scores.get(hit.slot, 0.0) + 1.0 / (k + rank)
-    return [Hit(slot, rounded(score)) for slot, score in scores.items()]
+    return [Hit(slot, round_score(score)) for slot, score in scores.items()]
 
 
 def _minmax(leg: list[Hit]) -> dict[int, float]:

@@ -1,4 +1,4 @@
-"""Readers: a question and the chunks that were found for it, made into an answer."""
+"""Readers: they answer a question from retrieved chunks."""
 
 import re
 from collections.abc import AsyncIterator, Sequence
@@ -22,17 +22,21 @@ _SPACE = " \t\r\n\f\v"
 
 
 @dataclass(frozen=True, slots=True)
-class Closing:
-    """What follows an answer's last delta."""
+class AnswerEnd:
+    """Follows the last delta of an answer."""
 
     cited: list[int]
-    """Indices of the chunks that it is taken from."""
+    """Indices of the chunks that the answer cites."""
     usage: Usage | None = None
 
 
 class Reader(Protocol):
-    def read(self, ask: Ask, chunks: Sequence[dict[str, Any]]) -> AsyncIterator[str | Closing]:
-        """The answer's deltas, and one Closing; raises UpstreamError."""
+    def read(self, ask: Ask, chunks: Sequence[dict[str, Any]]) -> AsyncIterator[str | AnswerEnd]:
+        """Stream the deltas of an answer, then one AnswerEnd.
+
+        Raises:
+            UpstreamError: if a service fails, even in mid-answer.
+        """
         ...
 
 
@@ -41,65 +45,65 @@ class FakeReader:
 
     async def read(
         self, ask: Ask, chunks: Sequence[dict[str, Any]]
-    ) -> AsyncIterator[str | Closing]:
+    ) -> AsyncIterator[str | AnswerEnd]:
         answer = extract(ask.question, [chunk["text"] for chunk in chunks])
         for delta in answer.deltas:
             yield delta
-        yield Closing([] if answer.source is None else [answer.source])
+        yield AnswerEnd([] if answer.source is None else [answer.source])
 
 
 class ModelReader:
-    """Puts the chunks before a language model."""
+    """Answers with a language model."""
 
     def __init__(self, chat: Chat) -> None:
         self._chat = chat
 
     async def read(
         self, ask: Ask, chunks: Sequence[dict[str, Any]]
-    ) -> AsyncIterator[str | Closing]:
+    ) -> AsyncIterator[str | AnswerEnd]:
         prompt = Prompt(
             system=READER_SYSTEM[ask.reader_mode],
             user=user_message(ask.question, chunks, ask.question_date, ask.reader_mode),
             model=ask.model,
         )
-        said: list[str] = []
+        pieces: list[str] = []
         usage = None
         async for piece in self._chat.stream(prompt):
             if isinstance(piece, Usage):
                 usage = piece
             else:
-                said.append(piece)
+                pieces.append(piece)
                 yield piece
-        text = "".join(said)
+        text = "".join(pieces)
         if not text.strip():
-            raise UpstreamError("bad_gateway", "the model sent no text")
-        yield Closing(cited(text, len(chunks)), usage)
+            raise UpstreamError("bad_gateway", "the model returned no text")
+        yield AnswerEnd(cited(text, len(chunks)), usage)
 
 
 @dataclass(frozen=True, slots=True)
 class Extract:
     text: str
     source: int | None
-    """Index of the chunk that the answer was taken from; None when nothing answers."""
+    """Index of the chunk that contains the answer; None if no chunk does."""
 
     @property
     def deltas(self) -> list[str]:
-        """One piece a word, each with the spaces behind it; joined they are the text."""
+        """One piece per word, with the spaces that follow it; joined, they are the text."""
         return _WORD.findall(self.text)
 
 
 def sentences(text: str) -> list[str]:
-    """`text` cut behind every `.`, `!`, `?` and newline, trimmed, empty ones dropped."""
-    return [trimmed for cut in _SENTENCE.findall(text) if (trimmed := cut.strip(_SPACE))]
+    """`text` split after every `.`, `!`, `?` and newline, trimmed, without empty sentences."""
+    return [trimmed for piece in _SENTENCE.findall(text) if (trimmed := piece.strip(_SPACE))]
 
 
 def extract(question: str, chunks: Sequence[str]) -> Extract:
-    """The first best sentence in rank order, by distinct question terms that are no stop words."""
-    wanted = set(terms(question)) - STOP_WORDS
+    """The sentence with most distinct question terms, stop words excluded; the first of equals."""
+    question_terms = set(terms(question)) - STOP_WORDS
     best, best_score = Extract(NO_ANSWER, None), 0
     for index, chunk in enumerate(chunks):
         for sentence in sentences(chunk):
-            score = len(wanted.intersection(terms(sentence)))
+            score = len(question_terms.intersection(terms(sentence)))
             if score > best_score:
                 best, best_score = Extract(sentence, index), score
     return best

@@ -1,4 +1,4 @@
-"""What of an index is no longer as the files say."""
+"""Comparing an index with the files."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from memoryd.paths import is_hidden
 from memoryd.tree import Tree
 
-_DOCUMENTS = 256
-_BYTES = 2**20
-"""So many are read, embedded and indexed at once: who waits for the index waits for one batch."""
+_BATCH_DOCUMENTS = 256
+_BATCH_BYTES = 2**20
+"""Limits of a batch that is read, embedded and indexed at once; searches wait for one batch."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stale:
+class StaleDocument:
     path: str
     stamp: str
     size: int
@@ -20,30 +20,31 @@ class Stale:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    stale: list[Stale]
-    """Not indexed as they are now."""
-    gone: list[str]
-    """Indexed, and no longer there."""
+    stale: list[StaleDocument]
+    """Documents that are new or changed since they were indexed."""
+    removed: list[str]
+    """Indexed paths without a document."""
 
 
 def differences(tree: Tree, stamps: Mapping[str, str]) -> Differences:
-    known = dict(stamps)
+    """Compare the files with `stamps`, the stamp of each indexed document by path."""
+    removed = dict(stamps)
     stale = []
     for path, state in tree.walk():
         if is_hidden(path):
             continue
         stamp = tree.stamp(path, state)
-        if known.pop(path, None) != stamp:
-            stale.append(Stale(path, stamp, state.st_size))
-    return Differences(stale, list(known))
+        if removed.pop(path, None) != stamp:
+            stale.append(StaleDocument(path, stamp, state.st_size))
+    return Differences(stale, list(removed))
 
 
-def batches(stale: Sequence[Stale]) -> Iterator[Sequence[Stale]]:
-    """Runs that are small enough."""
-    batch: list[Stale] = []
+def batches(stale: Sequence[StaleDocument]) -> Iterator[Sequence[StaleDocument]]:
+    """Split into batches of limited size."""
+    batch: list[StaleDocument] = []
     size = 0
     for item in stale:
-        if batch and (len(batch) == _DOCUMENTS or size + item.size > _BYTES):
+        if batch and (len(batch) == _BATCH_DOCUMENTS or size + item.size > _BATCH_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(item)

@@ -1,4 +1,4 @@
-"""What routes want of a request: its body, its brain, its parameters, its client's presence."""
+"""What routes need from a request: body, brain, parameters, and whether the client is there."""
 
 import re
 from collections.abc import Callable
@@ -14,15 +14,15 @@ from memoryd.problems import Problem, invalid
 from memoryd.streams import Streams
 
 DECODED_LIMIT = 8 * 2**20
-"""Bytes of content that one request may carry in base64."""
+"""Bytes of decoded content in one request."""
 
 _BODY_LIMIT = 16 * 2**20
-"""Base64 makes 8 MiB 11.2 MiB; the rest is room for titles, tags and metadata."""
+"""8 MiB are 11.2 MiB in base64; the rest leaves room for titles, tags and metadata."""
 
 _DRAIN_LIMIT = 4 * _BODY_LIMIT
-"""Read and thrown away, so that a client which still sends gets to see the 413."""
+"""How much of a body is read and discarded, so that a client that still sends sees the 413."""
 
-_NO_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 T = TypeVar("T")
 
@@ -42,6 +42,7 @@ async def brain_of(request: Request) -> Brain:
 
 
 async def body_of(request: Request) -> bytes:
+    """Read the body; raises Problem `payload_too_large` over 16 MiB."""
     body, size = bytearray(), 0
     try:
         async for piece in request.stream():
@@ -51,70 +52,79 @@ async def body_of(request: Request) -> bytes:
             elif size > _DRAIN_LIMIT:
                 break
     except ClientDisconnect:
-        raise _gone() from None
-    refuse_over(_BODY_LIMIT, size)
+        raise _disconnected() from None
+    require_at_most(_BODY_LIMIT, size)
     return bytes(body)
 
 
-def refuse_over(limit: int, size: int) -> None:
+def require_at_most(limit: int, size: int) -> None:
+    """Raises Problem `payload_too_large` if `size`, in bytes, exceeds `limit`."""
     if size > limit:
         raise Problem("payload_too_large", f"more than {limit} bytes")
 
 
-def parameters(request: Request, *known: str) -> dict[str, str]:
-    """Those of the `known` parameters that the request has; what is amiss is a validation_error."""
+def parameters(request: Request, *names: str) -> dict[str, str]:
+    """The query parameters among `names`.
+
+    Raises:
+        Problem: `validation_error` if the query is not form-encoded UTF-8 or repeats a parameter.
+    """
     query: bytes = request.scope["query_string"]
-    if _NO_ESCAPE.search(query):
-        raise invalid("a % of the query begins no escape")
-    found: dict[str, str] = {}
+    if _BAD_ESCAPE.search(query):
+        raise invalid("the query contains an invalid percent escape")
+    values: dict[str, str] = {}
     for pair in query.split(b"&"):
         name, _, value = pair.partition(b"=")
-        key, text = _decoded(name), _decoded(value)
-        if key in found:
-            raise invalid(f"{key}: stands there twice")
-        if key in known:
-            found[key] = text
-    return found
+        key, text = _decode(name), _decode(value)
+        if key in values:
+            raise invalid(f"{key}: is given more than once")
+        if key in names:
+            values[key] = text
+    return values
 
 
-def flag(given: dict[str, str], name: str) -> bool:
-    value = given.get(name, "false")
+def flag(values: dict[str, str], name: str) -> bool:
+    value = values.get(name, "false")
     if value not in ("true", "false"):
-        raise invalid(f"{name}: neither true nor false")
+        raise invalid(f"{name}: must be true or false")
     return value == "true"
 
 
-def _decoded(form: bytes) -> str:
+def _decode(form: bytes) -> str:
     try:
         return unquote_to_bytes(form.replace(b"+", b" ")).decode()
     except UnicodeDecodeError:
-        raise invalid("the query is no UTF-8") from None
+        raise invalid("the query is not valid UTF-8") from None
 
 
-async def unless_gone(request: Request, work: Callable[[], T]) -> T:
-    """What `work` gives, in a thread; a client that leaves ends the calls that it makes."""
+async def run_cancellable(request: Request, work: Callable[[], T]) -> T:
+    """Run `work` in a thread; if the client disconnects, its calls to services are cancelled.
+
+    Raises:
+        Problem: whatever `work` raises; `internal_error` if the client disconnects.
+    """
 
     async def watch(scope: CancelScope) -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
         scope.cancel()
 
-    done: list[T] = []
+    results: list[T] = []
     failure: Exception | None = None
-    # A scope of anyio's, for only its cancellation reaches what the thread has the event loop do.
+    # anyio's scope, because only its cancellation reaches calls from the thread to the event loop.
     async with create_task_group() as group:
         group.start_soon(watch, group.cancel_scope)
         try:
-            done.append(await to_thread.run_sync(work, abandon_on_cancel=True))
-        except Exception as error:  # noqa: BLE001 - raised below, out of the group's wrapping
+            results.append(await to_thread.run_sync(work, abandon_on_cancel=True))
+        except Exception as error:  # noqa: BLE001 - raised below, outside the task group, which would wrap it
             failure = error
         group.cancel_scope.cancel()
     if failure is not None:
         raise failure
-    if not done:
-        raise _gone()
-    return done[0]
+    if not results:
+        raise _disconnected()
+    return results[0]
 
 
-def _gone() -> Problem:
-    return Problem("internal_error", "the client has gone")
+def _disconnected() -> Problem:
+    return Problem("internal_error", "the client has disconnected")

@@ -1,4 +1,4 @@
-"""Rerankers: how well each of a few documents answers a query."""
+"""Rerankers: they score how well chunks answer a query."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -12,12 +12,12 @@ class Reranker(Protocol):
     name: str
 
     async def scores(self, query: str, chunks: Sequence[dict[str, Any]]) -> list[float]:
-        """One finite score a chunk, in their order; raises UpstreamError."""
+        """One finite score per chunk, in order; raises UpstreamError if the service fails."""
         ...
 
 
 class HttpReranker:
-    """Posts to a service that speaks like Cohere's, Jina's and most servers of cross-encoders."""
+    """Posts to a service with the rerank API of Cohere, Jina and most cross-encoder servers."""
 
     name = "http"
 
@@ -46,19 +46,21 @@ class HttpReranker:
         return await self._silence_timeout.wait(self._answer(body, len(chunks)))
 
     async def _answer(self, body: dict[str, Any], documents: int) -> list[float]:
-        # The documented way to an address that the vendor's API does not have.
+        # The documented way to call an address that is not in the vendor's API.
         answer = await self._client.post(
             self._url, cast_to=object, body=body, options=self._options
         )
-        found = [(r["index"], finite(r["relevance_score"])) for r in answer["results"]]
-        scores = dict(found)
-        if len(found) != documents or scores.keys() != set(range(documents)):
-            raise self._silence_timeout.failed("the answer has not one score for each document")
+        pairs = [(r["index"], finite(r["relevance_score"])) for r in answer["results"]]
+        scores = dict(pairs)
+        if len(pairs) != documents or scores.keys() != set(range(documents)):
+            raise self._silence_timeout.failure(
+                "the response does not have one score for each document"
+            )
         return [scores[index] for index in range(documents)]
 
 
 class ModelReranker:
-    """Has a language model score all documents in one reply."""
+    """Has a language model score all chunks in one reply."""
 
     name = "llm"
 
@@ -69,7 +71,5 @@ class ModelReranker:
         reply = await self._chat.complete(Prompt(RERANK_SYSTEM, user_message(query, chunks)))
         scores = read_scores(reply, len(chunks))
         if scores is None:
-            raise UpstreamError(
-                "bad_gateway", "the reranking model did not reply one score for each note"
-            )
+            raise UpstreamError("bad_gateway", "the reranker did not return a score for each note")
         return scores

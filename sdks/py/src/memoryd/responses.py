@@ -1,4 +1,4 @@
-"""Answers: JSON, and problems."""
+"""JSON and problem responses."""
 
 import json
 from collections.abc import Mapping

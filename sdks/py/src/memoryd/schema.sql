@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS chunks (
 );
 CREATE UNIQUE INDEX IF NOT EXISTS chunks_by_path ON chunks (path, ordinal);
 
--- Contentless: the chunk's text in NFKC, which `chunks.text` gives again when a row is deleted.
+-- Contentless: the text in NFKC; to delete a row, it is computed again from `chunks.text`.
 CREATE VIRTUAL TABLE IF NOT EXISTS chunk_terms USING fts5 (
   text,
   content = '',

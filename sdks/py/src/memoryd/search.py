@@ -1,4 +1,4 @@
-"""Retrieval: which mode is served, which chunks come back, and the trace that says so."""
+"""Retrieval: the best chunks for a query, with a trace of how they were found."""
 
 import time
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from memoryd.brain import Brain
 from memoryd.chunking import document_id
 from memoryd.embedding import Embedder, Vector
 from memoryd.index import Filters, Index
-from memoryd.models import FilterBody, Retrieval, Tuning
-from memoryd.ranking import Hit, fuse_minmax, fuse_rrf, rounded
+from memoryd.models import FilterBody, RetrievalRequest, Tuning
+from memoryd.ranking import Hit, fuse_minmax, fuse_rrf, round_score
 from memoryd.reranking import Reranker
 from memoryd.text import query_terms
 
@@ -21,14 +21,14 @@ _SCOPES = {"global": "memory/global/", "project": "memory/project/", "raw": "raw
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RetrievalResult:
     chunks: list[dict[str, Any]]
     trace: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """How to search: the mode that is served, and the contract's defaults filled in."""
+    """The parameters of a search: the effective mode, and the contract's defaults."""
 
     mode: str
     top_k: int
@@ -39,13 +39,13 @@ class _Plan:
     rerank_top_n: int
 
     @property
-    def wanted(self) -> int:
-        """How many hits the ranking must give."""
+    def limit(self) -> int:
+        """How many hits the ranking must return."""
         reranks = self.mode == "hybrid-rerank"
         return max(self.top_k, self.rerank_top_n) if reranks else self.top_k
 
     @classmethod
-    def of(cls, mode: str, request: Retrieval, top_k: int) -> "_Plan":
+    def of(cls, mode: str, request: RetrievalRequest, top_k: int) -> "_Plan":
         tuning = request.tuning or Tuning()
         factor = 5 if tuning.pool_factor is None else tuning.pool_factor
         floor = 50 if tuning.pool_floor is None else tuning.pool_floor
@@ -62,15 +62,21 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True)
 class Retriever:
-    """Searches a brain with the embedder and the reranker that the daemon has."""
+    """Searches brains with the configured embedder and reranker."""
 
     query_prefix: str = ""
     reranker: Reranker | None = None
 
-    def retrieve(self, brain: Brain, query: str, top_k: int, request: Retrieval) -> Found:
-        """The best `top_k` chunks in the mode that can be served, and the trace of how.
+    def retrieve(
+        self, brain: Brain, query: str, top_k: int, request: RetrievalRequest
+    ) -> RetrievalResult:
+        """The best `top_k` chunks, in the requested mode or the one that it falls back to.
 
-        Called from worker threads. Raises UpstreamError where a service is asked and fails.
+        Call it from a worker thread.
+
+        Raises:
+            UpstreamError: if the embedder or the reranker fails.
+            Problem: `not_found` if the brain was deleted.
         """
         started = time.perf_counter()
         plan = _Plan.of(self._effective(request.mode, brain.embedder), request, top_k)
@@ -88,8 +94,8 @@ class Retriever:
         if plan.mode == "hybrid-rerank" and self.reranker is not None:
             trace["rerankProvider"] = self.reranker.name
         if request.tuning is not None:
-            trace["tuning"] = _honoured(request, plan)
-        return Found(chunks, trace)
+            trace["tuning"] = _applied_tuning(request, plan)
+        return RetrievalResult(chunks, trace)
 
     def _effective(self, mode: str, embedder: Embedder | None) -> str:
         if mode == "bm25" or embedder is None:
@@ -104,27 +110,27 @@ class Retriever:
         if not query_terms(query):
             return []
         vector = None
-        # Asked for before the brain is held: a slow service must not keep others waiting.
+        # Embed before the index is locked: a slow service must not delay other requests.
         if plan.mode != "bm25" and brain.embedder is not None:
             [vector] = brain.embedder.embed([self.query_prefix + query])
 
         def search(index: Index) -> list[dict[str, Any]]:
-            return [_chunk(index, hit) for hit in _ranked(index, query, vector, filters, plan)]
+            return [_chunk(index, hit) for hit in _rank(index, query, vector, filters, plan)]
 
-        chunks = brain.use(search)
+        chunks = brain.query_index(search)
         if plan.mode == "hybrid-rerank" and self.reranker is not None and chunks:
-            chunks = self._reranked(self.reranker, query, chunks, plan)
+            chunks = self._rerank(self.reranker, query, chunks, plan)
         return chunks[: plan.top_k]
 
-    def _reranked(
+    def _rerank(
         self, reranker: Reranker, query: str, chunks: list[dict[str, Any]], plan: _Plan
     ) -> list[dict[str, Any]]:
         head, tail = chunks[: plan.rerank_top_n], chunks[plan.rerank_top_n :]
-        scores = [rounded(s) for s in from_thread.run(reranker.scores, query, head)]
+        scores = [round_score(s) for s in from_thread.run(reranker.scores, query, head)]
         scored = [chunk | {"score": s} for chunk, s in zip(head, scores, strict=True)]
         below = min(scores) - 2
         return sorted(scored, key=_order) + [
-            chunk | {"score": rounded(below + chunk["score"])} for chunk in tail
+            chunk | {"score": round_score(below + chunk["score"])} for chunk in tail
         ]
 
 
@@ -132,8 +138,8 @@ def _order(chunk: dict[str, Any]) -> tuple[float, bytes, int]:
     return -chunk["score"], chunk["path"].encode(), int(chunk["chunkId"].rpartition("#")[2])
 
 
-def _honoured(request: Retrieval, plan: _Plan) -> dict[str, Any]:
-    """The given values that this search went by; recency and temporal are not offered."""
+def _applied_tuning(request: RetrievalRequest, plan: _Plan) -> dict[str, Any]:
+    """The requested values that the search applied; recency and temporal are not supported."""
     if request.tuning is None or not plan.mode.startswith("hybrid"):
         return {}
     used = {"fusion", "rrf_k" if plan.fusion == "rrf" else "alpha"}
@@ -157,7 +163,7 @@ def _filters(body: FilterBody | None) -> Filters:
     )
 
 
-def _ranked(
+def _rank(
     index: Index, query: str, vector: Vector | None, filters: Filters, plan: _Plan
 ) -> list[Hit]:
     if vector is None:
@@ -171,7 +177,7 @@ def _ranked(
         if plan.fusion == "rrf"
         else fuse_minmax(keyword, semantic, plan.alpha)
     )
-    return sorted(fused, key=index.order)[: plan.wanted]
+    return sorted(fused, key=index.order)[: plan.limit]
 
 
 def _chunk(index: Index, hit: Hit) -> dict[str, Any]:

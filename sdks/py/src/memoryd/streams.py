@@ -1,4 +1,4 @@
-"""Streams of server-sent events, and their end where the daemon's comes first."""
+"""Streams of server-sent events, which a stop of the daemon ends."""
 
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
@@ -11,14 +11,15 @@ from memoryd.responses import NO_STORE
 
 
 class Streams:
-    """Those that are open. The server waits for them at its end, unless they are told of it."""
+    """The open streams. The server would wait for them at its stop unless they are ended."""
 
     def __init__(self) -> None:
         self._open: set[CancelScope] = set()
         self._ended = False
 
     @contextmanager
-    def opened(self) -> Iterator[CancelScope]:
+    def track(self) -> Iterator[CancelScope]:
+        """Count a stream as open for the block; `end` cancels the scope."""
         with CancelScope() as scope:
             self._open.add(scope)
             if self._ended:
@@ -29,7 +30,7 @@ class Streams:
                 self._open.discard(scope)
 
     def end(self) -> None:
-        """End all, those too that are begun later."""
+        """End all streams, and every later one at once."""
         self._ended = True
         for scope in self._open:
             scope.cancel()
@@ -37,21 +38,21 @@ class Streams:
 
 class EventStream(StreamingResponse):
     def __init__(
-        self, events: AsyncGenerator[bytes, None], streams: Streams, farewell: bytes = b""
+        self, events: AsyncGenerator[bytes, None], streams: Streams, final_event: bytes = b""
     ) -> None:
-        """`farewell` is sent where the daemon ends the stream."""
+        """`final_event` is sent if a stop of the daemon ends the stream."""
         super().__init__(events, media_type="text/event-stream", headers=NO_STORE)
         self._events = events
         self._streams = streams
-        self._farewell = farewell
+        self._final_event = final_event
 
     async def stream_response(self, send: Send) -> None:
         await send(
             {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
         )
-        with self._streams.opened() as scope:
+        with self._streams.track() as scope:
             async with aclosing(self._events) as events:
                 async for event in events:
                     await send({"type": "http.response.body", "body": event, "more_body": True})
-        last = self._farewell if scope.cancelled_caught else b""
+        last = self._final_event if scope.cancelled_caught else b""
         await send({"type": "http.response.body", "body": last, "more_body": False})

@@ -1,4 +1,4 @@
-"""Terms: the one tokenization that queries, the feature hash and the reader share."""
+"""Terms: the tokenization that queries, the feature hash and the fake reader share."""
 
 import re
 import unicodedata
@@ -15,15 +15,15 @@ def nfkc(text: str) -> str:
 
 
 def terms(text: str) -> list[str]:
-    """Lower-cased runs of at least two letters or digits, in order, duplicates kept."""
+    """Lower-cased runs of at least two letters or digits, in order, with duplicates."""
     return _RUN.findall(nfkc(text).lower())
 
 
 def query_terms(query: str) -> list[str]:
-    """The terms that a search uses: the first 256."""
+    """The terms that a search uses: the first 256 of the query."""
     return terms(query)[:QUERY_TERM_LIMIT]
 
 
 def match_expression(query: str) -> str:
-    """The FTS5 expression of a query; empty when the query has no term."""
+    """The FTS5 expression of a query; empty if the query has no terms."""
     return " OR ".join(f'"{term}"' for term in query_terms(query))

@@ -1,4 +1,4 @@
-"""A brain's files as they lie on disk, read without following links."""
+"""A brain's files on disk, read without following links."""
 
 import json
 import os
@@ -10,19 +10,18 @@ from memoryd.paths import folders_of, is_canonical, parent
 
 
 class Root:
-    """One folder with files below it. What is reached through a link is not there: it may lie
-    anywhere.
+    """A folder of files. Links are not followed, because they may lead anywhere.
 
-    Made anew for each use of the brain, for it remembers which folders are no links. To ask the
-    disk each time takes a minute for a batch of a thousand paths of a thousand folders each.
+    Create a new one for each use of the brain: it caches which folders are real. Without the cache,
+    a batch of a thousand paths of a thousand folders each takes a minute.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._real = {""}
+        self._known_folders = {""}
 
     def status(self, path: str) -> os.stat_result | None:
-        """Of the file, folder, or whatever else lies at `path`."""
+        """The `lstat` of the entry at `path`; None if it is missing or reached through a link."""
         try:
             state = (self.folder / path).lstat()
         except (FileNotFoundError, NotADirectoryError):
@@ -41,11 +40,11 @@ class Root:
         return state is not None and stat.S_ISDIR(state.st_mode)
 
     def obstacle(self, path: str) -> str | None:
-        """The outermost of the folders that `path` wants which is there, and is no folder."""
-        if parent(path) in self._real:
+        """The outermost parent of `path` that exists but is not a folder; None if there is none."""
+        if parent(path) in self._known_folders:
             return None
         for folder in folders_of(path):
-            if folder in self._real:
+            if folder in self._known_folders:
                 continue
             try:
                 state = (self.folder / folder).lstat()
@@ -53,28 +52,28 @@ class Root:
                 return None
             if not stat.S_ISDIR(state.st_mode):
                 return folder
-            self._real.add(folder)
+            self._known_folders.add(folder)
         return None
 
 
 class Tree:
-    """Documents, and in a second folder of the same shape their sidecars."""
+    """The documents of a brain, and their sidecars in a parallel folder."""
 
     def __init__(self, documents: Path, sidecars: Path) -> None:
         self.documents = Root(documents)
         self.sidecars = Root(sidecars)
 
     def sidecar(self, path: str) -> bytes | None:
-        """What lies beside the document, as it was written."""
+        """The bytes of the document's sidecar; None if it has none."""
         return self.sidecars.read(sidecar_of(path))
 
     def stamp(self, path: str, state: os.stat_result | None = None) -> str:
-        """What changes when one of the two files does; the inode tells two writes in one tick."""
+        """A string that changes with either file; the inode tells writes in one tick apart."""
         states = state or self.documents.file(path), self.sidecars.file(sidecar_of(path))
         return json.dumps([s and [s.st_size, s.st_mtime_ns, s.st_ino] for s in states])
 
     def walk(self, folder: str = "") -> Iterator[tuple[str, os.stat_result]]:
-        """Every document below `folder`, the whole brain without one, in no order."""
+        """Every document below `folder`, by default the whole brain, in no order."""
         pending = [folder] if not folder or self.documents.is_folder(folder) else []
         while pending:
             for entry, path in self._entries(pending.pop()):
@@ -84,7 +83,7 @@ class Tree:
                     yield path, entry.stat(follow_symlinks=False)
 
     def children(self, folder: str = "") -> Iterator[tuple[str, os.stat_result]]:
-        """The documents and folders that lie directly in `folder`, in no order."""
+        """The documents, and folders with documents, directly in `folder`, in no order."""
         if folder and not self.documents.is_folder(folder):
             return
         for entry, path in self._entries(folder):
@@ -107,5 +106,5 @@ class Tree:
 
 
 def sidecar_of(path: str) -> str:
-    """Where the sidecar of the document `path` lies, among the sidecars."""
+    """The path of a document's sidecar in the folder of sidecars."""
     return f"{path}.json"

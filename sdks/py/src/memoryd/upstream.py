@@ -1,4 +1,4 @@
-"""Calls to services that can fail: the silence that is borne, and failures put into words."""
+"""Calls to services, with a timeout on silence and failures turned into Problems."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
@@ -14,20 +14,20 @@ RETRIES = 2
 
 
 class UpstreamError(Problem):
-    """`bad_gateway`, or `timeout` after the stated silence."""
+    """A service failed: `bad_gateway`, or `timeout` if it was silent for too long."""
 
 
 @dataclass(frozen=True, slots=True)
 class SilenceTimeout:
-    """How an upstream is waited for."""
+    """Waits for an upstream, but not for longer than `seconds` of silence."""
 
     name: str
     seconds: float
     secret: str | None = None
-    """Never part of a message, whatever the upstream repeats."""
+    """A key that is redacted from messages."""
 
     async def wait(self, work: Awaitable[T]) -> T:
-        """What `work` gives; raises UpstreamError where it fails, or is silent for too long."""
+        """Await `work`; raises UpstreamError if it fails, or is silent for too long."""
         try:
             async with asyncio.timeout(self.seconds):
                 return await work
@@ -40,12 +40,12 @@ class SilenceTimeout:
         except UpstreamError:
             raise
         except Exception as error:
-            # Vendors' clients let errors of transport and of parsing through, each of its own
-            # kind: whatever it is, the upstream has not answered.
-            raise self.failed(f"{type(error).__name__}: {error}") from error
+            # Vendors' clients pass on transport and parsing errors of many types; any of them means
+            # that the upstream has not answered.
+            raise self.failure(f"{type(error).__name__}: {error}") from error
 
-    async def each(self, pieces: AsyncGenerator[T, None]) -> AsyncIterator[T]:
-        """The pieces of a stream, each waited for in that way."""
+    async def iterate(self, pieces: AsyncGenerator[T, None]) -> AsyncIterator[T]:
+        """The pieces of a stream, each awaited as in `wait`."""
         async with aclosing(pieces):
             while True:
                 try:
@@ -54,13 +54,13 @@ class SilenceTimeout:
                     return
                 yield piece
 
-    def some(self, text: str | None) -> str:
-        """`text`; raises UpstreamError where there is none."""
+    def require_text(self, text: str | None) -> str:
+        """Return `text`; raises UpstreamError if it is empty."""
         if not text:
-            raise self.failed("the reply has no text")
+            raise self.failure("the reply contains no text")
         return text
 
-    def failed(self, why: str) -> UpstreamError:
+    def failure(self, reason: str) -> UpstreamError:
         if self.secret:
-            why = why.replace(self.secret, "***")
-        return UpstreamError("bad_gateway", f"{self.name}: {why}")
+            reason = reason.replace(self.secret, "***")
+        return UpstreamError("bad_gateway", f"{self.name}: {reason}")

@@ -1,41 +1,45 @@
-/** A brain: an isolated corpus, a folder of documents with an index beside it. */
+/** A brain: an isolated corpus, which is a folder of documents and their search index. */
 
 import type { Embedder } from "../embedding/embedder.js";
 import { type Counts, type IndexedDocument, SearchIndex } from "../index/searchIndex.js";
 import { Problem } from "../problem.js";
-import { Changes } from "./changes.js";
-import { indexed, readSidecar } from "./document.js";
+import { Feed } from "./changes.js";
+import { toIndexedDocument, readSidecar } from "./document.js";
 import { Draft } from "./draft.js";
 import type { Edit } from "./edits.js";
-import type { Places } from "./home.js";
+import type { BrainPaths } from "./home.js";
 import { acquire, type Lock } from "./lock.js";
 import { isHidden, sidecarOf } from "./paths.js";
-import { place } from "./placing.js";
+import { place } from "./placement.js";
 import { reconcile } from "./reconcile.js";
 import { contentOf, stampOf, Tree } from "./tree.js";
-import { Vectors } from "./vectors.js";
+import { ChunkVectors } from "./vectors.js";
 
-/** A document but for its stamp, which only the files that lie in place can give. */
-type Unstamped = Omit<IndexedDocument, "stamp" | "vectors">;
+/** A document whose files are not in place yet, so that it has no stamp. */
+type UnstampedDocument = Omit<IndexedDocument, "stamp" | "vectors">;
 
 export class Brain {
-  readonly #places: Places;
+  readonly #paths: BrainPaths;
   readonly #documents: Tree;
   readonly #sidecars: Tree;
   readonly #lock: Lock | undefined;
   readonly #index: SearchIndex;
-  readonly #changes = new Changes();
+  readonly #changes = new Feed();
   #commits = 0;
-  #gone = false;
+  #closed = false;
 
-  /** Opens the brain and brings its index to what the files say. */
+  /**
+   * Open the brain and reconcile its index with the files.
+   *
+   * @throws Problem `bad_gateway` or `timeout` if the embedder fails; or the reason of `signal`.
+   */
   static async open(
     id: string,
-    places: Places,
+    paths: BrainPaths,
     embedder: Embedder | undefined,
     signal: AbortSignal,
   ): Promise<Brain> {
-    const brain = new Brain(id, places, embedder);
+    const brain = new Brain(id, paths, embedder);
     try {
       await reconcile(brain.#index, brain.#documents, brain.#sidecars, embedder, signal);
       return brain;
@@ -47,16 +51,16 @@ export class Brain {
 
   private constructor(
     readonly id: string,
-    places: Places,
+    paths: BrainPaths,
     readonly embedder: Embedder | undefined,
   ) {
-    this.#places = places;
-    this.#documents = new Tree(places.documents);
-    this.#sidecars = new Tree(places.sidecars);
-    this.#lock = acquire(places.lock);
+    this.#paths = paths;
+    this.#documents = new Tree(paths.documents);
+    this.#sidecars = new Tree(paths.sidecars);
+    this.#lock = acquire(paths.lock);
     try {
-      // Where another daemon of this kind holds the index, one of our own is built, in memory.
-      const file = this.#lock === undefined ? ":memory:" : places.index;
+      // If another TypeScript daemon owns the index file, this one builds its own in memory.
+      const file = this.#lock === undefined ? ":memory:" : paths.index;
       this.#index = SearchIndex.open(file, embedder?.name ?? "none");
     } catch (error) {
       this.#lock?.release();
@@ -64,26 +68,26 @@ export class Brain {
     }
   }
 
-  /** @throws Problem `not_found` once the brain was deleted or closed. */
+  /** @throws Problem `not_found` if the brain was deleted or closed. */
   get index(): SearchIndex {
-    this.#refuseGone();
+    this.#requireOpen();
     return this.#index;
   }
 
-  /** For reading; throws as `index` does. */
+  /** The documents, read-only; throws as `index` does. */
   get documents(): Tree {
-    this.#refuseGone();
+    this.#requireOpen();
     return this.#documents;
   }
 
-  /** Throws as `index` does. */
-  get changes(): Pick<Changes, "listen"> {
-    this.#refuseGone();
+  /** The feed of changes; throws as `index` does. */
+  get changes(): Pick<Feed, "listen"> {
+    this.#requireOpen();
     return this.#changes;
   }
 
   get description(): string | undefined {
-    return contentOf(this.#places.description)?.toString();
+    return contentOf(this.#paths.description)?.toString();
   }
 
   counts(): Counts {
@@ -91,33 +95,33 @@ export class Brain {
   }
 
   /**
-   * Makes all of an edit's changes, or none of them, and tells of them. While the embedder works others
-   * may commit; then the edit is made anew to what they left, and what is known is not embedded again.
+   * Apply an edit completely or not at all, and publish its changes. If another edit commits while
+   * the embedder works, this one is applied again to the new state; only new chunks are embedded.
    *
-   * @returns The number of chunks by path, of what was written and is not hidden.
-   * @throws Problem What the edit throws; `bad_gateway` or `timeout` where the embedder fails.
+   * @returns The number of chunks by path, for each written document that is not hidden.
+   * @throws Problem Whatever the edit throws; `bad_gateway` or `timeout` if the embedder fails.
    */
   async edit(
     edit: Edit,
     signal: AbortSignal,
     reason?: string,
   ): Promise<ReadonlyMap<string, number>> {
-    const vectors = new Vectors(this.embedder);
+    const vectors = new ChunkVectors(this.embedder);
     for (;;) {
-      const seen = this.#commits;
+      const commitsBefore = this.#commits;
       const draft = new Draft(this.documents, this.#sidecars);
       edit(draft);
-      const documents = visible(draft);
-      await vectors.learn(documents, signal);
-      if (seen !== this.#commits) continue;
+      const documents = indexableDocuments(draft);
+      await vectors.embedMissing(documents, signal);
+      if (commitsBefore !== this.#commits) continue;
       this.#commit(draft, documents, vectors, reason);
       return new Map(documents.map(({ path, chunks }) => [path, chunks.length]));
     }
   }
 
   close(): void {
-    if (this.#gone) return;
-    this.#gone = true;
+    if (this.#closed) return;
+    this.#closed = true;
     this.#changes.end();
     this.#index.close();
     this.#lock?.release();
@@ -125,13 +129,13 @@ export class Brain {
 
   #commit(
     draft: Draft,
-    documents: readonly Unstamped[],
-    vectors: Vectors,
+    documents: readonly UnstampedDocument[],
+    vectors: ChunkVectors,
     reason: string | undefined,
   ): void {
     const { index } = this;
     if (draft.changes.length === 0) return;
-    place(this.#places.staging, draft.files, () => {
+    place(this.#paths.staging, draft.files, () => {
       const stamped = documents.map((document) => ({
         ...document,
         stamp: stampOf(
@@ -146,14 +150,14 @@ export class Brain {
     this.#changes.publish(draft.changes, reason);
   }
 
-  #refuseGone(): void {
-    if (this.#gone) throw new Problem("not_found", `no brain ${this.id}`);
+  #requireOpen(): void {
+    if (this.#closed) throw new Problem("not_found", `no brain ${this.id}`);
   }
 }
 
-/** What of a draft is to be indexed. */
-function visible(draft: Draft): Unstamped[] {
+/** The written documents of a draft that belong in the index. */
+function indexableDocuments(draft: Draft): UnstampedDocument[] {
   return draft.written
     .filter(([path]) => !isHidden(path))
-    .map(([path, { content, sidecar }]) => indexed(path, content, readSidecar(sidecar)));
+    .map(([path, { content, sidecar }]) => toIndexedDocument(path, content, readSidecar(sidecar)));
 }

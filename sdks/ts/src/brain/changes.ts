@@ -1,6 +1,6 @@
-/** Who wants to know what changes in a brain, and is announced. */
+/** The feed of a brain's changes. */
 
-/** As it stands in the stream of events. */
+/** A change as clients see it in the event stream. */
 export interface Change {
   kind: "created" | "updated" | "deleted" | "renamed";
   path: string;
@@ -13,18 +13,19 @@ export interface AnnouncedChange extends Change {
 }
 
 export interface Listener {
-  /** The changes of one commit; it must not throw. */
-  changed(changes: readonly [id: number, change: AnnouncedChange][]): void;
-  /** Nothing will change any more: the brain has gone. */
-  gone(): void;
+  /** Receives the changes of one commit; must not throw. */
+  onChanges(changes: readonly [id: number, change: AnnouncedChange][]): void;
+  /** Called when the brain is closed or deleted: no more changes follow. */
+  onEnd(): void;
 }
 
-export class Changes {
+/** Publishes changes to the listeners of one brain. */
+export class Feed {
   readonly #listeners = new Set<Listener>();
-  /** Rises over restarts too, as long as there are fewer than a million changes a second. */
+  /** Increases across restarts too, up to a million changes a second. */
   #lastId = Date.now() * 1000;
 
-  /** Returns what ends it. */
+  /** Subscribe; returns the function that unsubscribes. */
   listen(listener: Listener): () => void {
     this.#listeners.add(listener);
     return () => {
@@ -32,18 +33,18 @@ export class Changes {
     };
   }
 
-  /** Called at the commit, so that the order of ids is the order of commits. */
+  /** Announce the changes of a commit. Called inside it, so that ids follow the order of commits. */
   publish(changes: readonly Change[], reason: string | undefined): void {
     const when = new Date().toISOString();
     const announced = changes.map((change): [number, AnnouncedChange] => [
       ++this.#lastId,
       { ...change, reason, when },
     ]);
-    for (const listener of this.#listeners) listener.changed(announced);
+    for (const listener of this.#listeners) listener.onChanges(announced);
   }
 
   end(): void {
-    for (const listener of this.#listeners) listener.gone();
+    for (const listener of this.#listeners) listener.onEnd();
     this.#listeners.clear();
   }
 }

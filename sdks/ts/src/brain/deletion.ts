@@ -2,28 +2,28 @@ import { mkdtempSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
 import { removeDatabase } from "../index/database.js";
-import type { Places } from "./home.js";
+import type { BrainPaths } from "./home.js";
 import { acquire } from "./lock.js";
 import { statusOf } from "./tree.js";
 
-/** Move the files of a brain that is not open into a folder to be removed; returns that folder. */
-export function moveAway({
+/** Move the files of a closed brain into a new folder of `staging`; returns that folder. */
+export function moveToTrash({
   documents,
   sidecars,
   description,
   index,
   lock,
   staging,
-}: Places): string {
-  const owned = acquire(lock);
+}: BrainPaths): string {
+  const indexLock = acquire(lock);
   try {
-    const removed = mkdtempSync(join(staging, "ts-deleted-"));
-    renameSync(documents, join(removed, "documents"));
-    if (statusOf(sidecars) !== undefined) renameSync(sidecars, join(removed, "sidecars"));
+    const trash = mkdtempSync(join(staging, "ts-deleted-"));
+    renameSync(documents, join(trash, "documents"));
+    if (statusOf(sidecars) !== undefined) renameSync(sidecars, join(trash, "sidecars"));
     rmSync(description, { force: true });
-    if (owned !== undefined) removeDatabase(index);
-    return removed;
+    if (indexLock !== undefined) removeDatabase(index);
+    return trash;
   } finally {
-    owned?.release();
+    indexLock?.release();
   }
 }

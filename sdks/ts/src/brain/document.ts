@@ -1,4 +1,4 @@
-/** Documents: what an ingest gives, what lies on disk, and what of it is indexed. */
+/** Documents as they are ingested, stored on disk, and indexed. */
 
 import { z } from "zod";
 
@@ -7,7 +7,7 @@ import { chunk } from "../text/chunking.js";
 import { parseFrontMatter } from "../text/frontMatter.js";
 import { DEPTH_LIMIT, isNestedOver } from "../text/nesting.js";
 
-/** What an ingest gives beside the content. */
+/** What an ingest sends besides the content. */
 export interface Sidecar {
   contentType: string;
   title?: string | undefined;
@@ -20,7 +20,7 @@ export interface NewDocument extends Sidecar {
   content: Buffer;
 }
 
-/** Anybody may have written the file: what does not fit in it counts as absent. */
+/** Anybody may have written the file: an invalid value counts as absent. */
 const STORED_SIDECAR = z
   .object({
     title: z.string().optional().catch(undefined),
@@ -38,15 +38,16 @@ const STORED_SIDECAR = z
   })
   .catch({});
 
-// A byte order mark is text like any other: chunks joined are the text.
+// Keep a byte order mark: the chunks, concatenated, must equal the text.
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
+/** Encode a sidecar as JSON. */
 export function writeSidecar(document: Sidecar): Buffer {
   const { contentType, title, tags, metadata } = document;
   return Buffer.from(JSON.stringify({ contentType, title, tags, metadata }));
 }
 
-/** What stands in a document's sidecar; nothing where it has none. */
+/** Decode a sidecar; a missing or malformed one is empty. */
 export function readSidecar(bytes: Buffer | undefined): Omit<Sidecar, "contentType"> {
   try {
     return STORED_SIDECAR.parse(JSON.parse(bytes?.toString() ?? "{}"));
@@ -56,13 +57,13 @@ export function readSidecar(bytes: Buffer | undefined): Omit<Sidecar, "contentTy
   }
 }
 
-/** The document as the index takes it, without its stamp and vectors. */
-export function indexed(
+/** The document as it is indexed, without its stamp and vectors. */
+export function toIndexedDocument(
   path: string,
   content: Uint8Array,
   sidecar: Omit<Sidecar, "contentType">,
 ): Omit<IndexedDocument, "stamp" | "vectors"> {
-  const { text, metadata } = parseFrontMatter(decoded(content));
+  const { text, metadata } = parseFrontMatter(decodeText(content));
   const title = sidecar.title ?? metadata.title;
   const tags = sidecar.tags ?? metadata.tags;
   return {
@@ -74,8 +75,8 @@ export function indexed(
   };
 }
 
-/** Bytes that are no UTF-8 have no text. */
-function decoded(content: Uint8Array): string {
+/** The text of a document; bytes that are not UTF-8 have none. */
+function decodeText(content: Uint8Array): string {
   try {
     return UTF8.decode(content);
   } catch (error) {

@@ -1,149 +1,155 @@
-/** What a brain's documents will be once some changes are made: what is on disk, and changes above it. */
+/** Pending changes to a brain's documents, layered over the files on disk. */
 
 import { Problem } from "../problem.js";
 import type { Change } from "./changes.js";
 import { documentOfSidecar, parents, sidecarOf } from "./paths.js";
-import type { FileChange } from "./placing.js";
+import type { FileChange } from "./placement.js";
 import type { Tree } from "./tree.js";
 
-/** A document as its files have it. */
+/** The bytes of a document's files. */
 export interface StoredDocument {
   content: Buffer;
   sidecar: Buffer | undefined;
 }
 
-/** The same while it is drafted: to join at each append would copy what is there each time. */
-interface Drafted {
+/** A document in a draft. Its pieces are joined once: joining at each append would be quadratic. */
+interface DraftDocument {
   pieces: Buffer[];
   sidecar: Buffer | undefined;
 }
 
-/** Good for one turn of the event loop: what is on disk is looked up as it is asked for. */
+/** A draft is valid for one turn of the event loop, because it reads the disk lazily. */
 export class Draft {
-  /** What happened, in order. */
+  /** The changes made so far, in order. */
   readonly changes: Change[] = [];
   readonly #documents: Tree;
   readonly #sidecars: Tree;
-  /** As they are on disk while the changes are made. */
-  readonly #seen: { documents: Tree; sidecars: Tree };
-  /** Undefined of a document that is gone. */
-  readonly #changed = new Map<string, Drafted | undefined>();
+  /** The files on disk before the changes. */
+  readonly #snapshot: { documents: Tree; sidecars: Tree };
+  /** Changed documents; undefined for a deleted one. */
+  readonly #documentsByPath = new Map<string, DraftDocument | undefined>();
 
   constructor(documents: Tree, sidecars: Tree) {
     this.#documents = documents;
     this.#sidecars = sidecars;
-    this.#seen = { documents: documents.remembering(), sidecars: sidecars.remembering() };
+    this.#snapshot = { documents: documents.cached(), sidecars: sidecars.cached() };
   }
 
-  /** @throws Problem `conflict` where a path would be file and folder at once. */
+  /** @throws Problem `conflict` if a path would be a file and a folder at once. */
   write(path: string, content: Buffer, sidecar = this.#sidecarOf(path)): void {
     this.#set(path, { pieces: [content], sidecar });
   }
 
   /** @throws Problem as `write` does. */
   append(path: string, content: Buffer): void {
-    const drafted = this.#get(path) ?? { pieces: [], sidecar: undefined };
-    this.#set(path, drafted);
-    drafted.pieces.push(content);
+    const document = this.#get(path) ?? { pieces: [], sidecar: undefined };
+    this.#set(path, document);
+    document.pieces.push(content);
   }
 
-  /** @throws Problem `not_found` */
+  /** @throws Problem `not_found` if there is no such document. */
   delete(path: string): void {
-    if (!this.#has(path)) throw missing(path);
-    this.#changed.set(path, undefined);
+    if (!this.#has(path)) throw documentNotFound(path);
+    this.#documentsByPath.set(path, undefined);
     this.changes.push({ kind: "deleted", path });
   }
 
-  /** @throws Problem `not_found`, `conflict` */
+  /** @throws Problem `not_found` if there is no document `from`; `conflict` as `write`. */
   rename(from: string, to: string): void {
-    const held = this.#get(from);
-    if (held === undefined) throw missing(from);
+    const document = this.#get(from);
+    if (document === undefined) throw documentNotFound(from);
     if (from === to) return;
-    this.#changed.set(from, undefined);
-    this.#refuseConflict(to);
-    this.#changed.set(to, held);
+    this.#documentsByPath.set(from, undefined);
+    this.#requireNoConflict(to);
+    this.#documentsByPath.set(to, document);
     this.changes.push({ kind: "renamed", path: to, old_path: from });
   }
 
-  get written(): [path: string, held: StoredDocument][] {
-    return [...this.#changed].flatMap(([path, held]) => (held ? [[path, joined(held)]] : []));
+  /** Documents that the draft creates or changes. */
+  get written(): [path: string, document: StoredDocument][] {
+    return [...this.#documentsByPath].flatMap(([path, document]) =>
+      document ? [[path, joinPieces(document)]] : [],
+    );
   }
 
+  /** Paths of documents that the draft removes. */
   get removed(): string[] {
-    return [...this.#changed].flatMap(([path, held]) => (held ? [] : [path]));
+    return [...this.#documentsByPath].flatMap(([path, document]) => (document ? [] : [path]));
   }
 
+  /** The file changes that carry out the draft. */
   get files(): FileChange[] {
-    return [...this.#changed].flatMap(([path, held]) => [
-      { tree: this.#sidecars, path: sidecarOf(path), content: held?.sidecar },
-      { tree: this.#documents, path, content: held && joined(held).content },
+    return [...this.#documentsByPath].flatMap(([path, document]) => [
+      { tree: this.#sidecars, path: sidecarOf(path), content: document?.sidecar },
+      { tree: this.#documents, path, content: document && joinPieces(document).content },
     ]);
   }
 
   #has(path: string): boolean {
-    if (this.#changed.has(path)) return this.#changed.get(path) !== undefined;
-    return this.#seen.documents.file(path) !== undefined;
+    if (this.#documentsByPath.has(path)) return this.#documentsByPath.get(path) !== undefined;
+    return this.#snapshot.documents.file(path) !== undefined;
   }
 
-  #set(path: string, drafted: Drafted): void {
-    this.#refuseConflict(path);
+  #set(path: string, document: DraftDocument): void {
+    this.#requireNoConflict(path);
     const kind = this.#has(path) ? "updated" : "created";
-    this.#changed.set(path, drafted);
+    this.#documentsByPath.set(path, document);
     this.changes.push({ kind, path });
   }
 
-  #get(path: string): Drafted | undefined {
-    if (this.#changed.has(path)) return this.#changed.get(path);
-    const content = this.#seen.documents.read(path);
+  #get(path: string): DraftDocument | undefined {
+    if (this.#documentsByPath.has(path)) return this.#documentsByPath.get(path);
+    const content = this.#snapshot.documents.read(path);
     return content && { pieces: [content], sidecar: this.#sidecarOf(path) };
   }
 
-  /** A sidecar that outlived its document is nobody's. */
+  /** The document's sidecar; one left behind by a deleted document is ignored. */
   #sidecarOf(path: string): Buffer | undefined {
-    if (this.#changed.has(path)) return this.#changed.get(path)?.sidecar;
-    return this.#has(path) ? this.#seen.sidecars.read(sidecarOf(path)) : undefined;
+    if (this.#documentsByPath.has(path)) return this.#documentsByPath.get(path)?.sidecar;
+    return this.#has(path) ? this.#snapshot.sidecars.read(sidecarOf(path)) : undefined;
   }
 
-  #refuseConflict(path: string): void {
+  #requireNoConflict(path: string): void {
     for (const folder of parents(path)) {
-      if (!this.#mayBeFolder(folder)) throw conflict(path, `${folder} is no folder`);
-      // Its own sidecar would lie in the folder that is another's sidecar.
-      const document = documentOfSidecar(folder);
-      if (document !== undefined && this.#has(document)) {
-        throw conflict(path, `the sidecar of ${document} lies in the way of its own`);
+      if (!this.#canBeFolder(folder)) throw conflict(path, `${folder} is not a folder`);
+      // Its sidecar would need a folder where another document has its sidecar.
+      const owner = documentOfSidecar(folder);
+      if (owner !== undefined && this.#has(owner)) {
+        throw conflict(path, `its sidecar would collide with the sidecar of ${owner}`);
       }
     }
     if (this.#isFolder(path)) throw conflict(path, "it is a folder");
-    if (this.#isFolder(sidecarOf(path))) throw conflict(path, "its sidecar would be a folder");
+    if (this.#isFolder(sidecarOf(path)))
+      throw conflict(path, "the path of its sidecar is a folder");
   }
 
-  #mayBeFolder(path: string): boolean {
-    if (this.#changed.has(path)) return this.#changed.get(path) === undefined;
-    const { documents } = this.#seen;
+  #canBeFolder(path: string): boolean {
+    if (this.#documentsByPath.has(path)) return this.#documentsByPath.get(path) === undefined;
+    const { documents } = this.#snapshot;
     return documents.isFolder(path) || documents.status(path) === undefined;
   }
 
-  /** Whether anything lies below `path`; what is no document, as a link, is not ours to remove. */
+  /** Whether anything is below `path`, even a link: the daemon removes only its own documents. */
   #isFolder(path: string): boolean {
-    for (const [changed, held] of this.#changed) {
-      if (held !== undefined && changed.startsWith(`${path}/`)) return true;
+    for (const [changed, document] of this.#documentsByPath) {
+      if (document !== undefined && changed.startsWith(`${path}/`)) return true;
     }
-    for (const [file] of this.#seen.documents.below(path)) {
-      if (!this.#changed.has(file)) return true;
+    for (const [file] of this.#snapshot.documents.below(path)) {
+      if (!this.#documentsByPath.has(file)) return true;
     }
     return false;
   }
 }
 
-/** Once: later the one piece is the content. */
-function joined(drafted: Drafted): StoredDocument {
-  const [first, ...more] = drafted.pieces;
-  const content = first !== undefined && more.length === 0 ? first : Buffer.concat(drafted.pieces);
-  drafted.pieces = [content];
-  return { content, sidecar: drafted.sidecar };
+/** Join the pieces and keep the result, so that they are joined only once. */
+function joinPieces(document: DraftDocument): StoredDocument {
+  const [first, ...more] = document.pieces;
+  const content = first !== undefined && more.length === 0 ? first : Buffer.concat(document.pieces);
+  document.pieces = [content];
+  return { content, sidecar: document.sidecar };
 }
 
-export function missing(path: string): Problem {
+export function documentNotFound(path: string): Problem {
   return new Problem("not_found", `no document ${path}`);
 }
 

@@ -1,4 +1,4 @@
-/** Changes to the files of a brain: all of them, or none. */
+/** Edits of a brain are atomic. */
 
 import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from "node:fs";
@@ -10,7 +10,7 @@ import { SearchIndex } from "../index/searchIndex.js";
 import { ingest, NEVER, note, openStore, pathsOf } from "../testing/brains.js";
 import { temporaryFolder } from "../testing/daemon.js";
 import type { Brain } from "./brain.js";
-import { type Op, operations } from "./edits.js";
+import { type Op, operationsEdit } from "./edits.js";
 import type { BrainStore } from "./store.js";
 
 let root: string;
@@ -36,9 +36,9 @@ const write = (path: string, text = "giraffe"): Op => ({
 const append = (path: string, text: string): Op => ({ ...write(path, text), type: "append" }) as Op;
 const remove = (path: string): Op => ({ type: "delete", path });
 const rename = (path: string, to: string): Op => ({ type: "rename", path, to });
-const apply = (...ops: Op[]) => brain.edit(operations(ops), NEVER);
+const apply = (...ops: Op[]) => brain.edit(operationsEdit(ops), NEVER);
 
-test("a path of a thousand folders, and as many appends, keep nobody waiting", async () => {
+test("a path of a thousand folders and a thousand appends are fast", async () => {
   const path = "d/".repeat(1000) + "a";
   const started = performance.now();
   await apply(write(path));
@@ -49,7 +49,7 @@ test("a path of a thousand folders, and as many appends, keep nobody waiting", a
   assert.equal(brain.documents.read("b")?.toString(), piece.repeat(1000));
 });
 
-/** Everything on disk, folders and what files hold. */
+/** Everything on disk: folders and the contents of files. */
 function state(): string[] {
   return ["brains/b", "meta/b"].flatMap((tree) =>
     readdirSync(join(root, tree), { recursive: true, encoding: "utf8" })
@@ -71,7 +71,7 @@ for (const ops of [
   [remove("a"), write("a.json/b"), write("a.json/c")],
   [rename("a", "f/c.md"), rename("f/c.md", "a"), write("f/c.md")],
 ]) {
-  test(`what fails midway changes nothing: ${JSON.stringify(ops)}`, async (t) => {
+  test(`a failed commit changes nothing: ${JSON.stringify(ops)}`, async (t) => {
     await ingest(brain, ZEBRAS);
     const before = state();
     const failing = t.mock.method(SearchIndex.prototype, "apply", () => {
@@ -88,15 +88,15 @@ for (const ops of [
 }
 
 const conflicts: [name: string, ops: Op[]][] = [
-  ["a document is no folder", [write("a/x")]],
-  ["nor far above", [write("a/x/y/z")]],
-  ["a folder is no document", [write("f")]],
+  ["a document is not a folder", [write("a/x")]],
+  ["nor is one further up", [write("a/x/y/z")]],
+  ["a folder is not a document", [write("f")]],
   ["by rename", [rename("a", "f/g")]],
   ["by append", [{ type: "append", path: "f", content: Buffer.alloc(0) }]],
   ["among the ops", [write("n/x"), write("n")]],
-  ["a sidecar is no folder", [write("a.json/x")]],
-  ["a folder is no sidecar", [write("s.json/x"), write("s")]],
-  ["whether or not a sidecar is there", [write("s"), write("s.json/x")]],
+  ["a sidecar is not a folder", [write("a.json/x")]],
+  ["a folder is not a sidecar", [write("s.json/x"), write("s")]],
+  ["even if there is no sidecar yet", [write("s"), write("s.json/x")]],
 ];
 
 for (const [name, ops] of conflicts) {
@@ -108,13 +108,13 @@ for (const [name, ops] of conflicts) {
   });
 }
 
-test("what made room is no conflict", async () => {
+test("ops that make room avoid the conflict", async () => {
   await ingest(brain, ZEBRAS);
   await apply(remove("a"), write("a.json/x"), rename("f/g/b.md", "b.md"), rename("f/c.md", "f"));
   assert.deepEqual(await pathsOf(brain, "zebra giraffe"), ["a.json/x", "b.md", "f"]);
 });
 
-test("sidecars and empty folders that are nobody's are no conflict", async () => {
+test("orphaned sidecars and empty folders do not conflict", async () => {
   await ingest(brain, [note("old.json/x", "zebra", { title: "T" })]);
   rmSync(join(root, "brains/b/old.json"), { recursive: true });
   mkdirSync(join(root, "brains/b/empty/folder"), { recursive: true });
@@ -123,14 +123,14 @@ test("sidecars and empty folders that are nobody's are no conflict", async () =>
   assert.deepEqual(await pathsOf(brain, "giraffe"), ["empty"]);
 });
 
-test("a document made anew has no sidecar of one before it", async () => {
+test("a recreated document does not inherit the old sidecar", async () => {
   await ingest(brain, [note("a.md", "zebra", { tags: ["t"] })]);
   rmSync(join(root, "brains/b/a.md"));
   await apply(write("a.md"));
   assert.deepEqual(await pathsOf(brain, "giraffe", { filters: { tags: ["t"] } }), []);
 });
 
-test("what is no document of ours is not removed to make room", async () => {
+test("foreign files are not removed to make room", async () => {
   mkdirSync(join(root, "brains/b/f"));
   symlinkSync(root, join(root, "brains/b/f/link"));
   await assert.rejects(apply(write("f")), { code: "conflict" });
@@ -138,7 +138,7 @@ test("what is no document of ours is not removed to make room", async () => {
   await assert.rejects(apply(write("link/x")), { code: "conflict" });
 });
 
-test("sidecars are not put behind a link", async () => {
+test("sidecars are not written through a link", async () => {
   const outside = join(root, "outside");
   mkdirSync(outside);
   mkdirSync(join(root, "meta/b"), { recursive: true });
@@ -147,22 +147,22 @@ test("sidecars are not put behind a link", async () => {
   assert.deepEqual(readdirSync(outside), []);
 });
 
-test("what others commit while the embedder works is not undone, nor embedded again", async () => {
+test("commits made while the embedder works are kept and not embedded again", async () => {
   await store.close();
   const real = new FeatureHash();
-  const asked: string[] = [];
+  const embedded: string[] = [];
   store = openStore(root, {
     name: "slow",
     embed: async (texts) => {
-      asked.push(...texts);
+      embedded.push(...texts);
       if (texts[0] === "!") await apply(write("a"), write("other"));
       return real.embed(texts);
     },
   });
   brain = await store.get("b");
   await apply({ type: "append", path: "a", content: Buffer.from("!") }, write("b", "zebra"));
-  assert.deepEqual(asked.slice(0, 2), ["!", "zebra"]);
-  assert.deepEqual(asked.slice(2), ["giraffe", "giraffe", "giraffe!"]);
+  assert.deepEqual(embedded.slice(0, 2), ["!", "zebra"]);
+  assert.deepEqual(embedded.slice(2), ["giraffe", "giraffe", "giraffe!"]);
   assert.equal(readFileSync(join(root, "brains/b/a"), "utf8"), "giraffe!");
   const found = await pathsOf(brain, "giraffe zebra", { mode: "semantic" });
   assert.deepEqual(found.sort(), ["a", "b", "other"]);

@@ -1,10 +1,10 @@
-/** What requests want done to a brain's documents. */
+/** The edits that requests make to a brain's documents. */
 
 import { Problem } from "../problem.js";
 import { type NewDocument, writeSidecar } from "./document.js";
 import type { Draft } from "./draft.js";
 
-/** It may be made again, to a later draft. */
+/** Changes a draft; it may be applied again, to a later draft. */
 export type Edit = (draft: Draft) => void;
 
 export type Op =
@@ -12,40 +12,42 @@ export type Op =
   | { type: "delete"; path: string }
   | { type: "rename"; path: string; to: string };
 
-export function ingestionOf(document: NewDocument): Edit {
+/** The edit that stores one document. */
+export function ingestEdit(document: NewDocument): Edit {
   return (draft) => {
     draft.write(document.path, document.content, writeSidecar(document));
   };
 }
 
-/** Of a path that stands there twice the last counts, and it is one change. */
-export function ingestion(documents: readonly NewDocument[]): Edit {
+/** The edit that stores a batch. If a path occurs twice, the last document wins, as one change. */
+export function batchIngestEdit(documents: readonly NewDocument[]): Edit {
   const last = new Map<string, { document: (typeof documents)[number]; i: number }>();
   for (const [i, document] of documents.entries()) {
-    // Taken out first: a map keeps the place of a key that it has, and the last one is what counts.
+    // Delete first: setting an existing key would keep its old position in the map.
     last.delete(document.path);
     last.set(document.path, { document, i });
   }
   return (draft) => {
     for (const { document, i } of last.values()) {
-      named(`documents[${i}]`, () => {
-        ingestionOf(document)(draft);
+      withLabel(`documents[${i}]`, () => {
+        ingestEdit(document)(draft);
       });
     }
   };
 }
 
-export function operations(ops: readonly Op[]): Edit {
+/** The edit that applies ops in order. */
+export function operationsEdit(ops: readonly Op[]): Edit {
   return (draft) => {
     for (const [i, op] of ops.entries()) {
-      named(`ops[${i}]`, () => {
-        operate(draft, op);
+      withLabel(`ops[${i}]`, () => {
+        applyOp(draft, op);
       });
     }
   };
 }
 
-function operate(draft: Draft, op: Op): void {
+function applyOp(draft: Draft, op: Op): void {
   switch (op.type) {
     case "write":
       draft.write(op.path, op.content);
@@ -61,8 +63,8 @@ function operate(draft: Draft, op: Op): void {
   }
 }
 
-/** Says of a refusal which part of the request it is about. */
-function named(part: string, step: () => void): void {
+/** Run `step`; a Problem that it throws is prefixed with the part of the request it concerns. */
+function withLabel(part: string, step: () => void): void {
   try {
     step();
   } catch (error) {

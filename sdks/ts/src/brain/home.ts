@@ -1,15 +1,15 @@
-/** Where things lie in the state folder. */
+/** The layout of the state folder. */
 
 import { accessSync, constants, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 import { isUnsettled, recover } from "./journal.js";
 
-/** Older than any request: what a daemon that was killed has left, and no second daemon's work. */
+/** Longer than any request: an older work folder was left by a killed daemon. */
 const STALE_MS = 3_600_000;
 
-/** The places of one brain. */
-export interface Places {
+/** The files and folders of one brain. */
+export interface BrainPaths {
   documents: string;
   sidecars: string;
   description: string;
@@ -18,6 +18,7 @@ export interface Places {
   staging: string;
 }
 
+/** The state folder. */
 export class Home {
   readonly brains: string;
   readonly #root: string;
@@ -29,6 +30,7 @@ export class Home {
     this.#staging = join(root, "staging");
   }
 
+  /** Create missing folders and remove stale work; throws the file system's error if it cannot. */
   prepare(): void {
     for (const folder of ["brains", "meta", "descriptions", "staging", "index/ts"]) {
       const path = join(this.#root, folder);
@@ -36,23 +38,23 @@ export class Home {
       accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
     }
     for (const name of readdirSync(this.#staging)) {
-      // The others' journals are for them to read.
+      // Other kinds of daemon clean up their own work.
       if (!name.startsWith("ts-")) continue;
-      const left = join(this.#staging, name);
-      if (isUnsettled(left)) continue;
-      const status = statSync(left, { throwIfNoEntry: false });
+      const folder = join(this.#staging, name);
+      if (isUnsettled(folder)) continue;
+      const status = statSync(folder, { throwIfNoEntry: false });
       if (status !== undefined && Date.now() - status.mtimeMs > STALE_MS) {
-        rmSync(left, { recursive: true, force: true });
+        rmSync(folder, { recursive: true, force: true });
       }
     }
   }
 
-  /** Undoes what was left half done; what cannot be undone is returned. */
+  /** Undo commits that a kill interrupted; returns the errors of those that cannot be undone. */
   recover(): Error[] {
     return recover(this.#staging);
   }
 
-  of(brainId: string): Places {
+  of(brainId: string): BrainPaths {
     return {
       documents: join(this.brains, brainId),
       sidecars: join(this.#root, "meta", brainId),
@@ -64,14 +66,14 @@ export class Home {
   }
 }
 
-/** Node's own recursive one never comes back where mkdir says ENOENT for ever, as below /proc. */
+/** Node's recursive mkdir never returns where mkdir always fails with ENOENT, as below /proc. */
 function makeFolder(path: string): void {
   if (isFolder(path)) return;
   if (dirname(path) !== path) makeFolder(dirname(path));
   try {
     mkdirSync(path);
   } catch (error) {
-    // A second daemon that starts on the same folder may be the quicker one.
+    // A second daemon that starts on the same folder may have created it.
     if (!isFolder(path)) throw error;
   }
 }

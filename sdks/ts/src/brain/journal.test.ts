@@ -1,4 +1,4 @@
-/** What a kill in the middle of a change leaves, and what the next start makes of it. */
+/** Recovery from a kill in the middle of a commit. */
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -19,7 +19,7 @@ import { SearchIndex } from "../index/searchIndex.js";
 import { ingest, NEVER, note, openStore, pathsOf } from "../testing/brains.js";
 import { temporaryFolder } from "../testing/daemon.js";
 import type { Brain } from "./brain.js";
-import { type Op, operations } from "./edits.js";
+import { type Op, operationsEdit } from "./edits.js";
 import type { BrainStore } from "./store.js";
 
 let root: string;
@@ -43,7 +43,7 @@ afterEach(async () => {
 const write = (path: string): Op => ({ type: "write", path, content: Buffer.from("giraffe") });
 const remove = (path: string): Op => ({ type: "delete", path });
 const rename = (path: string, to: string): Op => ({ type: "rename", path, to });
-const apply = (...ops: Op[]) => brain.edit(operations(ops), NEVER);
+const apply = (...ops: Op[]) => brain.edit(operationsEdit(ops), NEVER);
 
 function contents(home: string): Record<string, string> {
   const files = ["brains/b", "meta/b"].flatMap((tree) =>
@@ -57,19 +57,19 @@ function contents(home: string): Record<string, string> {
 }
 
 /**
- * What a kill would leave at this moment. The documents are hard links, for a journal knows files by
- * their inodes; what is written to in place is copied.
+ * Copy the state folder as a kill at this moment would leave it. Documents are hard links, because the
+ * journal identifies files by inode; files that are written in place are copied.
  */
 function freeze(home: string): void {
   execFileSync("cp", ["-al", root, home]);
-  const written = readdirSync(join(root, "staging")).map((work) => `staging/${work}/journal`);
-  for (const name of ["index", ...written]) {
+  const journals = readdirSync(join(root, "staging")).map((work) => `staging/${work}/journal`);
+  for (const name of ["index", ...journals]) {
     rmSync(join(home, name), { recursive: true });
     cpSync(join(root, name), join(home, name), { recursive: true });
   }
 }
 
-/** Calls `before` ahead of each step that changes which file lies where. */
+/** Call `before` ahead of each step that moves or links a file. */
 function beforeEachStep(t: TestContext, before: (source: string) => void): void {
   for (const name of ["renameSync", "linkSync"] as const) {
     const step = fs[name];
@@ -80,24 +80,24 @@ function beforeEachStep(t: TestContext, before: (source: string) => void): void 
   }
   syncBuiltinESMExports();
   t.after(() => {
-    asIt(t);
+    restoreMocks(t);
   });
 }
 
 function beforeIndexing(t: TestContext, before: () => void): void {
-  // eslint-disable-next-line @typescript-eslint/unbound-method -- it is given its `this`
+  // eslint-disable-next-line @typescript-eslint/unbound-method -- called with its `this`
   const real = SearchIndex.prototype.apply;
   t.mock.method(
     SearchIndex.prototype,
     "apply",
-    function (this: SearchIndex, ...given: Parameters<typeof real>) {
+    function (this: SearchIndex, ...parameters: Parameters<typeof real>) {
       before();
-      real.apply(this, given);
+      real.apply(this, parameters);
     },
   );
 }
 
-function asIt(t: TestContext): void {
+function restoreMocks(t: TestContext): void {
   t.mock.restoreAll();
   syncBuiltinESMExports();
 }
@@ -110,7 +110,7 @@ for (const [name, ops] of Object.entries({
   several: [write("a"), write("f/b.md"), remove("c"), write("new/y")],
   "a file that becomes a folder": [rename("a", "a/b/c"), rename("f/b.md", "f")],
 })) {
-  test(`killed at any step: ${name}`, async (t) => {
+  test(`recovers from a kill at any step: ${name}`, async (t) => {
     await ingest(brain, NOTES);
     const before = contents(root);
     const homes: string[] = [];
@@ -122,7 +122,7 @@ for (const [name, ops] of Object.entries({
     beforeEachStep(t, copy);
     beforeIndexing(t, copy);
     await apply(...ops);
-    asIt(t);
+    restoreMocks(t);
     assert.ok(homes.length > 2);
     for (const home of homes) {
       const again = openStore(home);
@@ -134,7 +134,7 @@ for (const [name, ops] of Object.entries({
   });
 }
 
-test("what cannot be undone is kept, and undone at the next start", async (t) => {
+test("a failed undo keeps the files and is retried at the next start", async (t) => {
   await ingest(brain, NOTES);
   const before = contents(root);
   t.mock.method(SearchIndex.prototype, "apply", () => {
@@ -148,7 +148,7 @@ test("what cannot be undone is kept, and undone at the next start", async (t) =>
     }
   });
   await assert.rejects(apply(rename("a", "x"), rename("c", "y")), AggregateError);
-  asIt(t);
+  restoreMocks(t);
   assert.equal(readdirSync(join(root, "staging")).length, 1);
   const lost = Object.keys(before).filter((file) => !existsSync(join(root, file)));
   assert.equal(lost.length, 1);
@@ -158,7 +158,7 @@ test("what cannot be undone is kept, and undone at the next start", async (t) =>
   assert.deepEqual(readdirSync(join(root, "staging")), []);
 });
 
-test("what was acknowledged later is not undone", async (t) => {
+test("later acknowledged writes are not undone", async (t) => {
   await ingest(brain, NOTES);
   const home = join(copies, "home");
   t.mock.method(SearchIndex.prototype, "apply", () => {
@@ -166,7 +166,7 @@ test("what was acknowledged later is not undone", async (t) => {
     throw new Error("killed");
   });
   await assert.rejects(apply(write("a"), write("new")), /killed/);
-  asIt(t);
+  restoreMocks(t);
   for (const name of ["a", "new"]) {
     rmSync(join(home, "brains/b", name));
     writeFileSync(join(home, "brains/b", name), "later");
@@ -176,7 +176,7 @@ test("what was acknowledged later is not undone", async (t) => {
   assert.deepEqual([after["/brains/b/a"], after["/brains/b/new"]], ["later", "later"]);
 });
 
-test("the work of a daemon that lives is left alone", async (t) => {
+test("the commit of a running daemon is left alone", async (t) => {
   await ingest(brain, NOTES);
   beforeIndexing(t, () => {
     void openStore(root).close();
@@ -186,7 +186,7 @@ test("the work of a daemon that lives is left alone", async (t) => {
   assert.equal(readFileSync(join(root, "brains/b/a"), "utf8"), "zebra f/b.md");
 });
 
-test("a journal that nobody can read is kept, and keeps nobody from starting", async () => {
+test("an unreadable journal is kept and does not prevent a start", async () => {
   const work = join(root, "staging/ts-commit-x");
   mkdirSync(work);
   writeFileSync(join(work, "journal"), "{\n");

@@ -1,4 +1,4 @@
-/** What a change to several files has done so far, kept where it outlives the process. */
+/** The undo journal of a commit, on disk so that it outlives the process. */
 
 import {
   closeSync,
@@ -17,16 +17,16 @@ import { dirname, join, relative } from "node:path";
 import { acquire, type Lock } from "./lock.js";
 import { contentOf, stampOf, statusOf, type Tree } from "./tree.js";
 
-/** Other kinds of daemon keep their work in the same folder. */
+/** Work folders of this kind of daemon; other kinds share the staging folder. */
 const PREFIX = "ts-commit-";
 
-/** Where it lies is relative to the state folder, which may be moved. Undone, it may be undone again. */
+/** A journaled step. Paths are relative to the state folder, which may move; undo is idempotent. */
 type Step = { tree: string; path: string } & (
   { done: "set aside"; aside: string } | { done: "put"; stamp: string } | { done: "made" }
 );
 
-/** A folder for the work of one change, with the journal of it. */
-export class Work {
+/** The work folder of one commit, with its journal. */
+export class CommitWork {
   readonly folder: string;
   readonly #home: string;
   readonly #steps: Step[] = [];
@@ -36,31 +36,34 @@ export class Work {
   constructor(staging: string) {
     this.#home = dirname(staging);
     this.folder = mkdtempSync(join(staging, PREFIX));
-    // Before the journal is there: nobody else is to undo it while this process is at work.
-    this.#lock = acquire(lockIn(this.folder));
-    this.#journal = openSync(journalIn(this.folder), "ax");
+    // Locked before the journal exists, so that no other process undoes a commit in progress.
+    this.#lock = acquire(lockFile(this.folder));
+    this.#journal = openSync(journalFile(this.folder), "ax");
   }
 
-  /** Where a file that is to be set aside can lie. The step is written down, not taken. */
-  setsAside(tree: Tree, path: string): string {
+  /** Record that a file will be set aside; returns where to move it. Does not move it. */
+  recordSetAside(tree: Tree, path: string): string {
     const aside = `${this.#steps.length}.old`;
     this.#write({ ...this.#place(tree, path), done: "set aside", aside });
     return join(this.folder, aside);
   }
 
-  puts(source: string, tree: Tree, path: string): void {
+  /** Record that the file `source` will be moved to `path`. */
+  recordPut(source: string, tree: Tree, path: string): void {
     this.#write({ ...this.#place(tree, path), done: "put", stamp: stampOf(source) });
   }
 
-  makes(tree: Tree, folder: string): void {
+  /** Record that `folder` will be created. */
+  recordFolder(tree: Tree, folder: string): void {
     this.#write({ ...this.#place(tree, folder), done: "made" });
   }
 
+  /** Undo the recorded steps, last first; returns the errors of those that fail. */
   undo(): unknown[] {
-    return undone(this.#home, this.folder, this.#steps);
+    return undoSteps(this.#home, this.folder, this.#steps);
   }
 
-  /** Nothing of it is to be undone any more. */
+  /** Remove journal and work folder: the commit can no longer be undone. */
   settle(): void {
     settle(this.folder);
   }
@@ -80,32 +83,32 @@ export class Work {
   }
 }
 
-/** Undoes what daemons that were killed in the middle of it have left, and returns what cannot be. */
+/** Undo the commits of daemons that were killed; returns one error for each that cannot be undone. */
 export function recover(staging: string): Error[] {
   return readdirSync(staging)
     .filter((name) => name.startsWith(PREFIX))
     .flatMap((name) => {
-      const faults = recovered(dirname(staging), join(staging, name));
+      const faults = recoverFolder(dirname(staging), join(staging, name));
       return faults.length === 0 ? [] : [new AggregateError(faults, `${name} cannot be undone`)];
     });
 }
 
-/** Whether files that belong elsewhere may lie in a folder of staging. */
+/** Whether a work folder may still hold files that an undo must move back. */
 export function isUnsettled(folder: string): boolean {
-  return existsSync(journalIn(folder));
+  return existsSync(journalFile(folder));
 }
 
-function recovered(home: string, folder: string): unknown[] {
+function recoverFolder(home: string, folder: string): unknown[] {
   if (!isUnsettled(folder)) return [];
   let lock: Lock | undefined;
   try {
-    lock = acquire(lockIn(folder));
+    lock = acquire(lockFile(folder));
     if (lock === undefined) return [];
-    const journal = contentOf(journalIn(folder))?.toString();
+    const journal = contentOf(journalFile(folder))?.toString();
     if (journal === undefined) return [];
-    // Behind the last newline is a step that was not written whole, and so not taken.
+    // A line without its newline was cut off by the kill, before its step was taken.
     const steps = journal.split("\n").slice(0, -1);
-    const faults = undone(
+    const faults = undoSteps(
       home,
       folder,
       steps.map((step) => JSON.parse(step) as Step),
@@ -119,8 +122,8 @@ function recovered(home: string, folder: string): unknown[] {
   }
 }
 
-/** Tries every step, whatever becomes of the others. */
-function undone(home: string, folder: string, steps: readonly Step[]): unknown[] {
+/** Undo every step, even if others fail; returns the errors. */
+function undoSteps(home: string, folder: string, steps: readonly Step[]): unknown[] {
   return steps.toReversed().flatMap((step) => {
     try {
       undo(home, folder, step);
@@ -137,9 +140,9 @@ function undo(home: string, folder: string, step: Step): void {
   switch (step.done) {
     case "set aside": {
       const aside = join(folder, step.aside);
-      // What is there now was put there later, by a change that was acknowledged.
+      // A file at the target was written later, by an acknowledged change.
       if (statusOf(aside) === undefined || statusOf(target) !== undefined) return;
-      // A brain that was deleted since does not come back.
+      // A brain that was deleted since must not come back.
       if (statusOf(tree) === undefined) return;
       mkdirSync(dirname(target), { recursive: true });
       renameSync(aside, target);
@@ -153,7 +156,7 @@ function undo(home: string, folder: string, step: Step): void {
   }
 }
 
-/** A folder and those in it, but for what is in use. */
+/** Remove a folder and the folders in it, as far as they are empty. */
 function removeEmpty(folder: string): void {
   if (!statusOf(folder)?.isDirectory()) return;
   const entries = readdirSync(folder, { withFileTypes: true });
@@ -163,16 +166,16 @@ function removeEmpty(folder: string): void {
   if (readdirSync(folder).length === 0) rmdirSync(folder);
 }
 
-/** The journal goes first: of half a folder nothing must be undone. */
+/** The journal goes first, so that a half removed folder is never undone. */
 function settle(folder: string): void {
-  rmSync(journalIn(folder), { force: true });
+  rmSync(journalFile(folder), { force: true });
   rmSync(folder, { recursive: true, force: true });
 }
 
-function journalIn(folder: string): string {
+function journalFile(folder: string): string {
   return join(folder, "journal");
 }
 
-function lockIn(folder: string): string {
+function lockFile(folder: string): string {
   return join(folder, "lock");
 }

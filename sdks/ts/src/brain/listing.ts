@@ -1,9 +1,9 @@
-/** What there is: documents, and the folders above them. */
+/** Listing of documents and the folders above them. */
 
 import type { Stats } from "node:fs";
 
 import { compareUtf8 } from "../text/order.js";
-import { fits } from "./glob.js";
+import { compileGlob } from "./glob.js";
 import { baseName, isHidden, pathFault } from "./paths.js";
 import { statusOf, type Tree } from "./tree.js";
 
@@ -14,8 +14,8 @@ export interface Item {
   is_dir: boolean;
 }
 
-export interface Query {
-  /** Empty, it is the brain itself. */
+export interface ListQuery {
+  /** The folder to list; the empty path is the brain itself. */
   dir: string;
   recursive: boolean;
   hidden: boolean;
@@ -28,16 +28,16 @@ export function itemAt(tree: Tree, path: string): Item | undefined {
 }
 
 /**
- * What lies directly in a folder or, if it is to be recursive, every document below it. In one turn of
- * the event loop, so that no commit comes between: some 50 ms for 10,000 documents.
+ * The entries of a folder or, if `recursive`, every document below it, sorted by path. Runs in one turn
+ * of the event loop, so that no commit comes between: some 50 ms for 10,000 documents.
  */
-export function list(documents: Tree, { dir, recursive, hidden, glob }: Query): Item[] {
-  const tree = documents.remembering();
-  const isWanted = glob === undefined ? () => true : fits(glob);
+export function list(documents: Tree, { dir, recursive, hidden, glob }: ListQuery): Item[] {
+  const tree = documents.cached();
+  const matches = glob === undefined ? () => true : compileGlob(glob);
   return (
     (recursive ? documentsBelow(tree, dir) : childrenOf(tree, dir))
-      .filter((path) => (hidden || !isHidden(path)) && isWanted(baseName(path)))
-      // The way to them was just walked: no link is on it.
+      .filter((path) => (hidden || !isHidden(path)) && matches(baseName(path)))
+      // Their parents were just walked, so none of them is a link.
       .flatMap((path) => itemOf(tree, path, statusOf(tree.at(path))) ?? [])
       .sort((a, b) => compareUtf8(a.path, b.path))
   );

@@ -1,4 +1,4 @@
-/** Which daemon owns an index. */
+/** File locks between daemons. */
 
 import { rmSync } from "node:fs";
 import { resolve } from "node:path";
@@ -7,31 +7,31 @@ import { DatabaseSync } from "@photostructure/sqlite";
 
 import { isBusy, isDamage } from "../index/sqlite.js";
 
-/** StoredDocument until it is closed, or until the process ends, however it ends. */
+/** A lock that is held until it is released or the process ends, however it ends. */
 export interface Lock {
   release(): void;
 }
 
 /**
- * Takes the lock, or returns undefined where another daemon has it. Node has no flock; SQLite locks its
- * files with the operating system's own locks, which end with the process, so an exclusive
- * transaction on an empty database is one. It is not the index itself: that one is removed and
- * made anew where it is damaged, and the lock must outlast this.
+ * Acquire the lock; undefined if another daemon holds it. Node has no flock, but SQLite locks its files
+ * with the operating system's locks, which end with the process, so an exclusive transaction on an
+ * empty database serves as one. It is not the index file itself, because a damaged index is removed
+ * and rebuilt, and the lock must outlast that.
  */
 export function acquire(file: string): Lock | undefined {
   try {
     return attempt(file);
   } catch (error) {
     if (!isDamage(error)) throw error;
-    // Nobody holds what cannot be read; nothing was ever written to it.
+    // A damaged lock file is held by nobody, and it holds no data.
     rmSync(file);
     return attempt(file);
   }
 }
 
 function attempt(file: string): Lock | undefined {
-  // Absolute, because SQLite takes a name that begins with `file:` for a URI. Prepare no statement: the
-  // lock would be held until it is collected as garbage.
+  // Absolute, because SQLite parses a name that begins with `file:` as a URI. Prepare no statement: it
+  // would hold the lock until it is garbage-collected.
   const database = new DatabaseSync(resolve(file), { timeout: 0 });
   try {
     database.exec("BEGIN EXCLUSIVE");

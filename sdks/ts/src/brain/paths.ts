@@ -1,6 +1,6 @@
-/** Paths of documents: relative, POSIX, canonical. */
+/** Document paths: relative, POSIX, canonical. */
 
-/** File systems allow 255 bytes a name; the sidecar adds `.json`. */
+/** File systems allow names of 255 bytes, and the sidecar adds `.json`. */
 const SEGMENT_BYTES = 250;
 
 /** Half of what Linux allows, which leaves the other half to the state folder. */
@@ -8,7 +8,7 @@ const PATH_BYTES = 2048;
 
 const SIDECAR = ".json";
 
-/** What keeps `path` from being a canonical relative path; undefined where nothing does. */
+/** Why `path` is not a canonical relative path; undefined if it is one. */
 export function pathFault(path: string): string | undefined {
   const bytes = Buffer.byteLength(path);
   if (bytes < 1 || bytes > PATH_BYTES) return `must have 1 to ${PATH_BYTES} bytes`;
@@ -22,7 +22,7 @@ export function pathFault(path: string): string | undefined {
   return undefined;
 }
 
-/** Whether the base name starts with `_`: stored, and never indexed. */
+/** Whether the base name starts with `_`: such documents are stored but never indexed. */
 export function isHidden(path: string): boolean {
   return baseName(path).startsWith("_");
 }
@@ -34,12 +34,12 @@ export function* parents(path: string): Generator<string> {
   }
 }
 
-/** Where what was given beside a document lies, in the tree of sidecars. */
+/** The path of a document's sidecar in the tree of sidecars. */
 export function sidecarOf(path: string): string {
   return `${path}${SIDECAR}`;
 }
 
-/** The document whose sidecar lies at `path`, if there is such a one. */
+/** The path of the document whose sidecar is at `path`; undefined if `path` names no sidecar. */
 export function documentOfSidecar(path: string): string | undefined {
   return path.endsWith(SIDECAR) ? path.slice(0, -SIDECAR.length) : undefined;
 }

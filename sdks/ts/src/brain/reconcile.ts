@@ -1,28 +1,33 @@
-/** Bringing an index to what the files say. */
+/** Reconciling an index with the files. */
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 
 import type { Embedder } from "../embedding/embedder.js";
 import type { IndexedDocument, SearchIndex } from "../index/searchIndex.js";
-import { indexed, readSidecar } from "./document.js";
+import { toIndexedDocument, readSidecar } from "./document.js";
 import { isHidden, pathFault, sidecarOf } from "./paths.js";
 import { stampOf, type Tree } from "./tree.js";
-import { Vectors } from "./vectors.js";
+import { ChunkVectors } from "./vectors.js";
 
 /**
- * So many documents, or bytes of them, are taken in before other requests get their turn: some 40 ms
- * for 256 short ones.
+ * How many documents, or bytes of them, are indexed before other requests get their turn: some 40 ms
+ * for 256 short documents.
  */
 const BATCH = 256;
 const BATCH_BYTES = 2 ** 20;
 
-type Prepared = Omit<IndexedDocument, "vectors">;
+type UnembeddedDocument = Omit<IndexedDocument, "vectors">;
 
-interface Changed {
+interface ChangedFile {
   path: string;
   stamp: string;
 }
 
+/**
+ * Index the files whose stamp changed and drop the documents whose file is gone.
+ *
+ * @throws Problem `bad_gateway` or `timeout` if the embedder fails; or the reason of `signal`.
+ */
 export async function reconcile(
   index: SearchIndex,
   documents: Tree,
@@ -30,23 +35,23 @@ export async function reconcile(
   embedder: Embedder | undefined,
   signal: AbortSignal,
 ): Promise<void> {
-  const vanished = index.stamps();
-  const changed: Changed[] = [];
-  let seen = 0;
+  const staleStamps = index.stamps();
+  const changed: ChangedFile[] = [];
+  let visited = 0;
   for (const [path, entry] of documents.below("")) {
-    if (++seen % BATCH === 0) await nextTurn(undefined, { signal });
-    // What somebody put there under a name that no request could give has no sidecar's name either.
+    if (++visited % BATCH === 0) await nextTurn(undefined, { signal });
+    // A file whose name no request could use is ignored; its sidecar's name may be too long.
     if (!entry.isFile() || isHidden(path) || pathFault(path) !== undefined) continue;
     const stamp = stampOf(documents.at(path), sidecars.at(sidecarOf(path)));
-    if (vanished.get(path) !== stamp) changed.push({ path, stamp });
-    vanished.delete(path);
+    if (staleStamps.get(path) !== stamp) changed.push({ path, stamp });
+    staleStamps.delete(path);
   }
-  if (vanished.size > 0) index.apply([], vanished.keys());
-  let batch: Prepared[] = [];
+  if (staleStamps.size > 0) index.apply([], staleStamps.keys());
+  let batch: UnembeddedDocument[] = [];
   let bytes = 0;
   const flush = async (): Promise<void> => {
-    const vectors = new Vectors(embedder);
-    await vectors.learn(batch, signal);
+    const vectors = new ChunkVectors(embedder);
+    await vectors.embedMissing(batch, signal);
     index.apply(batch.map((document) => ({ ...document, vectors: vectors.of(document) })));
     batch = [];
     bytes = 0;
@@ -56,7 +61,7 @@ export async function reconcile(
     const content = documents.read(path);
     if (content === undefined) continue;
     const sidecar = sidecars.read(sidecarOf(path));
-    batch.push({ stamp, ...indexed(path, content, readSidecar(sidecar)) });
+    batch.push({ stamp, ...toIndexedDocument(path, content, readSidecar(sidecar)) });
     bytes += content.length;
     if (batch.length >= BATCH || bytes >= BATCH_BYTES) await flush();
   }

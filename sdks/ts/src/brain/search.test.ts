@@ -28,7 +28,7 @@ afterEach(async () => {
   rmSync(root, { recursive: true });
 });
 
-test("the same path again replaces", async () => {
+test("ingesting the same path again replaces the document", async () => {
   await ingest(brain, [note("a.md", "old zebra")]);
   await ingest(brain, [note("a.md", "new giraffe"), note("b.md", "zebra crossing")]);
   assert.deepEqual(await pathsOf(brain, "zebra"), ["b.md"]);
@@ -36,13 +36,13 @@ test("the same path again replaces", async () => {
   assert.equal(brain.counts().documents, 2);
 });
 
-test("of a path that stands in a batch twice the last counts", async () => {
+test("the last document of a repeated path in a batch wins", async () => {
   await ingest(brain, [note("a.md", "zebra"), note("a.md", "giraffe")]);
   assert.deepEqual(await pathsOf(brain, "zebra giraffe"), ["a.md"]);
   assert.deepEqual(await pathsOf(brain, "zebra"), []);
 });
 
-test("the same title is another document", async () => {
+test("two documents may share a title", async () => {
   const documents = [note("a.md", "zebra", { title: "T" }), note("b.md", "zebra", { title: "T" })];
   await ingest(brain, documents);
   assert.deepEqual(await pathsOf(brain, "zebra"), ["a.md", "b.md"]);
@@ -75,7 +75,7 @@ for (const mode of MODES) {
 }
 
 for (const mode of ["bm25", "semantic"] as const) {
-  test(`the order of ingest changes nothing: ${mode}`, async () => {
+  test(`the order of ingest does not matter: ${mode}`, async () => {
     const documents = Array.from({ length: 40 }, (_, n) =>
       note(`${n}.md`, `note ${n} zebra ${"giraffe ".repeat(n % 5)}`),
     );
@@ -88,7 +88,7 @@ for (const mode of ["bm25", "semantic"] as const) {
   });
 }
 
-test("a freed slot is used again without mixing documents", async () => {
+test("reused slots do not mix documents", async () => {
   const animals = Array.from({ length: 5 }, (_, n) => note(`${n}.md`, `animal${n}`));
   await ingest(brain, animals);
   await ingest(brain, [note("2.md", "plant"), note("9.md", "animal2")]);
@@ -98,7 +98,7 @@ test("a freed slot is used again without mixing documents", async () => {
   }
 });
 
-test("a query of many terms is served by its first 256", async () => {
+test("a query uses its first 256 terms", async () => {
   await ingest(brain, [note("a.md", "word255"), note("b.md", "word256")]);
   const query = Array.from({ length: 400 }, (_, n) => `word${n}`).join(" ");
   assert.deepEqual(await pathsOf(brain, query), ["a.md"]);
@@ -109,7 +109,7 @@ test("query syntax has no meaning", async () => {
   assert.deepEqual(await pathsOf(brain, 'NOT "zebra* AND ('), ["a.md"]);
 });
 
-test("what one brain holds has no effect on another's scores", async () => {
+test("brains do not affect each other's scores", async () => {
   await ingest(brain, [note("a.md", "zebra"), note("b.md", "giraffe")]);
   const before = (await retrieve(brain, "zebra")).chunks;
   const other = await store.create("c", undefined);
@@ -163,7 +163,7 @@ const fallbacks: [mode: Mode, effective: Mode, fellBack: boolean][] = [
   ["hybrid-rerank", "bm25", true],
 ];
 
-test("without an embedder the trace tells of the fallback", async () => {
+test("without an embedder the trace reports the fallback", async () => {
   await store.close();
   store = openStore(root, null);
   const plain = await store.get("b");

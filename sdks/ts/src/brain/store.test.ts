@@ -1,4 +1,4 @@
-/** What is kept on disk, and an index that follows it. */
+/** Files on disk, and an index that follows them. */
 
 import assert from "node:assert/strict";
 import {
@@ -55,7 +55,7 @@ const filesBelow = (folder: string) =>
     entry.isFile(),
   );
 
-test("documents are files, byte by byte, with what was given beside them", async () => {
+test("documents are stored byte for byte, with a sidecar", async () => {
   const brain = await store.create("b", undefined);
   const content = Buffer.from("---\r\ntitle: T\n---\n\ufeffzebra\0");
   await ingest(brain, [note("a/b.md", content, { tags: ["x"], metadata: { n: 1 } })]);
@@ -67,11 +67,11 @@ test("documents are files, byte by byte, with what was given beside them", async
   });
 });
 
-test("front matter serves where the request gives nothing", async () => {
+test("front matter fills in what the request omits", async () => {
   const brain = await store.create("b", undefined);
   const text = "---\ntitle: Front\ntags: [f]\nkind: note\n---\nzebra";
-  const given = { title: "Given", tags: ["g"], metadata: { kind: "letter" } };
-  await ingest(brain, [note("a.md", text), note("b.md", text, given)]);
+  const explicit = { title: "Given", tags: ["g"], metadata: { kind: "letter" } };
+  await ingest(brain, [note("a.md", text), note("b.md", text, explicit)]);
   const { chunks } = await retrieve(brain, "zebra");
   const seen = chunks.map(({ title, text, metadata }) => [title, text, metadata?.kind]);
   assert.deepEqual(seen, [
@@ -82,7 +82,7 @@ test("front matter serves where the request gives nothing", async () => {
   assert.deepEqual(await pathsOf(brain, "note letter"), []);
 });
 
-test("documents that are hidden or no text are kept and not found", async () => {
+test("hidden and non-text documents are stored but not found", async () => {
   const brain = await store.create("b", undefined);
   const documents = [note("d/_h.md", "zebra"), note("a.bin", Buffer.from([0xff, 0xfe]))];
   assert.deepEqual([...(await ingest(brain, documents))], [["a.bin", 0]]);
@@ -102,7 +102,7 @@ test("a recreated brain is empty", async () => {
   assert.deepEqual(readdirSync(join(root, "staging")), []);
 });
 
-test("deleting a brain spares its neighbour's index", async () => {
+test("deleting a brain does not touch its neighbour's index", async () => {
   await store.create("b", undefined);
   await ingest(await store.create("b.sqlite", undefined), [note("a.md", "zebra")]);
   await store.delete("b");
@@ -110,7 +110,7 @@ test("deleting a brain spares its neighbour's index", async () => {
   assert.deepEqual(await pathsOf(await store.get("b.sqlite"), "zebra"), ["a.md"]);
 });
 
-test("a brain that was deleted while one waits is not found", async () => {
+test("a brain deleted during a request is not found", async () => {
   const waiting: ((vectors: Float32Array[]) => void)[] = [];
   await reopen({ name: "slow", embed: () => new Promise((resolve) => waiting.push(resolve)) });
   const brain = await store.create("b", undefined);
@@ -121,7 +121,7 @@ test("a brain that was deleted while one waits is not found", async () => {
   assert.deepEqual(filesBelow("brains"), []);
 });
 
-test("a file and a folder of one name conflict", async () => {
+test("a file and a folder of the same name conflict", async () => {
   const brain = await store.create("b", undefined);
   await ingest(brain, [note("a", "zebra"), note("folder/x", "zebra")]);
   for (const documents of [
@@ -164,7 +164,7 @@ test("a failed embedding stores nothing", async () => {
   assert.deepEqual(readdirSync(join(root, "brains/b")), []);
 });
 
-test("an embedder of other dimensions than before stores nothing", async () => {
+test("vectors of other dimensions than before store nothing", async () => {
   let dimensions = 2;
   const embed = (texts: readonly string[]) =>
     Promise.resolve(texts.map(() => new Float32Array(dimensions).fill(1)));
@@ -181,7 +181,7 @@ for (const [damage, bytes] of [
   ["garbage", Buffer.from("no database at all".repeat(999))],
   ["nothing", Buffer.alloc(0)],
 ] as const) {
-  test(`an index and lock of ${damage} are made anew from the files`, async () => {
+  test(`an index and lock of ${damage} are rebuilt from the files`, async () => {
     await ingest(await store.create("b", undefined), [note("a.md", "zebra")]);
     await store.close();
     for (const entry of filesBelow("index"))
@@ -191,7 +191,7 @@ for (const [damage, bytes] of [
   });
 }
 
-test("an index with a page that is wrong is made anew from the files", async () => {
+test("an index with a corrupt page is rebuilt from the files", async () => {
   const documents = Array.from({ length: 50 }, (_, n) => note(`${n}.md`, `zebra ${"x".repeat(n)}`));
   await ingest(await store.create("b", undefined), documents);
   await store.close();
@@ -203,7 +203,7 @@ test("an index with a page that is wrong is made anew from the files", async () 
   assert.equal((await pathsOf(await store.get("b"), "zebra")).length, 50);
 });
 
-test("an index that SQLite refuses to attach is made anew from the files", async () => {
+test("an index that SQLite refuses to attach is rebuilt from the files", async () => {
   await ingest(await store.create("b", undefined), [note("a.md", "zebra")]);
   await store.close();
   const file = join(root, "index/ts/b.sqlite");
@@ -215,26 +215,26 @@ test("an index that SQLite refuses to attach is made anew from the files", async
   assert.deepEqual(await pathsOf(await store.get("b"), "zebra"), ["a.md"]);
 });
 
-test("texts, titles and sessions are kept beyond a NUL", async () => {
-  const given = { title: "T\0itle", metadata: { session_id: "s\0ession" } };
+test("texts, titles and sessions are not truncated at a NUL", async () => {
+  const explicit = { title: "T\0itle", metadata: { session_id: "s\0ession" } };
   const brain = await store.create("b", undefined);
-  await ingest(brain, [note("a.md", "giraffe\0zebra"), note("b.md", "giraffe\0okapi", given)]);
-  await ingest(brain, [note("a.md", "giraffe\0elephant", given)]);
+  await ingest(brain, [note("a.md", "giraffe\0zebra"), note("b.md", "giraffe\0okapi", explicit)]);
+  await ingest(brain, [note("a.md", "giraffe\0elephant", explicit)]);
   for (const step of [() => Promise.resolve(), reopen]) {
     await step();
-    const held = await store.get("b");
-    assert.deepEqual(await pathsOf(held, "zebra"), []);
-    const { chunks } = await retrieve(held, "elephant");
+    const reopened = await store.get("b");
+    assert.deepEqual(await pathsOf(reopened, "zebra"), []);
+    const { chunks } = await retrieve(reopened, "elephant");
     assert.deepEqual(
       chunks.map(({ path, text, title }) => ({ path, text, title })),
       [{ path: "a.md", text: "giraffe\0elephant", title: "T\0itle" }],
     );
     const filters = { sessionIds: ["s\0ession"] };
-    assert.deepEqual(await pathsOf(held, "giraffe", { filters }), ["a.md", "b.md"]);
+    assert.deepEqual(await pathsOf(reopened, "giraffe", { filters }), ["a.md", "b.md"]);
   }
 });
 
-test("an index whose brain is closed keeps no WAL", async () => {
+test("closing a brain removes the WAL of its index", async () => {
   await ingest(await store.create("b", undefined), [note("a.md", "zebra")]);
   const wal = join(root, "index/ts/b.sqlite-wal");
   assert.ok(existsSync(wal));
@@ -266,7 +266,7 @@ test("the index follows the files", async () => {
   );
 });
 
-test("an index of another embedder is made anew", async () => {
+test("an index of another embedder is rebuilt", async () => {
   await reopen(null);
   await ingest(await store.create("b", undefined), [note("a.md", "zebra")]);
   assert.equal((await store.get("b")).counts().vectors, 0);
@@ -276,14 +276,14 @@ test("an index of another embedder is made anew", async () => {
   assert.deepEqual(await pathsOf(brain, "zebra", { mode: "semantic" }), ["a.md"]);
 });
 
-test("a brain whose embedder is away is opened by the first touch that finds it back", async () => {
+test("a brain opens as soon as its embedder is back", async () => {
   await ingest(await store.create("b", undefined), [note("a.md", "zebra")]);
   let away = true;
   const real = new FeatureHash();
   await reopen({
     name: "remote",
     embed: (texts) =>
-      away ? Promise.reject(new Problem("bad_gateway", "away")) : real.embed(texts),
+      away ? Promise.reject(new Problem("bad_gateway", "unavailable")) : real.embed(texts),
   });
   await store.openAll();
   await assert.rejects(store.get("b"), { code: "bad_gateway" });
@@ -292,7 +292,7 @@ test("a brain whose embedder is away is opened by the first touch that finds it 
 });
 
 for (const [name, embed] of [
-  ["away", () => Promise.reject(new Problem("bad_gateway", "away"))],
+  ["unavailable", () => Promise.reject(new Problem("bad_gateway", "unavailable"))],
   ["silent", (_: unknown, signal: AbortSignal) => aborted(signal)],
 ] as const) {
   test(`a brain whose embedder is ${name} can be deleted`, async () => {
@@ -309,7 +309,7 @@ for (const [name, embed] of [
   });
 }
 
-test("of two who delete a brain one does not find it", async () => {
+test("of two concurrent deletes one does not find the brain", async () => {
   await ingest(await store.create("b", undefined), [note("a.md", "zebra")]);
   const ends = await Promise.allSettled([store.delete("b"), store.delete("b")]);
   assert.deepEqual(ends.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
@@ -327,7 +327,7 @@ for (const change of [
   "UPDATE chunks SET vector = x'00' WHERE id = 1",
   "UPDATE chunks SET vector = x'00000000' WHERE id = 2",
 ]) {
-  test(`an index that somebody altered is made anew: ${change}`, async () => {
+  test(`an altered index is rebuilt: ${change}`, async () => {
     const documents = [note("a.md", "zebra"), note("b.md", "zebra")];
     await ingest(await store.create("b", undefined), documents);
     await store.close();
@@ -342,7 +342,7 @@ for (const change of [
   });
 }
 
-test("a sidecar of endless nesting gives no metadata, and no trouble", async () => {
+test("metadata nested too deep in a sidecar is ignored", async () => {
   await ingest(await store.create("b", undefined), [note("a.md", "zebra")]);
   await store.close();
   const deep = "[".repeat(100_000) + "]".repeat(100_000);
@@ -364,7 +364,7 @@ test("a second daemon builds an index of its own", async () => {
   assert.deepEqual(await pathsOf(brain, "zebra"), ["a.md", "b.md"]);
 });
 
-test("malformed, unknown and taken ids", async () => {
+test("rejects malformed, unknown and existing ids", async () => {
   await store.create("b", undefined);
   await assert.rejects(store.get("no such"), { code: "validation_error" });
   await assert.rejects(store.get("unknown"), { code: "not_found" });

@@ -1,4 +1,4 @@
-/** A folder of files by their relative paths. Links are not followed, and lead to nothing. */
+/** A folder of files, addressed by relative path. Symbolic links are not followed. */
 
 import { type Dirent, lstatSync, readdirSync, readFileSync, type Stats } from "node:fs";
 import { join } from "node:path";
@@ -6,68 +6,68 @@ import { join } from "node:path";
 import { parents } from "./paths.js";
 
 export class Tree {
-  /** Folders that are known to be there, with no link on the way to them. */
-  readonly #real: Set<string> | undefined;
+  /** Folders known to exist and to be reached through no link. */
+  readonly #knownFolders: Set<string> | undefined;
 
   constructor(
     readonly root: string,
-    real?: Set<string>,
+    knownFolders?: Set<string>,
   ) {
-    this.#real = real;
+    this.#knownFolders = knownFolders;
   }
 
   /**
-   * The same tree for one turn of the event loop in which nothing changes: it looks at a folder once.
-   * Without, the folders above a path a thousand deep would take half a million looks.
+   * The same tree with a cache of folders, valid for one turn of the event loop in which nothing
+   * changes. Without it, listing a path a thousand folders deep takes half a million `lstat` calls.
    */
-  remembering(): Tree {
+  cached(): Tree {
     return new Tree(this.root, new Set());
   }
 
-  /** Where `path` lies; the empty path is the tree itself. */
+  /** The absolute location of `path`; the empty path is the tree itself. */
   at(path: string): string {
     return join(this.root, path);
   }
 
-  /** Of the entry itself; undefined where there is none, or the way to it is a link. */
+  /** The `lstat` of an entry; undefined if it is missing or reached through a link. */
   status(path: string): Stats | undefined {
-    const way: string[] = [];
+    const folders: string[] = [];
     for (const parent of parents(path)) {
-      if (this.#real?.has(parent)) break;
+      if (this.#knownFolders?.has(parent)) break;
       if (!statusOf(this.at(parent))?.isDirectory()) return undefined;
-      way.push(parent);
+      folders.push(parent);
     }
-    for (const parent of way) this.#real?.add(parent);
+    for (const parent of folders) this.#knownFolders?.add(parent);
     return statusOf(this.at(path));
   }
 
   isFolder(path: string): boolean {
-    return this.#real?.has(path) === true || this.status(path)?.isDirectory() === true;
+    return this.#knownFolders?.has(path) === true || this.status(path)?.isDirectory() === true;
   }
 
-  /** Of a regular file. */
+  /** The status of a regular file; undefined for anything else. */
   file(path: string): Stats | undefined {
     const status = this.status(path);
     return status?.isFile() ? status : undefined;
   }
 
   read(path: string): Buffer | undefined {
-    // Looked at first: to read a named pipe would wait for its writer.
+    // Check first: reading a named pipe would block until somebody writes to it.
     if (this.file(path) === undefined) return undefined;
     return contentOf(this.at(path));
   }
 
-  /** What lies directly in a folder. */
+  /** The direct entries of a folder; none if it is not a folder. */
   entries(folder: string): Dirent[] {
-    return this.isFolder(folder) ? this.#listed(folder) : [];
+    return this.isFolder(folder) ? this.#readEntries(folder) : [];
   }
 
-  /** The path of everything below `folder` that is no folder itself, and what it is. */
+  /** Every entry below `folder`, at any depth, that is not itself a folder. */
   *below(folder: string): Generator<[path: string, entry: Dirent]> {
     const pending = this.isFolder(folder) ? [folder] : [];
     for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
       const prefix = next === "" ? "" : `${next}/`;
-      for (const entry of this.#listed(next)) {
+      for (const entry of this.#readEntries(next)) {
         const path = prefix + entry.name;
         if (entry.isDirectory()) pending.push(path);
         else yield [path, entry];
@@ -75,33 +75,35 @@ export class Tree {
     }
   }
 
-  /** Of a folder that was just seen to be one. */
-  #listed(folder: string): Dirent[] {
-    return unlessGone(() => readdirSync(this.at(folder), { withFileTypes: true })) ?? [];
+  /** The entries of an existing folder; none if it vanished meanwhile. */
+  #readEntries(folder: string): Dirent[] {
+    return undefinedIfMissing(() => readdirSync(this.at(folder), { withFileTypes: true })) ?? [];
   }
 }
 
-/** What changes when one of the files changes; the inode tells two writes in one clock tick. */
+/** A string that changes with any of the files; the inode tells two writes in one clock tick apart. */
 export function stampOf(...files: string[]): string {
   return files
     .map((file) => {
-      const status = unlessGone(() => lstatSync(file, { bigint: true, throwIfNoEntry: false }));
+      const status = undefinedIfMissing(() =>
+        lstatSync(file, { bigint: true, throwIfNoEntry: false }),
+      );
       return status === undefined ? "-" : `${status.size} ${status.mtimeNs} ${status.ino}`;
     })
     .join("; ");
 }
 
-/** Of the entry itself, be it a link; undefined where there is none. */
+/** The `lstat` of `file`; undefined if it is missing. */
 export function statusOf(file: string): Stats | undefined {
-  return unlessGone(() => lstatSync(file, { throwIfNoEntry: false }));
+  return undefinedIfMissing(() => lstatSync(file, { throwIfNoEntry: false }));
 }
 
-/** Undefined where the file is not there, or no longer. */
+/** The content of `file`; undefined if it is missing. */
 export function contentOf(file: string): Buffer | undefined {
-  return unlessGone(() => readFileSync(file));
+  return undefinedIfMissing(() => readFileSync(file));
 }
 
-function unlessGone<T>(read: () => T): T | undefined {
+function undefinedIfMissing<T>(read: () => T): T | undefined {
   try {
     return read();
   } catch (error) {

@@ -1,39 +1,43 @@
 import type { Embedder } from "../embedding/embedder.js";
 
-interface Chunked {
+interface ChunkedDocument {
   path: string;
   chunks: string[];
 }
 
-/** The vectors of chunks, each asked for once. */
-export class Vectors {
+/** The vectors of chunks; each chunk is embedded once. */
+export class ChunkVectors {
   readonly #embedder: Embedder | undefined;
-  readonly #known = new Map<string, Float32Array>();
+  readonly #vectors = new Map<string, Float32Array>();
 
   constructor(embedder: Embedder | undefined) {
     this.#embedder = embedder;
   }
 
-  /** All chunks that are not known yet go to the embedder in one call. */
-  async learn(documents: readonly Chunked[], signal: AbortSignal): Promise<void> {
+  /**
+   * Embed all chunks that have no vector yet, in one call.
+   *
+   * @throws Problem `bad_gateway` or `timeout` if the embedder fails.
+   */
+  async embedMissing(documents: readonly ChunkedDocument[], signal: AbortSignal): Promise<void> {
     if (this.#embedder === undefined) return;
     const chunks = documents
       .flatMap(({ path, chunks }) => chunks.map((text) => ({ text, key: keyOf(path, text) })))
-      .filter(({ key }) => !this.#known.has(key));
+      .filter(({ key }) => !this.#vectors.has(key));
     if (chunks.length === 0) return;
     const texts = chunks.map(({ text }) => text);
     for (const [i, vector] of (await this.#embedder.embed(texts, signal)).entries()) {
-      this.#known.set(chunks[i]?.key ?? "", vector);
+      this.#vectors.set(chunks[i]?.key ?? "", vector);
     }
   }
 
-  /** One a chunk, or none where there is no embedder. */
-  of({ path, chunks }: Chunked): Float32Array[] {
-    return chunks.flatMap((text) => this.#known.get(keyOf(path, text)) ?? []);
+  /** One vector per chunk; none without an embedder. */
+  of({ path, chunks }: ChunkedDocument): Float32Array[] {
+    return chunks.flatMap((text) => this.#vectors.get(keyOf(path, text)) ?? []);
   }
 }
 
-/** No path holds a NUL. */
+/** Unambiguous, because no path contains a NUL. */
 function keyOf(path: string, text: string): string {
   return `${path}\0${text}`;
 }

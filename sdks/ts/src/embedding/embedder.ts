@@ -1,18 +1,18 @@
 export interface Embedder {
-  /** Part of an index's identity: an index made by another embedder is built anew. */
+  /** Identifies the vectors: an index made with an embedder of another name is rebuilt. */
   readonly name: string;
 
   /**
-   * One vector of length 1 a text, all of the same dimensions; the zero vector where there is nothing
+   * One vector of length 1 per text, all of the same dimensions; the zero vector if a text has nothing
    * to embed.
    *
-   * @throws Problem `bad_gateway` or `timeout` where a service fails.
+   * @throws Problem `bad_gateway` or `timeout` if the service fails; or the reason of `signal`.
    */
   embed(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]>;
 }
 
-/** Scaled to length 1 in float64, kept as float32. */
-export function normalized(values: readonly number[]): Float32Array {
+/** Scale to length 1 in float64, then convert to float32. */
+export function normalize(values: readonly number[]): Float32Array {
   let squares = 0;
   for (const value of values) squares += value * value;
   const norm = Math.sqrt(squares);

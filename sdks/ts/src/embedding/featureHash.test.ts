@@ -15,7 +15,7 @@ for (const { text, hash } of fnv1a32) {
   });
 }
 
-test("FNV-1a goes over the UTF-8 bytes", () => {
+test("FNV-1a hashes the UTF-8 bytes", () => {
   assert.equal(fnv1a("é"), fnv1a("\u00e9"));
   assert.equal(fnv1a("a東", fnv1a("é ")), fnv1a("é a東"));
 });

@@ -1,7 +1,7 @@
 /** `fh256-1`: signed feature hashing of terms and of adjacent pairs of terms. */
 
 import { terms } from "../text/terms.js";
-import { type Embedder, normalized } from "./embedder.js";
+import { type Embedder, normalize } from "./embedder.js";
 
 const DIMENSIONS = 256;
 const FNV_OFFSET = 0x811c9dc5;
@@ -21,17 +21,17 @@ function featureHash(text: string): Float32Array {
     const index = hash & 0xff;
     counts[index] = (counts[index] ?? 0) + (hash >>> 31 === 1 ? -1 : 1);
   };
-  // FNV-1a runs from left to right: the hash of a pair goes on from that of its first term.
+  // FNV-1a runs from left to right, so the hash of a pair continues that of its first term.
   let previous: number | undefined;
   for (const term of terms(text)) {
     if (previous !== undefined) add(fnv1a(` ${term}`, previous));
     previous = fnv1a(term);
     add(previous);
   }
-  return normalized(counts);
+  return normalize(counts);
 }
 
-/** FNV-1a of 32 bits over the UTF-8 bytes of `text`, going on from `hash`. */
+/** 32-bit FNV-1a over the UTF-8 bytes of `text`, continuing from `hash`. */
 export function fnv1a(text: string, hash = FNV_OFFSET): number {
   let value = hash;
   for (let i = 0; i < text.length; i++) {

@@ -4,16 +4,16 @@ import type { FastifyBaseLogger } from "fastify";
 
 import { Problem } from "../problem.js";
 import type { Chunk } from "../ranking/chunk.js";
-import type { Found } from "../ranking/retrieval.js";
+import type { RetrievalResult } from "../ranking/retrieval.js";
 import type { Reader } from "../reading/reader.js";
 import type { Usage } from "../upstream/chatModel.js";
 import type { Ask } from "./schemas.js";
 
-/** The stream of one answer; a failure on the way is an event of it, and never thrown. */
+/** The event stream of one answer. A failure becomes an `error` event; nothing is thrown. */
 export async function* answerStream(
   reader: Reader,
   ask: Ask,
-  { chunks, trace }: Found,
+  { chunks, trace }: RetrievalResult,
   signal: AbortSignal,
   log: FastifyBaseLogger,
 ): AsyncGenerator<string> {
@@ -48,7 +48,7 @@ export async function* answerStream(
   yield event("done", { ok: true, answer, usage });
 }
 
-/** JSON escapes every line end, so the data stays on one line. */
+/** One server-sent event. JSON escapes line ends, so the data is one line. */
 function event(name: string, data: object): string {
   return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 }
@@ -59,5 +59,5 @@ function failureOf(error: unknown, log: FastifyBaseLogger): Problem {
     return error;
   }
   log.error({ err: error }, "answer failed");
-  return new Problem("internal_error", "the answer failed; the log says more");
+  return new Problem("internal_error", "the answer failed; see the daemon's log");
 }

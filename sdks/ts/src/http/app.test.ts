@@ -41,7 +41,7 @@ const ask = (more: object) => ["POST", ASK, { question: "x", ...more }, 400] as 
 const file = (more: object) => ["POST", FILE, { ...document(), ...more }, 400] as const;
 const batch = (documents: unknown, status = 400) => ["POST", BATCH, { documents }, status] as const;
 
-const refused: (readonly [method: string, path: string, body: unknown, status: number])[] = [
+const rejected: (readonly [method: string, path: string, body: unknown, status: number])[] = [
   ["GET", "/nowhere", undefined, 404],
   ["GET", "/healthz/", undefined, 404],
   ["GET", "/v1/brains/", undefined, 404],
@@ -117,7 +117,7 @@ const refused: (readonly [method: string, path: string, body: unknown, status: n
   batch([document("a.json/b"), document("a")], 409),
 ];
 
-for (const [method, path, body, status] of refused) {
+for (const [method, path, body, status] of rejected) {
   const sent = Buffer.isBuffer(body) ? `${body.length} bytes` : JSON.stringify(body ?? null);
   test(`${status}: ${method} ${path.slice(0, 60)} ${sent.slice(0, 80)}`, async () => {
     const answer = await http.send(method, path, body);
@@ -136,7 +136,7 @@ for (const [levels, status] of [
   [1000, 400],
   [4 * 2 ** 20, 400],
 ] as const) {
-  // The object around it is a level too.
+  // The enclosing object is a level, too.
   test(`${status}: ${levels + 1} levels of JSON`, async () => {
     const started = performance.now();
     const answer = await http.send("POST", SEARCH, `{"query": "x", "deep": ${nested(levels)}}`);
@@ -145,12 +145,12 @@ for (const [levels, status] of [
   });
 }
 
-test("400: brackets that are never closed", async () => {
+test("400: unclosed brackets", async () => {
   assert.equal((await http.send("POST", SEARCH, "[".repeat(2 ** 20))).status, 400);
 });
 
 for (const levels of [64, 998]) {
-  test(`metadata of ${levels} levels are kept and come back`, async () => {
+  test(`metadata of ${levels} levels is stored and returned`, async () => {
     const body = JSON.stringify(document()).replace(
       /}$/,
       `,"metadata":{"deep":${nested(levels)}}}`,
@@ -164,7 +164,7 @@ for (const levels of [64, 998]) {
   });
 }
 
-test("what may be left out may be null, and a whole number may have a point", async () => {
+test("optional keys may be null, and an integer may be written as a float", async () => {
   const nulls = { mode: null, topK: null, filters: { tags: null }, tuning: { alpha: null } };
   assert.equal((await http.send("POST", SEARCH, { query: "x", ...nulls })).status, 200);
   assert.equal((await http.send("POST", SEARCH, '{"query": "x", "topK": 5.0}')).status, 200);
@@ -177,7 +177,7 @@ test("unknown keys are ignored, whatever the media type", async () => {
   assert.equal(answer.headers.get("Content-Type"), "application/json");
 });
 
-test("Allow names every method", async () => {
+test("Allow lists every method", async () => {
   const { headers } = await http.send("PUT", "/v1/brains");
   assert.equal(headers.get("Allow"), "GET, HEAD, POST");
 });
@@ -189,7 +189,7 @@ test("a conflict names its document", async () => {
   assert.match(String(json.detail), /^documents\[2\]: /);
 });
 
-test("a detail names the key that is wrong", async () => {
+test("the detail names the invalid key", async () => {
   const documents = [document("a.md"), document("b.md", "", { contentBase64: "*" })];
   const batched = await http.send("POST", BATCH, { documents });
   assert.match(String(batched.json.detail), /^documents\[1\]\.contentBase64: /);
@@ -202,7 +202,7 @@ for (const [extra, status] of [
   [0, 200],
   [1, 413],
 ] as const) {
-  test(`8 MiB of content and ${extra} bytes: ${status}`, async () => {
+  test(`8 MiB plus ${extra} bytes of content: ${status}`, async () => {
     const half = 4 * 2 ** 20;
     const whole = document("a.bin", Buffer.alloc(2 * half + extra, 0xff));
     assert.equal((await http.send("POST", FILE, whole)).status, status);
@@ -214,7 +214,7 @@ for (const [extra, status] of [
   });
 }
 
-test("an ingest tells what was stored", async () => {
+test("an ingest reports what was stored", async () => {
   const documents = [document("a.md", "zebra"), document("_b", "x"), document("a.md", "new")];
   const { json } = await http.send("POST", BATCH, { documents });
   const items = json.items as { path: string; chunkCount: number; bytes: number }[];
@@ -242,7 +242,7 @@ for (const [more, echoed] of [
   ],
   [{ mode: "bm25" }, {}],
 ] as const) {
-  test(`tuning that was used is echoed: ${JSON.stringify(more)}`, async () => {
+  test(`echoes the applied tuning: ${JSON.stringify(more)}`, async () => {
     const tuning = { fusion: "rrf", rrfK: 10, alpha: 0.1, poolFactor: 9, recency: {} };
     const { json } = await http.send("POST", SEARCH, { query: "zebra", tuning, ...more });
     assert.deepEqual((json.trace as { tuning: object }).tuning, echoed);
@@ -274,7 +274,7 @@ test("without a reader, ask is a bad gateway", async () => {
   await other.stop();
 });
 
-test("a description is kept", async () => {
+test("a description is stored", async () => {
   const made = await http.send("POST", "/v1/brains", { brainId: "d", description: "Über uns" });
   assert.equal(made.status, 201);
   assert.equal((await http.send("GET", "/v1/brains/d")).json.description, "Über uns");
@@ -305,7 +305,7 @@ for (const [request, status] of malformed) {
   });
 }
 
-test("a request that is cut in the middle leaves the daemon alive", async () => {
+test("an aborted request leaves the daemon alive", async () => {
   const socket = connect(Number(new URL(http.daemon.address).port), "127.0.0.1");
   socket.write("POST /v1/brains HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{");
   await once(socket, "connect");

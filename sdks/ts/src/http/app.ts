@@ -1,4 +1,4 @@
-/** The HTTP surface. */
+/** The HTTP application: hooks, routes and error handling. */
 
 import { METHODS } from "node:http";
 import type { Readable } from "node:stream";
@@ -13,63 +13,63 @@ import { invalid, Problem } from "../problem.js";
 import { guard } from "./auth.js";
 import { readBody } from "./body.js";
 import { addDocumentRoutes } from "./documents.js";
-import { onClientError, onError, refuseTheRest, sendProblem } from "./errors.js";
+import { onClientError, onError, rejectUnhandled, sendProblem } from "./errors.js";
 import { addEventRoutes } from "./events.js";
 import { addRoutes } from "./routes.js";
 import type { Services } from "./services.js";
 
-/** Decoded, or left out, the slash would name another route than the one that was sent. */
-const SLASH_TOO_MANY = /^[^?]*(?:%2f|\/(?:\?|$))/i;
+/** An encoded or trailing slash: Fastify would decode or drop it, and match another route. */
+const STRAY_SLASH = /^[^?]*(?:%2f|\/(?:\?|$))/i;
 
 export function createApp(services: Services, log: FastifyBaseLogger): FastifyInstance {
-  const faultOf = guard(services.authToken);
+  const authProblem = guard(services.authToken);
   const app = Fastify({
     loggerInstance: log,
     disableRequestLogging: true,
-    // A brain's id that is too long is to be refused as such, and not to be an unknown route.
+    // A brain id that is too long must be a validation error, not an unknown route.
     routerOptions: { maxParamLength: 2 ** 16 },
-    // Requests without a Host come to a hook, for Node answers them without a body.
+    // A hook rejects requests without a Host, because Node's own response has no body.
     http: { requireHostHeader: false },
     clientErrorHandler: onClientError,
     frameworkErrors: (error, { raw }, reply) => {
-      // No hook sees them.
-      void sendProblem(reply, faultOf(raw) ?? invalid(error.message));
+      // These errors bypass the hooks, so authentication is checked here.
+      void sendProblem(reply, authProblem(raw) ?? invalid(error.message));
     },
   });
 
-  // So that each of them can be refused with 405, and not as an unknown route.
+  // Fastify must know every method to answer 405 rather than 404.
   for (const method of METHODS) {
     if (!app.supportedMethods.includes(method)) app.addHttpMethod(method);
   }
 
-  // Whatever the media type says: the handlers read the bytes.
+  // The media type is ignored: handlers read the bytes.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_: FastifyRequest, payload: Readable) => readBody(payload));
 
   app.addHook("onRequest", ({ raw }, _reply, done) => {
-    const fault = faultOf(raw);
+    const fault = authProblem(raw);
     if (fault !== undefined) {
       done(fault);
     } else if (raw.httpVersion === "1.1" && raw.headers.host === undefined) {
-      done(invalid("no Host"));
-    } else if (SLASH_TOO_MANY.test(raw.url ?? "")) {
-      done(new Problem("not_found", "an encoded slash, or one at the end, names nothing"));
+      done(invalid("the Host header is missing"));
+    } else if (STRAY_SLASH.test(raw.url ?? "")) {
+      done(new Problem("not_found", "no route has an encoded or trailing slash"));
     } else {
       done();
     }
   });
 
-  const served = new Map<string, Set<string>>();
+  const methodsByUrl = new Map<string, Set<string>>();
   app.addHook("onRoute", ({ url, method }) => {
-    const methods = served.get(url) ?? new Set();
+    const methods = methodsByUrl.get(url) ?? new Set();
     for (const one of [method].flat()) methods.add(one);
-    served.set(url, methods);
+    methodsByUrl.set(url, methods);
   });
 
   app.setErrorHandler(onError);
   addRoutes(app, services);
   addDocumentRoutes(app, services);
   addEventRoutes(app, services);
-  refuseTheRest(app, served);
+  rejectUnhandled(app, methodsByUrl);
   return app;
 }

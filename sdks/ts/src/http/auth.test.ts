@@ -72,12 +72,12 @@ for (const scheme of ["Bearer", "bearer", "BEARER", "Bearer "]) {
   });
 }
 
-test("health wants none", async () => {
+test("/healthz needs no token", async () => {
   assert.equal((await http.send("GET", "/healthz?x=1")).status, 200);
   assert.equal((await http.send("POST", "/healthz")).status, 405);
 });
 
-test("health wants none in absolute form either, and everything else wants one", async () => {
+test("in absolute form, too, only /healthz needs no token", async () => {
   const socket = connect(Number(new URL(http.daemon.address).port), "127.0.0.1");
   for (const [target, status] of [
     ["http://x/healthz", 200],
@@ -92,7 +92,7 @@ test("health wants none in absolute form either, and everything else wants one",
   socket.destroy();
 });
 
-test("two tokens are none, and the connection goes on", async () => {
+test("two tokens are rejected, and the connection stays usable", async () => {
   const socket = connect(Number(new URL(http.daemon.address).port), "127.0.0.1");
   const header = `Authorization: Bearer ${TOKEN}\r\n`;
   const start = "POST /v1/brains HTTP/1.1\r\nHost: x\r\n";

@@ -1,34 +1,35 @@
-/** Who may ask anything. */
+/** Bearer token authentication. */
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 
 import { Problem } from "../problem.js";
 
-/** Of a target in absolute form, which is as good as the path alone. */
+/** The origin of a request target in absolute form. */
 const ORIGIN = /^https?:\/\/[^/?#]*/i;
 
 const BEARER = /^bearer +(\S.*)$/i;
 
+/** The Problem with a request's credentials; undefined if it may pass. */
 export type Guard = (request: IncomingMessage) => Problem | undefined;
 
-/** What keeps a request out; without a token, nothing does. */
+/** The guard for `token`; without a token every request passes, and `/healthz` always does. */
 export function guard(token: string | undefined): Guard {
   if (token === undefined) return () => undefined;
   const expected = digest(token);
   return ({ url = "", headersDistinct }) => {
     if (url.replace(ORIGIN, "").split("?", 1)[0] === "/healthz") return undefined;
-    const [header = "", ...more] = headersDistinct.authorization ?? [];
-    const [, given] = BEARER.exec(header) ?? [];
-    if (given === undefined || more.length > 0) {
-      return new Problem("unauthorized", "one Authorization: Bearer and the token are wanted");
+    const [header = "", ...others] = headersDistinct.authorization ?? [];
+    const [, credentials] = BEARER.exec(header) ?? [];
+    if (credentials === undefined || others.length > 0) {
+      return new Problem("unauthorized", "send exactly one header Authorization: Bearer TOKEN");
     }
-    if (timingSafeEqual(digest(given), expected)) return undefined;
-    return new Problem("forbidden", "the token is another");
+    if (timingSafeEqual(digest(credentials), expected)) return undefined;
+    return new Problem("forbidden", "the token is wrong");
   };
 }
 
-/** Of equal length, so that the time to compare tells nothing. */
+/** A digest of fixed length, so that the time of the comparison leaks nothing. */
 function digest(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }

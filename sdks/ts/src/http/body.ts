@@ -1,4 +1,4 @@
-/** Reading a request's body: all of it up to a limit, then JSON, then the shape that is wanted. */
+/** Reading and validating request bodies: size, then JSON, then the schema. */
 
 import type { Readable } from "node:stream";
 
@@ -7,17 +7,22 @@ import { z } from "zod";
 import { invalid, Problem } from "../problem.js";
 import { DEPTH_LIMIT } from "../text/nesting.js";
 
-/** Base64 makes 8 MiB of content 11.2 MiB; the rest is room for titles, tags and metadata. */
+/** 8 MiB of content are 11.2 MiB in base64; the rest leaves room for titles, tags and metadata. */
 const BODY_LIMIT = 16 * 2 ** 20;
 
-/** Bytes of content that one ingest or batch may carry. */
+/** Bytes of decoded content in one ingest or batch. */
 const DECODED_LIMIT = 8 * 2 ** 20;
 
-/** Read and thrown away, so that a client that still sends gets to see the 413. */
+/** How much of a body is read and discarded, so that a client that is still sending sees the 413. */
 const DRAIN_LIMIT = 4 * BODY_LIMIT;
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
+/**
+ * Read a body completely.
+ *
+ * @throws Problem `payload_too_large` over 16 MiB, `validation_error` if the connection is cut.
+ */
 export async function readBody(stream: Readable): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let size = 0;
@@ -29,32 +34,38 @@ export async function readBody(stream: Readable): Promise<Buffer> {
       if (size > DRAIN_LIMIT) break;
     }
   } catch (error) {
-    throw new Problem("validation_error", "the request was cut", { cause: error });
+    throw new Problem("validation_error", "the request ended before its body was complete", {
+      cause: error,
+    });
   }
   if (size > BODY_LIMIT) {
-    throw new Problem("payload_too_large", `more than ${BODY_LIMIT} bytes of body`);
+    throw new Problem("payload_too_large", `the body has more than ${BODY_LIMIT} bytes`);
   }
   return Buffer.concat(pieces, size);
 }
 
-/** What `readBody` gave; a request without a body has none that was read. */
+/** The bytes that `readBody` read; empty for a request without a body. */
 export function bytesOf(body: unknown): Buffer {
   return Buffer.isBuffer(body) ? body : Buffer.alloc(0);
 }
 
-/** @throws Problem `payload_too_large` */
-export function refuseMuch(contents: readonly Buffer[]): void {
+/** @throws Problem `payload_too_large` if `contents` exceed 8 MiB in total. */
+export function requireContentLimit(contents: readonly Buffer[]): void {
   const size = contents.reduce((sum, { length }) => sum + length, 0);
   if (size > DECODED_LIMIT) {
-    throw new Problem("payload_too_large", `more than ${DECODED_LIMIT} bytes of content`);
+    throw new Problem("payload_too_large", `the content has more than ${DECODED_LIMIT} bytes`);
   }
 }
 
-/** @throws Problem `validation_error` that names the first key that is wrong. */
+/**
+ * Parse a JSON body and validate it against `schema`.
+ *
+ * @throws Problem `validation_error` that names the first invalid key.
+ */
 export function parseBody<T>(schema: z.ZodType<T>, body: unknown): T {
   const parsed = schema.safeParse(parseJson(body));
   if (parsed.success) return parsed.data;
-  throw invalid(described(parsed.error));
+  throw invalid(describeIssue(parsed.error));
 }
 
 function parseJson(body: unknown): unknown {
@@ -62,34 +73,35 @@ function parseJson(body: unknown): unknown {
   try {
     value = JSON.parse(UTF8.decode(bytesOf(body)));
   } catch (error) {
-    if (error instanceof SyntaxError) throw invalid("the body is no JSON");
-    if (error instanceof TypeError) throw invalid("the body is no UTF-8");
+    if (error instanceof SyntaxError) throw invalid("the body is not valid JSON");
+    if (error instanceof TypeError) throw invalid("the body is not valid UTF-8");
     throw error;
   }
-  refuseUncarriable(value);
+  requireStorable(value);
   return value;
 }
 
-/** Lone surrogates, which JSON can escape, and no UTF-8 could carry back; nesting without end. */
-function refuseUncarriable(root: unknown): void {
+/** Reject what JSON allows but a response cannot carry: lone surrogates and excessive nesting. */
+function requireStorable(root: unknown): void {
   const pending: { value: unknown; depth: number }[] = [{ value: root, depth: 0 }];
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     const { value, depth } = next;
     if (typeof value === "string" && !value.isWellFormed()) {
-      throw invalid("the body holds a lone surrogate");
+      throw invalid("the body contains a lone surrogate");
     }
     if (typeof value !== "object" || value === null) continue;
-    if (depth === DEPTH_LIMIT) throw invalid(`the body is nested over ${DEPTH_LIMIT} deep`);
+    if (depth === DEPTH_LIMIT)
+      throw invalid(`the body is nested more than ${DEPTH_LIMIT} levels deep`);
     for (const [key, child] of Object.entries(value)) {
       pending.push({ value: key, depth: depth + 1 }, { value: child, depth: depth + 1 });
     }
   }
 }
 
-/** The first fault, as `documents[3].path: …`. */
-function described(error: z.ZodError): string {
+/** The first issue, as `documents[3].path: …`. */
+function describeIssue(error: z.ZodError): string {
   const [issue] = error.issues;
-  if (issue === undefined) return "the body is not as it should be";
+  if (issue === undefined) return "the body is invalid";
   const where = issue.path
     .map((part) => (typeof part === "number" ? `[${part}]` : `.${String(part)}`))
     .join("")

@@ -1,26 +1,27 @@
-/** The changes of a brain, as a stream of events. */
+/** The changes of a brain, as a stream of server-sent events. */
 
 import { Readable } from "node:stream";
 
-import type { Changes, Listener, AnnouncedChange } from "../brain/changes.js";
+import type { Feed, Listener, AnnouncedChange } from "../brain/changes.js";
 
-/** Changes that wait for a client which does not read; behind them its stream is cut. */
+/** Changes queued for a client that does not read; beyond this its stream is destroyed. */
 const QUEUE_LIMIT = 1024;
 
-/** Of silence, until a ping: proxies and clients take a long one for an end. */
+/** Silence before a ping: proxies and clients close connections that stay silent for long. */
 const PING_MS = 15_000;
 
 type Event = "ready" | "ping" | [id: number, change: AnnouncedChange];
 
+/** The event stream of one client. */
 export class ChangeStream extends Readable implements Listener {
-  /** Put into words as they are read: a thousand changes may share a reason of megabytes. */
+  /** Events are serialized when they are read, because a thousand changes may share a long reason. */
   readonly #queue: Event[] = ["ready"];
   readonly #silence: NodeJS.Timeout;
   readonly #unlisten: () => void;
   #wanted = false;
   #ended = false;
 
-  constructor(changes: Pick<Changes, "listen">, pingMs = PING_MS) {
+  constructor(changes: Pick<Feed, "listen">, pingMs = PING_MS) {
     super({ highWaterMark: 1 });
     this.#silence = setInterval(() => {
       this.#add(["ping"]);
@@ -28,15 +29,15 @@ export class ChangeStream extends Readable implements Listener {
     this.#unlisten = changes.listen(this);
   }
 
-  changed(changes: readonly [id: number, change: AnnouncedChange][]): void {
+  onChanges(changes: readonly [id: number, change: AnnouncedChange][]): void {
     this.#add(changes);
   }
 
-  gone(): void {
+  onEnd(): void {
     this.end();
   }
 
-  /** What is in the queue is still sent. */
+  /** End the stream after the queued events. */
   end(): void {
     this.#release();
     this.#ended = true;
@@ -55,7 +56,7 @@ export class ChangeStream extends Readable implements Listener {
     callback(error);
   }
 
-  /** A commit's changes stay together, so a client that reads is not cut for a large batch. */
+  /** Changes of a commit are queued together, so a large batch alone never cuts off a client. */
   #add(events: readonly Event[]): void {
     if (this.#queue.length >= QUEUE_LIMIT) {
       this.destroy();

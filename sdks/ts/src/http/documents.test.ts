@@ -32,7 +32,7 @@ const read = (path: string) => http.send("GET", at("/read", { path }));
 const remove = (path: string) => http.send("DELETE", at("", { path }));
 const rename = (from: string, to: string) => http.send("POST", `${DOCUMENTS}/rename`, { from, to });
 const batch = (...ops: object[]) => http.send("POST", `${DOCUMENTS}/batch-ops`, { ops });
-const said = (author: string) =>
+const batchBy = (author: string) =>
   http.send("POST", `${DOCUMENTS}/batch-ops`, { ops: [write("a")], author });
 const ingest = (path: string, text: string, more: object = {}) =>
   http.send("POST", "/v1/brains/b/ingest/file", document(path, text, more));
@@ -48,12 +48,12 @@ async function paths(parameters: Record<string, string> = { recursive: "true" })
   return (json.items as { path: string }[]).map(({ path }) => path);
 }
 
-async function found(query: string, more: object = {}): Promise<string[]> {
+async function searchPaths(query: string, more: object = {}): Promise<string[]> {
   const { json } = await http.send("POST", "/v1/brains/b/search", { query, mode: "bm25", ...more });
   return (json.chunks as { path: string }[]).map(({ path }) => path);
 }
 
-test("what is written is read, byte by byte, and found", async () => {
+test("a written document is read back byte for byte and found", async () => {
   const content = Buffer.from("zebra\0\r\n\ufeff é");
   assert.equal((await put("a b/ü.md", content)).status, 204);
   const response = await http.fetch("GET", at("/read", { path: "a b/ü.md" }));
@@ -63,33 +63,33 @@ test("what is written is read, byte by byte, and found", async () => {
     headers.map((name) => response.headers.get(name)),
     ["application/octet-stream", String(content.length), "no-store", "nosniff"],
   );
-  assert.deepEqual(await found("zebra"), ["a b/ü.md"]);
+  assert.deepEqual(await searchPaths("zebra"), ["a b/ü.md"]);
   await put("a b/ü.md", "giraffe");
-  assert.deepEqual(await found("zebra"), []);
-  assert.deepEqual(await found("giraffe"), ["a b/ü.md"]);
+  assert.deepEqual(await searchPaths("zebra"), []);
+  assert.deepEqual(await searchPaths("giraffe"), ["a b/ü.md"]);
 });
 
-test("an empty document is one", async () => {
+test("an empty document is a document", async () => {
   assert.equal((await put("a.md", "")).status, 204);
   const { status, headers, text } = await read("a.md");
   assert.deepEqual([status, headers.get("Content-Length"), text], [200, "0", ""]);
   assert.equal((await http.send("GET", "/v1/brains/b")).json.documents, 1);
 });
 
-test("append continues, or creates", async () => {
+test("append extends a document or creates it", async () => {
   assert.equal((await append("a.md", "zeb")).status, 204);
   assert.equal((await append("a.md", "ra")).status, 204);
   assert.equal((await read("a.md")).text, "zebra");
-  assert.deepEqual(await found("zebra zeb"), ["a.md"]);
-  assert.deepEqual(await found("zeb"), []);
+  assert.deepEqual(await searchPaths("zebra zeb"), ["a.md"]);
+  assert.deepEqual(await searchPaths("zeb"), []);
 });
 
-test("many who append at once lose nothing", async () => {
+test("concurrent appends lose nothing", async () => {
   await Promise.all(Array.from({ length: 20 }, () => append("a.md", "ab")));
   assert.equal((await read("a.md")).text, "ab".repeat(20));
 });
 
-test("HEAD, stat and the listing tell what is there, and keep nothing", async () => {
+test("HEAD, stat and listing report what exists and are not cached", async () => {
   await put("f/a.md", "zebra");
   const file = await http.send("GET", at("/stat", { path: "f/a.md" }));
   assert.match(String(file.json.mtime), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z$/);
@@ -114,10 +114,10 @@ test("HEAD, stat and the listing tell what is there, and keep nothing", async ()
   }
 });
 
-test("delete takes a document from everywhere, and the folders that it leaves empty", async () => {
+test("delete removes a document everywhere, and the folders that it leaves empty", async () => {
   await ingest("f/g/a.md", "zebra", { title: "T" });
   assert.equal((await remove("f/g/a.md")).status, 204);
-  assert.deepEqual(await found("zebra"), []);
+  assert.deepEqual(await searchPaths("zebra"), []);
   assert.deepEqual(await paths({ include_generated: "true" }), []);
   assert.equal((await http.send("GET", at("/stat", { path: "f" }))).status, 404);
   assert.equal((await http.send("GET", "/v1/brains/b")).json.documents, 0);
@@ -125,30 +125,30 @@ test("delete takes a document from everywhere, and the folders that it leaves em
   assert.equal((await put("f", "zebra")).status, 204);
 });
 
-test("rename moves, over what was there, with its sidecar", async () => {
+test("rename moves a document with its sidecar, replacing the target", async () => {
   await ingest("a.md", "zebra", { title: "A", tags: ["t"] });
   await ingest("b.md", "giraffe", { title: "B" });
   assert.equal((await rename("a.md", "b.md")).status, 204);
   assert.deepEqual(await paths(), ["b.md"]);
-  assert.deepEqual(await found("zebra giraffe", { filters: { tags: ["t"] } }), ["b.md"]);
+  assert.deepEqual(await searchPaths("zebra giraffe", { filters: { tags: ["t"] } }), ["b.md"]);
   assert.equal((await rename("b.md", "b.md")).status, 204);
   assert.equal((await rename("a.md", "a.md")).status, 404);
   assert.equal((await rename("a.md", "c.md")).status, 404);
   assert.equal((await rename("b.md", "b.md/c/d.md")).status, 204);
   assert.equal((await rename("b.md/c/d.md", "b.md")).status, 204);
-  assert.deepEqual(await found("zebra", { filters: { tags: ["t"] } }), ["b.md"]);
+  assert.deepEqual(await searchPaths("zebra", { filters: { tags: ["t"] } }), ["b.md"]);
   assert.deepEqual(await paths({}), ["b.md"]);
 });
 
-test("a sidecar stays through writes, and goes with its document", async () => {
+test("a sidecar survives writes and is deleted with its document", async () => {
   await ingest("a.md", "zebra", { title: "A", tags: ["t"] });
   await put("a.md", "giraffe");
   await append("a.md", " neck");
   const tagged = { filters: { tags: ["t"] } };
-  assert.deepEqual(await found("neck", tagged), ["a.md"]);
+  assert.deepEqual(await searchPaths("neck", tagged), ["a.md"]);
   await batch({ type: "delete", path: "a.md" }, write("a.md", "zebra"));
-  assert.deepEqual(await found("zebra", tagged), []);
-  assert.deepEqual(await found("zebra"), ["a.md"]);
+  assert.deepEqual(await searchPaths("zebra", tagged), []);
+  assert.deepEqual(await searchPaths("zebra"), ["a.md"]);
 });
 
 const LISTED = ["_g/a.md", "_h.md", "a.md", "f/_h.md", "f/b.txt", "f/g/c.md", "\uffee.md", "😀.md"];
@@ -166,13 +166,13 @@ for (const [parameters, expected] of [
   [{ dir: "a.md" }, []],
   [{ dir: "nowhere" }, []],
 ] as [Record<string, string>, string[]][]) {
-  test(`listed: ${JSON.stringify(parameters)}`, async () => {
+  test(`lists ${JSON.stringify(parameters)}`, async () => {
     await batch(...LISTED.map((path) => write(path)));
     assert.deepEqual(await paths(parameters), expected);
   });
 }
 
-test("ops are applied in order, each to what those before it made", async () => {
+test("ops are applied in order, each to the result of the previous ones", async () => {
   await put("a.md", "zebra");
   const answer = await batch(
     { type: "append", path: "a.md", content_base64: "IQ==", to: 7 },
@@ -186,10 +186,10 @@ test("ops are applied in order, each to what those before it made", async () => 
   assert.deepEqual([answer.status, answer.json], [200, { committed: 7 }]);
   assert.deepEqual(await paths(), ["a.md/c", "b.md"]);
   assert.equal((await read("b.md")).text, "zebra!");
-  assert.deepEqual(await found("zebra giraffe"), ["a.md/c", "b.md"]);
+  assert.deepEqual(await searchPaths("zebra giraffe"), ["a.md/c", "b.md"]);
 });
 
-const refusedOps: [op: object, status: number][] = [
+const rejectedOps: [op: object, status: number][] = [
   [{ type: "delete", path: "missing" }, 404],
   [{ type: "rename", path: "missing", to: "b" }, 404],
   [write("a.md/b"), 409],
@@ -204,8 +204,8 @@ const refusedOps: [op: object, status: number][] = [
   [{ type: "rename", path: "a.md", to: "b//c" }, 400],
 ];
 
-for (const [op, status] of refusedOps) {
-  test(`${status}, and nothing happened: ${JSON.stringify(op)}`, async () => {
+for (const [op, status] of rejectedOps) {
+  test(`${status}, and nothing changed: ${JSON.stringify(op)}`, async () => {
     await put("a.md", "zebra");
     const answer = await batch(
       write("new.md"),
@@ -220,25 +220,25 @@ for (const [op, status] of refusedOps) {
   });
 }
 
-const tooMuch: [name: string, send: () => Promise<Answer>, status: number][] = [
-  ["no op", () => batch(), 400],
-  ["4,096 bytes said", () => said("é".repeat(2048)), 200],
-  ["4,097 bytes said", () => said(`${"é".repeat(2048)}x`), 400],
+const limits: [name: string, send: () => Promise<Answer>, status: number][] = [
+  ["no ops", () => batch(), 400],
+  ["an author of 4,096 bytes", () => batchBy("é".repeat(2048)), 200],
+  ["an author of 4,097 bytes", () => batchBy(`${"é".repeat(2048)}x`), 400],
   ["1,025 ops", () => batch(...Array<object>(1025).fill(write("a"))), 413],
   ["8 MiB", () => batch(write("a", "x".repeat(2 ** 23))), 200],
   ["more than 8 MiB", () => batch(write("a", "x".repeat(2 ** 23)), write("b")), 413],
   ["a document of 2 MiB", () => put("a", Buffer.alloc(2 ** 21)), 204],
-  ["a document of more", () => put("a", Buffer.alloc(2 ** 21 + 1)), 413],
-  ["more to append", () => append("a", Buffer.alloc(2 ** 21 + 1)), 413],
-  ["more than any body", () => put("a", Buffer.alloc(2 ** 24 + 1)), 413],
+  ["a larger document", () => put("a", Buffer.alloc(2 ** 21 + 1)), 413],
+  ["a larger append", () => append("a", Buffer.alloc(2 ** 21 + 1)), 413],
+  ["a body over the general limit", () => put("a", Buffer.alloc(2 ** 24 + 1)), 413],
   [
-    "a reason that is no text",
+    "a reason that is not a string",
     () => http.send("POST", `${DOCUMENTS}/batch-ops`, { ops: [write("a")], reason: 1 }),
     400,
   ],
 ];
 
-for (const [name, send, status] of tooMuch) {
+for (const [name, send, status] of limits) {
   test(`${status}: ${name}`, async () => {
     assert.equal((await send()).status, status);
     assert.equal((await paths()).length, status < 300 ? 1 : 0);
@@ -266,12 +266,12 @@ for (const [method, url, status] of [
   });
 }
 
-test("Allow names HEAD, which is no GET here", async () => {
+test("Allow lists HEAD, a separate route here", async () => {
   const { headers } = await http.send("PATCH", DOCUMENTS);
   assert.equal(headers.get("Allow"), "DELETE, GET, HEAD, PUT");
 });
 
-test("what is reached through a link is not there", async () => {
+test("links are not followed", async () => {
   const outside = join(http.root, "outside");
   mkdirSync(outside, { recursive: true });
   writeFileSync(join(outside, "secret.md"), "zebra");
@@ -292,7 +292,7 @@ test("what is reached through a link is not there", async () => {
   assert.equal(readFileSync(join(outside, "secret.md"), "utf8"), "zebra");
 });
 
-test("a write whose client leaves amid the body stores nothing", async () => {
+test("a write whose client disconnects in mid-body stores nothing", async () => {
   const socket = connect(Number(new URL(http.daemon.address).port), "127.0.0.1");
   socket.write(`PUT ${DOCUMENTS}?path=a HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf`);
   await sleep(100);

@@ -2,17 +2,17 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 
-import { type Edit, operations } from "../brain/edits.js";
-import { missing } from "../brain/draft.js";
+import { type Edit, operationsEdit } from "../brain/edits.js";
+import { documentNotFound } from "../brain/draft.js";
 import { itemAt, list } from "../brain/listing.js";
 import { Problem } from "../problem.js";
-import { bytesOf, parseBody, refuseMuch } from "./body.js";
+import { bytesOf, parseBody, requireContentLimit } from "./body.js";
 import { json } from "./json.js";
 import { Parameters } from "./parameters.js";
-import { BRAIN, type OfBrain, type Services } from "./services.js";
+import { BRAIN, type BrainRoute, type Services } from "./services.js";
 import { BATCH_OPS, RENAME } from "./schemas.js";
 
-/** Bytes of the body of one write. */
+/** Bytes in the body of one write. */
 const WRITE_LIMIT = 2 * 2 ** 20;
 
 const OPS_LIMIT = 1024;
@@ -23,9 +23,9 @@ export function addDocumentRoutes(
   app: FastifyInstance,
   { store, pending }: Pick<Services, "store" | "pending">,
 ): void {
-  const brainOf = ({ params }: FastifyRequest<OfBrain>) => store.get(params.brainId);
+  const brainOf = ({ params }: FastifyRequest<BrainRoute>) => store.get(params.brainId);
 
-  /** Errors too are of the moment. */
+  /** Responses must not be cached, errors included. */
   const fresh = {
     onRequest: (_: FastifyRequest, reply: FastifyReply, done: () => void): void => {
       void reply.header("Cache-Control", "no-store");
@@ -33,35 +33,35 @@ export function addDocumentRoutes(
     },
   };
 
-  app.get<OfBrain>(`${DOCUMENTS}/read`, fresh, async (request, reply) => {
+  app.get<BrainRoute>(`${DOCUMENTS}/read`, fresh, async (request, reply) => {
     const { documents } = await brainOf(request);
     const path = pathIn(request);
     const content = documents.read(path);
-    if (content === undefined) throw missing(path);
+    if (content === undefined) throw documentNotFound(path);
     return reply
       .header("Content-Type", "application/octet-stream")
       .header("X-Content-Type-Options", "nosniff")
       .send(content);
   });
 
-  app.head<OfBrain>(DOCUMENTS, fresh, async (request, reply) => {
+  app.head<BrainRoute>(DOCUMENTS, fresh, async (request, reply) => {
     const { documents } = await brainOf(request);
     const path = pathIn(request);
-    if (documents.file(path) === undefined) throw missing(path);
+    if (documents.file(path) === undefined) throw documentNotFound(path);
     return reply.send();
   });
 
-  app.get<OfBrain>(`${DOCUMENTS}/stat`, fresh, async (request, reply) => {
+  app.get<BrainRoute>(`${DOCUMENTS}/stat`, fresh, async (request, reply) => {
     const { documents } = await brainOf(request);
     const path = pathIn(request);
     const item = itemAt(documents, path);
-    if (item === undefined) throw missing(path);
+    if (item === undefined) throw documentNotFound(path);
     return json(reply, item);
   });
 
-  app.get<OfBrain>(
+  app.get<BrainRoute>(
     DOCUMENTS,
-    // Fastify would make a HEAD route of it, and HEAD is another's.
+    // HEAD has a route of its own above.
     { ...fresh, exposeHeadRoute: false },
     async (request, reply) => {
       const { documents } = await brainOf(request);
@@ -76,7 +76,7 @@ export function addDocumentRoutes(
     },
   );
 
-  app.put<OfBrain>(DOCUMENTS, async (request, reply) => {
+  app.put<BrainRoute>(DOCUMENTS, async (request, reply) => {
     const brain = await brainOf(request);
     const path = pathIn(request);
     const content = contentIn(request);
@@ -87,7 +87,7 @@ export function addDocumentRoutes(
     return reply.code(204).send();
   });
 
-  app.post<OfBrain>(`${DOCUMENTS}/append`, async (request, reply) => {
+  app.post<BrainRoute>(`${DOCUMENTS}/append`, async (request, reply) => {
     const brain = await brainOf(request);
     const path = pathIn(request);
     const content = contentIn(request);
@@ -98,7 +98,7 @@ export function addDocumentRoutes(
     return reply.code(204).send();
   });
 
-  app.delete<OfBrain>(DOCUMENTS, async (request, reply) => {
+  app.delete<BrainRoute>(DOCUMENTS, async (request, reply) => {
     const brain = await brainOf(request);
     const path = pathIn(request);
     const remove: Edit = (draft) => {
@@ -108,7 +108,7 @@ export function addDocumentRoutes(
     return reply.code(204).send();
   });
 
-  app.post<OfBrain>(`${DOCUMENTS}/rename`, async (request, reply) => {
+  app.post<BrainRoute>(`${DOCUMENTS}/rename`, async (request, reply) => {
     const brain = await brainOf(request);
     const { from, to } = parseBody(RENAME, request.body);
     const rename: Edit = (draft) => {
@@ -118,30 +118,30 @@ export function addDocumentRoutes(
     return reply.code(204).send();
   });
 
-  app.post<OfBrain>(`${DOCUMENTS}/batch-ops`, async (request, reply) => {
+  app.post<BrainRoute>(`${DOCUMENTS}/batch-ops`, async (request, reply) => {
     const brain = await brainOf(request);
     const { ops, reason } = parseBody(BATCH_OPS, request.body);
     if (ops.length > OPS_LIMIT) {
-      throw new Problem("payload_too_large", `ops: more than ${OPS_LIMIT}`);
+      throw new Problem("payload_too_large", `ops: has more than ${OPS_LIMIT} items`);
     }
-    refuseMuch(ops.flatMap((op) => ("content" in op ? [op.content] : [])));
-    await brain.edit(operations(ops), pending.signalOf(reply), reason);
+    requireContentLimit(ops.flatMap((op) => ("content" in op ? [op.content] : [])));
+    await brain.edit(operationsEdit(ops), pending.signalOf(reply), reason);
     return json(reply, { committed: ops.length });
   });
 }
 
-function parametersOf({ raw }: FastifyRequest<OfBrain>): Parameters {
+function parametersOf({ raw }: FastifyRequest<BrainRoute>): Parameters {
   return new Parameters(raw.url ?? "");
 }
 
-function pathIn(request: FastifyRequest<OfBrain>): string {
+function pathIn(request: FastifyRequest<BrainRoute>): string {
   return parametersOf(request).path("path");
 }
 
-function contentIn({ body }: FastifyRequest<OfBrain>): Buffer {
+function contentIn({ body }: FastifyRequest<BrainRoute>): Buffer {
   const content = bytesOf(body);
   if (content.length > WRITE_LIMIT) {
-    throw new Problem("payload_too_large", `more than ${WRITE_LIMIT} bytes of document`);
+    throw new Problem("payload_too_large", `the document has more than ${WRITE_LIMIT} bytes`);
   }
   return content;
 }

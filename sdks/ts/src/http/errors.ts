@@ -1,4 +1,4 @@
-/** Every failure as `application/problem+json`. */
+/** Failures as `application/problem+json` responses. */
 
 import type { Socket } from "node:net";
 
@@ -14,7 +14,7 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
     .send(Buffer.from(JSON.stringify(problem.body)));
 }
 
-/** Answers what a handler threw. */
+/** Respond to an error that a handler threw. */
 export function onError(
   error: unknown,
   request: FastifyRequest,
@@ -23,35 +23,38 @@ export function onError(
   return sendProblem(reply, problemOf(error, request));
 }
 
-/** What is no HTTP never becomes a request: the answer goes to the socket. */
+/** Respond to malformed HTTP, which never becomes a request, on the socket itself. */
 export function onClientError(_error: Error, socket: Socket): void {
   if (!socket.writable) {
     socket.destroy();
     return;
   }
-  const body = JSON.stringify(invalid("the request is no HTTP").body);
+  const body = JSON.stringify(invalid("the request is not valid HTTP").body);
   socket.end(
     "HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\n" +
       `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
   );
 }
 
-/** Call it behind the last route: 404 for what has none, 405 for a method that none of a URL has. */
-export function refuseTheRest(
+/** Answer 404 for unknown URLs and 405 for unknown methods; call it after the last route. */
+export function rejectUnhandled(
   app: FastifyInstance,
-  served: ReadonlyMap<string, Set<string>>,
+  methodsByUrl: ReadonlyMap<string, Set<string>>,
 ): void {
   app.setNotFoundHandler((request, reply) => {
     const [url = ""] = request.url.split("?");
     return sendProblem(reply, new Problem("not_found", `${request.method} ${url}: no such route`));
   });
-  for (const [url, methods] of served) {
+  for (const [url, methods] of methodsByUrl) {
     const allow = [...methods].sort().join(", ");
     app.route({
       method: app.supportedMethods.filter((method) => !methods.has(method)),
       url,
       handler: (request, reply) => {
-        const problem = new Problem("method_not_allowed", `${request.method}: only ${allow}`);
+        const problem = new Problem(
+          "method_not_allowed",
+          `${request.method} is not allowed here, only ${allow}`,
+        );
         return sendProblem(reply.header("Allow", allow), problem);
       },
     });
@@ -66,5 +69,5 @@ function problemOf(error: unknown, request: FastifyRequest): Problem {
   }
   request.log.error({ url: request.url, err: error }, "request failed");
   const name = error instanceof Error ? error.name : "error";
-  return new Problem("internal_error", `${name}; the log says more`);
+  return new Problem("internal_error", `${name}; see the daemon's log`);
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { Changes } from "../brain/changes.js";
+import { Feed } from "../brain/changes.js";
 import { document, FAKES, TestDaemon } from "../testing/daemon.js";
 import { ChangeStream } from "./changeStream.js";
 
@@ -29,8 +29,8 @@ interface Event {
   data: string;
 }
 
-/** Listens until the brain is gone. */
-async function listening(brain = "b"): Promise<{ all: Promise<Event[]> }> {
+/** Subscribe until the brain is deleted. */
+async function subscribe(brain = "b"): Promise<{ all: Promise<Event[]> }> {
   const response = await http.fetch("GET", `/v1/brains/${brain}/events`);
   assert.equal(response.status, 200);
   assert.equal(response.headers.get("Content-Type"), "text/event-stream");
@@ -61,9 +61,9 @@ function changesIn(events: Event[]): Record<string, unknown>[] {
 
 const put = (path: string) => http.send("PUT", `${DOCUMENTS}?path=${path}`, "zebra");
 
-test("each mutation is told, in order, to all who listen", async () => {
+test("every listener receives each mutation, in order", async () => {
   await put("before.md");
-  const [one, two] = [await listening(), await listening()];
+  const [one, two] = [await subscribe(), await subscribe()];
   await put("a.md");
   await put("a.md");
   await http.send("POST", `${DOCUMENTS}/append?path=_h.md`, "x");
@@ -105,10 +105,10 @@ test("each mutation is told, in order, to all who listen", async () => {
   assert.deepEqual(await two.all, events);
 });
 
-test("what was refused, changed nothing or is another brain's is not told", async () => {
+test("rejected edits, edits without effect and other brains publish nothing", async () => {
   await put("a.md");
   await http.send("POST", "/v1/brains", { brainId: "other" });
-  const { all } = await listening();
+  const { all } = await subscribe();
   await put("a.md/b");
   await put("..");
   await http.send("DELETE", `${DOCUMENTS}?path=missing`);
@@ -126,7 +126,7 @@ test("what was refused, changed nothing or is another brain's is not told", asyn
   assert.deepEqual(changesIn(await all), []);
 });
 
-test("a brain that is not there has no events, and HEAD is refused", async () => {
+test("an unknown brain has no events, and HEAD is not allowed", async () => {
   assert.equal((await http.send("GET", "/v1/brains/unknown/events")).status, 404);
   assert.equal((await http.send("HEAD", `${BRAIN}/events`)).status, 405);
 });
@@ -140,19 +140,19 @@ test("a stop ends a stream at once", async () => {
   assert.ok(performance.now() - started < 1000);
 });
 
-test("a client that has gone is forgotten", async (t) => {
+test("a client that disconnects is removed", async (t) => {
   const ended = t.mock.method(ChangeStream.prototype, "_destroy").mock;
-  const gone = new AbortController();
-  const response = await http.fetch("GET", `${BRAIN}/events`, undefined, { signal: gone.signal });
+  const client = new AbortController();
+  const response = await http.fetch("GET", `${BRAIN}/events`, undefined, { signal: client.signal });
   await response.body?.getReader().read();
   assert.equal(ended.callCount(), 0);
-  gone.abort();
+  client.abort();
   for (let waited = 0; ended.callCount() === 0 && waited < 2000; waited += 20) await sleep(20);
   assert.equal(ended.callCount(), 1);
 });
 
-test("silence is broken by a ping", async () => {
-  const stream = new ChangeStream(new Changes(), 20);
+test("sends a ping after silence", async () => {
+  const stream = new ChangeStream(new Feed(), 20);
   const events: string[] = [];
   for await (const event of stream) {
     events.push(String(event));
@@ -164,8 +164,8 @@ test("silence is broken by a ping", async () => {
   ]);
 });
 
-test("who does not read is cut off, and holds up nobody", async () => {
-  const changes = new Changes();
+test("a client that does not read is cut off and delays nobody", async () => {
+  const changes = new Feed();
   const [slow, quick] = [new ChangeStream(changes), new ChangeStream(changes)];
   let read = 0;
   quick.on("data", () => read++);

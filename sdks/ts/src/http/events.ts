@@ -3,15 +3,15 @@
 import type { FastifyInstance } from "fastify";
 
 import { ChangeStream } from "./changeStream.js";
-import { BRAIN, type OfBrain, type Services } from "./services.js";
+import { BRAIN, type BrainRoute, type Services } from "./services.js";
 
 export function addEventRoutes(
   app: FastifyInstance,
   { store, pending }: Pick<Services, "store" | "pending">,
 ): void {
-  app.get<OfBrain>(
+  app.get<BrainRoute>(
     `${BRAIN}/events`,
-    // A HEAD of a stream without end would read it to its end.
+    // HEAD would wait for the end of a stream that never ends.
     { exposeHeadRoute: false },
     async (request, reply) => {
       const { changes } = await store.get(request.params.brainId);

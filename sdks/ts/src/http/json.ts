@@ -1,6 +1,6 @@
 import type { FastifyReply } from "fastify";
 
 export function json(reply: FastifyReply, body: object): FastifyReply {
-  // To a string, Fastify would add a charset, which JSON has none of.
+  // A buffer, because Fastify adds a charset to strings, and application/json has none.
   return reply.header("Content-Type", "application/json").send(Buffer.from(JSON.stringify(body)));
 }

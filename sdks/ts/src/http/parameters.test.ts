@@ -17,7 +17,7 @@ const read: [query: string, path: string][] = [
 ];
 
 for (const [query, path] of read) {
-  test(`read: ${query}`, () => {
+  test(`parses ${query}`, () => {
     assert.equal(new Parameters(`/documents?${query}`).path("path"), path);
   });
 }
@@ -48,7 +48,7 @@ const refused = [
 ];
 
 for (const query of refused) {
-  test(`refused: ${query.slice(0, 30)}`, () => {
+  test(`rejects ${query.slice(0, 30)}`, () => {
     assert.throws(
       () => new Parameters(`/documents${query}`).path("path"),
       (error) => error instanceof Problem && error.status === 400,
@@ -56,7 +56,7 @@ for (const query of refused) {
   });
 }
 
-test("flags are true or false, and a folder may be none", () => {
+test("flags are true or false, and a folder may be missing", () => {
   const parameters = new Parameters("/documents?yes=true&no=false&empty=&odd=1&dir=");
   assert.equal(parameters.flag("yes"), true);
   assert.equal(parameters.flag("no"), false);

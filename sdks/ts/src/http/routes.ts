@@ -6,15 +6,15 @@ import type { FastifyInstance } from "fastify";
 
 import type { Brain } from "../brain/brain.js";
 import type { NewDocument } from "../brain/document.js";
-import { ingestion, ingestionOf } from "../brain/edits.js";
+import { batchIngestEdit, ingestEdit } from "../brain/edits.js";
 import { Problem } from "../problem.js";
 import { documentIdOf } from "../ranking/chunk.js";
 import { elapsedMs } from "../time.js";
 import { answerStream } from "./answering.js";
-import { parseBody, refuseMuch } from "./body.js";
+import { parseBody, requireContentLimit } from "./body.js";
 import { json } from "./json.js";
 import { ASK, CREATE_BRAIN, INGEST_BATCH, INGEST_FILE, SEARCH } from "./schemas.js";
-import { BRAIN, type OfBrain, type Services } from "./services.js";
+import { BRAIN, type BrainRoute, type Services } from "./services.js";
 
 export function addRoutes(app: FastifyInstance, services: Services): void {
   const { store, retriever, reader, pending, version } = services;
@@ -30,46 +30,49 @@ export function addRoutes(app: FastifyInstance, services: Services): void {
   app.post("/v1/brains", async (request, reply) => {
     const { brainId, description } = parseBody(CREATE_BRAIN, request.body);
     const created = await store.create(brainId, description);
-    return json(reply.code(201), describedBrain(created));
+    return json(reply.code(201), brainInfo(created));
   });
 
-  app.get<OfBrain>(BRAIN, async (request, reply) =>
-    json(reply, describedBrain(await store.get(request.params.brainId))),
+  app.get<BrainRoute>(BRAIN, async (request, reply) =>
+    json(reply, brainInfo(await store.get(request.params.brainId))),
   );
 
-  app.delete<OfBrain>(BRAIN, async (request, reply) => {
+  app.delete<BrainRoute>(BRAIN, async (request, reply) => {
     const { brainId } = request.params;
-    store.refuseUnknown(brainId);
+    store.requireBrain(brainId);
     if (request.headers["x-confirm-delete"] !== "yes") {
-      throw new Problem("confirmation_required", "deleting a brain wants X-Confirm-Delete: yes");
+      throw new Problem(
+        "confirmation_required",
+        "deleting a brain requires the header X-Confirm-Delete: yes",
+      );
     }
     await store.delete(brainId);
     return reply.code(204).send();
   });
 
-  app.post<OfBrain>(`${BRAIN}/ingest/file`, async (request, reply) => {
+  app.post<BrainRoute>(`${BRAIN}/ingest/file`, async (request, reply) => {
     const started = performance.now();
     const target = await store.get(request.params.brainId);
     const document = parseBody(INGEST_FILE, request.body);
-    refuseMuch([document.content]);
-    const chunks = await target.edit(ingestionOf(document), pending.signalOf(reply));
-    return json(reply, { ...described(document, chunks), tookMs: elapsedMs(started) });
+    requireContentLimit([document.content]);
+    const chunks = await target.edit(ingestEdit(document), pending.signalOf(reply));
+    return json(reply, { ...ingestResult(document, chunks), tookMs: elapsedMs(started) });
   });
 
-  app.post<OfBrain>(`${BRAIN}/ingest/batch`, async (request, reply) => {
+  app.post<BrainRoute>(`${BRAIN}/ingest/batch`, async (request, reply) => {
     const started = performance.now();
     const target = await store.get(request.params.brainId);
     const { documents } = parseBody(INGEST_BATCH, request.body);
-    refuseMuch(documents.map(({ content }) => content));
-    const chunks = await target.edit(ingestion(documents), pending.signalOf(reply));
-    const all = elapsedMs(started);
-    // A batch is stored at once; each of its documents gets an equal share of the time.
-    const tookMs = Math.round((all / documents.length) * 1000) / 1000;
-    const items = documents.map((document) => ({ ...described(document, chunks), tookMs }));
-    return json(reply, { items, tookMs: all });
+    requireContentLimit(documents.map(({ content }) => content));
+    const chunks = await target.edit(batchIngestEdit(documents), pending.signalOf(reply));
+    const totalMs = elapsedMs(started);
+    // A batch is stored as a whole, so each document reports an equal share of the time.
+    const tookMs = Math.round((totalMs / documents.length) * 1000) / 1000;
+    const items = documents.map((document) => ({ ...ingestResult(document, chunks), tookMs }));
+    return json(reply, { items, tookMs: totalMs });
   });
 
-  app.post<OfBrain>(`${BRAIN}/search`, async (request, reply) => {
+  app.post<BrainRoute>(`${BRAIN}/search`, async (request, reply) => {
     const started = performance.now();
     const target = await store.get(request.params.brainId);
     const search = parseBody(SEARCH, request.body);
@@ -77,27 +80,27 @@ export function addRoutes(app: FastifyInstance, services: Services): void {
     return json(reply, { chunks, tookMs: elapsedMs(started), trace });
   });
 
-  app.post<OfBrain>(`${BRAIN}/ask`, async (request, reply) => {
+  app.post<BrainRoute>(`${BRAIN}/ask`, async (request, reply) => {
     const target = await store.get(request.params.brainId);
     const ask = parseBody(ASK, request.body);
     if (reader === undefined) {
       throw new Problem("bad_gateway", "no reader: start the daemon with JB_LLM_PROVIDER set");
     }
     const signal = pending.signalOf(reply);
-    const found = await retriever.retrieve(target, { ...ask, query: ask.question }, signal);
+    const retrieval = await retriever.retrieve(target, { ...ask, query: ask.question }, signal);
     return reply
       .header("Content-Type", "text/event-stream")
       .header("Cache-Control", "no-store")
-      .send(Readable.from(answerStream(reader, ask, found, signal, request.log)));
+      .send(Readable.from(answerStream(reader, ask, retrieval, signal, request.log)));
   });
 }
 
-function describedBrain(brain: Brain): object {
-  // Every ingest is indexed before it is acknowledged.
+function brainInfo(brain: Brain): object {
+  // Nothing is ever pending: an ingest is indexed before it is acknowledged.
   return { brainId: brain.id, description: brain.description, ...brain.counts(), pending: 0 };
 }
 
-function described({ path, content }: NewDocument, chunks: ReadonlyMap<string, number>): object {
+function ingestResult({ path, content }: NewDocument, chunks: ReadonlyMap<string, number>): object {
   const chunkCount = chunks.get(path) ?? 0;
   return { documentId: documentIdOf(path), path, chunkCount, bytes: content.length };
 }

@@ -1,21 +1,22 @@
-/** The request bodies of the contract. */
+/** Schemas of the contract's request bodies. */
 
 import { z } from "zod";
 
 import { pathFault } from "../brain/paths.js";
-import { isMoment } from "./moment.js";
+import { isDateOrDateTime } from "./moment.js";
 
 const BLANK = /^\p{White_Space}*$/u;
 
-/** Of each thing that is said about a batch. */
-const REMARK_BYTES = 4096;
+/** Bytes in each annotation of a batch: reason, message, author and email. */
+const ANNOTATION_BYTES = 4096;
 
-/** A key that may be left out, or be null, which means the same. */
+/** A key that may be missing or null; both mean undefined. */
 function optional<T>(schema: z.ZodType<T>) {
   return schema.nullish().transform((value) => value ?? undefined);
 }
 
-function defaulted<T>(schema: z.ZodType<T>, fallback: T) {
+/** A key that may be missing or null; both mean `fallback`. */
+function withDefault<T>(schema: z.ZodType<T>, fallback: T) {
   return schema.nullish().transform((value) => value ?? fallback);
 }
 
@@ -28,24 +29,24 @@ const path = z.string().check((context) => {
   }
 });
 
-/** Node's own decoder takes anything, so what is no base64 is looked for first. */
+/** Validated first, because Node's decoder accepts anything. */
 const base64 = z
   .string()
   .refine((text) => {
     const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;
     return text.length % 4 === 0 && !/[^A-Za-z0-9+/]/.test(text.slice(0, text.length - padding));
-  }, "is no base64")
+  }, "is not valid base64")
   .transform((text) => Buffer.from(text, "base64"));
 
-/** Kept as it came, whatever its keys are called. */
+/** Kept unchanged, whatever its keys are. */
 const metadata = z
   .custom<Record<string, unknown>>(
     (value) => typeof value === "object" && value !== null && !Array.isArray(value),
     "must be an object",
   )
-  .refine(isFinite, "holds a number that is no finite float64");
+  .refine(isFinite, "contains a number that is not a finite float64");
 
-/** JSON says 1e999 and means infinity, which no JSON could carry back. */
+/** 1e999 is valid JSON but parses to infinity, which JSON cannot represent. */
 function isFinite(value: unknown): boolean {
   if (typeof value === "number") return Number.isFinite(value);
   return typeof value !== "object" || value === null || Object.values(value).every(isFinite);
@@ -71,11 +72,11 @@ export const INGEST_BATCH = z.object({ documents: z.array(INGEST_FILE).min(1).ma
 
 export const RENAME = z.object({ from: path, to: path });
 
-const written = { path, content_base64: base64 };
+const contentFields = { path, content_base64: base64 };
 
 const op = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("write"), ...written }).transform(decodedOp),
-  z.object({ type: z.literal("append"), ...written }).transform(decodedOp),
+  z.object({ type: z.literal("write"), ...contentFields }).transform(decodedOp),
+  z.object({ type: z.literal("append"), ...contentFields }).transform(decodedOp),
   z.object({ type: z.literal("delete"), path }),
   z.object({ type: z.literal("rename"), path, to: path }),
 ]);
@@ -84,16 +85,19 @@ function decodedOp<T extends { content_base64: Buffer }>({ content_base64: conte
   return { ...rest, content };
 }
 
-const remark = z
+const annotation = z
   .string()
-  .refine((text) => Buffer.byteLength(text) <= REMARK_BYTES, `has more than ${REMARK_BYTES} bytes`);
+  .refine(
+    (text) => Buffer.byteLength(text) <= ANNOTATION_BYTES,
+    `has more than ${ANNOTATION_BYTES} bytes`,
+  );
 
 export const BATCH_OPS = z.object({
   ops: z.array(op).min(1),
-  reason: optional(remark),
-  message: optional(remark),
-  author: optional(remark),
-  email: optional(remark),
+  reason: optional(annotation),
+  message: optional(annotation),
+  author: optional(annotation),
+  email: optional(annotation),
 });
 
 const filters = z.strictObject({
@@ -118,22 +122,22 @@ const tuning = z.strictObject({
 const topK = z.int().min(1).max(1_000);
 
 const retrieval = z.object({
-  mode: defaulted(z.enum(["auto", "bm25", "semantic", "hybrid", "hybrid-rerank"]), "auto"),
+  mode: withDefault(z.enum(["auto", "bm25", "semantic", "hybrid", "hybrid-rerank"]), "auto"),
   questionDate: optional(
-    z.string().refine(isMoment, "neither YYYY-MM-DD nor an RFC 3339 date-time"),
+    z.string().refine(isDateOrDateTime, "must be YYYY-MM-DD or an RFC 3339 date-time"),
   ),
-  candidateK: defaulted(z.int().min(0).max(10_000), 0),
-  rerankTopN: defaulted(z.int().min(0).max(1_000), 0),
+  candidateK: withDefault(z.int().min(0).max(10_000), 0),
+  rerankTopN: withDefault(z.int().min(0).max(1_000), 0),
   filters: optional(filters),
   tuning: optional(tuning),
 });
 
-export const SEARCH = retrieval.extend({ query: notBlank, topK: defaulted(topK, 10) });
+export const SEARCH = retrieval.extend({ query: notBlank, topK: withDefault(topK, 10) });
 
 export const ASK = retrieval.extend({
   question: notBlank,
-  topK: defaulted(topK, 5),
-  readerMode: defaulted(z.enum(["basic", "augmented"]), "basic"),
+  topK: withDefault(topK, 5),
+  readerMode: withDefault(z.enum(["basic", "augmented"]), "basic"),
   model: optional(z.string()),
 });
 

@@ -3,7 +3,7 @@ import type { Retriever } from "../ranking/retrieval.js";
 import type { Reader } from "../reading/reader.js";
 import type { PendingRequests } from "./requests.js";
 
-/** What the routes stand on. */
+/** What the routes depend on. */
 export interface Services {
   store: BrainStore;
   retriever: Retriever;
@@ -13,9 +13,9 @@ export interface Services {
   version: { name: string; version: string; contract: string; runId: string | undefined };
 }
 
-/** The URL of a brain; all of its routes begin so. */
+/** The URL of a brain, the prefix of all its routes. */
 export const BRAIN = "/v1/brains/:brainId";
 
-export interface OfBrain {
+export interface BrainRoute {
   Params: { brainId: string };
 }

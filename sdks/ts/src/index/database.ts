@@ -1,11 +1,11 @@
-/** The SQLite file of an index: opened, or made anew where it cannot serve. */
+/** Opening the SQLite file of an index, and rebuilding it if it is unusable. */
 
 import { rmSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 
 import { Connection, isDamage, isSqliteError, SCHEMA } from "./sqlite.js";
 
-/** Raised by one when tables change: an index of another format is built anew from the files. */
+/** Incremented when the tables change: an index of another format is rebuilt from the files. */
 const FORMAT = 1;
 
 const TABLES = `
@@ -40,30 +40,31 @@ CREATE VIRTUAL TABLE ${SCHEMA}.chunk_terms USING fts5 (
 );
 `;
 
-/** The database at `file`, empty if it was damaged, altered, or made otherwise than for `embedder`. */
+/** Open the database at `file`; emptied if it is damaged, altered, or of another format or embedder. */
 export function openDatabase(file: string, embedder: string): Connection {
-  if (file === ":memory:") return created(file, embedder);
-  const held = reopened(file, embedder);
-  if (held !== undefined) return held;
+  if (file === ":memory:") return createDatabase(file, embedder);
+  const existing = reopenDatabase(file, embedder);
+  if (existing !== undefined) return existing;
   removeDatabase(file);
-  return created(file, embedder);
+  return createDatabase(file, embedder);
 }
 
+/** Remove the database at `file` with its write-ahead log. */
 export function removeDatabase(file: string): void {
   for (const suffix of ["", "-wal", "-shm"]) rmSync(file + suffix, { force: true });
 }
 
-/** Whether an index that fails so can be mended by making it anew: SQLite has no other trouble. */
-export function isFaultOfContent(error: unknown): boolean {
+/** Whether rebuilding the index can fix the error: its content is at fault, not SQLite's environment. */
+export function isRebuildable(error: unknown): boolean {
   return isDamage(error) || !isSqliteError(error);
 }
 
-function reopened(file: string, embedder: string): Connection | undefined {
+function reopenDatabase(file: string, embedder: string): Connection | undefined {
   let database: Connection | undefined;
   try {
     database = new Connection(file);
-    if (isSound(database) && isWhole(database) && isMadeFor(database, embedder)) {
-      return configured(database);
+    if (isSound(database) && hasExpectedSchema(database) && matchesEmbedder(database, embedder)) {
+      return configure(database);
     }
   } catch (error) {
     if (!isDamage(error)) {
@@ -75,16 +76,16 @@ function reopened(file: string, embedder: string): Connection | undefined {
   return undefined;
 }
 
-function created(file: string, embedder: string): Connection {
-  const database = configured(new Connection(file));
+function createDatabase(file: string, embedder: string): Connection {
+  const database = configure(new Connection(file));
   database.exec(TABLES);
   database.prepare<[string]>("INSERT INTO settings VALUES ('embedder', ?)").run(embedder);
   database.exec(`PRAGMA ${SCHEMA}.user_version = ${FORMAT}`);
   return database;
 }
 
-function configured(database: Connection): Connection {
-  // An acknowledged write must outlive the process, not the machine, so nothing is fsynced.
+function configure(database: Connection): Connection {
+  // An acknowledged write must survive the process, not the machine, so nothing is fsynced.
   database.exec(`PRAGMA ${SCHEMA}.journal_mode = WAL`);
   database.exec(`PRAGMA ${SCHEMA}.synchronous = OFF`);
   return database;
@@ -94,12 +95,12 @@ function isSound(database: Connection): boolean {
   return database.pragma("quick_check(1)") === "ok";
 }
 
-/** Whether its tables are those of this format, and no others. */
-function isWhole(database: Connection): boolean {
-  const pattern = new Connection(":memory:");
-  pattern.exec(TABLES);
-  const same = isDeepStrictEqual(schemaOf(database), schemaOf(pattern));
-  pattern.close();
+/** Whether the tables are exactly those of this format. */
+function hasExpectedSchema(database: Connection): boolean {
+  const reference = new Connection(":memory:");
+  reference.exec(TABLES);
+  const same = isDeepStrictEqual(schemaOf(database), schemaOf(reference));
+  reference.close();
   return same;
 }
 
@@ -109,7 +110,7 @@ function schemaOf(database: Connection): unknown[] {
     .all();
 }
 
-function isMadeFor(database: Connection, embedder: string): boolean {
+function matchesEmbedder(database: Connection, embedder: string): boolean {
   if (database.pragma("user_version") !== FORMAT) return false;
   const setting = "SELECT value FROM settings WHERE key = 'embedder'";
   return database.prepare<[], [value: string]>(setting).get()?.[0] === embedder;

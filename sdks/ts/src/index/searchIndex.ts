@@ -1,17 +1,17 @@
-/** The search index of one brain: SQLite FTS5 for terms, a matrix for vectors. */
+/** The search index of one brain: SQLite FTS5 for terms, an in-memory matrix for vectors. */
 
 import { Problem } from "../problem.js";
-import { type Hit, rounded } from "../ranking/fusion.js";
-import { lastPlace } from "../ranking/lastPlace.js";
+import { type Hit, roundScore } from "../ranking/fusion.js";
+import { cutoffScore } from "../ranking/cutoff.js";
 import { compareUtf8 } from "../text/order.js";
 import { nfkc, queryTerms } from "../text/terms.js";
-import { isFaultOfContent, openDatabase, removeDatabase } from "./database.js";
+import { isRebuildable, openDatabase, removeDatabase } from "./database.js";
 import { type Filterable, Slots } from "./slots.js";
 import { type Connection, toParameter, toText } from "./sqlite.js";
 import { Statements } from "./statements.js";
 import { VectorMatrix } from "./vectorMatrix.js";
 
-/** A document as it enters the index. */
+/** A document to index. */
 export interface IndexedDocument {
   path: string;
   stamp: string;
@@ -19,7 +19,7 @@ export interface IndexedDocument {
   tags: string[];
   metadata: Record<string, unknown>;
   chunks: string[];
-  /** One a chunk, or none where there is no embedder. */
+  /** One per chunk; none without an embedder. */
   vectors: Float32Array[];
 }
 
@@ -37,23 +37,23 @@ export interface Counts {
   vectors: number;
 }
 
-/** Which documents may be found. */
-export type Allows = (document: Filterable) => boolean;
+/** Whether a search may return a document. */
+export type DocumentFilter = (document: Filterable) => boolean;
 
-/** All calls are synchronous: what one of them does is never seen half done. */
+/** All calls are synchronous, so no other request sees a partial change. */
 export class SearchIndex {
   readonly #database: Connection;
   readonly #statements: Statements;
   readonly #slots = new Slots();
   readonly #matrix = new VectorMatrix();
 
-  /** `:memory:` as `file` makes an index that nobody shares. */
+  /** Open or rebuild the index at `file`; `:memory:` is an unshared index in memory. */
   static open(file: string, embedder: string): SearchIndex {
     try {
       return new SearchIndex(openDatabase(file, embedder));
     } catch (error) {
-      // Somebody altered its rows: they are sound, and do not fit together.
-      if (file === ":memory:" || !isFaultOfContent(error)) throw error;
+      // Somebody altered its rows: each is valid SQLite, but they contradict each other.
+      if (file === ":memory:" || !isRebuildable(error)) throw error;
       removeDatabase(file);
       return new SearchIndex(openDatabase(file, embedder));
     }
@@ -74,25 +74,25 @@ export class SearchIndex {
     this.#database.close();
   }
 
-  /** The stamp under which each document was indexed, by path. */
+  /** The stamp of each indexed document, by path. */
   stamps(): Map<string, string> {
     return new Map(this.#statements.stamps.all());
   }
 
   counts(): Counts {
     const row = this.#statements.counts.get();
-    if (row === undefined) throw new Error("an aggregate without a row");
+    if (row === undefined) throw new Error("the aggregate query returned no row");
     const [documents, chunks, vectors] = row;
     return { documents, chunks, vectors };
   }
 
   /**
-   * Takes `documents` in, replacing those of the same path, and takes `removed` paths out.
+   * Add `documents`, replacing those of the same path, and remove the paths `removed`.
    *
-   * @throws Problem `bad_gateway` where the embedder gave other dimensions than before.
+   * @throws Problem `bad_gateway` if the embedder's vectors have other dimensions than before.
    */
   apply(documents: readonly IndexedDocument[], removed: Iterable<string> = []): void {
-    this.#refuseOtherDimensions(documents.flatMap(({ vectors }) => vectors));
+    this.#requireDimensions(documents.flatMap(({ vectors }) => vectors));
     try {
       this.#database.transaction(() => {
         for (const path of removed) this.#remove(path);
@@ -108,8 +108,8 @@ export class SearchIndex {
     if (this.#slots.used === 0) this.#matrix.clear();
   }
 
-  /** The best `limit` chunks by bm25; its statistics are the whole brain's. */
-  keyword(query: string, allows: Allows, limit: number): Hit[] {
+  /** The best `limit` chunks by bm25, with the statistics of the whole brain. */
+  keyword(query: string, allows: DocumentFilter, limit: number): Hit[] {
     const expression = queryTerms(query)
       .map((term) => `"${term}"`)
       .join(" OR ");
@@ -117,25 +117,25 @@ export class SearchIndex {
     const hits: Hit[] = [];
     for (const [id, score] of this.#statements.matches.all(expression)) {
       const slot = id - 1;
-      if (allows(this.#slots.at(slot).document)) hits.push({ slot, score: rounded(score) });
+      if (allows(this.#slots.at(slot).document)) hits.push({ slot, score: roundScore(score) });
     }
     return this.#best(hits, limit);
   }
 
-  /** The best `limit` chunks by cosine; every chunk that the filters allow is ranked. */
-  semantic(query: Float32Array, allows: Allows, limit: number): Hit[] {
-    this.#refuseOtherDimensions([query]);
+  /** The best `limit` chunks by cosine, an exact search over all chunks that the filter allows. */
+  semantic(query: Float32Array, allows: DocumentFilter, limit: number): Hit[] {
+    this.#requireDimensions([query]);
     const slots: number[] = [];
     this.#slots.forEach((slot, { document }) => {
       if (allows(document)) slots.push(slot);
     });
-    const scores = this.#matrix.dots(query, slots).map(rounded);
-    const least = lastPlace(scores, limit);
-    // No object a slot: 100,000 of them took longer than the sums.
+    const scores = this.#matrix.dots(query, slots).map(roundScore);
+    const cutoff = cutoffScore(scores, limit);
+    // No object per slot: creating 100,000 of them took longer than the dot products.
     const hits: Hit[] = [];
     scores.forEach((score, place) => {
       const slot = slots[place];
-      if (score >= least && slot !== undefined) hits.push({ slot, score });
+      if (score >= cutoff && slot !== undefined) hits.push({ slot, score });
     });
     return this.#best(hits, limit);
   }
@@ -148,6 +148,7 @@ export class SearchIndex {
     return compareUtf8(left.document.path, right.document.path) || left.ordinal - right.ordinal;
   };
 
+  /** @throws RangeError if the slot is free. */
   chunk(slot: number): StoredChunk {
     const row = this.#statements.chunk.get(slot + 1);
     if (row === undefined) throw new RangeError(`slot ${slot} holds no chunk`);
@@ -162,21 +163,21 @@ export class SearchIndex {
   }
 
   #best(hits: Hit[], limit: number): Hit[] {
-    const least = lastPlace(
+    const cutoff = cutoffScore(
       Float64Array.from(hits, (hit) => hit.score),
       limit,
     );
-    const contenders = hits.filter((hit) => hit.score >= least);
+    const contenders = hits.filter((hit) => hit.score >= cutoff);
     return contenders.sort(this.compare).slice(0, limit);
   }
 
-  #refuseOtherDimensions(vectors: Float32Array[]): void {
+  #requireDimensions(vectors: Float32Array[]): void {
     const expected = this.#matrix.dimensions ?? vectors[0]?.length;
     const other = vectors.find(({ length }) => length !== expected);
     if (other !== undefined) {
       throw new Problem(
         "bad_gateway",
-        `the embedder gave ${other.length} dimensions where ${expected} are held`,
+        `the embedder returned ${other.length} dimensions, but the index has ${expected}`,
       );
     }
   }
@@ -189,13 +190,13 @@ export class SearchIndex {
       const sessionId = session === null ? undefined : toText(session);
       documents.set(path, { path, sessionId, tags: JSON.parse(tags) as string[] });
     }
-    for (const [id, path, ordinal, vector] of this.#statements.occupants.iterate()) {
+    for (const [id, path, ordinal, vector] of this.#statements.entries.iterate()) {
       const document = documents.get(path);
       if (document === undefined) throw new Error(`chunk ${id} belongs to no document`);
       this.#slots.restore(id - 1, { document, ordinal });
       if (vector === null) continue;
       const values = fromBlob(vector);
-      this.#refuseOtherDimensions([values]);
+      this.#requireDimensions([values]);
       this.#matrix.put(id - 1, values);
     }
   }
@@ -236,7 +237,7 @@ function toBlob(vector: Float32Array): Uint8Array {
   return new Uint8Array(vector.buffer, vector.byteOffset, vector.byteLength);
 }
 
-/** Copied, for a blob may lie where no float32 may. */
+/** Copied, because a blob may not be aligned for float32. */
 function fromBlob(blob: Uint8Array): Float32Array {
   return new Float32Array(Uint8Array.from(blob).buffer);
 }

@@ -1,4 +1,4 @@
-/** SQLite as an index uses it: connections that close their file at once, and texts that may hold NUL. */
+/** A SQLite wrapper whose connections close their file at once and whose texts may contain NUL. */
 
 import { resolve } from "node:path";
 
@@ -12,12 +12,12 @@ const SQLITE_BUSY = 5;
 const SQLITE_CORRUPT = 11;
 const SQLITE_NOTADB = 26;
 
-/** Of pages; SQLite's own 2,000 KiB are less than the index of 10,000 short documents. */
+/** Page cache; SQLite's default of 2,000 KiB is smaller than the index of 10,000 short documents. */
 const CACHE_KIB = 16_000;
 
 export type Parameter = string | number | null | Uint8Array;
 
-/** Its rows are arrays, which cost less than objects. */
+/** A prepared statement. Rows are arrays, which cost less than objects. */
 export interface Statement<Parameters extends Parameter[], Row extends unknown[] = never> {
   run(...parameters: Parameters): unknown;
   get(...parameters: Parameters): Row | undefined;
@@ -26,18 +26,18 @@ export interface Statement<Parameters extends Parameter[], Row extends unknown[]
 }
 
 /**
- * A connection to the database at `file`, which is created where it does not exist.
+ * A connection to the database at `file`, which is created if it does not exist.
  *
  * The file is attached to an empty database in memory, because detaching closes it at once. The library
- * cannot finalize statements: a connection that is closed holds its file until they are collected as
- * garbage, and then removes the WAL by its name, which may by then be another connection's.
+ * cannot finalize statements: a closed connection holds its file until they are garbage-collected, and
+ * then removes the WAL by name, which by then may belong to another connection.
  */
 export class Connection {
-  // Waiting for a lock would stop every request; the lock file says whose the index is.
+  // No timeout: waiting for a lock would block every request. The lock file decides who owns the index.
   readonly #database = new DatabaseSync(":memory:", { timeout: 0, returnArrays: true });
 
   constructor(file: string) {
-    // SQLite takes a name that begins with `file:` for a URI; an absolute path begins with a slash.
+    // SQLite parses a name that begins with `file:` as a URI; an absolute path begins with a slash.
     const name = file === ":memory:" ? file : resolve(file);
     try {
       this.exec(`ATTACH '${name.replaceAll("'", "''")}' AS ${SCHEMA}`);
@@ -66,31 +66,31 @@ export class Connection {
     return this.#database.prepare(sql);
   }
 
-  /** What a pragma of the file says first. */
+  /** The first value that a pragma of the file returns. */
   pragma(name: string): unknown {
     return this.prepare<[], unknown[]>(`PRAGMA ${SCHEMA}.${name}`).get()?.[0];
   }
 
-  /** Makes all of what `work` changes, or nothing of it where it throws. */
+  /** Run `work` in a transaction, which is rolled back if it throws. */
   transaction(work: () => void): void {
     this.exec("BEGIN IMMEDIATE");
     try {
       work();
       this.exec("COMMIT");
     } catch (error) {
-      // A full disk, for one, has ended it already.
+      // Some errors, such as a full disk, have already ended the transaction.
       if (this.#database.isTransaction) this.exec("ROLLBACK");
       throw error;
     }
   }
 }
 
-/** A text for `CAST(? AS TEXT)`. The library ends strings at their first NUL, and bytes nowhere. */
+/** A text for `CAST(? AS TEXT)`. The library truncates strings at their first NUL, but not bytes. */
 export function toParameter(text: string): string | Uint8Array {
   return text.includes("\0") ? Buffer.from(text) : text;
 }
 
-/** The text of `CAST(… AS BLOB)`; the library ends strings that it reads at their first NUL. */
+/** The text of `CAST(… AS BLOB)`; the library truncates strings that it reads at their first NUL. */
 export function toText(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
 }
@@ -100,18 +100,18 @@ export function isSqliteError(error: unknown): error is Error & { errcode?: numb
   return error instanceof Error && "code" in error && error.code === "ERR_SQLITE_ERROR";
 }
 
-/** Whether another connection holds the file. */
+/** Whether another connection has locked the file. */
 export function isBusy(error: unknown): boolean {
   return resultCode(error) === SQLITE_BUSY;
 }
 
-/** Whether the file is no database, one of a format that SQLite refuses, or one in which pages are wrong. */
+/** Whether the file is not a database, has a format that SQLite rejects, or has corrupt pages. */
 export function isDamage(error: unknown): boolean {
   const code = resultCode(error);
   return code === SQLITE_ERROR || code === SQLITE_CORRUPT || code === SQLITE_NOTADB;
 }
 
-/** The primary result code, without what extends it. */
+/** The primary result code, without the extended bits. */
 function resultCode(error: unknown): number | undefined {
   if (!isSqliteError(error)) return undefined;
   if (error.errcode !== undefined) return error.errcode & 0xff;

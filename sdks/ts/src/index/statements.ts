@@ -1,14 +1,14 @@
 import type { Connection, Statement } from "./sqlite.js";
 
-/** A text that may hold NUL: `toParameter` makes one. */
+/** A text that may contain NUL, made by `toParameter`. */
 type Text = string | Uint8Array;
 
-/** Everything that an index says to SQLite, prepared once. A text that is read is bytes, for `toText`. */
+/** The statements of an index, prepared once. Texts are read as bytes, for `toText`. */
 export class Statements {
   readonly stamps: Statement<[], [path: string, stamp: string]>;
   readonly counts: Statement<[], [documents: number, chunks: number, vectors: number]>;
   readonly filterables: Statement<[], [path: string, sessionId: Uint8Array | null, tags: string]>;
-  readonly occupants: Statement<
+  readonly entries: Statement<
     [],
     [id: number, path: string, ordinal: number, vector: Uint8Array | null]
   >;
@@ -44,7 +44,7 @@ export class Statements {
     this.filterables = database.prepare(
       "SELECT path, CAST(session_id AS BLOB), tags FROM documents",
     );
-    this.occupants = database.prepare("SELECT id, path, ordinal, vector FROM chunks ORDER BY id");
+    this.entries = database.prepare("SELECT id, path, ordinal, vector FROM chunks ORDER BY id");
     this.matches = database.prepare(
       "SELECT rowid, -bm25(chunk_terms) FROM chunk_terms WHERE chunk_terms MATCH ?",
     );

@@ -1,34 +1,34 @@
 /**
- * How many vectors lie abreast, in a block: first each one's first dimension, then each one's second.
- * An addition waits for the one before it, and not for its neighbours'. Over 100,000 vectors of 384
- * that is 26 ms; 40 ms where the four lie behind each other, and 70 ms one by one.
+ * How many vectors are interleaved in a block: first the first dimension of each, then the second of
+ * each. An addition depends on the previous one of its own lane only. Over 100,000 vectors of 384
+ * dimensions that takes 26 ms, against 40 ms for four vectors in sequence and 70 ms one by one.
  */
-const ABREAST = 4;
+const LANES = 4;
 
-/** The vectors of one brain by slot, in one block of memory, compared exactly. */
+/** The vectors of one brain by slot, in one contiguous array, for exact search. */
 export class VectorMatrix {
   #values = new Float32Array(0);
   #dimensions: number | undefined;
 
-  /** Undefined until the first vector came. */
+  /** Undefined while the matrix is empty. */
   get dimensions(): number | undefined {
     return this.#dimensions;
   }
 
   put(slot: number, vector: Float32Array): void {
     this.#dimensions ??= vector.length;
-    const block = ABREAST * this.#dimensions;
-    const start = Math.floor(slot / ABREAST) * block;
+    const block = LANES * this.#dimensions;
+    const start = Math.floor(slot / LANES) * block;
     if (start + block > this.#values.length) {
       const grown = new Float32Array(Math.max(start + block, 2 * this.#values.length));
       grown.set(this.#values);
       this.#values = grown;
     }
-    const lane = slot % ABREAST;
-    for (const [i, value] of vector.entries()) this.#values[start + ABREAST * i + lane] = value;
+    const lane = slot % LANES;
+    for (const [i, value] of vector.entries()) this.#values[start + LANES * i + lane] = value;
   }
 
-  /** Forgets everything, the number of dimensions too. */
+  /** Remove all vectors, and forget the number of dimensions. */
   clear(): void {
     this.#values = new Float32Array(0);
     this.#dimensions = undefined;
@@ -36,18 +36,19 @@ export class VectorMatrix {
 
   /**
    * The dot product of `query` with each slot's vector, summed in float64 and in the order of the
-   * dimensions, as the contract asks. Slots in rising order are quickest.
+   * dimensions, as the contract requires. Fastest if slots are in ascending order.
    */
   dots(query: Float32Array, slots: readonly number[]): Float64Array {
     const weights = Float64Array.from(query);
     const sums = new Float64Array(slots.length);
-    const abreast = new Float64Array(ABREAST);
-    let summed = -1;
+    const laneSums = new Float64Array(LANES);
+    let currentBlock = -1;
     slots.forEach((slot, place) => {
-      const block = Math.floor(slot / ABREAST);
-      if (block !== summed) addUp(this.#values, block * ABREAST * weights.length, weights, abreast);
-      summed = block;
-      sums[place] = abreast[slot % ABREAST] ?? 0;
+      const block = Math.floor(slot / LANES);
+      if (block !== currentBlock)
+        sumBlock(this.#values, block * LANES * weights.length, weights, laneSums);
+      currentBlock = block;
+      sums[place] = laneSums[slot % LANES] ?? 0;
     });
     return sums;
   }
@@ -56,7 +57,7 @@ export class VectorMatrix {
 /* eslint-disable @typescript-eslint/no-non-null-assertion -- inside by construction, and the hottest loop */
 
 /** The sums of the four vectors whose block begins at `start`. */
-function addUp(
+function sumBlock(
   values: Float32Array,
   start: number,
   weights: Float64Array,
@@ -75,7 +76,7 @@ function addUp(
     sum1 += weight * values[at + 1]!;
     sum2 += weight * values[at + 2]!;
     sum3 += weight * values[at + 3]!;
-    at += ABREAST;
+    at += LANES;
   }
   sums[0] = sum0;
   sums[1] = sum1;

@@ -1,4 +1,4 @@
-/** What a search gives back. */
+/** Search results as clients see them. */
 
 import { createHash } from "node:crypto";
 

@@ -1,6 +1,6 @@
-/** Which documents a search may find. */
+/** Search filters. */
 
-import type { Allows } from "../index/searchIndex.js";
+import type { DocumentFilter } from "../index/searchIndex.js";
 
 export interface Filters {
   pathPrefix?: string | undefined;
@@ -13,8 +13,8 @@ export interface Filters {
 
 const SCOPES = { global: "memory/global/", project: "memory/project/", raw: "raw/" };
 
-/** All keys that are given must hold; an empty list holds for nothing. */
-export function allowedBy(filters: Filters = {}): Allows {
+/** A predicate that requires every filter present; an empty list matches nothing. */
+export function documentFilter(filters: Filters = {}): DocumentFilter {
   const { pathPrefix, scope, project } = filters;
   const prefixes = [
     pathPrefix,

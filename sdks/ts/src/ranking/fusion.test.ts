@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { sharedVectors } from "../testing/vectors.js";
-import { fuseMinMax, fuseReciprocalRank, rounded } from "./fusion.js";
+import { fuseMinMax, fuseReciprocalRank, roundScore } from "./fusion.js";
 
 type Leg = [chunk: string, score: number][];
 type Fusion = { fusion: "minmax"; alpha: number } | { fusion: "rrf"; k: number };
@@ -14,7 +14,7 @@ const vectors = sharedVectors("fusion") as {
 
 for (const { score, rounded: expected } of vectors.rounding) {
   test(`${score} is rounded to ${expected}`, () => {
-    assert.equal(rounded(score), expected);
+    assert.equal(roundScore(score), expected);
   });
 }
 

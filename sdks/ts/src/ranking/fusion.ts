@@ -1,30 +1,30 @@
 /** Score rounding and the fusion of two rankings. */
 
 export interface Hit {
-  /** The chunk's place in the index. */
+  /** The chunk's slot in the index. */
   slot: number;
   score: number;
 }
 
 /**
- * The score to the 1e-9 in which all comparing and fusing is done. Languages differ in the last bits
- * of a sum; rounding half up on the scaled value is plain IEEE arithmetic, so that what was equal in
- * meaning is equal in bits.
+ * Round a score to 1e-9, the precision at which scores are compared and fused. Languages differ in the
+ * last bits of a sum; rounding half up on the scaled value is plain IEEE arithmetic, so scores that
+ * should be equal are equal bit by bit.
  */
-export function rounded(score: number): number {
+export function roundScore(score: number): number {
   const scaled = score * 1e9;
-  // A reranker may say 1e300, which has no such digits to lose.
+  // A reranker may return 1e300, which has no such digits to lose.
   return Number.isFinite(scaled) ? Math.floor(scaled + 0.5) / 1e9 : score;
 }
 
-/** `alpha` · semantic + (1 − `alpha`) · keyword, each leg scaled to [0, 1]; an absent score is 0. */
+/** `alpha` · semantic + (1 − `alpha`) · keyword, each leg scaled to [0, 1]; a missing score is 0. */
 export function fuseMinMax(keyword: Hit[], semantic: Hit[], alpha: number): Hit[] {
-  const keywordScores = scaled(keyword);
-  const semanticScores = scaled(semantic);
+  const keywordScores = minMaxScores(keyword);
+  const semanticScores = minMaxScores(semantic);
   const slots = new Set([...keywordScores.keys(), ...semanticScores.keys()]);
   return Array.from(slots, (slot) => ({
     slot,
-    score: rounded(
+    score: roundScore(
       alpha * (semanticScores.get(slot) ?? 0) + (1 - alpha) * (keywordScores.get(slot) ?? 0),
     ),
   }));
@@ -38,11 +38,11 @@ export function fuseReciprocalRank(keyword: Hit[], semantic: Hit[], k: number): 
       scores.set(slot, (scores.get(slot) ?? 0) + 1 / (k + rank));
     }
   }
-  return Array.from(scores, ([slot, score]) => ({ slot, score: rounded(score) }));
+  return Array.from(scores, ([slot, score]) => ({ slot, score: roundScore(score) }));
 }
 
-/** Legs come best first, so their ends are the range. */
-function scaled(leg: Hit[]): Map<number, number> {
+/** Scores scaled to [0, 1]. Legs are sorted best first, so their ends are the range. */
+function minMaxScores(leg: Hit[]): Map<number, number> {
   const low = leg.at(-1)?.score ?? 0;
   const span = (leg[0]?.score ?? 0) - low;
   return new Map(leg.map(({ slot, score }) => [slot, span === 0 ? 1 : (score - low) / span]));

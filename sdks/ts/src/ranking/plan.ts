@@ -1,4 +1,4 @@
-/** How a search goes: the mode that is served, and the contract's defaults filled in. */
+/** Planning a search: the effective mode, and the contract's defaults. */
 
 export type Mode = "auto" | "bm25" | "semantic" | "hybrid" | "hybrid-rerank";
 export type ServedMode = Exclude<Mode, "auto">;
@@ -11,13 +11,13 @@ export interface Tuning {
   poolFloor?: number | undefined;
 }
 
-export interface Retrieval {
+export interface RetrievalRequest {
   query: string;
   topK: number;
   mode: Mode;
-  /** 0 leaves the pool to tuning. */
+  /** Size of the candidate pool; 0 leaves it to `tuning`. */
   candidateK: number;
-  /** 0 leaves it to the daemon. */
+  /** How many chunks are reranked; 0 leaves it to the daemon. */
   rerankTopN: number;
   tuning?: Tuning | undefined;
 }
@@ -25,7 +25,7 @@ export interface Retrieval {
 export interface Plan {
   mode: ServedMode;
   topK: number;
-  /** Chunks that each leg of a hybrid search gives. */
+  /** Chunks that each leg of a hybrid search contributes. */
   pool: number;
   fusion: "minmax" | "rrf";
   alpha: number;
@@ -35,11 +35,15 @@ export interface Plan {
 
 const RERANK_TOP_N = 20;
 
-export function planFor(request: Retrieval, has: { embedder: boolean; reranker: boolean }): Plan {
+/** Plan a search with the available models: a mode that needs a missing one falls back. */
+export function planFor(
+  request: RetrievalRequest,
+  available: { embedder: boolean; reranker: boolean },
+): Plan {
   const { fusion = "minmax", alpha = 0.5, rrfK = 5 } = request.tuning ?? {};
   const { poolFactor = 5, poolFloor = 50 } = request.tuning ?? {};
   return {
-    mode: served(request.mode, has),
+    mode: effectiveMode(request.mode, available),
     topK: request.topK,
     pool: request.candidateK || Math.max(poolFactor * request.topK, poolFloor),
     fusion,
@@ -49,14 +53,17 @@ export function planFor(request: Retrieval, has: { embedder: boolean; reranker: 
   };
 }
 
-function served(mode: Mode, has: { embedder: boolean; reranker: boolean }): ServedMode {
-  if (mode === "bm25" || !has.embedder) return "bm25";
+function effectiveMode(
+  mode: Mode,
+  available: { embedder: boolean; reranker: boolean },
+): ServedMode {
+  if (mode === "bm25" || !available.embedder) return "bm25";
   if (mode === "semantic") return "semantic";
-  return mode === "hybrid-rerank" && has.reranker ? "hybrid-rerank" : "hybrid";
+  return mode === "hybrid-rerank" && available.reranker ? "hybrid-rerank" : "hybrid";
 }
 
-/** The given values by which the search went; recency and temporal are not offered. */
-export function honoured(request: Retrieval, plan: Plan): Tuning {
+/** The requested values that the search applied; `recency` and `temporal` are not supported. */
+export function appliedTuning(request: RetrievalRequest, plan: Plan): Tuning {
   const { tuning = {} } = request;
   if (plan.mode === "bm25" || plan.mode === "semantic") return {};
   const { fusion, alpha, rrfK, poolFactor, poolFloor } = tuning;

@@ -1,22 +1,22 @@
-/** Retrieval: which chunks come back, and the trace that says how. */
+/** Retrieval: the best chunks for a query, with a trace of how they were found. */
 
 import type { Brain } from "../brain/brain.js";
 import type { Embedder } from "../embedding/embedder.js";
-import type { Allows, SearchIndex } from "../index/searchIndex.js";
+import type { DocumentFilter, SearchIndex } from "../index/searchIndex.js";
 import { Problem } from "../problem.js";
 import type { Reranker } from "../reranking/reranker.js";
-import { reordered } from "../reranking/reorder.js";
+import { rerankHead } from "../reranking/reorder.js";
 import { queryTerms } from "../text/terms.js";
 import { elapsedMs } from "../time.js";
 import { type Chunk, chunksOf } from "./chunk.js";
-import { allowedBy, type Filters } from "./filters.js";
+import { documentFilter, type Filters } from "./filters.js";
 import { fuseMinMax, fuseReciprocalRank, type Hit } from "./fusion.js";
 import {
-  honoured,
+  appliedTuning,
   type Mode,
   type Plan,
   planFor,
-  type Retrieval,
+  type RetrievalRequest,
   type ServedMode,
   type Tuning,
 } from "./plan.js";
@@ -33,7 +33,7 @@ export interface Trace {
   tuning?: Tuning;
 }
 
-export interface Found {
+export interface RetrievalResult {
   chunks: Chunk[];
   trace: Trace;
 }
@@ -42,18 +42,23 @@ export class Retriever {
   readonly #reranker: Reranker | undefined;
   readonly #queryPrefix: string;
 
-  /** @param queryPrefix Put before a query when it is embedded, as some models want it. */
+  /** @param queryPrefix Prepended to a query before it is embedded; some models require one. */
   constructor(reranker: Reranker | undefined, queryPrefix: string) {
     this.#reranker = reranker;
     this.#queryPrefix = queryPrefix;
   }
 
-  /** The best chunks in the mode that can be served. */
+  /**
+   * The best chunks, in the requested mode or the one that it falls back to.
+   *
+   * @throws Problem `bad_gateway` or `timeout` if embedder or reranker fail, `not_found` if the brain
+   *   is deleted meanwhile; or the reason of `signal`.
+   */
   async retrieve(
     brain: Brain,
-    request: Retrieval & { filters?: Filters | undefined },
+    request: RetrievalRequest & { filters?: Filters | undefined },
     signal: AbortSignal,
-  ): Promise<Found> {
+  ): Promise<RetrievalResult> {
     const started = performance.now();
     const { embedder } = brain;
     const plan = planFor(request, {
@@ -71,25 +76,25 @@ export class Retriever {
       fellBackToBm25: plan.mode === "bm25" && request.mode !== "bm25" && request.mode !== "auto",
       candidateK: plan.pool,
       searchMs: elapsedMs(started),
-      ...(request.tuning && { tuning: honoured(request, plan) }),
+      ...(request.tuning && { tuning: appliedTuning(request, plan) }),
     };
     return { chunks, trace };
   }
 
   async #search(
     brain: Brain,
-    { query, filters }: Retrieval & { filters?: Filters | undefined },
+    { query, filters }: RetrievalRequest & { filters?: Filters | undefined },
     plan: Plan,
     signal: AbortSignal,
   ): Promise<Chunk[]> {
     if (queryTerms(query).length === 0) return [];
-    const allows = allowedBy(filters);
+    const allows = documentFilter(filters);
     const { embedder } = brain;
     if (plan.mode === "bm25" || embedder === undefined) {
       return chunksOf(brain.index, brain.index.keyword(query, allows, plan.topK));
     }
     const vector = await embedQuery(embedder, this.#queryPrefix + query, signal);
-    // Asked for behind the wait: the brain may be gone meanwhile.
+    // Read after the wait: the brain may have been deleted meanwhile.
     const { index } = brain;
     if (plan.mode === "semantic") {
       return chunksOf(index, index.semantic(vector, allows, plan.topK));
@@ -99,9 +104,9 @@ export class Retriever {
       return chunksOf(index, fused.slice(0, plan.topK));
     }
     const head = chunksOf(index, fused.slice(0, plan.rerankTopN));
-    const behind = fused.slice(plan.rerankTopN);
-    const tail = chunksOf(index, behind.slice(0, Math.max(0, plan.topK - head.length)));
-    return (await reordered(this.#reranker, query, head, tail, signal)).slice(0, plan.topK);
+    const rest = fused.slice(plan.rerankTopN);
+    const tail = chunksOf(index, rest.slice(0, Math.max(0, plan.topK - head.length)));
+    return (await rerankHead(this.#reranker, query, head, tail, signal)).slice(0, plan.topK);
   }
 }
 
@@ -111,7 +116,7 @@ async function embedQuery(
   signal: AbortSignal,
 ): Promise<Float32Array> {
   const [vector] = await embedder.embed([query], signal);
-  if (vector === undefined) throw new Problem("bad_gateway", "the embedder gave no vector");
+  if (vector === undefined) throw new Problem("bad_gateway", "the embedder returned no vector");
   return vector;
 }
 
@@ -119,7 +124,7 @@ function hybrid(
   index: SearchIndex,
   query: string,
   vector: Float32Array,
-  allows: Allows,
+  allows: DocumentFilter,
   plan: Plan,
 ): Hit[] {
   const keyword = index.keyword(query, allows, plan.pool);

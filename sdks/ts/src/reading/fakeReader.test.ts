@@ -17,7 +17,7 @@ const vectors = sharedVectors("reader") as {
   }[];
 };
 
-test("the stop words are the shared ones", () => {
+test("uses the shared stop words", () => {
   assert.deepEqual([...STOP_WORDS].sort(), vectors.stop_words);
 });
 

@@ -1,8 +1,8 @@
-/** The reader `fake`: answers with the retrieved sentence that shares most terms with a question. */
+/** The reader `fake`: answers with the retrieved sentence that shares most terms with the question. */
 
 import type { Chunk } from "../ranking/chunk.js";
 import { terms } from "../text/terms.js";
-import { trimmed } from "../text/trim.js";
+import { trimCharacters } from "../text/trim.js";
 import type { Question, Reader, ReaderEvent } from "./reader.js";
 import { STOP_WORDS } from "./stopWords.js";
 
@@ -13,7 +13,7 @@ const WORD = /[^ ]+ */g;
 const BLANKS = " \t\r\n\f\v";
 
 export class FakeReader implements Reader {
-  // eslint-disable-next-line @typescript-eslint/require-await -- the readers behind services do wait
+  // eslint-disable-next-line @typescript-eslint/require-await -- readers that call services await
   async *read(question: Question): AsyncGenerator<ReaderEvent> {
     const { sentence, source } = bestSentence(question.text, question.chunks);
     for (const text of sentence.match(WORD) ?? []) yield { type: "text", text };
@@ -21,17 +21,17 @@ export class FakeReader implements Reader {
   }
 }
 
-/** The first best sentence in rank order, by distinct question terms that are no stop words. */
+/** The sentence with most distinct question terms, stop words excluded; the first one in rank order. */
 function bestSentence(
   question: string,
   chunks: readonly Chunk[],
 ): { sentence: string; source?: Chunk } {
-  const wanted = new Set(terms(question).filter((term) => !STOP_WORDS.has(term)));
+  const questionTerms = new Set(terms(question).filter((term) => !STOP_WORDS.has(term)));
   let best: { sentence: string; source?: Chunk } = { sentence: NO_ANSWER };
   let bestScore = 0;
   for (const chunk of chunks) {
     for (const sentence of sentences(chunk.text)) {
-      const score = new Set(terms(sentence).filter((term) => wanted.has(term))).size;
+      const score = new Set(terms(sentence).filter((term) => questionTerms.has(term))).size;
       if (score > bestScore) {
         best = { sentence, source: chunk };
         bestScore = score;
@@ -42,5 +42,7 @@ function bestSentence(
 }
 
 function sentences(text: string): string[] {
-  return (text.match(SENTENCE) ?? []).map((cut) => trimmed(cut, BLANKS)).filter(Boolean);
+  return (text.match(SENTENCE) ?? [])
+    .map((sentence) => trimCharacters(sentence, BLANKS))
+    .filter(Boolean);
 }

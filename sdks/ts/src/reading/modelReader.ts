@@ -1,4 +1,4 @@
-/** A reader that is a language model. */
+/** A reader that uses a language model. */
 
 import { Problem } from "../problem.js";
 import type { ChatModel, Usage } from "../upstream/chatModel.js";
@@ -31,24 +31,25 @@ export class ModelReader implements Reader {
     }
     const rest = joiner.end();
     if (rest !== "") yield { type: "text", text: rest };
-    if ((answer + rest).trim() === "") throw new Problem("bad_gateway", "the model sent no text");
+    if ((answer + rest).trim() === "")
+      throw new Problem("bad_gateway", "the model returned no text");
     const cited = citedNotes(answer, question.chunks);
     yield usage === undefined ? { type: "end", cited } : { type: "end", cited, usage };
   }
 }
 
-/** Holds half a character back until the other half comes: models cut where their tokens end. */
+/** Holds back half a surrogate pair until the other half arrives: models split text at their tokens. */
 class SurrogateJoiner {
-  #held = "";
+  #pending = "";
 
   push(piece: string): string {
-    const text = this.#held + piece;
+    const text = this.#pending + piece;
     const whole = /[\ud800-\udbff]$/.test(text) ? text.slice(0, -1) : text;
-    this.#held = text.slice(whole.length);
+    this.#pending = text.slice(whole.length);
     return whole.toWellFormed();
   }
 
   end(): string {
-    return this.#held.toWellFormed();
+    return this.#pending.toWellFormed();
   }
 }

@@ -29,7 +29,7 @@ for (const [number, one] of vectors.cases.entries()) {
   });
 }
 
-test("the reranker is asked as a basic reader, without a date", () => {
+test("the rerank prompt is a basic prompt without a date", () => {
   const { question: text, chunks } = vectors.cases[2] ?? { question: "", chunks: [] };
   const asked = readerPrompt({ text, date: undefined, readerMode: "basic" }, chunks);
   assert.deepEqual(rerankPrompt(text, chunks), { ...asked, system: vectors.rerankSystem });

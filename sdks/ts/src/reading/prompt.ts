@@ -1,4 +1,4 @@
-/** What a language model is told, and what is made of its words. */
+/** Prompts for language models, and parsing of their replies. */
 
 import { z } from "zod";
 
@@ -26,7 +26,7 @@ const CITATION = /\[([0-9]+(?: *, *[0-9]+)*)\]/g;
 
 const SCORES = z.object({ scores: z.array(z.number()) });
 
-/** What of a chunk stands in a note. */
+/** The fields of a chunk that a note shows. */
 export type Note = Pick<Chunk, "path" | "text" | "title" | "metadata">;
 
 export function readerPrompt(
@@ -43,14 +43,14 @@ export function rerankPrompt(query: string, chunks: readonly Note[]): Prompt {
   return { system: RERANK_SYSTEM, user: userMessage(query, undefined, "basic", chunks) };
 }
 
-/** The notes that an answer names, in the order of their first naming. */
+/** The notes that an answer cites, in order of first citation. */
 export function citedNotes<T>(answer: string, notes: readonly T[]): T[] {
-  const named = Array.from(answer.matchAll(CITATION), ([, numbers = ""]) => numbers.split(","));
-  const indices = new Set(named.flat().map((number) => Number(number) - 1));
+  const citations = Array.from(answer.matchAll(CITATION), ([, numbers = ""]) => numbers.split(","));
+  const indices = new Set(citations.flat().map((number) => Number(number) - 1));
   return Array.from(indices, (index) => notes[index]).filter((note) => note !== undefined);
 }
 
-/** The scores in a reranker's reply, if they are one finite number a document. */
+/** The scores in a reranker's reply; undefined unless there is one finite number per document. */
 export function scoresIn(reply: string, documents: number): number[] | undefined {
   const object = reply.slice(reply.indexOf("{"), reply.lastIndexOf("}") + 1);
   try {
@@ -72,11 +72,11 @@ function userMessage(
     const details = readerMode === "augmented" ? detailsOf(chunk) : "";
     return `\n\n[${index + 1}] ${chunk.path}${details}\n${chunk.text}`;
   });
-  const dated = date === undefined ? "" : `Date of the question: ${date}\n`;
-  return `Notes:${notes.join("") || " none"}\n\n${dated}Question: ${question}`;
+  const dateLine = date === undefined ? "" : `Date of the question: ${date}\n`;
+  return `Notes:${notes.join("") || " none"}\n\n${dateLine}Question: ${question}`;
 }
 
 function detailsOf({ title, metadata }: Note): string {
-  const known = [title, metadata?.date].filter((detail) => typeof detail === "string" && detail);
-  return known.length === 0 ? "" : ` (${known.join(", ")})`;
+  const details = [title, metadata?.date].filter((detail) => typeof detail === "string" && detail);
+  return details.length === 0 ? "" : ` (${details.join(", ")})`;
 }

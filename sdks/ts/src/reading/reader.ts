@@ -7,16 +7,16 @@ export interface Question {
   text: string;
   date: string | undefined;
   readerMode: ReaderMode;
-  /** Asked for instead of the configured one. */
+  /** Overrides the configured model. */
   model: string | undefined;
   chunks: readonly Chunk[];
 }
 
-/** Pieces of the answer, and at the end the chunks that it rests on. */
+/** Pieces of the answer, then the chunks that it cites. */
 export type ReaderEvent =
   { type: "text"; text: string } | { type: "end"; cited: readonly Chunk[]; usage?: Usage };
 
 export interface Reader {
-  /** @throws Problem `bad_gateway` or `timeout` where a service fails, also amid the answer. */
+  /** @throws Problem `bad_gateway` or `timeout` if the service fails, even in mid-answer. */
   read(question: Question, signal: AbortSignal): AsyncIterable<ReaderEvent>;
 }

@@ -17,7 +17,7 @@ export interface RerankService {
   seconds: number;
 }
 
-/** A service with the rerank interface that several vendors share. */
+/** A service with the rerank API that several vendors share. */
 export class HttpReranker implements Reranker {
   readonly provider = "http";
   readonly #service: RerankService;
@@ -27,7 +27,7 @@ export class HttpReranker implements Reranker {
   constructor(service: RerankService) {
     const { url, apiKey, seconds } = service;
     this.#service = service;
-    // The vendor's client posts to any address, and tries again as it does for its own.
+    // OpenAI's client can post to any address, with its own retries.
     const connection = { name: "reranker", apiKey: apiKey ?? "none", baseURL: url, seconds };
     [this.#client, this.#upstream] = connect(connection);
   }
@@ -37,11 +37,11 @@ export class HttpReranker implements Reranker {
     const documents = chunks.map(({ text }) => text);
     const body = { model, query, documents, top_n: documents.length };
     const headers = apiKey === undefined ? { Authorization: null } : {};
-    const raw = await this.#upstream.call(signal, (watched) =>
-      this.#client.post(url, { body, headers, signal: watched }),
+    const raw = await this.#upstream.call(signal, (callSignal) =>
+      this.#client.post(url, { body, headers, signal: callSignal }),
     );
     const answer = ANSWER.safeParse(raw);
-    if (!answer.success) throw this.#upstream.failure("the answer cannot be read");
+    if (!answer.success) throw this.#upstream.failure("the response is malformed");
     const { results } = answer.data;
     const byIndex = new Map(results.map(({ index, relevance_score }) => [index, relevance_score]));
     if (results.length !== documents.length) {
@@ -49,7 +49,7 @@ export class HttpReranker implements Reranker {
     }
     return documents.map((_, index) => {
       const score = byIndex.get(index);
-      if (score === undefined) throw this.#upstream.failure(`no score of document ${index}`);
+      if (score === undefined) throw this.#upstream.failure(`no score for document ${index}`);
       return score;
     });
   }

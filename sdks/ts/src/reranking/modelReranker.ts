@@ -4,7 +4,7 @@ import { rerankPrompt, scoresIn } from "../reading/prompt.js";
 import type { ChatModel } from "../upstream/chatModel.js";
 import type { Reranker } from "./reranker.js";
 
-/** A language model that judges. */
+/** Reranks with a language model. */
 export class ModelReranker implements Reranker {
   readonly provider = "llm";
   readonly #chat: ChatModel;
@@ -21,7 +21,7 @@ export class ModelReranker implements Reranker {
     if (scores === undefined) {
       throw new Problem(
         "bad_gateway",
-        `the reranker gave no score for each of ${chunks.length} notes`,
+        `the reranker did not return a score for each of ${chunks.length} notes`,
       );
     }
     return scores;

@@ -1,9 +1,9 @@
 import { type Chunk, compareChunks } from "../ranking/chunk.js";
-import { rounded } from "../ranking/fusion.js";
+import { roundScore } from "../ranking/fusion.js";
 import type { Reranker } from "./reranker.js";
 
-/** `head` by the reranker's scores; `tail` behind it, as it was. */
-export async function reordered(
+/** Sort `head` by the reranker's scores; `tail` follows in its order, with lower scores. */
+export async function rerankHead(
   reranker: Reranker,
   query: string,
   head: Chunk[],
@@ -11,10 +11,10 @@ export async function reordered(
   signal: AbortSignal,
 ): Promise<Chunk[]> {
   if (head.length === 0) return [];
-  const scores = (await reranker.rerank(query, head, signal)).map(rounded);
+  const scores = (await reranker.rerank(query, head, signal)).map(roundScore);
   const lowest = Math.min(...scores);
   return [
     ...head.map((chunk, i) => ({ ...chunk, score: scores[i] ?? lowest })).sort(compareChunks),
-    ...tail.map((chunk) => ({ ...chunk, score: rounded(lowest - 2 + chunk.score) })),
+    ...tail.map((chunk) => ({ ...chunk, score: roundScore(lowest - 2 + chunk.score) })),
   ];
 }

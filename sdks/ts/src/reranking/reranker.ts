@@ -1,13 +1,13 @@
 import type { Chunk } from "../ranking/chunk.js";
 
 export interface Reranker {
-  /** As the trace names it. */
+  /** Its name in the trace. */
   readonly provider: string;
 
   /**
-   * One finite score a chunk, the higher the better.
+   * One finite score per chunk; higher is better.
    *
-   * @throws Problem `bad_gateway` or `timeout` where the service fails.
+   * @throws Problem `bad_gateway` or `timeout` if the service fails; or the reason of `signal`.
    */
   rerank(query: string, chunks: readonly Chunk[], signal: AbortSignal): Promise<number[]>;
 }

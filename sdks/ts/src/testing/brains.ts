@@ -3,16 +3,16 @@ import { pino } from "pino";
 import { BrainStore } from "../brain/store.js";
 import type { Brain } from "../brain/brain.js";
 import type { NewDocument, Sidecar } from "../brain/document.js";
-import { ingestion } from "../brain/edits.js";
+import { batchIngestEdit } from "../brain/edits.js";
 import type { Embedder } from "../embedding/embedder.js";
 import { FeatureHash } from "../embedding/featureHash.js";
 import type { Filters } from "../ranking/filters.js";
-import type { Retrieval } from "../ranking/plan.js";
-import { type Found, Retriever } from "../ranking/retrieval.js";
+import type { RetrievalRequest } from "../ranking/plan.js";
+import { type RetrievalResult, Retriever } from "../ranking/retrieval.js";
 
 export const NEVER = new AbortController().signal;
 
-/** With `null` there is no embedder. */
+/** Open a store with a feature hash; `null` means no embedder. */
 export function openStore(root: string, embedder: Embedder | null = new FeatureHash()): BrainStore {
   return new BrainStore(root, embedder ?? undefined, pino({ level: "silent" }));
 }
@@ -30,15 +30,21 @@ export function ingest(
   brain: Brain,
   documents: readonly NewDocument[],
 ): Promise<ReadonlyMap<string, number>> {
-  return brain.edit(ingestion(documents), NEVER);
+  return brain.edit(batchIngestEdit(documents), NEVER);
 }
 
 export function retrieve(
   brain: Brain,
   query: string,
-  more: Partial<Retrieval> & { filters?: Filters } = {},
-): Promise<Found> {
-  const request: Retrieval = { query, topK: 100, mode: "bm25", candidateK: 0, rerankTopN: 0 };
+  more: Partial<RetrievalRequest> & { filters?: Filters } = {},
+): Promise<RetrievalResult> {
+  const request: RetrievalRequest = {
+    query,
+    topK: 100,
+    mode: "bm25",
+    candidateK: 0,
+    rerankTopN: 0,
+  };
   return new Retriever(undefined, "").retrieve(brain, { ...request, ...more }, NEVER);
 }
 

@@ -16,7 +16,7 @@ export interface Answer {
   json: Record<string, unknown>;
 }
 
-/** A daemon in this process, on a state folder of its own. */
+/** A daemon in this process, with its own state folder. */
 export class TestDaemon {
   private constructor(
     readonly root: string,
@@ -48,7 +48,7 @@ export class TestDaemon {
     return { status: response.status, headers: response.headers, text, json };
   }
 
-  /** The events of an answer, as [name, data]. */
+  /** Ask a question; returns the events of the answer as [name, data]. */
   async ask(question: object): Promise<[string, Record<string, unknown>][]> {
     return eventsIn((await this.send("POST", "/v1/brains/b/ask", question)).text);
   }
@@ -68,7 +68,7 @@ export function temporaryFolder(): string {
   return mkdtempSync(join(tmpdir(), "memoryd-"));
 }
 
-/** The body of an ingest. */
+/** The body of an ingest request. */
 export function document(path = "a.md", content: string | Buffer = "zebra", more: object = {}) {
   const contentBase64 = Buffer.from(content).toString("base64");
   return { path, contentType: "text/markdown", contentBase64, ...more };

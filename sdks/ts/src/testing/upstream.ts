@@ -9,10 +9,10 @@ export interface Received {
 
 type Respond = (response: ServerResponse, received: Received) => void;
 
-/** A service that answers as a test says; the last answer stands for all that follow. */
+/** A service with scripted responses; the last one is repeated. */
 export class ScriptedUpstream {
   readonly received: Received[] = [];
-  /** Requests whose connection was closed from the other side. */
+  /** Requests that the client cancelled. */
   cancelled = 0;
   readonly #server: Server;
   #script: Respond[] = [];
@@ -74,7 +74,7 @@ export function json(make: (received: Received) => unknown): Respond {
   };
 }
 
-/** Server-sent events; strings go as data, objects as JSON, and `open` leaves the end out. */
+/** Server-sent events: strings verbatim, objects as JSON. With `open` the response never ends. */
 export function events(pieces: (string | object)[], { open = false } = {}): Respond {
   return (response) => {
     response.writeHead(200, { "Content-Type": "text/event-stream" });
@@ -94,15 +94,15 @@ export function delta(content: string, finish_reason: string | null = null) {
   return { choices: [{ index: 0, delta: { content }, finish_reason }] };
 }
 
-/** One vector a text: its length, and 1. */
+/** One vector per text: its length, and 1. */
 export const embeddings = json(({ body }) => ({
   data: (body.input as string[]).map((text, index) => ({ index, embedding: [text.length, 1] })),
 }));
 
 export const KEY = "sk-very-secret";
 
-/** The environment of a daemon whose every provider is `upstream`, and whose patience is short. */
-export function behind(upstream: ScriptedUpstream, env: Record<string, string>) {
+/** The environment of a daemon that uses `upstream` for every provider, with a short timeout. */
+export function upstreamEnv(upstream: ScriptedUpstream, env: Record<string, string>) {
   return {
     JB_UPSTREAM_TIMEOUT: "0.4",
     OPENAI_API_KEY: KEY,

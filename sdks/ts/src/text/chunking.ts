@@ -1,9 +1,9 @@
-/** Cutting a document's text into the chunks that are indexed and ranked. */
+/** Splitting a document's text into the chunks that are indexed and ranked. */
 
-/** UTF-8 bytes up to which a text stays one chunk. */
+/** Size in UTF-8 bytes up to which a text is one chunk. */
 const WHOLE_LIMIT = 131_072;
 
-/** UTF-8 bytes within which a longer text is cut. */
+/** The maximal size, in UTF-8 bytes, of the chunks of a longer text. */
 const WINDOW = 8_192;
 
 const NEWLINE = 0x0a;
@@ -17,7 +17,7 @@ export function chunk(text: string): string[] {
   const chunks: string[] = [];
   let start = 0;
   while (bytes.length - start > WINDOW) {
-    const end = cut(bytes, start);
+    const end = chunkEnd(bytes, start);
     chunks.push(bytes.toString("utf8", start, end));
     start = end;
   }
@@ -25,8 +25,11 @@ export function chunk(text: string): string[] {
   return chunks;
 }
 
-/** Where the chunk that begins at `start` ends: at most WINDOW bytes on, and short of the end. */
-function cut(bytes: Buffer, start: number): number {
+/**
+ * The end of the chunk that begins at `start`, at most WINDOW bytes later: after the last blank line
+ * in the window, else after its last newline, else before a character that would not fit.
+ */
+function chunkEnd(bytes: Buffer, start: number): number {
   const limit = start + WINDOW;
   const lastNewline = bytes.lastIndexOf(NEWLINE, limit - 1);
   for (
@@ -42,7 +45,7 @@ function cut(bytes: Buffer, start: number): number {
   return end;
 }
 
-/** Whether the newline closes a line with nothing in it, whose opening is in the window too. */
+/** Whether the newline ends a blank line that begins inside the window. */
 function endsBlankLine(bytes: Buffer, start: number, newline: number): boolean {
   const before = bytes[newline - 1] === RETURN ? newline - 2 : newline - 1;
   return before >= start && bytes[before] === NEWLINE;

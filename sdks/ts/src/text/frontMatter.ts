@@ -1,11 +1,11 @@
 /** Front matter: `key: value` lines between two `---` lines, strings and lists of strings only. */
 
-import { trimmed } from "./trim.js";
+import { trimCharacters } from "./trim.js";
 
 export type FrontMatterValue = string | string[];
 
-export interface Parsed {
-  /** What follows the front matter; where there is none, the whole content. */
+export interface FrontMatter {
+  /** The text after the front matter; the whole content if there is none. */
   text: string;
   metadata: Record<string, FrontMatterValue>;
 }
@@ -13,11 +13,11 @@ export interface Parsed {
 const LINE = /^([A-Za-z0-9_.-]+):([^]*)$/;
 const BLANKS = " \t";
 
-/** Splits off the front matter; where it is malformed, all of `content` is ordinary text. */
-export function parseFrontMatter(content: string): Parsed {
+/** Split off the front matter; if it is malformed, all of `content` is ordinary text. */
+export function parseFrontMatter(content: string): FrontMatter {
   const plain = { text: content, metadata: {} };
   if (!content.startsWith("---\n") && !content.startsWith("---\r\n")) return plain;
-  // Entries, for an assignment to `__proto__` would make no key.
+  // Entries, because assigning to `__proto__` would not create a key.
   const entries: [string, FrontMatterValue][] = [];
   let start = content.indexOf("\n") + 1;
   while (start < content.length) {
@@ -30,15 +30,15 @@ export function parseFrontMatter(content: string): Parsed {
     }
     const [, key, raw] = LINE.exec(line) ?? [];
     if (key === undefined || raw === undefined) return plain;
-    entries.push([key, value(trimmed(raw, BLANKS))]);
+    entries.push([key, value(trimCharacters(raw, BLANKS))]);
   }
   return plain;
 }
 
 function value(raw: string): FrontMatterValue {
   if (!raw.startsWith("[") || !raw.endsWith("]")) return scalar(raw);
-  const inner = trimmed(raw.slice(1, -1), BLANKS);
-  return inner === "" ? [] : inner.split(",").map((item) => scalar(trimmed(item, BLANKS)));
+  const inner = trimCharacters(raw.slice(1, -1), BLANKS);
+  return inner === "" ? [] : inner.split(",").map((item) => scalar(trimCharacters(item, BLANKS)));
 }
 
 function scalar(raw: string): string {

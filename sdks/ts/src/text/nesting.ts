@@ -1,7 +1,7 @@
-/** Levels of arrays and objects that JSON may have; V8's own JSON.stringify fails at some 5,000. */
+/** Levels of arrays and objects that JSON may have; V8's JSON.stringify fails at about 5,000. */
 export const DEPTH_LIMIT = 1000;
 
-/** Whether arrays and objects in `root` lie more than `limit` deep. */
+/** Whether arrays and objects in `root` are nested more than `limit` levels deep. */
 export function isNestedOver(limit: number, root: unknown): boolean {
   let level = [root].filter(isContainer);
   for (let depth = 0; level.length > 0; depth++) {

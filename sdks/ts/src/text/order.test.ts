@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { compareUtf8 } from "./order.js";
 
-test("strings are ordered as their UTF-8 bytes are", () => {
+test("strings sort by their UTF-8 bytes", () => {
   const strings = ["", "a", "a/b", "a.b", "Z", "é", "e\u0301", "東", "\ud7ff", "\ue000", "\uffff"];
   strings.push("😀", "😀a", "😁", "\u{10ffff}", "a😀", "a\uffff");
   for (const a of strings) {

@@ -1,4 +1,4 @@
-/** Terms: the one tokenization that queries, the feature hash and the fake reader share. */
+/** Terms: the tokenization that queries, the feature hash and the fake reader share. */
 
 const RUN = /[\p{L}\p{N}]{2,}/gu;
 
@@ -8,12 +8,12 @@ export function nfkc(text: string): string {
   return text.normalize("NFKC");
 }
 
-/** Lower-cased runs of at least two letters or digits, in order, duplicates kept. */
+/** Lower-cased runs of at least two letters or digits, in order, with duplicates. */
 export function terms(text: string): string[] {
   return nfkc(text).toLowerCase().match(RUN) ?? [];
 }
 
-/** The terms that a search uses: the first 256. */
+/** The terms that a search uses: the first 256 of the query. */
 export function queryTerms(query: string): string[] {
   return terms(query).slice(0, QUERY_TERM_LIMIT);
 }

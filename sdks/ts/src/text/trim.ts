@@ -1,8 +1,8 @@
 /**
- * `text` without the leading and trailing characters that are among `blanks`. No regular expression:
- * `/[ ]+$/` takes time that grows with the square of a run of blanks inside the text.
+ * `text` without the leading and trailing characters that are in `blanks`. Not a regular expression:
+ * `/[ ]+$/` takes quadratic time on a run of blanks inside the text.
  */
-export function trimmed(text: string, blanks: string): string {
+export function trimCharacters(text: string, blanks: string): string {
   let start = 0;
   let end = text.length;
   while (start < end && blanks.includes(text.charAt(start))) start++;

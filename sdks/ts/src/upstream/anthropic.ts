@@ -1,4 +1,4 @@
-/** Anthropic's messages. */
+/** Anthropic's Messages API. */
 
 import Anthropic from "@anthropic-ai/sdk";
 import { z } from "zod";
@@ -9,7 +9,7 @@ import { RETRIES, Upstream } from "./upstream.js";
 
 const MAX_TOKENS = 1024;
 
-/** The events that say something; others, and keys beside these, may come at any time. */
+/** The known events of a stream; keys besides these are ignored. */
 const EVENT = z.union([
   z.object({
     type: z.literal("message_start"),
@@ -48,7 +48,7 @@ export class AnthropicChat implements ChatModel {
       authToken: null,
       baseURL: baseURL ?? null,
       maxRetries: RETRIES,
-      // As for OpenAI: the watchdog is to fire first.
+      // As for OpenAI: the watchdog must fire first.
       timeout: 2000 * seconds,
       logLevel: "off",
     });
@@ -57,12 +57,15 @@ export class AnthropicChat implements ChatModel {
 
   async *stream(model: string, prompt: Prompt, signal: AbortSignal): AsyncGenerator<ChatPiece> {
     let inputTokens: number | undefined;
-    const events = this.#upstream.stream(signal, (watched) =>
-      this.#client.messages.create({ ...body(model, prompt), stream: true }, { signal: watched }),
+    const events = this.#upstream.stream(signal, (callSignal) =>
+      this.#client.messages.create(
+        { ...body(model, prompt), stream: true },
+        { signal: callSignal },
+      ),
     );
     for await (const raw of events) {
       const parsed = EVENT.safeParse(raw);
-      if (!parsed.success) throw this.#upstream.failure("a piece of the answer cannot be read");
+      if (!parsed.success) throw this.#upstream.failure("an event of the answer is malformed");
       const event = parsed.data;
       if (event.type === "message_start") {
         inputTokens = event.message.usage?.input_tokens;
@@ -79,15 +82,15 @@ export class AnthropicChat implements ChatModel {
         return;
       }
     }
-    throw this.#upstream.failure("the answer ended before its end");
+    throw this.#upstream.failure("the answer ended early");
   }
 
   async complete(model: string, prompt: Prompt, signal: AbortSignal): Promise<string> {
-    const raw = await this.#upstream.call(signal, (watched) =>
-      this.#client.messages.create(body(model, prompt), { signal: watched }),
+    const raw = await this.#upstream.call(signal, (callSignal) =>
+      this.#client.messages.create(body(model, prompt), { signal: callSignal }),
     );
     const answer = ANSWER.safeParse(raw);
-    if (!answer.success) throw this.#upstream.failure("the answer cannot be read");
+    if (!answer.success) throw this.#upstream.failure("the answer is malformed");
     return answer.data.content.map((block) => ("text" in block ? block.text : "")).join("");
   }
 }

@@ -1,17 +1,17 @@
-/** Readers behind services, from the question of a client to what a service is sent. */
+/** Readers that call services: requests sent, answers parsed, failures reported. */
 
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { test } from "node:test";
 
-import { Stage } from "../testing/stage.js";
+import { UpstreamFixture } from "../testing/fixture.js";
 import { delta, events, KEY, silence, status } from "../testing/upstream.js";
 
-const stage = new Stage();
+const fixture = new UpstreamFixture();
 
 async function startReader(provider: string, env: Record<string, string> = {}): Promise<void> {
-  await stage.start({ JB_LLM_PROVIDER: provider, JB_LLM_MODEL: "m", ...env });
-  await stage.ingest("a.md", "The zebra sleeps.");
+  await fixture.start({ JB_LLM_PROVIDER: provider, JB_LLM_MODEL: "m", ...env });
+  await fixture.ingest("a.md", "The zebra sleeps.");
 }
 
 const done = "[DONE]";
@@ -39,9 +39,9 @@ for (const [provider, pieces, path] of [
 ] as const) {
   test(`${provider} answers`, async () => {
     await startReader(provider);
-    stage.upstream.script(events([...pieces]));
+    fixture.upstream.script(events([...pieces]));
     const question = { question: "zebra?", questionDate: "2024-06-01", model: "other" };
-    const answer = await stage.daemon.ask(question);
+    const answer = await fixture.daemon.ask(question);
     assert.deepEqual(
       answer.map(([name]) => name),
       ["retrieve", "answer_delta", "answer_delta", "citation", "done"],
@@ -51,7 +51,7 @@ for (const [provider, pieces, path] of [
       answer: "Sleeps [1].",
       usage: { inputTokens: 7, outputTokens: 3 },
     });
-    const [received] = stage.upstream.received;
+    const [received] = fixture.upstream.received;
     assert.equal(received?.path, path);
     assert.equal(received.body.model, "other");
     assert.equal(received.body.stream, true);
@@ -68,18 +68,18 @@ for (const [provider, pieces, path] of [
 const failures: [name: string, ...Parameters<typeof events>][] = [
   ["no text", [delta("", "stop"), done]],
   ["only white space", [delta(" \n"), delta("", "stop"), done]],
-  ["an end before its own", [delta("Sleeps.")]],
-  ["a stream without anything", []],
+  ["a stream that ends early", [delta("Sleeps.")]],
+  ["an empty stream", []],
   ["an error in the stream", [delta("Sl"), { error: { message: `no ${KEY}` } }]],
-  ["no JSON", [delta("Sl"), "{"]],
-  ["another shape", [delta("Sl"), { choices: 7 }]],
+  ["invalid JSON", [delta("Sl"), "{"]],
+  ["an unexpected shape", [delta("Sl"), { choices: 7 }]],
 ];
 
 for (const [name, ...stream] of failures) {
   test(`${name} is a bad gateway`, async () => {
     await startReader("openai");
-    stage.upstream.script(events(...stream));
-    const answer = await stage.daemon.ask({ question: "zebra?" });
+    fixture.upstream.script(events(...stream));
+    const answer = await fixture.daemon.ask({ question: "zebra?" });
     assert.equal(answer.at(-2)?.[0], "error");
     const [, error] = answer.at(-2) ?? [];
     assert.equal(error?.code, "bad_gateway");
@@ -98,56 +98,59 @@ for (const pieces of [
 ]) {
   test(`anthropic: a bad gateway for ${JSON.stringify(pieces)}`, async () => {
     await startReader("anthropic");
-    stage.upstream.script(events(pieces));
-    const answer = await stage.daemon.ask({ question: "zebra?" });
+    fixture.upstream.script(events(pieces));
+    const answer = await fixture.daemon.ask({ question: "zebra?" });
     assert.equal(answer.at(-2)?.[1].code, "bad_gateway");
     assert.deepEqual(answer.at(-1), ["done", { ok: false }]);
   });
 }
 
-test("a refusal names its status and no key, and is not tried again", async () => {
+test("a rejection is reported with its status, without the key, and is not retried", async () => {
   await startReader("openai");
-  stage.upstream.script(status(401, JSON.stringify({ error: { message: `wrong key ${KEY}` } })));
-  const answer = await stage.daemon.ask({ question: "zebra?" });
+  fixture.upstream.script(status(401, JSON.stringify({ error: { message: `wrong key ${KEY}` } })));
+  const answer = await fixture.daemon.ask({ question: "zebra?" });
   assert.equal(answer.at(-2)?.[1].message, "openai: 401 wrong key [key]");
-  assert.equal(stage.upstream.received.length, 1);
+  assert.equal(fixture.upstream.received.length, 1);
 });
 
-test("a failure is tried again at most twice", async () => {
+test("a failed call is retried at most twice", async () => {
   await startReader("openai");
   const again = status(503, "{}", { "retry-after-ms": "1" });
-  stage.upstream.script(again, status(429, "{}", { "retry-after-ms": "1" }), events(whole));
-  assert.equal((await stage.daemon.ask({ question: "zebra?" })).at(-1)?.[1].ok, true);
-  stage.upstream.script(again);
-  assert.equal((await stage.daemon.ask({ question: "zebra?" })).at(-2)?.[1].code, "bad_gateway");
-  assert.equal(stage.upstream.received.length, 3);
+  fixture.upstream.script(again, status(429, "{}", { "retry-after-ms": "1" }), events(whole));
+  assert.equal((await fixture.daemon.ask({ question: "zebra?" })).at(-1)?.[1].ok, true);
+  fixture.upstream.script(again);
+  assert.equal((await fixture.daemon.ask({ question: "zebra?" })).at(-2)?.[1].code, "bad_gateway");
+  assert.equal(fixture.upstream.received.length, 3);
 });
 
 for (const [name, respond] of [
   ["before the first piece", silence],
-  ["amid the answer", events([delta("Sleeps")], { open: true })],
-  ["while it is told to wait", status(503, "{}", { "Retry-After": "20" })],
+  ["in mid-answer", events([delta("Sleeps")], { open: true })],
+  ["while the client library waits to retry", status(503, "{}", { "Retry-After": "20" })],
 ] as const) {
-  test(`silence ${name} is a timeout, and ends the request`, async () => {
+  test(`silence ${name} is a timeout and cancels the request`, async () => {
     await startReader("openai");
-    stage.upstream.script(respond);
+    fixture.upstream.script(respond);
     const started = performance.now();
-    const answer = await stage.daemon.ask({ question: "zebra?" });
+    const answer = await fixture.daemon.ask({ question: "zebra?" });
     assert.ok(performance.now() - started < 1500);
     assert.equal(answer.at(-2)?.[1].code, "timeout");
     assert.deepEqual(answer.at(-1), ["done", { ok: false }]);
     await sleep(50);
-    assert.equal(stage.upstream.cancelled, name === "while it is told to wait" ? 0 : 1);
-    assert.equal(stage.upstream.received.length, 1);
+    assert.equal(
+      fixture.upstream.cancelled,
+      name === "while the client library waits to retry" ? 0 : 1,
+    );
+    assert.equal(fixture.upstream.received.length, 1);
   });
 }
 
-test("a client that goes away ends the upstream's request", async () => {
+test("a client that disconnects cancels the upstream request", async () => {
   await startReader("openai", { JB_UPSTREAM_TIMEOUT: "30" });
-  stage.upstream.script(events([delta("Sleeps")], { open: true }));
+  fixture.upstream.script(events([delta("Sleeps")], { open: true }));
   const gone = new AbortController();
   const init = { signal: gone.signal };
-  const response = await stage.daemon.fetch(
+  const response = await fixture.daemon.fetch(
     "POST",
     "/v1/brains/b/ask",
     { question: "zebra?" },
@@ -155,16 +158,16 @@ test("a client that goes away ends the upstream's request", async () => {
   );
   await response.body?.getReader().read();
   gone.abort();
-  for (let waited = 0; stage.upstream.cancelled === 0 && waited < 2000; waited += 20)
+  for (let waited = 0; fixture.upstream.cancelled === 0 && waited < 2000; waited += 20)
     await sleep(20);
-  assert.equal(stage.upstream.cancelled, 1);
+  assert.equal(fixture.upstream.cancelled, 1);
 });
 
-test("a character that a model cuts in two is sent whole", async () => {
+test("a character that a model splits in two is sent whole", async () => {
   await startReader("openai");
   const halves = [delta("a\ud83d"), delta("\ude00b"), delta("\ud83d"), delta("", "stop"), done];
-  stage.upstream.script(events(halves));
-  const answer = await stage.daemon.ask({ question: "zebra?" });
+  fixture.upstream.script(events(halves));
+  const answer = await fixture.daemon.ask({ question: "zebra?" });
   const texts = answer.flatMap(([name, data]) => (name === "answer_delta" ? [data.text] : []));
   assert.deepEqual(texts, ["a", "😀b", "\ufffd"]);
   assert.equal(answer.at(-1)?.[1].answer, "a😀b\ufffd");

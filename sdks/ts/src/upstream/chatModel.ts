@@ -1,4 +1,4 @@
-/** A language model behind a service. */
+/** A language model served over HTTP. */
 
 export interface Prompt {
   system: string;
@@ -14,9 +14,10 @@ export type ChatPiece = { type: "text"; text: string } | { type: "usage"; usage:
 
 export interface ChatModel {
   /**
-   * The answer as it comes.
+   * The answer, streamed.
    *
-   * @throws Problem `bad_gateway` or `timeout`, also where the answer ends before its own end.
+   * @throws Problem `bad_gateway` or `timeout` if the service fails or the answer ends early; or the
+   *   reason of `signal`.
    */
   stream(model: string, prompt: Prompt, signal: AbortSignal): AsyncIterable<ChatPiece>;
 

@@ -1,15 +1,15 @@
-/** Services that speak the OpenAI interface: OpenAI's own, and Ollama's. */
+/** Services with the OpenAI API: OpenAI and Ollama. */
 
 import { createHash } from "node:crypto";
 
 import OpenAI from "openai";
 import { z } from "zod";
 
-import { type Embedder, normalized } from "../embedding/embedder.js";
+import { type Embedder, normalize } from "../embedding/embedder.js";
 import type { ChatModel, ChatPiece, Prompt } from "./chatModel.js";
 import { RETRIES, Upstream } from "./upstream.js";
 
-/** Texts of one embeddings call. */
+/** Texts per embeddings call. */
 const EMBED_BATCH = 64;
 
 const CHAT_PIECE = z.object({
@@ -36,12 +36,13 @@ const EMBEDDINGS = z.object({
 export interface Connection {
   name: string;
   apiKey: string;
-  /** The client's own where it is undefined. */
+  /** Undefined for the client's default. */
   baseURL: string | undefined;
+  /** How long the service may be silent. */
   seconds: number;
 }
 
-/** The vendor's client, as this daemon wants it, and its calls' watch. */
+/** OpenAI's client, configured for this daemon, and the wrapper for its calls. */
 export function connect({ name, apiKey, baseURL, seconds }: Connection): [OpenAI, Upstream] {
   const client = new OpenAI({
     apiKey,
@@ -49,7 +50,7 @@ export function connect({ name, apiKey, baseURL, seconds }: Connection): [OpenAI
     organization: null,
     project: null,
     maxRetries: RETRIES,
-    // The watchdog's silence spans all tries; the client's own time for one of them must be longer.
+    // The watchdog limits all attempts together; the client's timeout for one of them must be longer.
     timeout: 2000 * seconds,
     logLevel: "off",
   });
@@ -65,8 +66,8 @@ export class OpenAIChat implements ChatModel {
   }
 
   async *stream(model: string, prompt: Prompt, signal: AbortSignal): AsyncGenerator<ChatPiece> {
-    let whole = false;
-    const pieces = this.#upstream.stream(signal, (watched) =>
+    let finished = false;
+    const pieces = this.#upstream.stream(signal, (callSignal) =>
       this.#client.chat.completions.create(
         {
           model,
@@ -74,35 +75,35 @@ export class OpenAIChat implements ChatModel {
           stream: true,
           stream_options: { include_usage: true },
         },
-        { signal: watched },
+        { signal: callSignal },
       ),
     );
     for await (const raw of pieces) {
       const piece = CHAT_PIECE.safeParse(raw);
-      if (!piece.success) throw this.#upstream.failure("a piece of the answer cannot be read");
+      if (!piece.success) throw this.#upstream.failure("a piece of the answer is malformed");
       const { choices, usage } = piece.data;
       const text = choices[0]?.delta?.content;
       if (text) yield { type: "text", text };
-      if (choices[0]?.finish_reason) whole = true;
+      if (choices[0]?.finish_reason) finished = true;
       if (usage) {
         const { prompt_tokens: inputTokens, completion_tokens: outputTokens } = usage;
         yield { type: "usage", usage: { inputTokens, outputTokens } };
-        // Some services keep the connection open behind the end.
-        if (whole) return;
+        // Some services keep the connection open after the end.
+        if (finished) return;
       }
     }
-    if (!whole) throw this.#upstream.failure("the answer ended before its end");
+    if (!finished) throw this.#upstream.failure("the answer ended early");
   }
 
   async complete(model: string, prompt: Prompt, signal: AbortSignal): Promise<string> {
-    const raw = await this.#upstream.call(signal, (watched) =>
+    const raw = await this.#upstream.call(signal, (callSignal) =>
       this.#client.chat.completions.create(
         { model, messages: messages(prompt) },
-        { signal: watched },
+        { signal: callSignal },
       ),
     );
     const answer = CHAT_ANSWER.safeParse(raw);
-    if (!answer.success) throw this.#upstream.failure("the answer cannot be read");
+    if (!answer.success) throw this.#upstream.failure("the answer is malformed");
     return answer.data.choices[0].message.content;
   }
 }
@@ -114,7 +115,7 @@ export class OpenAIEmbedder implements Embedder {
   readonly #model: string;
 
   constructor(connection: Connection, model: string) {
-    // All that its vectors depend on; of the address a digest, for it may hold a password.
+    // Everything that the vectors depend on; the address as a digest, because it may hold a password.
     const address = createHash("sha256")
       .update(connection.baseURL ?? "")
       .digest("hex");
@@ -132,14 +133,14 @@ export class OpenAIEmbedder implements Embedder {
   }
 
   async #embedBatch(input: string[], signal: AbortSignal): Promise<Float32Array[]> {
-    const raw = await this.#upstream.call(signal, (watched) =>
+    const raw = await this.#upstream.call(signal, (callSignal) =>
       this.#client.embeddings.create(
         { model: this.#model, input, encoding_format: "float" },
-        { signal: watched },
+        { signal: callSignal },
       ),
     );
     const answer = EMBEDDINGS.safeParse(raw);
-    if (!answer.success) throw this.#upstream.failure("the embeddings cannot be read");
+    if (!answer.success) throw this.#upstream.failure("the embeddings are malformed");
     const byIndex = new Map(
       answer.data.data.map(({ index, embedding }, place) => [index ?? place, embedding]),
     );
@@ -150,11 +151,11 @@ export class OpenAIEmbedder implements Embedder {
     }
     const vectors = input.map((_, index) => {
       const embedding = byIndex.get(index);
-      if (embedding === undefined) throw this.#upstream.failure(`no embedding of text ${index}`);
-      return normalized(embedding);
+      if (embedding === undefined) throw this.#upstream.failure(`no embedding for text ${index}`);
+      return normalize(embedding);
     });
     if (vectors.some(({ length }) => length !== vectors[0]?.length)) {
-      throw this.#upstream.failure("embeddings of different dimensions");
+      throw this.#upstream.failure("the embeddings have different dimensions");
     }
     return vectors;
   }

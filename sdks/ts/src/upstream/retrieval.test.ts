@@ -1,29 +1,29 @@
-/** Embedders and rerankers behind services. */
+/** Embedders and rerankers that call services. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { document } from "../testing/daemon.js";
-import { Stage } from "../testing/stage.js";
+import { UpstreamFixture } from "../testing/fixture.js";
 import { embeddings, json, silence, status } from "../testing/upstream.js";
 
-const stage = new Stage();
+const fixture = new UpstreamFixture();
 
 const EMBEDDER = { JB_EMBED_PROVIDER: "openai", JB_EMBED_MODEL: "e", JB_EMBED_QUERY_PREFIX: "q: " };
 const search = (more: object = {}) =>
-  stage.daemon.send("POST", "/v1/brains/b/search", { query: "zebra", mode: "semantic", ...more });
+  fixture.daemon.send("POST", "/v1/brains/b/search", { query: "zebra", mode: "semantic", ...more });
 
-test("chunks are embedded by 64 a call, queries with their prefix", async () => {
-  await stage.start(EMBEDDER);
-  stage.upstream.script(embeddings);
+test("embeds chunks 64 per call, and queries with their prefix", async () => {
+  await fixture.start(EMBEDDER);
+  fixture.upstream.script(embeddings);
   const documents = Array.from({ length: 70 }, (_, n) => document(`${n}.md`, "zebra"));
-  await stage.daemon.send("POST", "/v1/brains/b/ingest/batch", { documents });
-  const sizes = stage.upstream.received.map(({ body }) => (body.input as string[]).length);
+  await fixture.daemon.send("POST", "/v1/brains/b/ingest/batch", { documents });
+  const sizes = fixture.upstream.received.map(({ body }) => (body.input as string[]).length);
   assert.deepEqual(sizes, [64, 6]);
-  assert.equal(stage.upstream.received[0]?.body.encoding_format, "float");
+  assert.equal(fixture.upstream.received[0]?.body.encoding_format, "float");
   const answer = await search();
   assert.equal((answer.json.chunks as unknown[]).length, 10);
-  assert.deepEqual(stage.upstream.received.at(-1)?.body.input, ["q: zebra"]);
+  assert.deepEqual(fixture.upstream.received.at(-1)?.body.input, ["q: zebra"]);
 });
 
 const vectors = (...list: unknown[]) =>
@@ -35,18 +35,18 @@ for (const [name, respond, code] of [
   ["other dimensions", vectors([1, 2, 3]), 502],
   ["no numbers", vectors(["1", 2]), 502],
   ["an infinite number", status(200, '{"data":[{"index":0,"embedding":[1e999,1]}]}'), 502],
-  ["no JSON", status(200, "{"), 502],
-  ["a refusal", status(400), 502],
+  ["invalid JSON", status(200, "{"), 502],
+  ["a rejection", status(400), 502],
   ["silence", silence, 504],
 ] as const) {
-  test(`an embedder that gives ${name}: ${code}, and nothing is stored`, async () => {
-    await stage.start(EMBEDDER);
-    stage.upstream.script(embeddings);
-    await stage.ingest("a.md", "zebra");
-    stage.upstream.script(respond);
-    assert.equal((await stage.ingest("b.md", "zebra")).status, code);
+  test(`an embedder that returns ${name}: ${code}, and nothing is stored`, async () => {
+    await fixture.start(EMBEDDER);
+    fixture.upstream.script(embeddings);
+    await fixture.ingest("a.md", "zebra");
+    fixture.upstream.script(respond);
+    assert.equal((await fixture.ingest("b.md", "zebra")).status, code);
     assert.equal((await search()).status, code);
-    assert.equal((await stage.daemon.send("GET", "/v1/brains/b")).json.documents, 1);
+    assert.equal((await fixture.daemon.send("GET", "/v1/brains/b")).json.documents, 1);
   });
 }
 
@@ -62,18 +62,18 @@ async function rerankedSearch(more: object = {}): Promise<Ranked> {
   return (await search(request)).json as unknown as Ranked;
 }
 
-test("an http reranker orders the first, and the rest follow", async () => {
-  const url = `${stage.upstream.address}/rerank`;
+test("an http reranker sorts the top chunks, and the rest follow", async () => {
+  const url = `${fixture.upstream.address}/rerank`;
   const key = { JB_RERANK_API_KEY: "rk-secret" };
-  await stage.start({ ...RERANK, JB_RERANK_PROVIDER: "http", JB_RERANK_URL: url, ...key });
+  await fixture.start({ ...RERANK, JB_RERANK_PROVIDER: "http", JB_RERANK_URL: url, ...key });
   for (const [path, text] of [
     ["a.md", "zebra"],
     ["b.md", "zebra crossing"],
     ["c.md", "zebra crossing ahead"],
   ] as const) {
-    await stage.ingest(path, text);
+    await fixture.ingest(path, text);
   }
-  stage.upstream.script(
+  fixture.upstream.script(
     json(() => ({
       results: [
         { index: 1, relevance_score: 9 },
@@ -82,9 +82,9 @@ test("an http reranker orders the first, and the rest follow", async () => {
     })),
   );
   const { chunks, trace } = await rerankedSearch({ rerankTopN: 2 });
-  assert.equal(stage.upstream.received[0]?.path, "/rerank");
-  assert.equal(stage.upstream.received[0].headers.authorization, "Bearer rk-secret");
-  assert.deepEqual(stage.upstream.received[0].body, {
+  assert.equal(fixture.upstream.received[0]?.path, "/rerank");
+  assert.equal(fixture.upstream.received[0].headers.authorization, "Bearer rk-secret");
+  assert.deepEqual(fixture.upstream.received[0].body, {
     model: "r",
     query: "zebra",
     documents: ["zebra", "zebra crossing"],
@@ -108,33 +108,33 @@ const completion = (content: string) =>
   json(() => ({ choices: [{ index: 0, message: { role: "assistant", content } }] }));
 
 test("a language model reranks", async () => {
-  await stage.start({
+  await fixture.start({
     ...RERANK,
     JB_RERANK_PROVIDER: "llm",
     JB_LLM_PROVIDER: "openai",
     JB_LLM_MODEL: "m",
   });
-  await stage.ingest("a.md", "zebra");
-  stage.upstream.script(completion('Sure: {"scores": [7.5]}'));
+  await fixture.ingest("a.md", "zebra");
+  fixture.upstream.script(completion('Sure: {"scores": [7.5]}'));
   const { chunks, trace } = await rerankedSearch();
   assert.equal(chunks[0]?.score, 7.5);
   assert.equal(trace.rerankProvider, "llm");
-  assert.equal(stage.upstream.received[0]?.body.model, "r");
-  assert.ok(!("stream" in stage.upstream.received[0].body));
-  stage.upstream.script(completion('{"scores": [1, 2]}'));
+  assert.equal(fixture.upstream.received[0]?.body.model, "r");
+  assert.ok(!("stream" in fixture.upstream.received[0].body));
+  fixture.upstream.script(completion('{"scores": [1, 2]}'));
   assert.equal((await search({ mode: "hybrid-rerank" })).status, 502);
 });
 
-test("a score that is very large is a score", async () => {
-  const url = `${stage.upstream.address}/rerank`;
-  await stage.start({ ...RERANK, JB_RERANK_PROVIDER: "http", JB_RERANK_URL: url });
-  await stage.ingest("a.md", "zebra");
-  await stage.ingest("b.md", "zebra");
+test("accepts very large scores", async () => {
+  const url = `${fixture.upstream.address}/rerank`;
+  await fixture.start({ ...RERANK, JB_RERANK_PROVIDER: "http", JB_RERANK_URL: url });
+  await fixture.ingest("a.md", "zebra");
+  await fixture.ingest("b.md", "zebra");
   const results = [
     { index: 0, relevance_score: -1e300 },
     { index: 1, relevance_score: 1e300 },
   ];
-  stage.upstream.script(json(() => ({ results })));
+  fixture.upstream.script(json(() => ({ results })));
   const { chunks } = await rerankedSearch();
   assert.deepEqual(
     chunks.map(({ path, score }) => [path, score]),
@@ -150,19 +150,19 @@ for (const [name, respond, code] of [
   ["a score for no document", json(() => ({ results: [{ index: 1, relevance_score: 1 }] })), 502],
   ["no number", json(() => ({ results: [{ index: 0, relevance_score: "1" }] })), 502],
   ["an infinite number", status(200, '{"results":[{"index":0,"relevance_score":1e999}]}'), 502],
-  ["a refusal", status(400), 502],
+  ["a rejection", status(400), 502],
   ["failures only", status(500, "{}", { "Retry-After": "0" }), 502],
-  ["no JSON", status(200, "<p>"), 502],
+  ["invalid JSON", status(200, "<p>"), 502],
   ["silence", silence, 504],
 ] as const) {
-  test(`an http reranker that gives ${name}: ${code}`, async () => {
-    const url = `${stage.upstream.address}/rerank`;
-    await stage.start({ ...RERANK, JB_RERANK_PROVIDER: "http", JB_RERANK_URL: url });
-    await stage.ingest("a.md", "zebra");
-    stage.upstream.script(respond);
+  test(`an http reranker that returns ${name}: ${code}`, async () => {
+    const url = `${fixture.upstream.address}/rerank`;
+    await fixture.start({ ...RERANK, JB_RERANK_PROVIDER: "http", JB_RERANK_URL: url });
+    await fixture.ingest("a.md", "zebra");
+    fixture.upstream.script(respond);
     assert.equal((await search({ mode: "hybrid-rerank" })).status, code);
-    assert.equal(stage.upstream.received[0]?.headers.authorization, undefined);
+    assert.equal(fixture.upstream.received[0]?.headers.authorization, undefined);
     assert.equal((await search({ mode: "hybrid" })).status, 200);
-    assert.equal(stage.upstream.received.length, name === "failures only" ? 3 : 1);
+    assert.equal(fixture.upstream.received.length, name === "failures only" ? 3 : 1);
   });
 }

@@ -1,19 +1,19 @@
-/** Calls to a service: watched, and with one kind of failure. */
+/** Calls to a service, with a timeout on silence and failures turned into Problems. */
 
 import { Problem } from "../problem.js";
 import { Watchdog } from "./watchdog.js";
 
-/** Tries after the first one, of an answer of 429 or 5xx or a connection that fails. */
+/** Retries after a response of 429 or 5xx, or a failed connection. */
 export const RETRIES = 2;
 
-/** Enough of an upstream's words to see what is wrong. */
+/** Characters of an upstream's error message that are passed on. */
 const MESSAGE_LENGTH = 300;
 
 export class Upstream {
   /**
-   * @param name As it stands in messages.
-   * @param seconds The silence that is borne.
-   * @param key Never to be seen in a message.
+   * @param name The service's name in messages.
+   * @param seconds How long the service may be silent.
+   * @param key A secret that is redacted from messages.
    */
   constructor(
     readonly name: string,
@@ -33,7 +33,7 @@ export class Upstream {
     }
   }
 
-  /** The pieces of a streamed answer, each within the silence that is borne; throws as `call` does. */
+  /** The pieces of a streamed answer, each within `seconds` of the last; throws as `call` does. */
   async *stream<T>(
     signal: AbortSignal,
     open: (signal: AbortSignal) => PromiseLike<AsyncIterable<T>>,
@@ -53,6 +53,7 @@ export class Upstream {
     }
   }
 
+  /** A Problem `bad_gateway` that names the service; the key is redacted from `message`. */
   failure(message: string): Problem {
     return new Problem("bad_gateway", `${this.name}: ${this.#redacted(message)}`);
   }
@@ -60,7 +61,7 @@ export class Upstream {
   #problem(error: unknown, signal: AbortSignal): unknown {
     if (signal.aborted) return signal.reason;
     if (error instanceof Problem) return error;
-    return this.failure(explained(error));
+    return this.failure(describeError(error));
   }
 
   #redacted(message: string): string {
@@ -69,9 +70,9 @@ export class Upstream {
   }
 }
 
-/** An error and what caused it: "Connection error." alone helps nobody. */
-function explained(error: unknown): string {
+/** An error message with its causes: "Connection error." alone explains nothing. */
+function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const own = error.message || error.name;
-  return error.cause instanceof Error ? `${own} ${explained(error.cause)}` : own;
+  return error.cause instanceof Error ? `${own} ${describeError(error.cause)}` : own;
 }

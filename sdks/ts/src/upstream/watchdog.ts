@@ -1,4 +1,4 @@
-/** Ends what an upstream does when it is silent for too long, or when nobody waits for it. */
+/** Cancels a call when the upstream is silent for too long, or when its caller gives up. */
 
 import { Problem } from "../problem.js";
 
@@ -14,19 +14,21 @@ export class Watchdog {
     else parent.addEventListener("abort", this.#follow, { once: true });
   }
 
-  /** For the request that is watched; its reason is the Problem to answer with. */
+  /** The signal for the watched request; its reason is the Problem to respond with. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
 
   /**
-   * Waits for the next sign of life. A client library sleeps between its tries without looking at
-   * the signal, so the wait ends here and does not rely on the library's own end.
+   * Wait for the next sign of life. Client libraries sleep between retries without checking the
+   * signal, so the wait itself ends, whatever the library does.
+   *
+   * @throws Problem `timeout` after `seconds` of silence; or the reason of the parent signal.
    */
   async wait<T>(sign: PromiseLike<T>): Promise<T> {
     const { signal } = this;
     const timer = setTimeout(() => {
-      const detail = `nothing came from upstream for ${this.#seconds} s`;
+      const detail = `the upstream was silent for ${this.#seconds} s`;
       this.#controller.abort(new Problem("timeout", detail));
     }, this.#seconds * 1000);
     let onAbort: (() => void) | undefined;
@@ -45,7 +47,7 @@ export class Watchdog {
     }
   }
 
-  /** Call it at the end, whatever that was: a request that still runs is cancelled. */
+  /** Stop watching and cancel a request that is still running. Always call it at the end. */
   release(): void {
     this.#parent.removeEventListener("abort", this.#follow);
     this.#controller.abort();

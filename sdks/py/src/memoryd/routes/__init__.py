@@ -1,1 +1,1 @@
-"""The routes of the contract, a file a profile or less."""
+"""The routes of the contract."""

@@ -1,4 +1,4 @@
-"""The store, many operations as one."""
+"""Batches of operations on documents, committed atomically."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,21 +8,21 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from memoryd.models import BatchOps, Op, decoded, parse, validated
+from memoryd.draft import Draft
+from memoryd.models import BatchOps, Op, decode_base64, parse, validate
 from memoryd.paths import canonical
-from memoryd.problems import Problem, invalid, named
-from memoryd.requests import DECODED_LIMIT, body_of, brain_of, refuse_over, unless_gone
+from memoryd.problems import Problem, invalid, problem_prefix
+from memoryd.requests import DECODED_LIMIT, body_of, brain_of, require_at_most, run_cancellable
 from memoryd.responses import json_response
-from memoryd.staged import Staged
 
 _OPS_LIMIT = 1_024
 
 
 @dataclass(frozen=True, slots=True)
 class _Operation:
-    carry_out: Callable[[Staged], None]
+    carry_out: Callable[[Draft], None]
     size: int = 0
-    """Bytes of content that it carries."""
+    """Bytes of content."""
 
 
 async def batch_ops(request: Request) -> Response:
@@ -31,42 +31,44 @@ async def batch_ops(request: Request) -> Response:
 
     def commit() -> int:
         body = parse(BatchOps, raw)
-        operations = [_checked(index, op) for index, op in enumerate(body.ops)]
+        operations = [_parse_operation(index, op) for index, op in enumerate(body.ops)]
         if len(operations) > _OPS_LIMIT:
-            raise Problem("payload_too_large", f"ops: more than {_OPS_LIMIT}")
-        refuse_over(DECODED_LIMIT, sum(operation.size for operation in operations))
+            raise Problem("payload_too_large", f"ops: has more than {_OPS_LIMIT} items")
+        require_at_most(DECODED_LIMIT, sum(operation.size for operation in operations))
 
-        def stage(staged: Staged) -> None:
+        def stage(draft: Draft) -> None:
             for index, operation in enumerate(operations):
-                with named(f"ops[{index}]"):
-                    operation.carry_out(staged)
+                with problem_prefix(f"ops[{index}]"):
+                    operation.carry_out(draft)
 
         brain.change(stage, body.reason)
         return len(operations)
 
-    return json_response({"committed": await unless_gone(request, commit)})
+    return json_response({"committed": await run_cancellable(request, commit)})
 
 
-def _checked(index: int, raw: dict[str, Any]) -> _Operation:
-    with named(f"ops[{index}]"):
-        return _operation(validated(Op, raw))
+def _parse_operation(index: int, raw: dict[str, Any]) -> _Operation:
+    with problem_prefix(f"ops[{index}]"):
+        return _operation(validate(Op, raw))
 
 
 def _operation(op: Op) -> _Operation:
     path = canonical(op.path)
     match op.type:
         case "delete":
-            return _Operation(partial(Staged.delete, path=path))
+            return _Operation(partial(Draft.delete, path=path))
         case "rename":
-            to = canonical(_wanted(op.to, "to"), "to")
-            return _Operation(partial(Staged.rename, path=path, to=to))
+            to = canonical(_required_text(op.to, "to"), "to")
+            return _Operation(partial(Draft.rename, path=path, to=to))
         case "write" | "append":
-            content = decoded(_wanted(op.content_base64, "content_base64"), "content_base64")
-            how = Staged.write if op.type == "write" else Staged.append
-            return _Operation(partial(how, path=path, content=content), len(content))
+            content = decode_base64(
+                _required_text(op.content_base64, "content_base64"), "content_base64"
+            )
+            apply = Draft.write if op.type == "write" else Draft.append
+            return _Operation(partial(apply, path=path, content=content), len(content))
 
 
-def _wanted(value: object, key: str) -> str:
+def _required_text(value: object, key: str) -> str:
     if not isinstance(value, str):
-        raise invalid(f"{key}: is missing, or no string")
+        raise invalid(f"{key}: must be a string")
     return value

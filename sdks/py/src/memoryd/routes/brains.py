@@ -1,4 +1,4 @@
-"""Brains: made, listed, described, deleted; and whether the daemon serves at all."""
+"""Creating, listing, describing and deleting brains; health and version."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ async def version(request: Request) -> Response:
     return json_response(body | ({"runId": run_id} if run_id else {}))
 
 
-class Brains(HTTPEndpoint):
+class BrainsEndpoint(HTTPEndpoint):
     async def get(self, request: Request) -> Response:
         ids = await to_thread.run_sync(store_of(request).ids)
         return json_response({"items": [{"brainId": brain_id} for brain_id in ids]})
@@ -33,30 +33,33 @@ class Brains(HTTPEndpoint):
     async def post(self, request: Request) -> Response:
         body = parse(CreateBrain, await body_of(request))
         brain = await to_thread.run_sync(store_of(request).create, body.brain_id, body.description)
-        return json_response(await to_thread.run_sync(_described, brain), 201)
+        return json_response(await to_thread.run_sync(_brain_info, brain), 201)
 
 
-class OneBrain(HTTPEndpoint):
+class BrainEndpoint(HTTPEndpoint):
     async def get(self, request: Request) -> Response:
         brain = await brain_of(request)
-        return json_response(await to_thread.run_sync(_described, brain))
+        return json_response(await to_thread.run_sync(_brain_info, brain))
 
     async def delete(self, request: Request) -> Response:
         brain = await brain_of(request)
         if request.headers.get("X-Confirm-Delete") != "yes":
-            raise Problem("confirmation_required", "deleting a brain wants X-Confirm-Delete: yes")
+            raise Problem(
+                "confirmation_required",
+                "deleting a brain requires the header X-Confirm-Delete: yes",
+            )
         await to_thread.run_sync(store_of(request).delete, brain.id)
         return Response(status_code=204)
 
 
-def _described(brain: Brain) -> dict[str, Any]:
+def _brain_info(brain: Brain) -> dict[str, Any]:
     counts = brain.counts()
     body = {
         "brainId": brain.id,
         "documents": counts.documents,
         "chunks": counts.chunks,
         "vectors": counts.vectors,
-        # Every write is indexed before it is acknowledged.
+        # Nothing is ever pending: a write is indexed before it is acknowledged.
         "pending": 0,
     }
     description = brain.description

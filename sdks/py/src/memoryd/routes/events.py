@@ -1,4 +1,4 @@
-"""What changes in a brain, as a stream."""
+"""The event stream of a brain's changes."""
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -11,6 +11,6 @@ from memoryd.streams import EventStream
 async def events(request: Request) -> Response:
     brain = await brain_of(request)
     if request.method == "HEAD":
-        # Which Starlette serves with GET; without a body it would never end.
+        # Starlette routes HEAD to GET, whose stream would never end.
         return Response(media_type="text/event-stream", headers=NO_STORE)
-    return EventStream(brain.hub.events(), streams_of(request))
+    return EventStream(brain.feed.events(), streams_of(request))

@@ -1,4 +1,4 @@
-"""Search, and ask: an answer as a stream."""
+"""Search, and the event stream of ask."""
 
 import time
 
@@ -9,9 +9,9 @@ from memoryd import answering
 from memoryd.brain import Brain
 from memoryd.models import Ask, Search, parse
 from memoryd.problems import Problem
-from memoryd.requests import body_of, brain_of, streams_of, unless_gone
+from memoryd.requests import body_of, brain_of, run_cancellable, streams_of
 from memoryd.responses import json_response
-from memoryd.search import Found, Retriever
+from memoryd.search import RetrievalResult, Retriever
 from memoryd.streams import EventStream
 
 
@@ -20,9 +20,9 @@ async def search(request: Request) -> Response:
     raw = await body_of(request)
     brain = await brain_of(request)
     body = parse(Search, raw)
-    found = await _found(request, brain, body.query, body)
+    result = await _retrieve(request, brain, body.query, body)
     took = (time.perf_counter() - started) * 1e3
-    return json_response({"chunks": found.chunks, "tookMs": round(took, 3), "trace": found.trace})
+    return json_response({"chunks": result.chunks, "tookMs": round(took, 3), "trace": result.trace})
 
 
 async def ask(request: Request) -> Response:
@@ -32,11 +32,15 @@ async def ask(request: Request) -> Response:
     reader = request.app.state.config.providers.reader
     if reader is None:
         raise Problem("bad_gateway", "no reader: start the daemon with JB_LLM_PROVIDER set")
-    found = await _found(request, brain, body.question, body)
-    events = answering.events(reader, body, found)
-    return EventStream(events, streams_of(request), farewell=answering.STOPPED)
+    result = await _retrieve(request, brain, body.question, body)
+    events = answering.events(reader, body, result)
+    return EventStream(events, streams_of(request), final_event=answering.STOPPED)
 
 
-async def _found(request: Request, brain: Brain, query: str, body: Search | Ask) -> Found:
+async def _retrieve(
+    request: Request, brain: Brain, query: str, body: Search | Ask
+) -> RetrievalResult:
     retriever: Retriever = request.app.state.retriever
-    return await unless_gone(request, lambda: retriever.retrieve(brain, query, body.top_k, body))
+    return await run_cancellable(
+        request, lambda: retriever.retrieve(brain, query, body.top_k, body)
+    )

@@ -1,10 +1,10 @@
 import { after, afterEach, before } from "node:test";
 
 import { type Answer, document, TestDaemon } from "./daemon.js";
-import { behind, ScriptedUpstream, silence } from "./upstream.js";
+import { upstreamEnv, ScriptedUpstream, silence } from "./upstream.js";
 
-/** A daemon for each test of a file, and one upstream behind all of them. */
-export class Stage {
+/** A daemon for each test of a file; all of them use the same scripted upstream. */
+export class UpstreamFixture {
   upstream!: ScriptedUpstream;
   daemon!: TestDaemon;
 
@@ -17,7 +17,7 @@ export class Stage {
   }
 
   async start(env: Record<string, string>): Promise<void> {
-    this.daemon = await TestDaemon.start(behind(this.upstream, env));
+    this.daemon = await TestDaemon.start(upstreamEnv(this.upstream, env));
     await this.daemon.send("POST", "/v1/brains", { brainId: "b" });
   }
 

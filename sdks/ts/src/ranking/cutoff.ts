@@ -1,9 +1,9 @@
 /**
- * The score of the last of the best `limit`, which is one at least: what is below it is not among
- * them, and what ties with it may be. Once the best are good, few scores enter them, and 100,000
- * take a fraction of the time in which they are sorted.
+ * The score of the last of the best `limit` (at least 1) scores: lower scores are not among them, and
+ * ties may be. Few scores enter the list once it holds good ones, so 100,000 scores take a fraction of
+ * the time needed to sort them.
  */
-export function lastPlace(scores: Float64Array, limit: number): number {
+export function cutoffScore(scores: Float64Array, limit: number): number {
   if (scores.length <= limit) return -Infinity;
   const best = scores.slice(0, limit).sort();
   let least = best[0] ?? -Infinity;

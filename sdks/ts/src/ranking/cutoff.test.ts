@@ -1,22 +1,22 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { lastPlace } from "./lastPlace.js";
+import { cutoffScore } from "./cutoff.js";
 
-test("the last place's score is that of the sorted scores", () => {
+test("the cutoff equals that of the sorted scores", () => {
   for (let size = 0; size < 120; size++) {
     const scores = Float64Array.from({ length: size }, (_, i) => ((i * 7919) % 83) / 8 - 5);
     for (const limit of [1, 2, 10, 50, 200]) {
       const sorted = scores.toSorted();
       const expected = size > limit ? sorted[size - limit] : -Infinity;
-      assert.equal(lastPlace(scores, limit), expected, `${limit} of ${size}`);
+      assert.equal(cutoffScore(scores, limit), expected, `${limit} of ${size}`);
     }
   }
 });
 
-test("scores that rise, fall or are alike have a last place too", () => {
+test("ascending, descending and equal scores have a cutoff", () => {
   const rising = Float64Array.from({ length: 1000 }, (_, i) => i);
-  assert.equal(lastPlace(rising, 10), 990);
-  assert.equal(lastPlace(rising.toReversed(), 10), 990);
-  assert.equal(lastPlace(new Float64Array(1000).fill(3), 10), 3);
+  assert.equal(cutoffScore(rising, 10), 990);
+  assert.equal(cutoffScore(rising.toReversed(), 10), 990);
+  assert.equal(cutoffScore(new Float64Array(1000).fill(3), 10), 3);
 });

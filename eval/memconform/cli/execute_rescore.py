@@ -1,0 +1,76 @@
+"""What `memconform rescore` does."""
+
+import asyncio
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from memconform.cli.interrupts import cancel_on_signals
+from memconform.cli.judge_options import RescoreOptions
+from memconform.cli.judging import open_scorer, require_answers, scorer_name, show_forecast
+from memconform.cli.targets import json_target
+from memconform.cli.values import read_floors
+from memconform.errors import ExitCode
+from memconform.printing.output import echo
+from memconform.reports.console import ConsoleReport
+from memconform.reports.machine import banner, write_run_report
+from memconform.runs.events import RunFinished
+from memconform.runs.journal import Header, read_header
+from memconform.runs.rescoring import rescore, stored_answers, stored_floors
+from memconform.scenarios import SCENARIOS
+from memconform.storage.folders import find_journal
+
+
+def run(options: RescoreOptions) -> ExitCode:
+    """Score the answers of a run again, or print what that would cost."""
+    journal = find_journal(options.output, options.result)
+    header = read_header(journal)
+    options = _with_own_judges(options, header)
+    answers = SCENARIOS[header.settings.scenario].text_kind == "answer"
+    name = scorer_name(options.scorer, options, answers=answers)
+    require_answers(name, answers=answers)
+    if options.dry_run:
+        if name == "judge":
+            show_forecast(options, stored_answers(journal, options.dataset), exact=True)
+        else:
+            echo(f"the {name} scorer calls no model; nothing was asked")
+        return ExitCode.OK
+    end = asyncio.run(_rescore(options, journal, name))
+    ConsoleReport(quiet=options.quiet).handle(end)
+    echo(f"{banner(end.summary)} -> {end.copy}", err=options.json_file == "-")
+    code = ExitCode(end.summary.exit_code)
+    if options.json_file is not None:
+        with json_target(options.json_file) as target:
+            write_run_report(target, [end.result], code)
+    return code
+
+
+async def _rescore(options: RescoreOptions, journal: Path, name: str) -> RunFinished:
+    cancel_on_signals()
+    floors = read_floors(options.floor) if options.floor else stored_floors(journal)
+    async with open_scorer(name, options, floors, options.output) as scorer:
+        return await rescore(
+            journal,
+            output=options.output,
+            dataset=options.dataset,
+            scorer=scorer.scorer,
+            judge=scorer.judge,
+            calibrations=scorer.calibrations,
+            floors=floors,
+            command=sys.argv,
+        )
+
+
+def _with_own_judges(options: RescoreOptions, header: Header) -> RescoreOptions:
+    """The options, with the run's own scorer and judges unless others are named."""
+    if options.scorer is None and not options.judge:
+        options = replace(options, scorer=header.settings.scorer)
+    judge = header.settings.judge
+    if options.scorer != "exact" and not options.judge and judge is not None:
+        options = replace(
+            options,
+            judge=tuple(model.model for model in judge.models),
+            judge_repeat=judge.repeat if options.judge_repeat == 1 else options.judge_repeat,
+            tie=judge.tie if options.tie == "error" else options.tie,
+        )
+    return options

@@ -1,0 +1,20 @@
+"""Counts with nouns, for messages."""
+
+
+def plural(count: int, noun: str, *, spec: str = "") -> str:
+    """Return a count with its noun, such as `1 query` or `2 queries`.
+
+    Args:
+        count: The number of things.
+        noun: The singular of a regular noun; in a phrase, the noun comes last.
+        spec: Format of the number, for example `,` for thousands separators.
+    """
+    return f"{count:{spec}} {noun if count == 1 else _plural_of(noun)}"
+
+
+def _plural_of(noun: str) -> str:
+    if noun.endswith(("s", "x", "ch", "sh")):
+        return f"{noun}es"
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}s"
