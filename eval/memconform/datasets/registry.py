@@ -17,12 +17,18 @@ def shipped_folder() -> Path:
 
 def shipped() -> dict[str, Path]:
     """The question sets that come with the project, by name."""
-    return {path.stem: path for path in sorted(shipped_folder().glob("*.jsonl"))}
+    paths = sorted(shipped_folder().glob("*.jsonl"))
+    return {path.stem: path for path in paths if path != judge_calibration()}
 
 
 def sample() -> Path:
     """The benchmark that comes with the project."""
     return shipped_folder() / "sample.json"
+
+
+def judge_calibration() -> Path:
+    """Answers whose judgement is known, by which a judge's errors are counted; no question set."""
+    return shipped_folder() / "judge-calibration.jsonl"
 
 
 def open_dataset(reference: str) -> Dataset:
