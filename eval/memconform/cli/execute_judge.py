@@ -7,7 +7,7 @@ from memconform.cli.interrupts import cancel_on_signals
 from memconform.cli.judge_options import CalibrateOptions, CompareOptions
 from memconform.cli.judging import call_policy, show_forecasts
 from memconform.cli.targets import json_target
-from memconform.datasets.registry import calibration_set
+from memconform.datasets.registry import judge_calibration
 from memconform.errors import ExitCode
 from memconform.llm.budget import read_budget
 from memconform.llm.cache import ReplyCache
@@ -39,7 +39,7 @@ def run_calibration(options: CalibrateOptions) -> ExitCode:
         prices=options.prices,
         policy=call_policy(options),
     )
-    items, sha256 = read_items(options.items or calibration_set())
+    items, sha256 = read_items(options.items or judge_calibration())
     names = judge_names(spec.names, os.environ)
     if options.dry_run:
         prices = Prices.load(spec.prices)

@@ -16,8 +16,9 @@ def shipped_folder() -> Path:
 
 
 def shipped() -> dict[str, Path]:
-    """The question sets that ship with the project, by name."""
-    return {path.stem: path for path in sorted(shipped_folder().glob("*.jsonl"))}
+    """The question sets that come with the project, by name."""
+    paths = sorted(shipped_folder().glob("*.jsonl"))
+    return {path.stem: path for path in paths if path != judge_calibration()}
 
 
 def sample() -> Path:
@@ -25,9 +26,9 @@ def sample() -> Path:
     return shipped_folder() / "sample.json"
 
 
-def calibration_set() -> Path:
-    """The shipped answers of known worth, by which judges are calibrated."""
-    return shipped_folder() / "judge" / "calibration.jsonl"
+def judge_calibration() -> Path:
+    """Answers whose judgement is known, by which a judge's errors are counted; no question set."""
+    return shipped_folder() / "judge-calibration.jsonl"
 
 
 def open_dataset(reference: str) -> Dataset:
