@@ -45,6 +45,7 @@ VOCABULARY = frozenset(
         *("timeout", "not_run", "not_applicable", "pass", "fail", "warn", "xfail", "xpass"),
         *("untestable", "error", "killed", "survived", "untested", "must", "should"),
         *("identical", "parity", "drift", "inconclusive", "retrieval", "answer", "judgement"),
+        *("judge", "right", "specific-wrong", "vague-wrong", "injected", "fake"),
         *("header", "filled", "proved", "spoilt", "query"),
     )
 )

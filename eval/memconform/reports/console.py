@@ -14,6 +14,7 @@ from memconform.printing.console import SafeConsole, SafeTextColumn, joined, sty
 from memconform.printing.escaping import Lines
 from memconform.printing.plurals import plural
 from memconform.reports.digest import failed_lines, slowest_lines
+from memconform.reports.judging import judging_lines
 from memconform.runs.events import (
     BrainSeeded,
     DaemonReady,
@@ -151,6 +152,7 @@ class ConsoleReport(ProgressReport):
                 table.add_row(name, value)
             self._console.print(table)
         for title, lines in (
+            ("judges", [] if summary.judging is None else list(judging_lines(summary.judging))),
             ("failed questions", failed_lines(highlights)),
             ("slowest questions", [] if self._brief else slowest_lines(highlights)),
         ):

@@ -25,4 +25,5 @@ def _cause(result: QuestionResult) -> str:
         return f"{cause}\n    {escape_line(result.error.curl)}" if result.error.curl else cause
     answer = " ".join((result.answer or "").split())
     shown = answer if len(answer) <= _WIDTH else f"{answer[:_WIDTH]}…"
-    return escape_line(f"{result.verdict.value}: {result.question} → {shown or 'no text'}")
+    reason = f" ({result.reason})" if result.reason else ""
+    return escape_line(f"{result.verdict.value}: {result.question} → {shown or 'no text'}{reason}")

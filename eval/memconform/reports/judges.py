@@ -1,13 +1,12 @@
-"""Judges on the terminal: their calibration, what they did in a run, how two of them differ."""
+"""Judges on the terminal: their calibration, and how two of them differ."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from rich.box import SIMPLE
 from rich.table import Table
 
 from memconform.parity.judge_comparison import Disagreement, JudgeComparison
 from memconform.reports.console import standard_error
-from memconform.runs.judging_summary import JudgingSummary
 from memconform.scoring.judge.calibration import Calibration
 from memconform.scoring.judge.records import ErrorRate
 
@@ -73,52 +72,6 @@ def calibration_banner(calibration: Calibration) -> str:
         f" false_accepts specific={rates['specific-wrong']} vague={rates['vague-wrong']}"
         f" injected={rates['injected']}{verdict}"
     )
-
-
-def judging_lines(summary: JudgingSummary) -> Iterator[str]:
-    """What the judges of a run did, a line each; figures first."""
-    for use in summary.judges:
-        parts = [f"{use.model}: {use.verdicts} verdicts"]
-        if use.cached:
-            parts.append(f"{use.cached} from the cache")
-        if use.failed:
-            parts.append(f"{use.failed} failed")
-        if use.contradicted:
-            parts.append(f"{use.contradicted} contradicted")
-        parts.append(f"{use.input_tokens} tokens in, {use.output_tokens} out, ${use.cost_usd:.4f}")
-        yield ", ".join(parts)
-        if (note := use.calibration) is not None:
-            accepts = ", ".join(
-                f"{group} {100 * rate.rate:.1f} %"
-                for group, rate in note.false_accepts.items()
-                if rate.rate is not None
-            )
-            rejects = note.false_rejects.rate
-            rejected = "" if rejects is None else f"; rejects right {100 * rejects:.1f} %"
-            yield f"calibrated {note.measured_at[:10]}: accepts {accepts}{rejected}"
-    if summary.settled:
-        yield f"{summary.settled} answers needed no judge"
-    if (agreement := summary.agreement) is not None:
-        yield (
-            f"judges agree: Fleiss' kappa {_coefficient(agreement.fleiss_kappa)}"
-            f" {_interval(agreement.fleiss_interval)}, Krippendorff's alpha"
-            f" {_coefficient(agreement.krippendorff_alpha)} {_interval(agreement.alpha_interval)}"
-        )
-    for corrected in summary.corrected:
-        low, high = corrected.interval
-        yield (
-            f"pass rate without the judge's errors, if wrong answers are"
-            f" {corrected.wrong_answers}: {corrected.rate:.3f} ({low:.3f} to {high:.3f})"
-        )
-    yield from summary.notes
-
-
-def _coefficient(value: float | None) -> str:
-    return "undefined" if value is None else f"{value:.3f}"
-
-
-def _interval(interval: tuple[float, float] | None) -> str:
-    return "" if interval is None else f"({interval[0]:.3f} to {interval[1]:.3f})"
 
 
 def comparison_banner(comparison: JudgeComparison) -> str:

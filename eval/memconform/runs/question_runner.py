@@ -163,7 +163,8 @@ class QuestionRunner:
         return list(self._settled())
 
     async def _verify(self, *, last: bool = False) -> None:
-        if self.halted is not None:
+        # A judge that ended the run says nothing against the daemon: what it answered is proven.
+        if self._monitor.halted is not None:
             return
         try:
             await self.checkpoints.verify(last=last)

@@ -26,9 +26,18 @@ _DECLINES = re.compile(
     re.IGNORECASE,
 )
 _NEGATIONS = frozenset(
-    ("not", "no", "never", "none", "nobody", "nothing", "without", "neither", "nor", "refused")
+    (
+        *("not", "no", "never", "none", "nobody", "nothing", "without", "neither", "nor"),
+        *("against", "refused", "fail", "fails", "failed"),
+    )
 )
-_ENOUGH = 0.6
+_NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,6})?")
+_WORDS = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+    *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen"),
+    *("nineteen", "twenty"),
+)
+_ENOUGH = 0.8
 """Share of the reference's new words that a candidate must have."""
 
 
@@ -53,12 +62,12 @@ def judge(user: str) -> str:
     known = set(terms(question[1]))
     wanted = set(terms(reference[1])) - known - STOP_WORDS or set(terms(reference[1])) - STOP_WORDS
     given = set(terms(candidate))
-    essential = {term for term in wanted if any(map(str.isdigit, term))}
+    essential = {number for number in _numbers(reference[1]) if number not in _numbers(question[1])}
     essential |= {t for name in _NAME.findall(reference[1]) for t in terms(name)} - known
-    missing = essential - given
+    missing = essential - given - _numbers(candidate)
     if missing:
         return _reply(f"it lacks {', '.join(sorted(missing))}", 0.0)
-    strange = {term for term in given if term.isdigit()} - set(terms(reference[1])) - known
+    strange = _numbers(candidate) - _numbers(reference[1]) - _numbers(question[1])
     if strange:
         return _reply(f"it adds {', '.join(sorted(strange))}", 0.1)
     if bool(_NEGATIONS & given) != bool(_NEGATIONS & set(terms(reference[1]))):
@@ -66,6 +75,13 @@ def judge(user: str) -> str:
     share = len(wanted & given) / max(len(wanted), 1)
     verdict = f"it has {len(wanted & given)} of {len(wanted)} words of the reference answer"
     return _reply(verdict, share if share >= _ENOUGH else share / 2)
+
+
+def _numbers(text: str) -> set[str]:
+    """The numbers of a text, in digits: `seven and 7.50` has 7 and 7.5."""
+    found = {f"{float(match[0]):g}" for match in _NUMBER.finditer(text.replace(",", ""))}
+    words = text.lower().split()
+    return found | {str(_WORDS.index(word)) for word in words if word in _WORDS}
 
 
 def _reply(reason: str, score: float) -> str:

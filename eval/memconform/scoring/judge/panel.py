@@ -21,7 +21,7 @@ def own_verdict(replies: Sequence[JudgeReply]) -> tuple[str | None, float | None
     """What one judge says, asked one or several times: verdict, score, reason."""
     verdict = majority([reply.verdict for reply in replies])
     if verdict is None:
-        return None, None, f"it contradicted itself in {len(replies)} tries, evenly"
+        return None, None, f"the judge contradicted itself in {len(replies)} tries, evenly"
     agreeing = [reply for reply in replies if reply.verdict == verdict]
     return verdict, fmean(reply.score for reply in agreeing), agreeing[0].reason
 
@@ -34,8 +34,7 @@ def decide(votes: Sequence[JudgeVote], tie: TieRule) -> Score:
     detail = {"judges": [vote.model_dump(mode="json") for vote in votes]}
     failed = [vote for vote in votes if vote.verdict is None]
     if failed:
-        reason = f"{failed[0].model}: {failed[0].reason}"
-        return Score(None, QuestionStatus.JUDGE_ERROR, reason, detail)
+        return Score(None, QuestionStatus.JUDGE_ERROR, failed[0].reason, detail)
     verdict = majority([vote.verdict or "" for vote in votes])
     if verdict is None and tie == "error":
         split = ", ".join(f"{vote.model} says {vote.verdict}" for vote in votes)

@@ -1,6 +1,7 @@
 """What a judge is asked, and the one form in which it may reply."""
 
 import hashlib
+import json
 from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -117,7 +118,10 @@ def parse_reply(text: str) -> JudgeReply:
         ValueError: for anything but one JSON object of the keys reason, verdict and score, whose
             verdict and score agree: prose around it, repeated or unknown keys, NaN, lists.
     """
-    value = decode(text.strip())
+    try:
+        value = decode(text.strip())
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not one JSON object: {error}") from error
     if not isinstance(value, dict):
         raise ValueError("not a JSON object")  # noqa: TRY004 - a reply's fault, as all others
     try:
