@@ -108,7 +108,7 @@ def test_formats_are_listed_with_their_options(memconform: Callable[..., Ended])
         assert word in told
 
 
-def test_what_was_dropped_is_listed_on_demand(
+def test_dropped_entries_are_listed_on_demand(
     memconform: Callable[..., Ended], workspace: Path
 ) -> None:
     path = workspace / "m.json"
@@ -151,9 +151,7 @@ def test_nothing_is_replaced_by_a_conversion(
     assert [each["id"] for each in told["items"]] == ["all/a"]
 
 
-def test_what_info_writes_is_as_its_schema_says(
-    memconform: Callable[..., Ended], workspace: Path
-) -> None:
+def test_info_output_matches_its_schema(memconform: Callable[..., Ended], workspace: Path) -> None:
     path = workspace / "m.json"
     item = {"id": "a", "content": "A"}
     path.write_text(json.dumps({"items": [item], "questions": [{"query": "q", "gold": ["z"]}]}))

@@ -194,7 +194,7 @@ def test_an_interrupted_download_ends_in_130_and_goes_on(place: Place) -> None:
     place.fetched()
 
 
-def test_what_is_whole_already_is_not_asked_for_again(place: Place) -> None:
+def test_a_complete_file_is_not_requested_again(place: Place) -> None:
     place.part.parent.mkdir(parents=True)
     place.part.write_bytes(CONTENT)
     place.fetched()

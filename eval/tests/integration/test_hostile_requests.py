@@ -101,7 +101,7 @@ def test_records_are_bounded_in_bytes_and_say_how_many_were_dropped(
         body = {"model": "fh256-1", "input": [], "user": f"{number}{text}"}
         assert upstream.post(_EMBEDDINGS, json=body).status_code == 400
     answer = upstream.get("/_control/requests")
-    assert len(answer.content) < records.MAX_CACHED_BYTES + 10_000
+    assert len(answer.content) < records.MAX_KEPT_BYTES + 10_000
     kept = answer.json()
     assert kept["dropped"] == 8 - len(kept["requests"])
     assert [record["body"]["user"][0] for record in kept["requests"]] == ["4", "5", "6", "7"]

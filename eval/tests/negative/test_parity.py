@@ -224,7 +224,7 @@ def test_a_run_that_fails_what_the_other_passes_drifts(place: _Place, tmp_path: 
     assert set(pair["flips_by_part"]) == {"scorer"}
 
 
-def test_what_was_not_measured_is_counted_apart_and_never_as_wrong(
+def test_unmeasured_questions_are_counted_apart_and_never_as_wrong(
     place: _Place, tmp_path: Path
 ) -> None:
     def lost(number: int, question: dict[str, Any]) -> None:
@@ -255,7 +255,7 @@ def test_runs_without_a_common_question_agree_on_nothing(place: _Place, tmp_path
     assert report["pairs"][0]["contrast"]["settled_by"] is None
 
 
-def test_another_shape_is_told(place: _Place, tmp_path: Path) -> None:
+def test_a_different_shape_is_reported(place: _Place, tmp_path: Path) -> None:
     def reshaped(_: int, question: dict[str, Any]) -> None:
         shape = [line for line in question["seen"]["shape"] if "trace.searchMs" not in line]
         question["seen"]["shape"] = [*shape, "header x-extra"]
@@ -276,7 +276,7 @@ def test_documents_are_joined_by_content_not_by_path(place: _Place, tmp_path: Pa
     assert place.parity(good, altered(good, tmp_path, _each(moved)))["verdict"] == ("identical")
 
 
-def test_another_order_and_another_score_are_told_as_order(place: _Place, tmp_path: Path) -> None:
+def test_different_orders_and_scores_are_reported_as_order(place: _Place, tmp_path: Path) -> None:
     def turned(number: int, question: dict[str, Any]) -> None:
         if number == 0:
             question["ranking"].reverse()
@@ -302,7 +302,7 @@ def test_runs_that_asked_different_things_are_refused(place: _Place, tmp_path: P
     assert (ended.code, "do not contain the same questions" in ended.err) == (2, True)
 
 
-def test_what_is_no_result_is_refused(place: _Place, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_result_is_refused(place: _Place, tmp_path: Path) -> None:
     good = place.run("py", *LME, *SEARCH)
     torn = altered(good, tmp_path, lambda _: None).rename(tmp_path / "torn.json")
     torn.write_bytes(torn.read_bytes()[:20_000])
@@ -329,7 +329,7 @@ def _diff(place: _Place, *args: str | Path, code: int = 0) -> dict[str, Any]:
     return loaded
 
 
-def test_regressions_and_fixes_are_told_apart(place: _Place, tmp_path: Path) -> None:
+def test_regressions_and_fixes_are_distinguished(place: _Place, tmp_path: Path) -> None:
     def changed(loaded: dict[str, Any]) -> None:
         passed = [q for q in loaded["questions"] if q["passed"]]
         failed = [q for q in loaded["questions"] if q["verdict"] == "incorrect"]
@@ -384,7 +384,7 @@ def test_a_slower_run_fails_where_its_whole_interval_is_above(
     assert place.call("diff", good, slow, "--fail-on", "latency:0").code == 2
 
 
-def test_another_question_under_an_old_id_is_no_regression(place: _Place, tmp_path: Path) -> None:
+def test_a_new_question_under_an_old_id_is_not_a_regression(place: _Place, tmp_path: Path) -> None:
     def reworded(loaded: dict[str, Any]) -> None:
         loaded["provenance"]["settings"]["dataset_sha256"] = "another"
         [first, *_] = [q for q in loaded["questions"] if q["passed"]]
@@ -488,7 +488,7 @@ def test_a_result_that_another_program_laid_out_anew_is_read(place: _Place, tmp_
         assert (ended.code, str(copy) in ended.err) == (2, True), ended.err
 
 
-def test_a_trend_goes_on_past_what_is_no_file(place: _Place, tmp_path: Path) -> None:
+def test_a_trend_skips_what_is_not_a_file(place: _Place, tmp_path: Path) -> None:
     (tmp_path / "folder.json").mkdir()
     altered(place.run("py", *LME, *SEARCH), tmp_path, lambda _: None)
     ended = place.call("trend", tmp_path)
@@ -575,7 +575,7 @@ def test_attempts_that_ended_otherwise_are_unstable_and_no_fault_of_the_scorer(
     assert pair["flips_by_part"] in ({}, {"unstable": 1})
 
 
-def test_what_a_faulty_daemon_sent_to_its_model_is_shown(place: _Place, tmp_path: Path) -> None:
+def test_shows_what_a_faulty_daemon_sent_to_its_model(place: _Place, tmp_path: Path) -> None:
     def odd(_: int, question: dict[str, Any]) -> None:
         question["seen"]["prompts"] = [{"model": "m", "messages": None}, {"messages": ["x", 1]}]
 
@@ -608,7 +608,7 @@ def _refused(place: _Place, tmp_path: Path, change: Callable[[dict[str, Any]], N
     return ended.err
 
 
-def test_what_contradicts_itself_is_no_result(place: _Place, tmp_path: Path) -> None:
+def test_a_result_that_contradicts_itself_is_refused(place: _Place, tmp_path: Path) -> None:
     def set_(**changes: object) -> Callable[[dict[str, Any]], None]:
         def change(loaded: dict[str, Any]) -> None:
             [*_, last] = [q for q in loaded["questions"] if q["passed"]]
@@ -657,7 +657,7 @@ def test_another_end_or_another_mode_is_not_identical(place: _Place, tmp_path: P
     assert set(pair["stages"]) == {"candidates", "score"}
 
 
-def test_another_selection_of_one_dataset_is_no_difference(place: _Place) -> None:
+def test_another_selection_of_one_dataset_is_not_compared(place: _Place) -> None:
     few = place.run("py", *LME, *SEARCH, "--limit", "20")
     ended = place.call("diff", place.run("py", *LME, *SEARCH), few, "--fail-on", "regression")
     assert (ended.code, "in questions: 20, not 100" in ended.err) == (2, True)
