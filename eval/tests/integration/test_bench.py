@@ -388,7 +388,7 @@ def test_rejects_a_dataset_of_another_benchmark(memconform: Call, boxes: Path) -
         (("--sdk", "py", "--rerank", "sometimes"), "is not none, llm or a URL"),
         (("--sdk", "py", "--modes", "hybrid-rerank"), "does not claim mode hybrid-rerank"),
         (("--system", "null", "--events", "e.json"), "need each other"),
-        (("--system", "flat-dense", "--embed-model", "nomic"), "no embedding model"),
+        (("--system", "flat-dense", "--embed-model", "nomic"), "unknown embedding model"),
         (
             ("--system", "null", "--embed-model", "fh256-1", "--embed-dims", "384"),
             "has 256 dimensions, not 384",

@@ -156,7 +156,7 @@ def test_a_running_daemon_keeps_its_own_brains(
         (["--mutant", "no-such"], 4, "no mutant matches"),
         (["--sdk", "py", "--against", "go"], 2, "not several"),
         (["--list", "--json", "-"], 2, "--list and --json exclude each other"),
-        (["--sdk", "nobody"], 2, "no SDK"),
+        (["--sdk", "nobody"], 2, "unknown SDK"),
         (["--sdk", "url:https://127.0.0.1:1"], 2, "behind a proxy"),
         (
             ["--sdk", "go", "--mutant", "version-contract"],

@@ -591,7 +591,7 @@ def test_attempts_with_different_ends_are_unstable_and_not_a_scorer_difference(
     assert pair["flips_by_part"] in ({}, {"unstable": 1})
 
 
-def test_what_a_faulty_daemon_sent_to_its_model_is_shown(place: _Place, tmp_path: Path) -> None:
+def test_shows_what_a_faulty_daemon_sent_to_its_model(place: _Place, tmp_path: Path) -> None:
     def odd(_: int, question: dict[str, Any]) -> None:
         question["seen"]["prompts"] = [{"model": "m", "messages": None}, {"messages": ["x", 1]}]
 

@@ -96,7 +96,7 @@ def test_elements_are_those_of_the_array_however_it_is_cut(
         (b'\xef\xbb\xbf["a" 1]', "lacks a comma, at byte 8"),
     ],
 )
-def test_a_file_that_is_no_array_is_named_with_the_byte(
+def test_invalid_arrays_are_reported_with_file_and_byte(
     tmp_path: Path, content: bytes, why: str
 ) -> None:
     path = tmp_path / "a.json"
@@ -222,7 +222,7 @@ def test_locomo_evidence_that_is_malformed_is_read_for_its_ids(
     assert _only(_write(tmp_path / "l.json", _locomo(_row(*evidence)))).queries[0].gold == gold
 
 
-def test_locomo_evidence_that_names_no_turn_is_a_miss_at_turn_level_and_told(
+def test_locomo_evidence_without_a_turn_is_a_reported_miss_at_turn_level(
     tmp_path: Path,
 ) -> None:
     path = _write(tmp_path / "l.json", _locomo(_row("D2:01"), _row("D:11:26"), _row("D1:1")))
@@ -310,7 +310,7 @@ def test_longmemeval_of_a_session_that_is_there_twice_nothing_is_left(
     assert ["2 times" in each.why for each in haystack.dropped] == [True]
 
 
-def test_longmemeval_gold_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_longmemeval_reports_missing_gold(tmp_path: Path) -> None:
     path = _write(tmp_path / "q.json", [_question(answer_session_ids=["s1", "s9"])])
     assert [each.why for each in _only(path).dropped] == ["session s9 does not exist"]
 
@@ -398,9 +398,7 @@ def test_wmb_part_a_is_about_whole_documents(tmp_path: Path) -> None:
     ("missing", "part"),
     [("datasets/pets.jsonl", "B"), ("datasets/travel.jsonl", "B"), ("documents/law.txt", "A")],
 )
-def test_wmb_without_one_of_its_files_is_no_smaller_benchmark(
-    tmp_path: Path, missing: str, part: str
-) -> None:
+def test_wmb_refuses_a_folder_with_a_missing_file(tmp_path: Path, missing: str, part: str) -> None:
     folder = _wmb(tmp_path / "wmb")
     (folder / "documents" / "art.txt").write_text("Art.")
     (folder / missing).unlink()
@@ -486,7 +484,7 @@ def test_memini_with_groups_for_some_is_not_all_one_haystack(
         _read(_write(tmp_path / "m.json", content))
 
 
-def test_what_is_written_as_memini_s_json_keeps_its_items_and_questions(tmp_path: Path) -> None:
+def test_memini_json_keeps_items_and_questions(tmp_path: Path) -> None:
     path = _write(tmp_path / "q.json", [_question("q1"), _question("q2")])
     written = tmp_path / "m.json"
     written.write_text("".join(memini_json("x", open_benchmark(path, None, {}))), encoding="utf-8")
@@ -542,7 +540,7 @@ def test_what_is_written_as_memini_s_json_keeps_its_items_and_questions(tmp_path
           "questions": [{"query": "q", "gold": ["a"], "group": "h"}]}, None, "the group 'h'"),
     ],
 )  # fmt: skip
-def test_what_is_no_such_benchmark_is_refused_by_name(
+def test_invalid_benchmarks_are_refused_by_name(
     tmp_path: Path, content: object, name: str | None, why: str
 ) -> None:
     path = _write(tmp_path / "x.json", content)
@@ -575,7 +573,7 @@ def test_an_option_that_means_nothing_is_not_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b'[{"question_id": "q', b'[{"a": NaN}]'])
-def test_a_file_that_is_broken_at_once_is_told_so_and_not_unknown(
+def test_a_file_that_is_broken_at_the_start_is_reported_as_broken(
     tmp_path: Path, content: bytes
 ) -> None:
     path = tmp_path / "x.json"

@@ -80,7 +80,7 @@ def test_the_bootstrap_of_nothing_is_refused(rows: int, clusters: int) -> None:
         bootstrap_means(np.zeros((rows, 1)), range(clusters))
 
 
-def test_what_was_not_measured_counts_in_no_mean() -> None:
+def test_nan_enters_no_mean() -> None:
     values = np.random.default_rng(1).random(300)
     with_holes = np.full((600, 2), np.nan)
     with_holes[::2, 0] = values

@@ -30,7 +30,7 @@ def test_errata_say_why_by_id(tmp_path: Path) -> None:
         (b"[" * 100_000, "nests too deeply"),
     ],
 )
-def test_what_are_no_errata_is_refused(tmp_path: Path, content: bytes, why: str) -> None:
+def test_invalid_errata_are_refused(tmp_path: Path, content: bytes, why: str) -> None:
     path = tmp_path / "e.json"
     path.write_bytes(content)
     with pytest.raises(UsageError, match=why) as error:

@@ -38,7 +38,7 @@ _B = ("b", "text of b")
         ("replace", [("a", "one\ntwo"), _B]),
     ],
 )
-def test_keys_are_joined_and_an_item_without_one_stays_as_it_is_and_is_told(
+def test_keys_are_joined_and_items_without_keys_are_reported(
     tmp_path: Path, join: Join, items: list[tuple[str, str]]
 ) -> None:
     before = _haystack()
@@ -92,7 +92,7 @@ def test_the_same_session_on_another_date_is_the_same_item(tmp_path: Path) -> No
     assert len(list(expanded(days, _keys(tmp_path, {"s": "x"}), "merge"))) == 2
 
 
-def test_a_cache_of_something_else_is_no_expansion(tmp_path: Path) -> None:
+def test_a_cache_of_another_benchmark_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="names no item of the benchmark"):
         list(expanded([_haystack()], _keys(tmp_path, {"other/a": "x"}), "merge"))
 
@@ -105,11 +105,11 @@ def test_a_key_does_not_take_the_id_of_another_item(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bad", [{"a": 1}, True, [["x"]], ["x", None]])
-def test_a_key_that_is_no_text_is_named(tmp_path: Path, bad: Any) -> None:
+def test_a_key_that_is_not_text_is_reported(tmp_path: Path, bad: Any) -> None:
     with pytest.raises(UsageError, match="'s1' has a key that is not text"):
         _keys(tmp_path, {"s1": bad})
 
 
-def test_a_cache_that_is_no_object_is_refused(tmp_path: Path) -> None:
+def test_a_cache_that_is_not_an_object_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not a JSON object"):
         _keys(tmp_path, [{"a": "x"}])

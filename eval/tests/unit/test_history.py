@@ -154,7 +154,7 @@ def test_evidence_is_never_left_out_for_its_length(tmp_path: Path) -> None:
         ("mine_1", ("mine_1",), "mine_2"),
     ],
 )
-def test_what_is_evidence_of_the_question_is_no_filler_of_it_under_another_name(
+def test_evidence_of_the_question_is_never_its_filler(
     tmp_path: Path, evidence: str, about_it: tuple[str, ...], others: str
 ) -> None:
     sources = _sources(tmp_path, _row(evidence=(evidence,)), filler=_filler(*about_it, others))
@@ -164,7 +164,7 @@ def test_what_is_evidence_of_the_question_is_no_filler_of_it_under_another_name(
         _rows(sources, Shape(2, 2))
 
 
-def test_what_is_compiled_is_a_longmemeval_file(tmp_path: Path) -> None:
+def test_compiled_histories_are_a_longmemeval_file(tmp_path: Path) -> None:
     path = _write(tmp_path / "made.json", _rows(_sources(tmp_path, _row("a"), _row("b_abs"))))
     benchmark = open_benchmark(path, None, {})
     assert benchmark.format.name == "longmemeval"
@@ -262,7 +262,7 @@ def test_dates_of_the_released_questions_are_kept(tmp_path: Path) -> None:
     assert "2023/02/03" < days["answer_u_2"] <= second["question_date"] < "2023/02/04"
 
 
-def test_a_question_without_evidence_that_people_checked_is_told(tmp_path: Path) -> None:
+def test_a_question_without_human_checked_evidence_is_reported(tmp_path: Path) -> None:
     questions = [_asked("k", "single_hop"), _asked("said", "assistant_previnfo")]
     sessions = [_entry("k", session=_OLD) | {"human_valid_label": False}]
     sources = _released(tmp_path, questions, sessions)

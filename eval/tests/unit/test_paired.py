@@ -93,7 +93,7 @@ def test_counts_that_cannot_be_are_refused(b: int, c: int, n: int) -> None:
         tango(b, c, n)
 
 
-def test_what_settles_it_settles_it() -> None:
+def test_the_returned_number_of_questions_is_conclusive() -> None:
     for b, c, n in ((3, 4, 100), (0, 0, 50), (9, 4, 200), (1, 0, 12)):
         enough = questions_to_settle(b, c, n, margin=0.02, alpha=0.05)
         assert enough is not None

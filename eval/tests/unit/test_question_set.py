@@ -60,7 +60,7 @@ def test_expected_strings_are_the_answers_where_there_is_no_other(
     assert _only(_set(tmp_path, row | {"match": match})).queries[0].answers == answers
 
 
-def test_a_row_without_gold_is_kept_and_told(tmp_path: Path) -> None:
+def test_a_row_without_gold_is_kept_and_reported(tmp_path: Path) -> None:
     rows = (
         {"id": "none"},
         {"id": "abstain", "abstain": True},
@@ -112,14 +112,14 @@ def test_a_question_set_without_documents_is_refused(tmp_path: Path) -> None:
         _only(path)
 
 
-def test_a_document_that_is_no_text_is_named(tmp_path: Path) -> None:
+def test_a_document_that_is_not_text_is_reported(tmp_path: Path) -> None:
     path = _set(tmp_path, {"id": "q"})
     (tmp_path / "mine" / "corpus" / "z.png").write_bytes(b"\xff\xfe")
     with pytest.raises(UsageError, match=r"z\.png"):
         _only(path)
 
 
-def test_a_line_that_is_no_row_is_named(tmp_path: Path) -> None:
+def test_an_invalid_line_is_reported(tmp_path: Path) -> None:
     path = _set(tmp_path, {"id": "q"})
     with path.open("a") as file:
         file.write('{"id": "r"}\n')

@@ -28,7 +28,7 @@ def _written(folder: Path, content: str) -> Path:
     return path
 
 
-def test_what_ships_is_pinned_to_a_revision(tmp_path: Path) -> None:
+def test_shipped_sources_are_pinned_to_a_revision(tmp_path: Path) -> None:
     sources = load_sources(None)
     assert {"locomo", "longmemeval_oracle", "longmemeval_s_cleaned", "wmb100k"} <= set(sources)
     for source in sources.values():
