@@ -44,7 +44,7 @@ def info_command() -> ExitCode:
 
 @command.command("clear", examples=("memconform cache clear",))
 def clear_command() -> ExitCode:
-    """Remove all replies. Judging the same answers again then costs as much again."""
+    """Remove all replies, so that judging the same answers again costs as much again."""
     echo(f"removed {ReplyCache().prune()} replies")
     return ExitCode.OK
 

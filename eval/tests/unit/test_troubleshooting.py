@@ -31,6 +31,7 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("bench/daemon_system.py", "error.code"): (),
     ("bench/engine.py", "error.code"): (),
     ("ingest/monitor.py", "error.code"): (),
+    ("llm/calls.py", "error.code"): (),
     ("ingest/verification.py", "error.code"): (),
     ("records.py", "error.code"): (),
     ("runs/question_runner.py", "**fields"): (),  # the dict with `error.code`, the next entry
