@@ -81,7 +81,7 @@ def address(name: ModelName, env: Mapping[str, str]) -> str | None:
     """Where a model is served, by the vendors' own variables; None is the vendor's own address.
 
     Raises:
-        UsageError: `bad_address` for a variable that holds no http address.
+        UsageError: `bad_service_address` for a variable that holds no http address.
     """
     match name.provider:
         case "ollama":
@@ -101,7 +101,7 @@ def endpoint(name: ModelName, env: Mapping[str, str]) -> Endpoint:
     """The address and key of a model, by the vendors' own variables; the key is hidden from output.
 
     Raises:
-        UsageError: `no_api_key` without the vendor's key, `bad_address` for a variable that holds
+        UsageError: `no_api_key` without the vendor's key, `bad_service_address` for a variable that holds
             no http address.
     """
     where = address(name, env)
@@ -129,7 +129,7 @@ def _http(given: str, variable: str) -> str:
         # Not repeated: it may hold a password.
         raise UsageError(
             f"{variable} is not an http address",
-            code="bad_address",
+            code="bad_service_address",
             hint=f"export {variable}=http://HOST:PORT",
         )
     hide_credentials(given)
