@@ -21,6 +21,7 @@ _ALL = (
     "bench.py",
     "bench_conform.py",
     "bench_datasets.py",
+    "bench_judge.py",
     "bench_judge_stats.py",
     "bench_parity.py",
     "bench_scale.py",
