@@ -54,7 +54,7 @@ class _Verbs(LazyGroup):
     cls=_Verbs,
     context_settings={"help_option_names": ["-h", "--help"]},
     examples=(
-        "memconform run --sdk go",
+        "memconform run --sdk go --scorer exact",
         "memconform conform --sdk all",
         "memconform doctor --sdk path/to/sdk.toml",
     ),

@@ -101,8 +101,8 @@ def endpoint(name: ModelName, env: Mapping[str, str]) -> Endpoint:
     """The address and key of a model, by the vendors' own variables; the key is hidden from output.
 
     Raises:
-        UsageError: `no_api_key` without the vendor's key, `bad_service_address` for a variable that holds
-            no http address.
+        UsageError: `no_api_key` without the vendor's key, `bad_service_address` for a variable
+            that holds no http address.
     """
     where = address(name, env)
     if name.provider == "ollama":

@@ -219,7 +219,7 @@ def test_a_spent_budget_keeps_what_was_paid_for_and_resume_pays_the_rest_once(
     assert _latest(resumed.folder)["passed"] == _QUESTIONS
 
 
-@pytest.mark.parametrize("after_requests", [1, 6])
+@pytest.mark.parametrize("after_requests", [1, 6, _QUESTIONS])
 def test_a_killed_run_is_resumed_without_paying_twice(
     after_requests: int,
     memconform: Call,
@@ -410,3 +410,24 @@ def test_exact_runs_and_help_import_no_vendors_client(environment: dict[str, str
     )
     python = PROGRAM.with_name("python")
     assert subprocess.run([python, "-c", code], env=environment, check=False).returncode == 0
+
+
+def test_two_processes_share_one_cache(
+    memconform: Call,
+    service: Service,
+    run_flags: list[str | Path],
+    environment: dict[str, str],
+    workspace: Path,
+) -> None:
+    run = memconform(*run_flags, "--scorer", "exact").result["run_id"]
+    service.says(_RIGHT, delay_ms=50)
+    command = [PROGRAM, "rescore", run, "--judge", _MODEL, "--quiet"]
+    processes = [
+        subprocess.Popen(command, cwd=workspace, env=environment, stdout=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    assert [process.wait(timeout=WAIT_SECONDS) for process in processes] == [0, 0]
+    for process in processes:
+        process.communicate()
+    assert len(list((workspace / "cache" / "llm").glob("??/*"))) == _QUESTIONS
+    assert memconform(*command[1:], "--cache-only").code == 0

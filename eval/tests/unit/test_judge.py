@@ -84,13 +84,13 @@ def test_an_abstention_by_the_phrases_needs_no_judge() -> None:
     assert settled_by_text(unknown, "My notes say nothing of that.") is None
 
 
-def _vote(verdict: str | None, score: float | None = None, model: str = "m") -> JudgeVote:
+def vote(verdict: str | None, score: float | None = None, model: str = "m") -> JudgeVote:
     if score is None and verdict is not None:
         score = 1.0 if verdict == "correct" else 0.0
     return JudgeVote.model_validate(
         {
             "model": model,
-            "served_model": model,
+            "served_model": model.partition(":")[2],
             "verdict": verdict,
             "score": score,
             "reason": "because",
@@ -104,24 +104,24 @@ def _vote(verdict: str | None, score: float | None = None, model: str = "m") -> 
 
 
 def test_the_majority_decides() -> None:
-    score = decide([_vote("correct", 0.8), _vote("incorrect"), _vote("correct", 0.6)], "error")
+    score = decide([vote("correct", 0.8), vote("incorrect"), vote("correct", 0.6)], "error")
     assert score.status is QuestionStatus.CORRECT
     assert score.value == pytest.approx(0.7)
 
 
 def test_an_even_split_is_a_judge_error_and_no_zero() -> None:
-    score = decide([_vote("correct"), _vote("incorrect")], "error")
+    score = decide([vote("correct"), vote("incorrect")], "error")
     assert (score.status, score.value) == (QuestionStatus.JUDGE_ERROR, None)
     assert score.reason.startswith("split")
 
 
 @pytest.mark.parametrize(("tie", "value"), [("correct", 1.0), ("incorrect", 0.0)])
 def test_a_tie_rule_decides_an_even_split(tie: TieRule, value: float) -> None:
-    assert decide([_vote("correct"), _vote("incorrect")], tie).value == value
+    assert decide([vote("correct"), vote("incorrect")], tie).value == value
 
 
 def test_a_judge_that_failed_is_not_outvoted() -> None:
-    score = decide([_vote("correct"), _vote(None), _vote("correct")], "error")
+    score = decide([vote("correct"), vote(None), vote("correct")], "error")
     assert (score.status, score.value) == (QuestionStatus.JUDGE_ERROR, None)
 
 
@@ -157,7 +157,7 @@ def test_a_floating_alias_is_no_gate(name: str) -> None:
     assert raised.value.code == "floating_judge"
 
 
-def _calibration(**wrong: int) -> Calibration:
+def calibration(**wrong: int) -> Calibration:
     groups = {
         group: ErrorRate.of(wrong.get(group.replace("-", "_"), 0), 100)
         for group in ("right", "specific-wrong", "vague-wrong", "injected")
@@ -190,28 +190,28 @@ def _calibration(**wrong: int) -> Calibration:
 
 @pytest.mark.parametrize("group", ["specific_wrong", "vague_wrong", "injected"])
 def test_a_judge_that_accepts_6_percent_of_any_group_is_weak(group: str) -> None:
-    require_trusted({"m": _calibration(**{group: 5})})
+    require_trusted({"m": calibration(**{group: 5})})
     with pytest.raises(UsageError) as raised:
-        require_trusted({"m": _calibration(**{group: 6})})
+        require_trusted({"m": calibration(**{group: 6})})
     assert raised.value.code == "weak_judge"
 
 
 def test_false_rejects_make_no_judge_weak() -> None:
-    require_trusted({"m": _calibration(right=60), "unknown": None})
+    require_trusted({"m": calibration(right=60), "unknown": None})
 
 
 def test_a_calibration_is_of_a_model_prompt_and_parameters(tmp_path: Path) -> None:
-    calibration = _calibration()
-    save_calibration(calibration, tmp_path)
-    model, sampling = calibration.model, dict(calibration.sampling)
-    assert load_calibration(tmp_path, model, "abc", sampling) == calibration
+    measured = calibration()
+    save_calibration(measured, tmp_path)
+    model, sampling = measured.model, dict(measured.sampling)
+    assert load_calibration(tmp_path, model, "abc", sampling) == measured
     assert load_calibration(tmp_path, model, "abd", sampling) is None
     assert load_calibration(tmp_path, model, "abc", {"temperature": 1}) is None
     assert load_calibration(tmp_path, "fake:other", "abc", sampling) is None
 
 
 def test_a_damaged_calibration_is_not_the_same_as_none(tmp_path: Path) -> None:
-    file = save_calibration(_calibration(), tmp_path)
+    file = save_calibration(calibration(), tmp_path)
     file.write_text("{}", encoding="utf-8")
     with pytest.raises(Exception, match="not a calibration"):
         load_calibration(tmp_path, "fake:lexical", "abc", {"temperature": 0})

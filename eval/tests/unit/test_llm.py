@@ -4,6 +4,8 @@ import asyncio
 import multiprocessing
 import os
 import random
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -268,3 +270,18 @@ def test_a_reply_moved_to_another_key_is_not_read(tmp_path: Path) -> None:
     target.mkdir()
     (tmp_path / "aa" / f"{'a' * 64}.json").rename(target / f"{'b' * 64}.json")
     assert cache.read("b" * 64) is None
+
+
+def test_a_full_disk_loses_no_reply_and_leaves_no_half_entry(tmp_path: Path) -> None:
+    code = (
+        "import resource, sys; from pathlib import Path\n"
+        "from memconform.llm.cache import CachedReply, ReplyCache\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+        "ReplyCache(Path(sys.argv[1])).write('a' * 64, CachedReply('text', 'm', None))\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "replies are used but not kept" in ended.stdout
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
