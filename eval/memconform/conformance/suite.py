@@ -199,10 +199,11 @@ class _JobRunner:
             return []
         concurrent = [entry for entry in job.entries if entry.case.concurrent]
         serial = [entry for entry in job.entries if not entry.case.concurrent]
-        tasks = [asyncio.create_task(self._case(entry, fixture)) for entry in concurrent]
+        tasks = [asyncio.create_task(self._beside(entry, fixture)) for entry in concurrent]
         try:
             await self._serial(serial, fixture)
-            await asyncio.gather(*tasks)
+            lost = [entry for entry in await asyncio.gather(*tasks) if entry is not None]
+            await self._serial(lost, fixture)
         finally:
             for task in tasks:
                 task.cancel()
@@ -227,6 +228,14 @@ class _JobRunner:
             hung = hung + 1 if run.hung else 0
             if hung == _MAX_HUNG:
                 why = f"the daemon did not answer {_MAX_HUNG} cases in a row"
+
+    async def _beside(self, entry: CaseVariant, fixture: Fixture) -> CaseVariant | None:
+        """Run a case beside others; return it, unreported, if another's daemon died under it."""
+        run = await run_case(entry, fixture, brain_id(entry))
+        if any(check.result is Result.UNTESTABLE for check in run.result.checks):
+            return entry
+        self._queue.put_nowait(run)
+        return None
 
     async def _case(self, entry: CaseVariant, fixture: Fixture) -> CaseRun:
         run = await run_case(entry, fixture, brain_id(entry))

@@ -17,7 +17,7 @@ from memconform.validation import first_fault
 
 _METHOD_SETTINGS = (
     *("scenario", "mode", "scorer", "top_k", "candidate_k", "rerank_top_n"),
-    *("allow_fallback", "repeat", "seeding", "upstream", "variables", "contract"),
+    *("allow_fallback", "repeat", "seeding", "upstream", "variables", "contract", "judge"),
 )
 """Settings that decide how questions are asked and scored."""
 _SELECTION_SETTINGS = ("dataset_sha256", "questions", "rows")

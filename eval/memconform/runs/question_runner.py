@@ -140,6 +140,8 @@ class QuestionRunner:
                     await self._verify()
                     # Prove all documents if there is time left.
                     await self._verify(last=True)
+                    # Judgements in flight are paid for.
+                    await self._judging.drain()
             raise
 
     async def close(self) -> None:

@@ -196,7 +196,8 @@ def test_a_wrong_key_or_model_is_one_clear_error(
     result = ended.result
     assert result["counts"]["not_run"] == _QUESTIONS
     assert result["pass_rate"] is None
-    assert len(service.requests) <= 4
+    # None was repeated.
+    assert len(service.requests) <= _QUESTIONS
 
 
 def test_a_spent_budget_keeps_what_was_paid_for_and_resume_pays_the_rest_once(

@@ -199,7 +199,7 @@ def test_selected_questions_are_asked_of_the_whole_corpus(memconform: Call) -> N
 
 def test_the_plain_command_gives_a_score(sdk: str, memconform: Call) -> None:
     """The offline reader answers 18 of 100 in mode auto: below the floor, and measured."""
-    ended = memconform("run", "--sdk", sdk)
+    ended = memconform("run", "--sdk", sdk, "--scorer", "exact")
     assert ended.code == 1, ended.err
     assert ended.out.startswith(f"{sdk}: 18/100 pass_rate=0.1800 mean_score=0.1800 -> results/")
     settings = ended.result["provenance"]["settings"]
@@ -215,7 +215,7 @@ def test_the_plain_command_leaves_a_running_daemon_as_it_is(
     try:
         port = daemon.stdout.readline().rpartition(":")[2].strip() if daemon.stdout else ""
         url = f"http://127.0.0.1:{port}"
-        flags = ("--sdk", f"url:{url}", "--dataset", dataset)
+        flags = ("--sdk", f"url:{url}", "--dataset", dataset, "--scorer", "exact")
         ended = memconform("run", *flags)
         assert (ended.code, "has no brain 'eval'" in ended.err) == (2, True), ended.err
         assert httpx.get(f"{url}/v1/brains/eval").status_code == 404
