@@ -21,6 +21,9 @@ MAX_CANDIDATE: Final = 8_000
 _MAX_OUTPUT = 512
 """Tokens; a reason of a few sentences takes below 150."""
 
+_MAX_REASON = 4_000
+"""Characters; more than the output limit allows an honest reply."""
+
 Verdict = Literal["correct", "incorrect"]
 
 SYSTEM: Final = """\
@@ -68,7 +71,7 @@ class JudgeReply(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
-    reason: str = Field(min_length=1)
+    reason: str = Field(min_length=1, max_length=_MAX_REASON)
     verdict: Verdict
     score: float = Field(ge=0, le=1)
 
