@@ -38,6 +38,12 @@ class ModelName:
         return f"{self.provider}:{self.model}"
 
     @classmethod
+    def of_daemons(cls, env: Mapping[str, str]) -> "ModelName | None":
+        """The model that JB_LLM_PROVIDER and JB_LLM_MODEL choose; None unless both name one."""
+        provider, model = env.get("JB_LLM_PROVIDER", ""), env.get("JB_LLM_MODEL", "")
+        return cls(provider, model) if provider in PROVIDERS and model else None
+
+    @classmethod
     def parse(cls, text: str, env: Mapping[str, str]) -> "ModelName":
         """Read `provider:model`, or a model whose vendor its name or JB_LLM_PROVIDER gives.
 

@@ -132,6 +132,13 @@ def test_the_default_judge_is_that_of_the_key() -> None:
     assert str(chosen[0]) == "openai:gpt-4.1"
 
 
+def test_without_a_key_the_daemons_own_model_judges() -> None:
+    env = {"JB_LLM_PROVIDER": "ollama", "JB_LLM_MODEL": "llama3:8b"}
+    assert str(judge_names((), env)[0]) == "ollama:llama3:8b"
+    with pytest.raises(UsageError):
+        judge_names((), {"JB_LLM_PROVIDER": "fake"})
+
+
 def test_no_default_judge_is_an_alias() -> None:
     for key in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
         require_pinned(judge_names((), {key: "k"}), Prices.load())

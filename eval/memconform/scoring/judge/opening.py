@@ -40,7 +40,8 @@ class JudgeSpec:
 
 
 def judge_names(given: Sequence[str], env: Mapping[str, str]) -> list[ModelName]:
-    """The judges to ask.
+    """The judges to ask: those given, else JB_EVAL_JUDGE_MODEL, else the default of the vendor
+    whose key is set, else the model that JB_LLM_PROVIDER and JB_LLM_MODEL choose for daemons.
 
     Raises:
         UsageError: `no_judge` where none is named and no vendor's key is set; `judge_twice`;
@@ -60,6 +61,8 @@ def judge_names(given: Sequence[str], env: Mapping[str, str]) -> list[ModelName]
     for provider, model in _DEFAULTS:
         if has_key(provider, env):
             return [ModelName(provider, model)]
+    if (own := ModelName.of_daemons(env)) is not None:
+        return [own]
     raise UsageError(
         "judging needs a model, and no API key is set",
         code="no_judge",
