@@ -97,7 +97,7 @@ async def _cost(work: Callable[[], Awaitable[None]]) -> tuple[float, float]:
 async def _measure(answers: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         cache = Path(folder) / "cache"
-        async with scripted_upstream(Path(folder) / "upstream", "bench") as upstream:
+        async with scripted_upstream(Path(folder) / "upstream", f"bench-{os.getpid()}") as upstream:
             url = upstream.base_url
 
             async def script(delay_ms: float) -> None:

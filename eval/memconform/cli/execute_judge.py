@@ -24,7 +24,9 @@ from memconform.reports.judges import (
 from memconform.scoring.judge.calibration import (
     Calibration,
     calibrate,
+    make_folder,
     read_items,
+    repeated_items,
     save_calibration,
 )
 from memconform.scoring.judge.forecast import forecast_judging
@@ -46,8 +48,20 @@ def run_calibration(options: CalibrateOptions) -> ExitCode:
         cache = ReplyCache() if spec.policy.cache != "off" else None
         answers = [(item.as_question(), item.candidate) for item in items]
         rows = forecast_judging(names, prices, answers, os.environ, cache=cache)
+        sample = [(item.as_question(), item.candidate) for item in repeated_items(items)]
+        rows += forecast_judging(
+            names,
+            prices,
+            sample,
+            os.environ,
+            cache=cache,
+            role="judge again",
+            first=1,
+        )
         show_forecasts(rows, prices.as_of)
         return ExitCode.OK
+
+    make_folder(options.output)
 
     async def measure() -> Calibration:
         cancel_on_signals()

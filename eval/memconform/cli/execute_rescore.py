@@ -70,7 +70,7 @@ def _with_own_judges(options: RescoreOptions, header: Header) -> RescoreOptions:
         options = replace(
             options,
             judge=tuple(model.model for model in judge.models),
-            judge_repeat=judge.repeat if options.judge_repeat == 1 else options.judge_repeat,
-            tie=judge.tie if options.tie == "error" else options.tie,
+            judge_repeat=options.judge_repeat or judge.repeat,
+            tie=options.tie or judge.tie,
         )
     return options

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from memconform.cli.grouping import Group, option
-from memconform.cli.judge_options import JUDGE, CalibrateOptions, CompareOptions, calls
+from memconform.cli.judge_options import JUDGE, CalibrateOptions, CompareOptions, call_options
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import json_file, output, results, schema
 from memconform.errors import ExitCode
@@ -51,7 +51,7 @@ def command() -> None:
     show_default="the shipped set",
     help="Calibration items, a JSON object a line (docs/JUDGES.md).",
 )
-@calls
+@call_options
 @output
 @json_file
 @schema("scoring.judge.calibration:Calibration")

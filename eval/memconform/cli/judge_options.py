@@ -34,8 +34,8 @@ class JudgeFlags(CallFlags):
     """Which judges decide, and when they may."""
 
     judge: tuple[str, ...]
-    judge_repeat: int
-    tie: Literal["error", "correct", "incorrect"]
+    judge_repeat: int | None
+    tie: Literal["error", "correct", "incorrect"] | None
     accept_weak_judge: bool
     accept_floating_judge: bool
 
@@ -73,20 +73,20 @@ class CompareOptions:
     json_file: str | None
 
 
-def _all(command: _Command, *decorators: Callable[[_Command], _Command]) -> _Command:
+def _apply(command: _Command, *decorators: Callable[[_Command], _Command]) -> _Command:
     for decorator in reversed(decorators):
         command = decorator(command)
     return command
 
 
-def calls(command: _Command) -> _Command:
+def call_options(command: _Command) -> _Command:
     """The flags that limit what calls to language models cost."""
-    return _all(
+    return _apply(
         command,
         option(
             "--max-cost-usd",
             group=JUDGE,
-            type=Finite(min=0),
+            type=Finite(min=0, max=1_000_000),
             metavar="USD",
             show_default="JB_EVAL_BUDGET_USD, or no limit",
             help="Stop before a call that could exceed this many dollars; --resume continues.",
@@ -142,9 +142,9 @@ def calls(command: _Command) -> _Command:
     )
 
 
-def judges(command: _Command) -> _Command:
+def judge_options(command: _Command) -> _Command:
     """The flags that choose judges."""
-    return _all(
+    return _apply(
         command,
         option(
             "--judge",
@@ -160,15 +160,15 @@ def judges(command: _Command) -> _Command:
             "--judge-repeat",
             group=JUDGE,
             type=click.IntRange(1, 20),
-            default=1,
             metavar="N",
+            show_default="1, or those of the run that is scored again",
             help="Ask each judge N times about an answer, and report contradictions.",
         ),
         option(
             "--tie",
             group=JUDGE,
             type=click.Choice(["error", "correct", "incorrect"]),
-            default="error",
+            show_default="error, or that of the run that is scored again",
             help="What an even split of several judges means.",
         ),
         option(

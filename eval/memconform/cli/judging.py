@@ -49,8 +49,8 @@ def judge_spec(flags: JudgeFlags) -> JudgeSpec:
     """The judges that the flags ask for; raises UsageError for a budget that is no number."""
     return JudgeSpec(
         names=flags.judge,
-        repeat=flags.judge_repeat,
-        tie=flags.tie,
+        repeat=flags.judge_repeat or 1,
+        tie=flags.tie or "error",
         budget_usd=read_budget(flags.max_cost_usd, os.environ),
         prices=flags.prices,
         policy=call_policy(flags),
@@ -71,7 +71,7 @@ def scorer_name(scorer: str | None, flags: JudgeFlags, *, answers: bool) -> str:
         raise UsageError(
             "--judge and --scorer exact exclude each other",
             code="judge_without_scorer",
-            hint="leave out one of them",
+            hint="use one of them",
         )
     return scorer
 
@@ -163,4 +163,7 @@ def show_forecasts(rows: Sequence[Forecast], as_of: str) -> None:
         )
     known = [row.cost_usd for row in rows if row.cost_usd is not None]
     unknown = "" if len(known) == len(rows) else ", and models without a price"
-    echo(f"total: at most ${sum(known):.4f}{unknown} (prices of {as_of}); nothing was asked")
+    echo(
+        f"total: at most ${sum(known):.4f}{unknown}, without repairs and retries"
+        f" (prices of {as_of}); nothing was asked"
+    )

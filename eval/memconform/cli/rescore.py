@@ -3,7 +3,7 @@
 import click
 
 from memconform.cli.grouping import SCORING, Command, option
-from memconform.cli.judge_options import RescoreOptions, calls, judges
+from memconform.cli.judge_options import RescoreOptions, call_options, judge_options
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import floors, json_file, output, quiet, schema
 from memconform.errors import ExitCode
@@ -38,8 +38,8 @@ from memconform.errors import ExitCode
     show_default="that of the run",
     help="`exact` looks for the expected strings; `judge` asks language models (--judge).",
 )
-@judges
-@calls
+@judge_options
+@call_options
 @floors(unless_given="those of the run")
 @output
 @json_file

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from memconform.cli.grouping import DAEMONS, OUTPUT, SCORING, Command, option
-from memconform.cli.judge_options import calls, judges
+from memconform.cli.judge_options import call_options, judge_options
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import (
     SECONDS,
@@ -167,8 +167,8 @@ _LIMITS = "Limits and timeouts"
     help="`exact` looks for the expected strings; `judge` asks language models (--judge).",
 )
 @floors(unless_given="0.90 of all questions")
-@judges
-@calls
+@judge_options
+@call_options
 @option(
     "--allow-fallback",
     group=SCORING,

@@ -7,9 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from memconform.errors import UsageError
-from memconform.llm.chat import BudgetSpentError
+from memconform.llm.chat import BudgetSpentError, LedgerError
 from memconform.llm.prices import NANO
+from memconform.printing.logs import Logger
 
+_log = Logger()
+
+_LEDGER_HINT = "set MEMCONFORM_LEDGER to a file that can be written, or unset it"
 _BUSY_SECONDS = 30
 _TABLE = """
 CREATE TABLE IF NOT EXISTS ledger (
@@ -21,6 +25,10 @@ _RESERVE = """
 UPDATE ledger SET committed = committed + :amount
 WHERE :budget IS NULL OR :amount = 0 OR committed + :amount <= :budget RETURNING committed
 """
+
+
+MAX_BUDGET_USD = 1_000_000
+"""Sums of larger amounts in billionths of a dollar leave SQLite's integers."""
 
 
 def read_budget(flag: float | None, env: Mapping[str, str]) -> float | None:
@@ -38,7 +46,7 @@ def read_budget(flag: float | None, env: Mapping[str, str]) -> float | None:
         dollars = float(text)
     except ValueError:
         dollars = math.nan
-    if not 0 <= dollars < math.inf:
+    if not 0 <= dollars <= MAX_BUDGET_USD:
         raise UsageError(
             f"JB_EVAL_BUDGET_USD={text} is not a number of dollars",
             code="bad_budget",
@@ -87,13 +95,15 @@ class Ledger:
 
         Raises:
             BudgetSpentError: `budget_spent`, where it could exceed the budget.
-            UsageError: `ledger_unusable`, where the file cannot be written.
+            LedgerError: `ledger_unusable`, where the file cannot be written.
         """
         values = {"amount": amount, "budget": self.budget}
         try:
             row = self._db.execute(_RESERVE, values).fetchone()
         except sqlite3.Error as error:
-            raise _unusable(self._path, error) from error
+            raise LedgerError(
+                _unusable(self._path, error).message, code="ledger_unusable", hint=_LEDGER_HINT
+            ) from error
         if row is None and self.budget is not None:
             raise BudgetSpentError(
                 f"${self.committed / NANO:.4f} of ${self.budget / NANO:.4f} is spent or reserved,"
@@ -103,11 +113,14 @@ class Ledger:
             )
 
     def settle(self, reserved: int, spent: int) -> None:
-        """Replace a reservation by what the call took; may exceed the budget by the difference."""
+        """Replace a reservation by what the call took; may exceed the budget by the difference.
+
+        Where the file cannot be written the reservation stays: a reply was paid for and is used.
+        """
         try:
             self._db.execute("UPDATE ledger SET committed = committed + ?", (spent - reserved,))
         except sqlite3.Error as error:
-            raise _unusable(self._path, error) from error
+            _log.warning("a reservation cannot be settled and stays", error=str(error))
 
     def close(self) -> None:
         self._db.close()
@@ -117,5 +130,5 @@ def _unusable(path: Path | None, error: sqlite3.Error) -> UsageError:
     return UsageError(
         f"the ledger {path or 'in memory'} cannot be used: {error}",
         code="ledger_unusable",
-        hint="set MEMCONFORM_LEDGER to a file that can be written, or unset it",
+        hint=_LEDGER_HINT,
     )

@@ -6,17 +6,17 @@ import os
 import tempfile
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from platformdirs import user_cache_path
 
-from memconform.llm.chat import ChatRequest, Usage
+from memconform.llm.chat import ChatRequest
 from memconform.llm.names import ModelName
+from memconform.llm.prices import ModelTraits
 from memconform.printing.logs import Logger
-from memconform.redaction import redact
+from memconform.redaction import redact, redact_values
 
 _log = Logger()
 
@@ -33,8 +33,6 @@ def cache_folder() -> Path:
 class CachedReply:
     text: str
     served_model: str
-    usage: Usage | None
-    """What the call took when it was made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +41,19 @@ class CacheStats:
     entries: int
     bytes: int
     oldest: float | None
-    """Seconds since 1970; None if there is no entry."""
+    """Seconds since 1970; None for an empty cache."""
 
 
 def cache_key(
-    name: ModelName, base_url: str | None, sampling: Mapping[str, Any], request: ChatRequest
+    name: ModelName,
+    base_url: str | None,
+    traits: ModelTraits,
+    request: ChatRequest,
+    repetition: int = 0,
 ) -> str:
     """The SHA-256 of provider, address, model, messages, every parameter and the prompt's version.
+
+    The number of a repetition is part of it: each is a sample of its own.
 
     The address is part of it: two servers may give one name to two models. It enters as a digest.
     """
@@ -58,9 +62,10 @@ def cache_key(
         "provider": name.provider,
         "model": name.model,
         "address": hashlib.sha256((base_url or "").encode()).hexdigest(),
-        "sampling": dict(sampling),
-        "max_output_tokens": request.max_output_tokens,
-        "schema": request.schema,
+        "sampling": dict(traits.sampling),
+        "max_output_tokens": max(request.max_output_tokens, traits.min_output_tokens),
+        "schema": request.schema if traits.json_schema else None,
+        "repetition": repetition,
         "prompt_version": request.prompt_version,
         "messages": [[message.role, message.content] for message in request.messages],
     }
@@ -76,7 +81,7 @@ class ReplyCache:
         self._warned = False
 
     def read(self, key: str) -> CachedReply | None:
-        """The reply of a call; None if there is none, or none that is whole."""
+        """The reply of a call; None if it is missing or damaged."""
         file = self._file(key)
         try:
             data = file.read_bytes()
@@ -90,10 +95,7 @@ class ReplyCache:
             if int(check, 16) != zlib.crc32(key.encode() + body):
                 raise ValueError("its checksum differs")  # noqa: TRY301 - one way out for all damage
             entry = json.loads(body)
-            usage = entry["usage"]
-            return CachedReply(
-                entry["text"], entry["served_model"], None if usage is None else Usage(*usage)
-            )
+            return CachedReply(entry["text"], entry["served_model"])
         except (ValueError, KeyError, TypeError) as error:
             _log.warning(
                 "a cached reply is damaged: asking again", file=str(file), error=str(error)
@@ -102,8 +104,7 @@ class ReplyCache:
 
     def write(self, key: str, reply: CachedReply) -> None:
         """Keep a reply; a cache that cannot be written warns once, for the reply is not lost."""
-        usage = None if reply.usage is None else [reply.usage.input, reply.usage.output]
-        entry = {"text": redact(reply.text), "served_model": reply.served_model, "usage": usage}
+        entry = {"text": _masked(reply.text), "served_model": redact(reply.served_model)}
         body = json.dumps(entry).encode()
         file = self._file(key)
         try:
@@ -154,3 +155,13 @@ class ReplyCache:
         if not self._warned:
             self._warned = True
             _log.warning(message, folder=str(self._folder), error=str(error))
+
+
+def _masked(text: str) -> str:
+    """A reply without secrets; if it is JSON, it stays JSON with the same numbers."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return redact(text)
+    masked = redact_values(value)
+    return text if masked == value else json.dumps(masked)

@@ -5,7 +5,7 @@ import os
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from memconform.llm.budget import Ledger
 from memconform.llm.cache import CachedReply, ReplyCache, cache_key
@@ -26,6 +26,7 @@ from memconform.llm.names import Endpoint, ModelName, address, endpoint
 from memconform.llm.prices import NANO, ModelTraits, Prices
 from memconform.llm.vendors import open_model, require_priced
 from memconform.printing.logs import Logger
+from memconform.redaction import redact
 
 _log = Logger()
 
@@ -76,12 +77,14 @@ class Reply(Generic[_Value]):
 
 
 @dataclass(slots=True)
-class _Bill:
-    usage: Usage | None = None
-    cost: int = 0
+class _CallCost:
+    """What the attempts of one call took."""
 
-    def add(self, usage: Usage | None, cost: int) -> None:
-        self.cost += cost
+    usage: Usage | None = None
+    amount: int = 0
+
+    def add(self, usage: Usage | None, amount: int) -> None:
+        self.amount += amount
         if usage is not None:
             before = self.usage or Usage(0, 0)
             self.usage = Usage(before.input + usage.input, before.output + usage.output)
@@ -96,6 +99,8 @@ class _Provider:
     """Calls in a row that failed to the end."""
     reached: bool = False
     """Whether a call succeeded yet."""
+    halted: dict[str, LlmError] = field(default_factory=dict)
+    """Why no further call to a model is made, by model."""
 
 
 @dataclass(slots=True)
@@ -112,6 +117,8 @@ class LlmSession:
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
     fake: Endpoint | None = None
     """Where the scripted upstream listens, if one was started."""
+    pending: dict[str, "asyncio.Future[Any]"] = field(default_factory=dict)
+    """Calls that are made now, by their key in the cache."""
     _providers: dict[str, _Provider] = field(default_factory=dict)
     _models: list["Model"] = field(default_factory=list)
 
@@ -161,112 +168,124 @@ class Model:
     provider: _Provider
     chat: ChatModel
 
-    def key(self, request: ChatRequest) -> str:
+    def key(self, request: ChatRequest, repetition: int = 0) -> str:
         """Where the cache keeps the reply to `request`."""
         where = address(self.name, self.session.env)
-        return cache_key(self.name, where, self.traits.sampling, request)
+        return cache_key(self.name, where, self.traits, request, repetition)
 
     async def ask(
-        self, request: ChatRequest, parse: Callable[[str], _Value], *, repetition: bool = False
+        self, request: ChatRequest, parse: Callable[[str], _Value], *, repetition: int = 0
     ) -> Reply[_Value]:
         """Make a call, and have its reply checked.
 
         An invalid reply is sent back once for repair; one that was refused, cut or empty is asked
-        for once more. Only replies that `parse` accepts are cached.
+        for once more. Only replies that `parse` accepts are cached. Equal calls at the same time
+        are made once.
 
         Args:
             request: what is asked.
             parse: makes a value of the reply; raises ValueError for what it does not accept.
-            repetition: measure anew, past the cache.
+            repetition: the number of the sample; another number is another call.
 
         Raises:
             InvalidReplyError: `llm_invalid_reply`.
             LlmError: whatever else the call ends in; those of `HALTING` concern all calls.
         """
-        key = self.key(request)
-        if not repetition and (reply := self._cached(key, parse)) is not None:
-            return reply
-        if self.session.policy.cache == "only":
-            raise NotCachedError(
-                f"a reply of {self.name} is not in the cache",
-                code="not_cached",
-                hint="run once without --cache-only, with the same dataset, answers and judge",
-            )
-        bill = _Bill()
+        use = self.session.policy.cache
+        if use == "off":
+            return await self._ask(request, parse, None)
+        key = self.key(request, repetition)
+        while True:
+            if (reply := self._cached(key, parse)) is not None:
+                return reply
+            if use == "only":
+                raise NotCachedError(
+                    f"a reply of {self.name} is not in the cache",
+                    code="not_cached",
+                    hint="run once without --cache-only, with the same dataset, answers and judge",
+                )
+            pending = self.session.pending.get(key)
+            if pending is None or pending.done():
+                break
+            # Whatever it comes to, the next look into the cache, or the next call, tells.
+            await asyncio.wait({pending})
+        call = asyncio.ensure_future(self._ask(request, parse, key))
+        self.session.pending[key] = call
         try:
-            return await self._ask(request, parse, bill, None if repetition else key)
-        except LlmError as error:
-            error.cost = bill.cost
-            raise
+            return await call
+        finally:
+            call.cancel()
+            if self.session.pending.get(key) is call:
+                del self.session.pending[key]
 
     async def _ask(
+        self, request: ChatRequest, parse: Callable[[str], _Value], key: str | None
+    ) -> Reply[_Value]:
+        """Call, and call again for an unusable reply; one that is used is cached under `key`."""
+        cost = _CallCost()
+        try:
+            return await self._ask_twice(request, parse, key, cost)
+        except LlmError as error:
+            error.cost, error.usage = cost.amount, cost.usage
+            raise
+
+    async def _ask_twice(
         self,
         request: ChatRequest,
         parse: Callable[[str], _Value],
-        bill: _Bill,
         key: str | None,
+        cost: _CallCost,
     ) -> Reply[_Value]:
-        """Call, and call again for an unusable reply; one that is used is cached under `key`."""
-        asked, fault = request, ""
+        next_request, fault = request, ""
         for _ in range(2):
-            completion = await self._complete(asked, bill)
-            if completion.flaw:
-                fault = completion.flaw
+            completion = await self._complete(next_request, cost)
+            if completion.rejection:
+                fault = completion.rejection
                 continue
             try:
                 value = parse(completion.text)
             except ValueError as error:
                 fault = str(error)
-                asked = _repair(request, completion.text, fault)
+                next_request = _repair(request, completion.text, fault)
                 continue
-            if key is not None and self.session.policy.cache != "off":
-                self.session.cache.write(
-                    key, CachedReply(completion.text, completion.served_model, bill.usage)
-                )
+            if key is not None:
+                self.session.cache.write(key, CachedReply(completion.text, completion.served_model))
             return Reply(
                 value=value,
                 served_model=completion.served_model,
                 cached=False,
-                usage=bill.usage,
-                cost=bill.cost,
+                usage=cost.usage,
+                cost=cost.amount,
             )
         raise InvalidReplyError(
             f"{self.name} gave no usable reply, twice: {fault}", code="llm_invalid_reply"
         )
 
-    def is_cached(self, request: ChatRequest) -> bool:
-        """Whether a call would cost nothing."""
-        return (
-            self.session.policy.cache != "off"
-            and self.session.cache.read(self.key(request)) is not None
-        )
-
     def _cached(self, key: str, parse: Callable[[str], _Value]) -> Reply[_Value] | None:
-        if self.session.policy.cache == "off":
-            return None
-        kept = self.session.cache.read(key)
-        if kept is None:
+        entry = self.session.cache.read(key)
+        if entry is None:
             return None
         try:
-            value = parse(kept.text)
+            value = parse(entry.text)
         except ValueError as error:
             _log.warning("a cached reply is invalid: asking again", error=str(error))
             return None
         return Reply(
-            value=value, served_model=kept.served_model, cached=True, usage=Usage(0, 0), cost=0
+            value=value, served_model=entry.served_model, cached=True, usage=Usage(0, 0), cost=0
         )
 
-    async def _complete(self, request: ChatRequest, bill: _Bill) -> Completion:
-        """One reply, with retries until the deadline; whatever is billed goes to `bill`."""
+    async def _complete(self, request: ChatRequest, cost: _CallCost) -> Completion:
+        """One reply, with retries until the deadline; whatever is charged goes to `cost`."""
         loop = asyncio.get_running_loop()
         left = self.session.policy.deadline_s
         backoff = _FIRST_BACKOFF_S
         attempts = 0
         while True:
             async with self.provider.limiter.slot():
+                self._require_usable()
                 begun = loop.time()
                 try:
-                    completion = await self._attempt(request, left, bill)
+                    completion = await self._attempt(request, left, cost)
                 except TransientError as error:
                     wait = backoff * random.uniform(0.5, 1.5)  # noqa: S311 - jitter
                     if error.retry_after_s is not None:
@@ -293,7 +312,7 @@ class Model:
             backoff = min(2 * backoff, _LONGEST_BACKOFF_S)
             await asyncio.sleep(wait)
 
-    async def _attempt(self, request: ChatRequest, left: float, bill: _Bill) -> Completion:
+    async def _attempt(self, request: ChatRequest, left: float, cost: _CallCost) -> Completion:
         """One attempt: its price is reserved before, and settled by what the service reports."""
         ledger, price = self.session.ledger, self.traits.price
         # Silence must leave time for another attempt.
@@ -305,38 +324,51 @@ class Model:
                 completion = await self.chat.complete(request, allowed)
         except TimeoutError as error:
             # Whether it is charged nobody says: the reservation stays.
-            bill.add(None, reserved)
+            cost.add(None, reserved)
             raise TransientError(
                 f"{self.name} did not answer in time", code="llm_timeout"
             ) from error
         except TransientError as error:
             if error.billable:
-                bill.add(None, reserved)
+                cost.add(None, reserved)
             else:
                 ledger.settle(reserved, 0)
             raise
-        except LlmError:
+        except LlmError as error:
             ledger.settle(reserved, 0)
+            if isinstance(error, HALTING):
+                self.provider.halted[self.name.model] = error
             raise
         spent = reserved
         if completion.usage is not None and price is not None:
             spent = price.cost(completion.usage)
             ledger.settle(reserved, spent)
-        bill.add(completion.usage, spent)
+        cost.add(completion.usage, spent)
         return completion
 
+    def _halt(self, message: str, *, code: str, hint: str) -> ServiceDownError:
+        down = ServiceDownError(message, code=code, hint=hint)
+        self.provider.halted[self.name.model] = down
+        return down
+
     def _unreachable(self, error: TransientError) -> LlmError:
-        return ServiceDownError(
+        return self._halt(
             f"{self.name} cannot be reached: {error.message}",
             code="llm_unreachable",
             hint="check the address that the provider's variable holds, and the network",
         )
 
+    def _require_usable(self) -> None:
+        """Raise what ended an earlier call, if that concerns all calls: nothing more is sent."""
+        error = self.provider.halted.get(self.name.model)
+        if error is not None:
+            raise type(error)(error.message, code=error.code, hint=error.hint) from error
+
     def _give_up(self, error: TransientError) -> LlmError:
         self.provider.failures += 1
         message = f"{error.message}, until the deadline of {self.session.policy.deadline_s:g} s"
         if self.provider.failures >= _MOST_FAILURES:
-            return ServiceDownError(
+            return self._halt(
                 f"{self.provider.failures} calls in a row failed: {message}",
                 code="llm_down",
                 hint="try again later with --resume; answers and judgements are kept",
@@ -349,7 +381,7 @@ def _repair(request: ChatRequest, text: str, fault: str) -> ChatRequest:
         request,
         messages=(
             *request.messages,
-            Message("assistant", text[:_REPAIRED_CHARS]),
+            Message("assistant", redact(text)[:_REPAIRED_CHARS]),
             Message(
                 "user",
                 f"That reply is invalid: {fault[:200]}. Reply again, with one JSON object of the"

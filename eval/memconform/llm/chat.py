@@ -12,6 +12,11 @@ from memconform.errors import ExitCode, MemconformError
 class Message:
     role: Literal["system", "user", "assistant"]
     content: str
+    """Valid Unicode: a lone surrogate, which daemons may send, becomes U+FFFD."""
+
+    def __post_init__(self) -> None:
+        valid = self.content.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        object.__setattr__(self, "content", valid)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +46,7 @@ class Completion:
     """None if the service reports none."""
     served_model: str
     """The model that the service says it used."""
-    flaw: str = ""
+    rejection: str = ""
     """Why the text cannot be relied on (refused, cut at the token limit, empty); "" if it can."""
 
 
@@ -68,6 +73,8 @@ class LlmError(MemconformError):
     exit_code = ExitCode.DAEMON
     cost = 0
     """Billionths of a dollar that its attempts took nevertheless."""
+    usage: Usage | None = None
+    """Tokens that the service reported for them."""
 
 
 class TransientError(LlmError):
@@ -80,14 +87,14 @@ class TransientError(LlmError):
         code: str,
         retry_after_s: float | None = None,
         throttled: bool = False,
-        sent: bool = True,
+        billable: bool = True,
     ) -> None:
         super().__init__(message, code=code)
         self.retry_after_s = retry_after_s
         self.throttled = throttled
         """Whether the service asked for fewer requests (429, 529)."""
-        self.billable = sent
-        """Whether the service may charge for it: it was sent, and not refused with a status."""
+        self.billable = billable
+        """Whether the service may charge for it, because a reply may have been lost."""
 
 
 class RequestRejectedError(LlmError):
@@ -106,6 +113,12 @@ class BudgetSpentError(LlmError):
     exit_code = ExitCode.BUDGET
 
 
+class LedgerError(LlmError):
+    """The ledger cannot be written, so that no budget could hold."""
+
+    exit_code = ExitCode.USAGE
+
+
 class NotCachedError(LlmError):
     """A call is not in the cache, and only cached calls are allowed."""
 
@@ -116,10 +129,13 @@ class ServiceDownError(LlmError):
     """Call after call failed, whatever was asked."""
 
 
-HALTING = (ModelUnusableError, BudgetSpentError, NotCachedError, ServiceDownError)
+HALTING = (ModelUnusableError, BudgetSpentError, LedgerError, NotCachedError, ServiceDownError)
 """Errors after which no further call makes sense."""
 
 HALTING_CODES = frozenset(
-    ("llm_unusable", "budget_spent", "not_cached", "llm_down", "llm_unreachable")
+    (
+        *("llm_unusable", "llm_down", "llm_unreachable"),
+        *("budget_spent", "ledger_unusable", "not_cached"),
+    )
 )
 """Their codes, as incidents of results hold them."""

@@ -23,8 +23,8 @@ _KEYS = {
 _ADDRESSES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
 _GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai/"
 _OLLAMA = "127.0.0.1:11434"
-FAKE_MODEL = "lexical"
-"""What the scripted upstream judges by."""
+FAKE_MODEL = "lexical-1"
+"""What the scripted upstream judges by; numbered, because replies are cached by this name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +107,20 @@ def endpoint(name: ModelName, env: Mapping[str, str]) -> Endpoint:
     """The address and key of a model, by the vendors' own variables; the key is hidden from output.
 
     Raises:
-        UsageError: `no_api_key` without the vendor's key, `bad_service_address` for a variable
-            that holds no http address.
+        UsageError: `no_api_key` without the vendor's key, `bad_api_key` for one that cannot be
+            sent, `bad_service_address` for a variable that holds no http address.
     """
     where = address(name, env)
     if name.provider == "ollama":
         return Endpoint(where, "ollama")
     variable = _KEYS[name.provider]
-    key = env.get(variable, "")
+    key = env.get(variable, "").strip()
+    if not (key.isascii() and key.isprintable()):
+        raise UsageError(
+            f"{variable} holds characters that no API key has",
+            code="bad_api_key",
+            hint=f"export {variable} again, in one line",
+        )
     if not key:
         raise UsageError(
             f"{name} needs {variable}, which is not set",

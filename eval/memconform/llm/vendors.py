@@ -5,7 +5,7 @@ OpenAI's client alone takes 0.3 s to import.
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from memconform.errors import UsageError
 from memconform.llm.chat import (
@@ -27,7 +27,20 @@ if TYPE_CHECKING:
 
 _THROTTLED = (429, 529)
 _RETRIED = (408, 409, 425, *_THROTTLED)
-_UNUSABLE = (401, 403, 404)
+_UNUSABLE = {
+    401: "check the key that the provider's variable holds",
+    402: "check the account that the key belongs to",
+    403: "check that the key may use this model",
+    404: "check the model's name and the address of the provider",
+}
+_UNPAID = "insufficient_quota"
+"""OpenAI's code of a 429 that no waiting ends: the account has no credit."""
+_LOST_REPLY = (408, 502, 504, 524)
+"""Statuses of gateways behind which a reply may have been made, and charged for."""
+_ODD = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What clients, and reading their objects, raise for JSON of another shape than the API's."""
+_MAX_TOKENS = 1_000_000_000
+"""No call takes so many; a larger count is no count."""
 _SHOWN = 300
 """Characters of a service's message."""
 
@@ -66,31 +79,14 @@ class OpenAIModel:
                 timeout=timeout_s,
                 **self._parameters(request),
             )
-        except (openai.OpenAIError, ValueError) as error:
+        except openai.OpenAIError as error:
             raise _failure(self._name, error, openai) from error
-        choices = getattr(reply, "choices", None)
-        if not choices:
-            return Completion(
-                text="",
-                usage=_usage(reply, "prompt_tokens", "completion_tokens"),
-                served_model=_served(reply),
-                flaw="the reply has no choice",
-            )
-        message = choices[0].message
-        text = message.content or "" if message is not None else ""
-        flaw = ""
-        if getattr(message, "refusal", None):
-            flaw = f"the model refused: {message.refusal}"
-        elif choices[0].finish_reason not in ("stop", None):
-            flaw = f"the reply ended by {choices[0].finish_reason!r}"
-        elif not text.strip():
-            flaw = "the reply is empty"
-        return Completion(
-            text=text,
-            usage=_usage(reply, "prompt_tokens", "completion_tokens"),
-            served_model=_served(reply),
-            flaw=flaw,
-        )
+        except _ODD as error:
+            raise _odd_reply(self._name, error) from error
+        try:
+            return _openai_completion(reply)
+        except _ODD as error:
+            raise _odd_reply(self._name, error) from error
 
     def _parameters(self, request: ChatRequest) -> dict[str, Any]:
         limit = max(request.max_output_tokens, self._traits.min_output_tokens)
@@ -142,39 +138,82 @@ class AnthropicModel:
                 # Sampling parameters are of some models only, and not of the client.
                 extra_body=body or None,
             )
-        except (anthropic.AnthropicError, ValueError) as error:
+        except anthropic.AnthropicError as error:
             raise _failure(self._name, error, anthropic) from error
-        blocks = getattr(reply, "content", None) or []
-        text = "".join(block.text for block in blocks if getattr(block, "type", "") == "text")
-        stop = getattr(reply, "stop_reason", None)
-        flaw = ""
-        if stop not in ("end_turn", "stop_sequence", None):
-            flaw = "the model refused" if stop == "refusal" else f"the reply ended by {stop!r}"
-        elif not text.strip():
-            flaw = "the reply is empty"
-        return Completion(
-            text=text,
-            usage=_usage(reply, "input_tokens", "output_tokens"),
-            served_model=_served(reply),
-            flaw=flaw,
-        )
+        except _ODD as error:
+            raise _odd_reply(self._name, error) from error
+        try:
+            return _anthropic_completion(reply)
+        except _ODD as error:
+            raise _odd_reply(self._name, error) from error
 
     async def close(self) -> None:
         if self._client is not None:
             await self._client.close()
 
 
+def _openai_completion(reply: Any) -> Completion:  # noqa: ANN401 - whatever a server sent
+    usage, served = _openai_usage(reply), _served(reply)
+    choices = reply.choices
+    if choices is None or (isinstance(choices, list) and not choices):
+        return Completion(text="", usage=usage, served_model=served, rejection="it has no choice")
+    message = choices[0].message
+    content = "" if message is None else message.content
+    text = _text("" if content is None else content)
+    rejection = ""
+    if message is not None and getattr(message, "refusal", None):
+        rejection = f"the model refused: {str(message.refusal)[:_SHOWN]}"
+    elif choices[0].finish_reason not in ("stop", None):
+        rejection = f"it ended by {choices[0].finish_reason!r}"
+    elif not text.strip():
+        rejection = "it is empty"
+    return Completion(text=text, usage=usage, served_model=served, rejection=rejection)
+
+
+def _anthropic_completion(reply: Any) -> Completion:  # noqa: ANN401 - whatever a server sent
+    blocks = [block for block in reply.content or () if block.type == "text"]
+    text = "".join(_text(block.text) for block in blocks)
+    rejection = ""
+    if reply.stop_reason not in ("end_turn", "stop_sequence", None):
+        rejection = f"it ended by {reply.stop_reason!r}"
+    elif not text.strip():
+        rejection = "it is empty"
+    return Completion(
+        text=text,
+        usage=_usage(reply, "input_tokens", "output_tokens"),
+        served_model=_served(reply),
+        rejection=rejection,
+    )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"text is of type {type(value).__name__}")
+    return value
+
+
 def _served(reply: object) -> str:
     name = getattr(reply, "model", None)
-    return name if isinstance(name, str) else ""
+    return name[:_SHOWN] if isinstance(name, str) else ""
+
+
+def _openai_usage(reply: object) -> Usage | None:
+    usage = _usage(reply, "prompt_tokens", "completion_tokens")
+    total = getattr(getattr(reply, "usage", None), "total_tokens", None)
+    if usage is None or not _is_count(total):
+        return usage
+    # Some gateways count reasoning in the total alone, and charge for it.
+    return Usage(usage.input, max(usage.output, total - usage.input))
 
 
 def _usage(reply: object, input_key: str, output_key: str) -> Usage | None:
     usage = getattr(reply, "usage", None)
     counts = [getattr(usage, key, None) for key in (input_key, output_key)]
-    if all(isinstance(count, int) and count >= 0 for count in counts):
-        return Usage(*counts)  # type: ignore[arg-type] # checked
-    return None
+    return Usage(*counts) if all(map(_is_count, counts)) else None  # type: ignore[arg-type] # checked
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return type(value) is int and 0 <= value <= _MAX_TOKENS
 
 
 class _Library(Protocol):
@@ -188,43 +227,50 @@ def _failure(name: ModelName, error: Exception, library: _Library) -> LlmError:
     """What a vendor's exception means for the caller."""
     if isinstance(error, library.APIStatusError):
         return _status_failure(name, error)
-    if isinstance(error, library.APITimeoutError):
-        return TransientError(f"{name} did not answer in time", code="llm_timeout")
-    if isinstance(error, ValueError):
-        detail = f"{type(error).__name__}: {error}"[:_SHOWN]
-        return TransientError(f"{name} sent an unreadable body: {detail}", code="llm_bad_reply")
     cause = error.__cause__ or error
     detail = f"{type(cause).__name__}: {cause}"[:_SHOWN].rstrip(": ")
-    # Refused connections never reached the service; of any other nobody knows.
-    sent = "Connect" not in type(cause).__name__
-    return TransientError(
-        f"the connection to {name} failed: {detail}", code="llm_connection", sent=sent
-    )
+    # A connection that was never made reached nobody who could charge for it.
+    if "Connect" in type(cause).__name__:
+        return TransientError(
+            f"the connection to {name} failed: {detail}", code="llm_connection", billable=False
+        )
+    if isinstance(error, library.APITimeoutError):
+        return TransientError(f"{name} did not answer in time", code="llm_timeout")
+    return TransientError(f"the connection to {name} failed: {detail}", code="llm_connection")
+
+
+def _odd_reply(name: ModelName, error: Exception) -> TransientError:
+    detail = f"{type(error).__name__}: {error}"[:_SHOWN]
+    return TransientError(f"{name} sent an unreadable reply: {detail}", code="llm_bad_reply")
 
 
 def _status_failure(name: ModelName, error: Any) -> LlmError:  # noqa: ANN401 - of either library
     status = error.status_code
-    message = f"{name} answered {status}: {_message(error)}"
+    text = _message(error)
+    message = f"{name} answered {status}: {text}"
+    hint = _UNUSABLE.get(status, "")
+    if status == 429 and getattr(error, "code", None) == _UNPAID:
+        hint = _UNUSABLE[402]
+    if status == 400 and "api key" in text.lower():
+        # Gemini's compatible address answers so to a wrong key.
+        hint = _UNUSABLE[401]
+    if hint:
+        return ModelUnusableError(message, code="llm_unusable", hint=hint)
     if status in _RETRIED or status >= 500:
         return TransientError(
             message,
             code="llm_throttled" if status in _THROTTLED else "llm_failed",
             retry_after_s=_retry_after(error.response.headers),
             throttled=status in _THROTTLED,
-            sent=False,
+            billable=status in _LOST_REPLY,
         )
-    if status in _UNUSABLE:
-        hint = {
-            401: "check the key that the provider's variable holds",
-            403: "check that the key may use this model",
-            404: "check the model's name and the address of the provider",
-        }[status]
-        return ModelUnusableError(message, code="llm_unusable", hint=hint)
     return RequestRejectedError(message, code="llm_rejected")
 
 
 def _message(error: Any) -> str:  # noqa: ANN401 - of either library
     body = error.body
+    if isinstance(body, list) and body:
+        body = body[0]
     if isinstance(body, Mapping):
         inner = body.get("error", body)
         text = inner.get("message") if isinstance(inner, Mapping) else None

@@ -34,6 +34,8 @@ class JudgeComparison(Record):
     """Answers that both judged."""
     not_compared: int
     """Questions that one of them did not measure, or whose answers differ."""
+    settled: int
+    """Questions whose answers needed no judge, so that two judges could not differ."""
     equal: int
     agreement: float | None
     cohen_kappa: float | None
@@ -53,7 +55,8 @@ def compare_judgements(first: LoadedRun, second: LoadedRun) -> JudgeComparison:
     """
     verdicts: list[tuple[bool, bool]] = []
     disagreements: list[Disagreement] = []
-    skipped = 0
+    skipped = settled = 0
+    both_judged = first.summary.judging is not None and second.summary.judging is not None
     for one, other in zip_longest(first.questions(), second.questions()):
         if one is None or other is None or one.id != other.id:
             raise UsageError(
@@ -65,6 +68,9 @@ def compare_judgements(first: LoadedRun, second: LoadedRun) -> JudgeComparison:
             continue
         if not (one.verdict.measured and other.verdict.measured and one.answer == other.answer):
             skipped += 1
+            continue
+        if both_judged and not (one.judges and other.judges):
+            settled += 1
             continue
         verdicts.append((one.passed, other.passed))
         if one.passed != other.passed:
@@ -83,6 +89,7 @@ def compare_judgements(first: LoadedRun, second: LoadedRun) -> JudgeComparison:
         scorers=(_scorer(first), _scorer(second)),
         compared=len(verdicts),
         not_compared=skipped,
+        settled=settled,
         equal=equal,
         agreement=equal / len(verdicts) if verdicts else None,
         cohen_kappa=cohen_kappa([v[0] for v in verdicts], [v[1] for v in verdicts]),

@@ -38,9 +38,9 @@ def show_calibration(calibration: Calibration) -> None:
     for line in (
         "errors: right answers that it rejects, wrong ones that it accepts",
         (
-            f"agreement {1 - (calibration.agreement.rate or 0.0):.3f}"
+            f"right on {_share_right(calibration.errors)} of the judged answers"
             f" (a constant judge: {calibration.constant_judge:.3f};"
-            f" {100 * calibration.base_rate:.0f} % of the judged answers are right)"
+            f" {100 * calibration.base_rate:.0f} % of them are right)"
         ),
         f"long wrong answers are accepted {100 * bias:+.1f} points more often than short ones"
         if bias is not None
@@ -59,6 +59,10 @@ def show_calibration(calibration: Calibration) -> None:
             console.print(line)
 
 
+def _share_right(errors: ErrorRate) -> str:
+    return "none" if errors.rate is None else f"{1 - errors.rate:.3f}"
+
+
 def calibration_banner(calibration: Calibration) -> str:
     """`<judge>: false_rejects=<rate> false_accepts specific=<rate> vague=… injected=…; weak: …`."""
     rates = {
@@ -66,9 +70,9 @@ def calibration_banner(calibration: Calibration) -> str:
         for group, rate in calibration.groups.items()
     }
     weak = calibration.weak_groups
-    verdict = f"; weak: {', '.join(weak)}" if weak else "; no group above 5 %"
+    verdict = f"; weak: {calibration.weakness()}" if weak else "; no group above 5 %"
     return (
-        f"{calibration.model}: false_rejects={rates['right']}"
+        f"{calibration.judge.model}: false_rejects={rates['right']}"
         f" false_accepts specific={rates['specific-wrong']} vague={rates['vague-wrong']}"
         f" injected={rates['injected']}{verdict}"
     )

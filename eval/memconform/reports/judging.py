@@ -38,7 +38,7 @@ def judging_lines(summary: JudgingSummary) -> Iterator[str]:
     for corrected in summary.corrected:
         low, high = corrected.interval
         yield (
-            f"pass rate without the judge's errors, if wrong answers are"
+            f"pass rate of measured answers without the judge's errors, if wrong answers are"
             f" {corrected.wrong_answers}: {corrected.rate:.3f} ({low:.3f} to {high:.3f})"
         )
     yield from summary.notes

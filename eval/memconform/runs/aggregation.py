@@ -43,8 +43,8 @@ def aggregate_attempts(
         error=judgement.error,
         reason=judgement.reason,
         judges=[
-            JudgeVote.model_validate(vote)
-            for _, judgement in judged
+            JudgeVote.model_validate(vote | {"attempt": number})
+            for number, (_, judgement) in enumerate(judged)
             for vote in judgement.detail.get("judges", ())
         ],
         first_hit=retrieval.first_hit if retrieval else None,

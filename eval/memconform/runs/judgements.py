@@ -13,6 +13,7 @@ from memconform.runs.judging_summary import (
 )
 from memconform.scoring.judge.calibration import Calibration
 from memconform.scoring.judge.records import JudgeSettings, JudgeVote
+from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.prevalence import rogan_gladen
 from memconform.stats.raters import alpha_agreement, fleiss_agreement, percent_agreement
 
@@ -33,22 +34,21 @@ class JudgingTally:
     _settled: int = 0
     _settled_passed: int = 0
 
-    def add(self, votes: Sequence[JudgeVote], *, attempts: int, passed: bool) -> None:
-        """Count a question's votes: of all attempts, each of all judges, in their order.
-
-        `attempts` is how many of them were measured; without votes they were settled by text.
-        """
+    def add(self, votes: Sequence[JudgeVote], verdicts: Sequence[QuestionStatus]) -> None:
+        """Count a question's votes, and the verdict of each of its attempts in their order."""
         for vote in votes:
             self._votes[vote.model].append(vote)
         size = len(self.settings.models)
         for start in range(0, len(votes), size):
             self._panels.append(tuple(vote.verdict for vote in votes[start : start + size]))
-        if not votes:
-            self._settled += attempts
-            self._settled_passed += attempts if passed else 0
+        judged = {vote.attempt for vote in votes}
+        for attempt, verdict in enumerate(verdicts):
+            if verdict.measured and attempt not in judged:
+                self._settled += 1
+                self._settled_passed += verdict is QuestionStatus.CORRECT
 
-    def summary(self) -> JudgingSummary:
-        """The summary of what was added."""
+    def summary(self, *, void: bool) -> JudgingSummary:
+        """The summary of what was added; a run without a pass rate has no corrected one either."""
         judges = [self._use(judge.model) for judge in self.settings.models]
         return JudgingSummary(
             prompt=self.settings.prompt,
@@ -57,7 +57,7 @@ class JudgingTally:
             cost_usd=sum(use.cost_usd for use in judges),
             judges=judges,
             agreement=self._agreement(),
-            corrected=self._corrected(),
+            corrected=[] if void else self._corrected(),
             notes=list(self._notes(judges)),
         )
 
@@ -125,9 +125,8 @@ class JudgingTally:
             provider, _, name = use.model.partition(":")
             if use.calibration is None:
                 notes.append(f"{use.model} was never calibrated: memconform judge calibrate")
-            elif use.calibration.weak:
-                weak = ", ".join(use.calibration.weak)
-                notes.append(f"{use.model} accepts more than 5 % of answers that are {weak}")
+            elif use.calibration.weakness:
+                notes.append(f"{use.model} {use.calibration.weakness}, by its calibration")
             others = [served for served in use.served_models if served != name]
             if others:
                 notes.append(f"{use.model} was served by {', '.join(others)}")
@@ -144,6 +143,7 @@ def _note(calibration: Calibration) -> CalibrationNote:
             group: rate for group, rate in calibration.groups.items() if group != "right"
         },
         weak=list(calibration.weak_groups),
+        weakness=calibration.weakness(),
         repeated=calibration.repeated,
         contradicted=calibration.contradicted,
     )

@@ -15,7 +15,9 @@ class CalibrationNote(Record):
     false_accepts: dict[str, ErrorRate]
     """Of wrong answers, by group."""
     weak: list[str]
-    """Groups of which it accepts more than 5 %."""
+    """Groups of which it accepts more than 5 %, or on which it failed as often."""
+    weakness: str
+    """What is weak about it; empty if nothing is."""
     repeated: int
     contradicted: int
 
@@ -53,8 +55,8 @@ class PanelAgreement(Record):
 
 
 class CorrectedPassRate(Record):
-    """The pass rate without the judge's errors (Rogan & Gladen 1978), if all of the wrong answers
-    are of one group; answers that needed no judge count as they are."""
+    """The pass rate of the measured answers without the judge's errors (Rogan & Gladen 1978), if
+    all of the wrong answers are of one group; answers that needed no judge count as they are."""
 
     wrong_answers: Literal["specific-wrong", "vague-wrong"]
     rate: float

@@ -137,11 +137,8 @@ class QuestionRunner:
         except asyncio.CancelledError:
             with suppress(TimeoutError, CallError):
                 async with asyncio.timeout(_LAST_SECONDS):
-                    await self._verify()
-                    # Prove all documents if there is time left.
-                    await self._verify(last=True)
                     # Judgements in flight are paid for.
-                    await self._judging.drain()
+                    await asyncio.gather(self._judging.drain(), self._verify_twice())
             raise
 
     async def close(self) -> None:
@@ -163,6 +160,11 @@ class QuestionRunner:
                 await self._verify()
         self._ended.append((row, question))
         return list(self._settled())
+
+    async def _verify_twice(self) -> None:
+        """Settle what has ended, then prove all documents if there is time left."""
+        await self._verify()
+        await self._verify(last=True)
 
     async def _verify(self, *, last: bool = False) -> None:
         # A judge that ended the run says nothing against the daemon: what it answered is proven.

@@ -3,7 +3,8 @@
 import asyncio
 import shutil
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -115,12 +116,13 @@ async def rescore(
     try:
         halted = None
         same = settings.digest() == header.settings_sha256
-        async for attempt, error in _judged(plan, journal, questions, same=same):
-            halted = halted or error
-            if settings.dataset_sha256 != header.settings.dataset_sha256 and attempt.retrieval:
-                # The first hit belongs to the old expectation, and chunk texts are not stored.
-                attempt.retrieval = attempt.retrieval.model_copy(update={"first_hit": None})
-            rescored.copy_attempt(attempt)
+        async with aclosing(_judged(plan, journal, questions, same=same)) as attempts:
+            async for attempt, error in attempts:
+                halted = halted or error
+                if settings.dataset_sha256 != header.settings.dataset_sha256 and attempt.retrieval:
+                    # The first hit belongs to the old expectation, and chunk texts are not stored.
+                    attempt.retrieval = attempt.retrieval.model_copy(update={"first_hit": None})
+                rescored.copy_attempt(attempt)
         # The copied attempts have the old journal's statements applied already.
         rescored.write_statement(IndexVerified(attempts=rescored.written))
         if (wire := journal.with_name("wire")).is_dir():
@@ -163,7 +165,7 @@ def _incident(old: RunSummary | None, halted: LlmError | None) -> Incident | Non
 
 async def _judged(
     plan: Plan, journal: Path, questions: dict[int, Question], *, same: bool
-) -> AsyncIterator[tuple[AttemptRecords, LlmError | None]]:
+) -> AsyncGenerator[tuple[AttemptRecords, LlmError | None], None]:
     """The attempts of a journal in their order, judged anew.
 
     Several at a time, if the scorer calls a service. After an error that concerns all calls the
@@ -199,6 +201,7 @@ async def _judged(
     finally:
         for _, task in pending:
             task.cancel()
+        await asyncio.gather(*(task for _, task in pending), return_exceptions=True)
 
 
 async def _judge_again(

@@ -114,12 +114,8 @@ class ResultBuilder:
     def _count(self, result: QuestionResult) -> None:
         self._tally.add(result)
         if self._judging is not None:
-            measured = [attempt.verdict.measured for attempt in result.attempts]
-            self._judging.add(
-                result.judges,
-                attempts=sum(measured) if measured else int(result.verdict.measured),
-                passed=result.passed,
-            )
+            verdicts = [attempt.verdict for attempt in result.attempts] or [result.verdict]
+            self._judging.add(result.judges, verdicts)
         if result.verdict not in (QuestionStatus.NOT_RUN, QuestionStatus.NOT_APPLICABLE):
             self.highlights.add(result)
         if result.trace is not None:
@@ -174,7 +170,7 @@ class ResultBuilder:
             daemon=daemon,
             seeded=seeded,
             verification=verification,
-            judging=None if self._judging is None else self._judging.summary(),
+            judging=None if self._judging is None else self._judging.summary(void=void),
             provenance=self._provenance,
         )
 

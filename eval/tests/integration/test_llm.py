@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from memconform.llm.chat import (
     NotCachedError,
     RequestRejectedError,
     ServiceDownError,
+    Usage,
 )
 from memconform.llm.names import ModelName
 from memconform.llm.prices import NANO
@@ -57,7 +59,7 @@ class Upstream:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def process(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Upstream]:
     async with (
-        scripted_upstream(tmp_path_factory.mktemp("upstream"), "llm") as daemon,
+        scripted_upstream(tmp_path_factory.mktemp("upstream"), f"llm-{os.getpid()}") as daemon,
         httpx.AsyncClient(base_url=daemon.base_url) as http,
     ):
         yield Upstream(daemon.base_url, http)
@@ -144,7 +146,7 @@ async def test_cache_only_refuses_what_is_not_cached(upstream: Upstream, opened:
     assert await upstream.requests() == []
 
 
-async def test_another_prompt_version_model_or_address_is_another_call(
+async def test_another_prompt_version_or_model_is_another_call(
     upstream: Upstream, opened: Opened
 ) -> None:
     model = opened()
@@ -153,12 +155,12 @@ async def test_another_prompt_version_model_or_address_is_another_call(
     with pytest.raises(NotCachedError):
         await opened(cache="only").ask(changed, parse_reply)
     with pytest.raises(NotCachedError):
-        await opened(_NAMES[2], cache="only").ask(_request(), parse_reply)
+        await opened("openai:gpt-4.1-2025-04-14", cache="only").ask(_request(), parse_reply)
     assert len(await upstream.requests()) == 1
 
 
 async def test_a_corrupt_cache_entry_is_a_miss(
-    upstream: Upstream, opened: Opened, tmp_path: Path
+    upstream: Upstream, opened: Opened, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await opened().ask(_request(), parse_reply)
     [entry] = (tmp_path / "cache").glob("??/*")
@@ -168,6 +170,7 @@ async def test_a_corrupt_cache_entry_is_a_miss(
         reply = await opened().ask(_request(), parse_reply)
         assert not reply.cached
         assert reply.value.verdict == "correct"
+        assert "a cached reply is damaged" in capsys.readouterr().out
     assert len(await upstream.requests()) == 5
 
 
@@ -396,6 +399,128 @@ async def test_a_budget_holds_with_16_calls_in_flight(upstream: Upstream, opened
             assert (await kept.ask(_request(f"{number}"), parse_reply)).cached
 
 
+def _openai_choices(choices: Any, **more: Any) -> dict[str, Any]:
+    return _openai_body() | {"choices": choices} | more
+
+
+_ODD = {
+    "choices are a number": _openai_choices(7),
+    "choices are text": _openai_choices("many"),
+    "choices are an object": _openai_choices({"a": 1}),
+    "choice is a number": _openai_choices([1]),
+    "choice is null": _openai_choices([None]),
+    "message is text": _openai_choices([{"message": "hello", "finish_reason": "stop"}]),
+    "content is a list": _openai_choices(
+        [{"message": {"role": "assistant", "content": [1]}, "finish_reason": "stop"}]
+    ),
+    "deep": _openai_choices(json.loads("[" * 90 + "]" * 90)),
+    "a list": [1, 2],
+    "a number": 7,
+}
+
+
+@pytest.mark.parametrize("body", _ODD.values(), ids=_ODD)
+async def test_a_reply_of_another_shape_is_asked_for_again_and_ends_no_run(
+    body: object, upstream: Upstream, opened: Opened
+) -> None:
+    await upstream.script({"body": body}, {"text": _RIGHT})
+    reply = await opened().ask(_request(), parse_reply)
+    assert reply.value.verdict == "correct"
+    await upstream.script({"body": body})
+    with pytest.raises(LlmError) as raised:
+        await opened(cache="off", deadline_s=1).ask(_request(), parse_reply)
+    assert raised.value.code in ("llm_bad_reply", "llm_invalid_reply")
+
+
+@pytest.mark.parametrize("content", [7, [{"type": "text"}], [{"type": "text", "text": None}]])
+async def test_an_anthropic_reply_of_another_shape_ends_no_run(
+    content: object, upstream: Upstream, opened: Opened
+) -> None:
+    body = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": content}
+    await upstream.script({"body": body | {"stop_reason": "end_turn", "usage": {}}})
+    with pytest.raises(LlmError):
+        await opened(_NAMES[1], cache="off", deadline_s=1).ask(_request(), parse_reply)
+
+
+@pytest.mark.parametrize("count", [10**30, -1, None, 1.5, [3]])
+async def test_an_invalid_count_of_tokens_keeps_the_reservation(
+    count: object, upstream: Upstream, opened: Opened
+) -> None:
+    choice = {"index": 0, "finish_reason": "stop"}
+    message = {"role": "assistant", "content": _RIGHT}
+    body = _openai_choices([choice | {"message": message}])
+    body["usage"] = {"prompt_tokens": count, "completion_tokens": 1, "total_tokens": 1}
+    await upstream.script({"body": body})
+    model = opened(budget=1.0)
+    reply = await model.ask(_request(), parse_reply)
+    assert reply.value.verdict == "correct"
+    assert reply.usage is None
+    assert model.session.ledger.committed == reply.cost > 0
+
+
+async def test_reasoning_that_only_the_total_counts_is_charged(
+    upstream: Upstream, opened: Opened
+) -> None:
+    choice = {"index": 0, "finish_reason": "stop"}
+    body = _openai_choices([choice | {"message": {"role": "assistant", "content": _RIGHT}}])
+    body["usage"] = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 510}
+    await upstream.script({"body": body})
+    reply = await opened().ask(_request(), parse_reply)
+    assert reply.usage == Usage(100, 410)
+
+
+async def test_an_account_without_credit_is_not_asked_again(
+    upstream: Upstream, opened: Opened
+) -> None:
+    await upstream.script({"status": 402})
+    with pytest.raises(ModelUnusableError, match="402"):
+        await opened().ask(_request(), parse_reply)
+    assert len(await upstream.requests()) == 1
+
+
+async def test_equal_calls_at_the_same_time_are_made_and_paid_once(
+    upstream: Upstream, opened: Opened
+) -> None:
+    await upstream.script({"text": _RIGHT, "delay_ms": 200})
+    model = opened()
+    replies = await asyncio.gather(*(model.ask(_request(), parse_reply) for _ in range(5)))
+    assert len(await upstream.requests()) == 1
+    assert sorted(reply.cached for reply in replies) == [False, True, True, True, True]
+    assert sum(reply.cost for reply in replies) == model.session.ledger.committed
+
+
+async def test_equal_calls_that_fail_are_each_told_so(upstream: Upstream, opened: Opened) -> None:
+    await upstream.script({"status": 400, "delay_ms": 100})
+    model = opened()
+    ends = await asyncio.gather(
+        *(model.ask(_request(), parse_reply) for _ in range(4)), return_exceptions=True
+    )
+    assert all(isinstance(end, RequestRejectedError) for end in ends)
+    assert model.session.pending == {}
+
+
+async def test_repetitions_are_samples_of_their_own_and_cached_by_number(
+    upstream: Upstream, opened: Opened
+) -> None:
+    model = opened()
+    for number in range(3):
+        await model.ask(_request(), parse_reply, repetition=number)
+    assert len(await upstream.requests()) == 3
+    again = opened(cache="only")
+    for number in range(3):
+        assert (await again.ask(_request(), parse_reply, repetition=number)).cached
+
+
+async def test_a_wrong_key_stops_the_calls_that_wait(upstream: Upstream, opened: Opened) -> None:
+    await upstream.script({"status": 401, "delay_ms": 50})
+    model = opened(concurrency=2)
+    ends = await asyncio.gather(
+        *(model.ask(_request(f"{n}"), parse_reply) for n in range(40)), return_exceptions=True
+    )
+    assert all(isinstance(end, ModelUnusableError) for end in ends)
+    assert len(await upstream.requests()) <= 2
+
+
 async def test_no_key_reaches_cache_errors_or_requests_bodies(
     upstream: Upstream, opened: Opened, tmp_path: Path
 ) -> None:
@@ -405,8 +530,20 @@ async def test_no_key_reaches_cache_errors_or_requests_bodies(
     kept = b"".join(file.read_bytes() for file in (tmp_path / "cache").rglob("*") if file.is_file())
     assert kept
     assert key.encode() not in kept
-    await upstream.script({"status": 401, "body": None})
-    with pytest.raises(ModelUnusableError) as raised:
+    body = _openai_choices([]) | {"model": key}
+    body["choices"] = [
+        {
+            "index": 0,
+            "finish_reason": "stop",
+            "message": {"role": "assistant", "content": _RIGHT},
+        }
+    ]
+    await upstream.script({"body": body})
+    await opened(key=key).ask(_request("c"), parse_reply)
+    kept = b"".join(file.read_bytes() for file in (tmp_path / "cache").rglob("*") if file.is_file())
+    assert key.encode() not in kept
+    await upstream.script({"text": f"no verdict but {key}"})
+    with pytest.raises(InvalidReplyError) as raised:
         await opened(key=key).ask(_request("b"), parse_reply)
     assert key not in str(raised.value.render())
     assert all(key not in json.dumps(r["body"]) for r in await upstream.requests())

@@ -2,7 +2,9 @@
 
 import json
 import random
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -10,6 +12,7 @@ from memconform.datasets.model import Question
 from memconform.errors import UsageError
 from memconform.llm.names import ModelName
 from memconform.llm.prices import Prices
+from memconform.scoring.judge import prompt
 from memconform.scoring.judge.calibration import (
     Calibration,
     load_calibration,
@@ -19,7 +22,13 @@ from memconform.scoring.judge.calibration import (
 from memconform.scoring.judge.gate import require_pinned, require_trusted
 from memconform.scoring.judge.opening import judge_names
 from memconform.scoring.judge.panel import decide
-from memconform.scoring.judge.prompt import MAX_CANDIDATE, SYSTEM, judge_request, parse_reply
+from memconform.scoring.judge.prompt import (
+    MAX_CANDIDATE,
+    SYSTEM,
+    judge_request,
+    parse_reply,
+    prompt_digest,
+)
 from memconform.scoring.judge.records import ErrorRate, JudgeVote, TieRule
 from memconform.scoring.judge.scorer import settled_by_text
 from memconform.scoring.statuses import QuestionStatus
@@ -164,16 +173,15 @@ def test_a_floating_alias_is_no_gate(name: str) -> None:
     assert raised.value.code == "floating_judge"
 
 
-def calibration(**wrong: int) -> Calibration:
+def calibration(failed: Mapping[str, int] = MappingProxyType({}), /, **wrong: int) -> Calibration:
     groups = {
         group: ErrorRate.of(wrong.get(group.replace("-", "_"), 0), 100)
         for group in ("right", "specific-wrong", "vague-wrong", "injected")
     }
     return Calibration.model_validate(
         {
-            "model": "fake:lexical",
+            "judge": {"model": "fake:lexical-1", "sampling": {"temperature": 0}},
             "served_models": [],
-            "sampling": {"temperature": 0},
             "prompt": "abc",
             "items_sha256": "0",
             "measured_at": "2026-01-01T00:00:00+00:00",
@@ -181,8 +189,9 @@ def calibration(**wrong: int) -> Calibration:
             "settled": 0,
             "failed": 0,
             "groups": {name: rate.model_dump() for name, rate in groups.items()},
+            "failed_by_group": dict.fromkeys(groups, 0) | dict(failed),
             "kinds": [],
-            "agreement": ErrorRate.of(0, 400).model_dump(),
+            "errors": ErrorRate.of(0, 400).model_dump(),
             "base_rate": 0.25,
             "constant_judge": 0.75,
             "length_bias": None,
@@ -203,6 +212,13 @@ def test_a_judge_that_accepts_6_percent_of_any_group_is_weak(group: str) -> None
     assert raised.value.code == "weak_judge"
 
 
+@pytest.mark.parametrize("group", ["specific-wrong", "vague-wrong", "injected"])
+def test_a_judge_that_fails_on_what_it_might_accept_is_weak(group: str) -> None:
+    require_trusted({"m": calibration({group: 5})})
+    with pytest.raises(UsageError, match=f"no verdict on 6 {group} answers"):
+        require_trusted({"m": calibration({group: 6})})
+
+
 def test_false_rejects_make_no_judge_weak() -> None:
     require_trusted({"m": calibration(right=60), "unknown": None})
 
@@ -210,18 +226,18 @@ def test_false_rejects_make_no_judge_weak() -> None:
 def test_a_calibration_is_of_a_model_prompt_and_parameters(tmp_path: Path) -> None:
     measured = calibration()
     save_calibration(measured, tmp_path)
-    model, sampling = measured.model, dict(measured.sampling)
-    assert load_calibration(tmp_path, model, "abc", sampling) == measured
-    assert load_calibration(tmp_path, model, "abd", sampling) is None
-    assert load_calibration(tmp_path, model, "abc", {"temperature": 1}) is None
-    assert load_calibration(tmp_path, "fake:other", "abc", sampling) is None
+    judge = measured.judge
+    assert load_calibration(tmp_path, judge, "abc") == measured
+    assert load_calibration(tmp_path, judge, "abd") is None
+    for change in ({"sampling": {"temperature": 1}}, {"model": "fake:other"}, {"address": "0f"}):
+        assert load_calibration(tmp_path, judge.model_copy(update=change), "abc") is None
 
 
 def test_a_damaged_calibration_is_not_the_same_as_none(tmp_path: Path) -> None:
     file = save_calibration(calibration(), tmp_path)
     file.write_text("{}", encoding="utf-8")
     with pytest.raises(Exception, match="not a calibration"):
-        load_calibration(tmp_path, "fake:lexical", "abc", {"temperature": 0})
+        load_calibration(tmp_path, calibration().judge, "abc")
 
 
 @pytest.mark.parametrize(
@@ -252,10 +268,59 @@ def test_a_calibration_set_that_contradicts_itself_is_refused_by_line(
     assert "line 1" in raised.value.message
 
 
-def test_replies_at_random_are_never_a_verdict() -> None:
+_VALID = '{"reason": "as the reference says", "verdict": "correct", "score": 0.75}'
+
+
+def test_a_mutated_reply_is_the_same_verdict_or_none() -> None:
+    """Whatever is lost, doubled or changed on the way, no other verdict is read from it."""
     generator = random.Random(7)
-    alphabet = '{}[]",:0123456789.eE+-truefalsnNaI\\ \nreasonvdictc'
-    for _ in range(3_000):
-        text = "".join(generator.choices(alphabet, k=generator.randrange(80)))
-        with pytest.raises(ValueError, match=r"."):
-            parse_reply(text)
+    read = 0
+    for _ in range(20_000):
+        text = list(_VALID)
+        for _ in range(generator.randint(1, 3)):
+            place = generator.randrange(len(text))
+            match generator.randrange(3):
+                case 0:
+                    del text[place]
+                case 1:
+                    text.insert(place, text[place])
+                case _:
+                    text[place] = generator.choice('{}[]",:0123456789eE+- NaIn')
+        try:
+            reply = parse_reply("".join(text))
+        except ValueError:
+            continue
+        read += 1
+        assert (reply.verdict, 0.5 <= reply.score <= 1) == ("correct", True)
+    # Digits of the score and letters of the reason may change.
+    assert 0 < read < 20_000
+
+
+@pytest.mark.parametrize("answer", ["😀", "∞", "½", "7"])
+def test_a_symbol_is_an_answer(answer: str) -> None:
+    assert settled_by_text(_QUESTION, answer) is None
+
+
+def test_a_calibration_set_with_an_id_or_a_kind_in_two_places_is_refused(tmp_path: Path) -> None:
+    row = {
+        "id": "a",
+        "kind": "near",
+        "group": "vague-wrong",
+        "question": "Who?",
+        "reference_answer": "Ann",
+        "candidate": "Somebody",
+        "label": "incorrect",
+    }
+    file = tmp_path / "items.jsonl"
+    for change, fault in (({}, "given twice"), ({"id": "b", "group": "injected"}, "two groups")):
+        file.write_text(json.dumps(row) + "\n" + json.dumps(row | change), encoding="utf-8")
+        with pytest.raises(UsageError, match=fault):
+            read_items(file)
+
+
+def test_the_prompts_digest_is_of_all_that_a_judge_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = prompt_digest()
+    monkeypatch.setattr(prompt, "MAX_CANDIDATE", 100)
+    assert prompt_digest() != before

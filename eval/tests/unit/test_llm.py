@@ -1,26 +1,30 @@
 """Names, prices, budget, limit and cache of language models."""
 
 import asyncio
+import json
 import multiprocessing
 import os
 import random
+import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memconform import redaction
 from memconform.errors import UsageError
 from memconform.llm.budget import Ledger, read_budget
 from memconform.llm.cache import CachedReply, ReplyCache, cache_key
-from memconform.llm.calls import CallPolicy, LlmSession
-from memconform.llm.chat import BudgetSpentError, ChatRequest, Message, Usage
+from memconform.llm.calls import CallPolicy, LlmSession, estimate
+from memconform.llm.chat import BudgetSpentError, ChatRequest, LedgerError, Message, Usage
 from memconform.llm.limiter import Limiter
 from memconform.llm.names import ModelName, address, endpoint
-from memconform.llm.prices import NANO, Price, Prices
+from memconform.llm.prices import NANO, ModelTraits, Price, Prices
 
 
 @pytest.mark.parametrize(
@@ -32,7 +36,7 @@ from memconform.llm.prices import NANO, Price, Prices
         ("claude-haiku-4-5", "anthropic:claude-haiku-4-5"),
         ("gemini-2.5-flash", "gemini:gemini-2.5-flash"),
         ("ollama:llama3:8b", "ollama:llama3:8b"),
-        ("fake", "fake:lexical"),
+        ("fake", "fake:lexical-1"),
     ],
 )
 def test_a_model_names_its_provider(text: str, expected: str) -> None:
@@ -63,7 +67,7 @@ def test_the_vendors_variables_give_the_address() -> None:
     assert address(ModelName("anthropic", "m"), env) is None
 
 
-def test_an_address_that_is_none_is_refused_and_not_repeated() -> None:
+def test_an_invalid_address_is_refused_and_not_repeated() -> None:
     with pytest.raises(UsageError) as raised:
         address(ModelName("openai", "m"), {"OPENAI_BASE_URL": "user:secret@nowhere"})
     assert "secret" not in raised.value.message
@@ -103,7 +107,7 @@ def test_a_users_prices_take_precedence_and_others_stay(tmp_path: Path) -> None:
         "not toml",
     ],
 )
-def test_a_price_file_that_is_none_is_refused_by_name(text: str, tmp_path: Path) -> None:
+def test_an_invalid_price_file_is_refused_by_name(text: str, tmp_path: Path) -> None:
     file = tmp_path / "prices.toml"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match=r"prices\.toml"):
@@ -124,8 +128,8 @@ def test_a_cost_is_rounded_up_to_a_billionth() -> None:
     assert Price(0.0000001, 0).cost(Usage(1, 0)) == 1
 
 
-@pytest.mark.parametrize("text", ["much", "nan", "inf", "-1"])
-def test_a_budget_variable_that_is_no_number_is_refused(text: str) -> None:
+@pytest.mark.parametrize("text", ["much", "nan", "inf", "-1", "1e10"])
+def test_an_invalid_budget_variable_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="JB_EVAL_BUDGET_USD"):
         read_budget(None, {"JB_EVAL_BUDGET_USD": text})
 
@@ -236,36 +240,43 @@ _REQUEST = ChatRequest(
 )
 
 
-def test_two_models_or_parameters_share_no_entry() -> None:
-    name = ModelName("openai", "m")
+def test_two_models_addresses_parameters_or_repetitions_share_no_entry() -> None:
+    name, plain = ModelName("openai", "m"), ModelTraits()
     keys = {
-        cache_key(name, None, {}, _REQUEST),
-        cache_key(ModelName("openai", "n"), None, {}, _REQUEST),
-        cache_key(ModelName("ollama", "m"), None, {}, _REQUEST),
-        cache_key(name, "http://127.0.0.1:1/v1", {}, _REQUEST),
-        cache_key(name, None, {"temperature": 0}, _REQUEST),
-        cache_key(name, None, {"temperature": 1}, _REQUEST),
+        cache_key(name, None, plain, _REQUEST),
+        cache_key(ModelName("openai", "n"), None, plain, _REQUEST),
+        cache_key(ModelName("ollama", "m"), None, plain, _REQUEST),
+        cache_key(name, "http://127.0.0.1:1/v1", plain, _REQUEST),
+        cache_key(name, None, ModelTraits(sampling={"temperature": 0}), _REQUEST),
+        cache_key(name, None, ModelTraits(sampling={"temperature": 1}), _REQUEST),
+        cache_key(name, None, ModelTraits(min_output_tokens=99), _REQUEST),
+        cache_key(name, None, plain, _REQUEST, 1),
+        cache_key(name, None, plain, replace(_REQUEST, prompt_version="v2")),
+        cache_key(name, None, plain, replace(_REQUEST, messages=(Message("user", "bye"),))),
     }
-    assert len(keys) == 6
+    assert len(keys) == 10
+    with_schema = replace(_REQUEST, schema={"type": "object"})
+    enforced = cache_key(name, None, ModelTraits(json_schema=True), with_schema)
+    assert enforced != cache_key(name, None, plain, with_schema)
 
 
 def test_prune_removes_what_is_older(tmp_path: Path) -> None:
     cache = ReplyCache(tmp_path)
     for key in ("a" * 64, "b" * 64):
-        cache.write(key, CachedReply("text", "m", None))
+        cache.write(key, CachedReply("text", "m"))
     old = time.time() - 10 * 86_400
     [file] = tmp_path.glob("aa/*")
 
     os.utime(file, (old, old))
     assert cache.prune(5 * 86_400) == 1
-    assert cache.read("b" * 64) == CachedReply("text", "m", None)
+    assert cache.read("b" * 64) == CachedReply("text", "m")
     assert cache.stats().entries == 1
     assert cache.prune() == 1
 
 
 def test_a_reply_moved_to_another_key_is_not_read(tmp_path: Path) -> None:
     cache = ReplyCache(tmp_path)
-    cache.write("a" * 64, CachedReply("text", "m", Usage(1, 2)))
+    cache.write("a" * 64, CachedReply("text", "m"))
     target = tmp_path / "bb"
     target.mkdir()
     (tmp_path / "aa" / f"{'a' * 64}.json").rename(target / f"{'b' * 64}.json")
@@ -277,7 +288,7 @@ def test_a_full_disk_loses_no_reply_and_leaves_no_half_entry(tmp_path: Path) -> 
         "import resource, sys; from pathlib import Path\n"
         "from memconform.llm.cache import CachedReply, ReplyCache\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
-        "ReplyCache(Path(sys.argv[1])).write('a' * 64, CachedReply('text', 'm', None))\n"
+        "ReplyCache(Path(sys.argv[1])).write('a' * 64, CachedReply('text', 'm'))\n"
     )
     ended = subprocess.run(
         [sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False
@@ -285,3 +296,49 @@ def test_a_full_disk_loses_no_reply_and_leaves_no_half_entry(tmp_path: Path) -> 
     assert ended.returncode == 0, ended.stderr
     assert "replies are used but not kept" in ended.stdout
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_lone_surrogate_of_a_daemon_does_not_end_a_run() -> None:
+    message = Message("user", "half \ud83d of a pair")
+    assert message.content == "half \ufffd of a pair"
+    request = replace(_REQUEST, messages=(message,))
+    assert estimate(request, ModelTraits()).input > 0
+    assert cache_key(ModelName("openai", "m"), None, ModelTraits(), request)
+
+
+def test_secrets_are_masked_in_a_cached_reply_and_its_numbers_stay(tmp_path: Path) -> None:
+    redaction.hide("canary-0123456789")
+    redaction.hide("1")
+    try:
+        cache = ReplyCache(tmp_path)
+        reply = '{"reason": "canary-0123456789", "verdict": "correct", "score": 1}'
+        cache.write("a" * 64, CachedReply(reply, "canary-0123456789"))
+        [file] = tmp_path.glob("aa/*")
+        assert b"canary" not in file.read_bytes()
+        kept = cache.read("a" * 64)
+        assert kept is not None
+        assert json.loads(kept.text)["score"] == 1
+    finally:
+        redaction.forget()
+
+
+@pytest.mark.parametrize("key", ["sk-a\nb", "sk-\r1", "schlüssel"])
+def test_a_key_that_cannot_be_sent_is_refused_and_not_repeated(key: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        endpoint(ModelName("openai", "m"), {"OPENAI_API_KEY": key})
+    assert raised.value.code == "bad_api_key"
+    assert key not in raised.value.message
+
+
+def test_a_locked_ledger_ends_the_calls_and_loses_no_settlement(tmp_path: Path) -> None:
+    file = tmp_path / "ledger.sqlite3"
+    ledger = Ledger(1.0, file)
+    ledger._db.execute("PRAGMA busy_timeout = 50")
+    ledger.reserve(1_000)
+    with sqlite3.connect(file, isolation_level=None) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LedgerError):
+            ledger.reserve(1_000)
+        ledger.settle(1_000, 10)
+        other.execute("COMMIT")
+    assert ledger.committed == 1_000

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, ValidationError
 
@@ -25,10 +25,10 @@ from memconform.scoring.judge.prompt import (
     parse_reply,
     prompt_digest,
 )
-from memconform.scoring.judge.records import ErrorRate, Group
-from memconform.scoring.judge.scorer import settled_by_text
+from memconform.scoring.judge.records import ErrorRate, Group, JudgeModel
+from memconform.scoring.judge.scorer import judge_model, settled_by_text
 from memconform.scoring.statuses import QuestionStatus
-from memconform.storage.writing import replacing
+from memconform.storage.writing import replacing, unwritable
 from memconform.validation import first_fault
 
 CALIBRATION_SCHEMA: Literal["memconform/calibration@1"] = "memconform/calibration@1"
@@ -47,7 +47,7 @@ WRONG_GROUPS: tuple[Group, ...] = ("specific-wrong", "vague-wrong", "injected")
 
 
 class CalibrationItem(Record):
-    """An answer whose worth is beyond dispute."""
+    """An answer with a known label."""
 
     id: str
     kind: str
@@ -84,9 +84,8 @@ class Calibration(Record):
     """What was measured of one judge with one prompt."""
 
     schema_version: Literal["memconform/calibration@1"] = CALIBRATION_SCHEMA
-    model: str
+    judge: JudgeModel
     served_models: list[str]
-    sampling: dict[str, Any]
     prompt: str
     """Digest of the judge's prompt."""
     items_sha256: str
@@ -98,13 +97,14 @@ class Calibration(Record):
     """Items on which the judge gave no valid verdict."""
     groups: dict[Group, ErrorRate]
     """False rejects of `right`, false accepts of the others; settled items are not counted."""
+    failed_by_group: dict[Group, int]
     kinds: list[KindRate]
-    agreement: ErrorRate
-    """Errors over all judged items; a rate of its own says nothing without the next two."""
+    errors: ErrorRate
+    """Over all judged items; says nothing without the next two."""
     base_rate: float
     """Share of items that are correct."""
     constant_judge: float
-    """Agreement of a judge that always gives the more frequent verdict."""
+    """Share of items that a judge is right on that always gives the more frequent verdict."""
     length_bias: float | None = Field(ge=-1, le=1)
     """False-accept rate of long wrong answers minus that of the other specific wrong ones."""
     repeated: int
@@ -117,9 +117,29 @@ class Calibration(Record):
 
     @property
     def weak_groups(self) -> list[Group]:
-        """Groups of wrong answers of which the judge accepts too many, or that it never judged."""
-        rates = {group: self.groups[group].rate for group in WRONG_GROUPS}
-        return [group for group, rate in rates.items() if rate is None or rate > MAX_FALSE_ACCEPTS]
+        """Groups of wrong answers of which the judge accepts too many, or leaves too many unjudged.
+
+        A judge that fails on what it would have accepted must not look careful.
+        """
+        return [group for group in WRONG_GROUPS if self._is_weak(group)]
+
+    def _is_weak(self, group: Group) -> bool:
+        error, failed = self.groups[group], self.failed_by_group[group]
+        items = error.items + failed
+        return error.rate is None or (
+            error.rate > MAX_FALSE_ACCEPTS or failed / items > MAX_FALSE_ACCEPTS
+        )
+
+    def weakness(self) -> str:
+        """What makes the judge weak, for a message; empty if it is not."""
+        parts = []
+        for group in self.weak_groups:
+            error, failed = self.groups[group], self.failed_by_group[group]
+            if error.rate is not None and error.rate > MAX_FALSE_ACCEPTS:
+                parts.append(f"accepts {100 * error.rate:.0f} % of {group} answers")
+            else:
+                parts.append(f"gave no verdict on {failed} {group} answers")
+        return ", ".join(parts)
 
     @property
     def sensitivity(self) -> tuple[int, int]:
@@ -144,6 +164,8 @@ def read_items(path: Path) -> tuple[list[CalibrationItem], str]:
     except OSError as error:
         raise _bad_set(path, str(error.strerror)) from error
     items: list[CalibrationItem] = []
+    ids: set[str] = set()
+    groups_of_kinds: dict[str, Group] = {}
     for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
         if not line.strip():
             continue
@@ -155,10 +177,15 @@ def read_items(path: Path) -> tuple[list[CalibrationItem], str]:
             raise _bad_set(path, f"line {number}: {error}") from error
         if (item.group == "right") != (item.label == "correct"):
             raise _bad_set(path, f"line {number}: {item.label} in group {item.group}")
+        if item.id in ids:
+            raise _bad_set(path, f"line {number}: id {item.id!r} is given twice")
+        if groups_of_kinds.setdefault(item.kind, item.group) != item.group:
+            raise _bad_set(path, f"line {number}: kind {item.kind!r} is in two groups")
+        ids.add(item.id)
         items.append(item)
-    groups = {item.group for item in items}
+    groups = {item.group for item in items if _needs_judge(item)}
     if missing := [group for group in ("right", *WRONG_GROUPS) if group not in groups]:
-        raise _bad_set(path, f"no item of group {missing[0]}")
+        raise _bad_set(path, f"no item of group {missing[0]} needs a judge")
     return items, hashlib.sha256(data).hexdigest()
 
 
@@ -178,12 +205,11 @@ async def calibrate(
     Raises:
         LlmError: one of `llm.chat.HALTING`; what was paid for is in the cache.
     """
-    judged = [item for item in items if settled_by_text(item.as_question(), item.candidate) is None]
-    replies = await _replies(model, judged, repetition=False)
-    sample = random.Random(seed).sample(judged, min(_CONSISTENCY_SAMPLE, len(judged)))  # noqa: S311
-    again = await _replies(model, sample, repetition=True)
+    judged = [item for item in items if _needs_judge(item)]
+    replies = await _replies(model, judged, repetition=0)
+    again = await _replies(model, repeated_items(items, seed), repetition=1)
     costs = [*replies.values(), *again.values()]
-    usages = [reply.usage for reply in costs if not isinstance(reply, LlmError) and reply.usage]
+    usages = [reply.usage for reply in costs if reply.usage is not None]
     verdicts = {
         id_: reply.value.verdict
         for id_, reply in replies.items()
@@ -199,11 +225,10 @@ async def calibrate(
     ]
     correct = sum(item.label == "correct" for item in judged)
     return Calibration(
-        model=str(model.name),
+        judge=judge_model(model),
         served_models=sorted(
             {r.served_model for r in replies.values() if not isinstance(r, LlmError)} - {""}
         ),
-        sampling=dict(model.traits.sampling),
         prompt=prompt_digest(),
         items_sha256=items_sha256,
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -212,6 +237,10 @@ async def calibrate(
         failed=len(judged) - len(verdicts),
         groups={
             group: _error_rate((i for i in judged if i.group == group), verdicts)
+            for group in ("right", *WRONG_GROUPS)
+        },
+        failed_by_group={
+            group: sum(i.group == group and i.id not in verdicts for i in judged)
             for group in ("right", *WRONG_GROUPS)
         },
         kinds=[
@@ -223,7 +252,7 @@ async def calibrate(
             )
             for kind in dict.fromkeys(item.kind for item in items)
         ],
-        agreement=_error_rate(judged, verdicts),
+        errors=_error_rate(judged, verdicts),
         base_rate=correct / len(judged),
         constant_judge=max(correct, len(judged) - correct) / len(judged),
         length_bias=_length_bias(judged, verdicts),
@@ -236,7 +265,7 @@ async def calibrate(
 
 
 async def _replies(
-    model: Model, items: Sequence[CalibrationItem], *, repetition: bool
+    model: Model, items: Sequence[CalibrationItem], *, repetition: int
 ) -> dict[str, Reply[JudgeReply] | LlmError]:
     """The judge's reply to each item, by id, or why there is none."""
 
@@ -263,6 +292,17 @@ async def _replies(
     }
 
 
+def repeated_items(items: Sequence[CalibrationItem], seed: int = 0) -> list[CalibrationItem]:
+    """The items that a judge is asked about a second time."""
+    judged = [item for item in items if _needs_judge(item)]
+    generator = random.Random(seed)  # noqa: S311 - a sample, no secret
+    return generator.sample(judged, min(_CONSISTENCY_SAMPLE, len(judged)))
+
+
+def _needs_judge(item: CalibrationItem) -> bool:
+    return settled_by_text(item.as_question(), item.candidate) is None
+
+
 def _settled_verdict(item: CalibrationItem) -> Verdict:
     score = settled_by_text(item.as_question(), item.candidate)
     passed = score is not None and score.status is QuestionStatus.CORRECT
@@ -283,32 +323,39 @@ def _length_bias(items: Sequence[CalibrationItem], verdicts: dict[str, Verdict])
     return long.rate - short.rate
 
 
-def calibration_file(results: Path, model: str, prompt: str, sampling: dict[str, Any]) -> Path:
-    """Where the calibration of a judge is kept: by model, sampling parameters and prompt."""
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", model)[:80]
-    identity = json.dumps([model, prompt, sampling], sort_keys=True, default=str)
+def calibration_file(results: Path, judge: JudgeModel, prompt: str) -> Path:
+    """Where the calibration of a judge is kept: by model, address, sampling and prompt."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", judge.model)[:80]
+    identity = json.dumps([judge.model_dump(), prompt], sort_keys=True, default=str)
     digest = hashlib.sha256(identity.encode()).hexdigest()[:12]
     return results / "calibrations" / f"{name}-{digest}.json"
 
 
+def make_folder(results: Path) -> None:
+    """Make the folder of calibrations, before anything is paid for; raises ResultsError."""
+    folder = results / "calibrations"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(folder, error) from error
+
+
 def save_calibration(calibration: Calibration, results: Path) -> Path:
     """Write a calibration in the results folder; raises ResultsError."""
-    file = calibration_file(results, calibration.model, calibration.prompt, calibration.sampling)
-    file.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(results)
+    file = calibration_file(results, calibration.judge, calibration.prompt)
     with replacing(file) as opened:
         opened.write_json(calibration)
     return file
 
 
-def load_calibration(
-    results: Path, model: str, prompt: str, sampling: dict[str, Any]
-) -> Calibration | None:
+def load_calibration(results: Path, judge: JudgeModel, prompt: str) -> Calibration | None:
     """The calibration of a judge as it is asked now; None where there is none.
 
     Raises:
         ResultsError: `calibration_unreadable`; a damaged file is not the same as none.
     """
-    file = calibration_file(results, model, prompt, sampling)
+    file = calibration_file(results, judge, prompt)
     try:
         return Calibration.model_validate_json(file.read_bytes())
     except FileNotFoundError:

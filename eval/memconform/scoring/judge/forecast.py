@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from memconform.datasets.model import Question
-from memconform.llm.cache import ReplyCache, cache_key
+from memconform.llm.cache import CachedReply, ReplyCache, cache_key
 from memconform.llm.calls import dollars, estimate
 from memconform.llm.chat import ChatRequest
 from memconform.llm.names import ModelName, address
 from memconform.llm.prices import ModelTraits, Prices
-from memconform.scoring.judge.prompt import judge_request
+from memconform.scoring.judge.prompt import judge_request, parse_reply
 from memconform.scoring.judge.scorer import settled_by_text
 
 ASSUMED_ANSWER = "x" * 400
@@ -18,7 +18,7 @@ ASSUMED_ANSWER = "x" * 400
 
 @dataclass(slots=True)
 class Forecast:
-    """Of one model in one role."""
+    """Estimated calls and cost of one model, without retries and repairs."""
 
     role: str
     model: str
@@ -56,6 +56,7 @@ def forecast_judging(
     repeat: int = 1,
     cache: ReplyCache | None = None,
     role: str = "judge",
+    first: int = 0,
 ) -> list[Forecast]:
     """What judging these answers would take, a row a judge.
 
@@ -68,6 +69,7 @@ def forecast_judging(
         repeat: times that each judge is asked.
         cache: where replies are looked for; None counts every call as made.
         role: as the row is named.
+        first: the number of the first repetition.
     """
     rows = [(name, prices.traits(name), Forecast(role, str(name))) for name in names]
     for question, answer in answers:
@@ -75,12 +77,19 @@ def forecast_judging(
             continue
         request = judge_request(question, ASSUMED_ANSWER if answer is None else answer)
         for name, traits, row in rows:
-            known = (
-                answer is not None
-                and cache is not None
-                and cache.read(cache_key(name, address(name, env), traits.sampling, request))
-                is not None
-            )
-            for number in range(repeat):
-                row.add(request, traits, cached=known and number == 0)
+            for number in range(first, first + repeat):
+                key = cache_key(name, address(name, env), traits, request, number)
+                is_cached = answer is not None and cache is not None and _is_valid(cache.read(key))
+                row.add(request, traits, cached=is_cached)
     return [row for _, _, row in rows]
+
+
+def _is_valid(reply: CachedReply | None) -> bool:
+    """Whether a cached reply would be used."""
+    if reply is None:
+        return False
+    try:
+        parse_reply(reply.text)
+    except ValueError:
+        return False
+    return True

@@ -34,8 +34,7 @@ def calibrations(settings: JudgeSettings, results: Path) -> dict[str, Calibratio
         ResultsError: where a calibration cannot be read.
     """
     return {
-        judge.model: load_calibration(results, judge.model, settings.prompt, judge.sampling)
-        for judge in settings.models
+        judge.model: load_calibration(results, judge, settings.prompt) for judge in settings.models
     }
 
 
@@ -46,14 +45,11 @@ def require_trusted(known: dict[str, Calibration | None]) -> None:
         UsageError: `weak_judge`.
     """
     for model, calibration in known.items():
-        if calibration is None or not (weak := calibration.weak_groups):
+        weakness = calibration.weakness() if calibration is not None else ""
+        if calibration is None or not weakness:
             continue
-        rates = ", ".join(
-            f"{100 * (calibration.groups[group].rate or 0):.0f} % of {group} answers"
-            for group in weak
-        )
         raise UsageError(
-            f"{model} accepts {rates}, by its calibration of {calibration.measured_at}",
+            f"{model} {weakness}, by its calibration of {calibration.measured_at}",
             code="weak_judge",
             hint="use another judge, or --accept-weak-judge, or --floor 0",
         )

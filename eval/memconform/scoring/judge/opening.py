@@ -1,5 +1,6 @@
 """Opens judges: names, budget, clients, and the offline upstream where one is fake."""
 
+import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
@@ -85,7 +86,9 @@ async def open_session(
         fake = None
         if any(name.provider == "fake" for name in names):
             folder = stack.enter_context(TemporaryDirectory(prefix="memconform-judge-"))
-            upstream = await stack.enter_async_context(scripted_upstream(Path(folder), "judge"))
+            # By its id another command's upstream would be taken for a process that this one left.
+            run_id = f"judge-{secrets.token_hex(8)}"
+            upstream = await stack.enter_async_context(scripted_upstream(Path(folder), run_id))
             fake = Endpoint(f"{upstream.base_url}/v1", "fake")
         session = LlmSession(
             Ledger(spec.budget_usd),

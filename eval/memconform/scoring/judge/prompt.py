@@ -87,7 +87,8 @@ def judge_request(question: Question, candidate: str) -> ChatRequest:
     shown = candidate[:MAX_CANDIDATE]
     reference = question.reference_answer or UNKNOWN
     # Whoever writes a candidate cannot know the hash of it, and so cannot end its fence.
-    digest = hashlib.sha256(f"{question.question}\0{reference}\0{candidate}".encode()).hexdigest()
+    described = f"{question.question}\0{reference}\0{candidate}"
+    digest = hashlib.sha256(described.encode("utf-8", "surrogatepass")).hexdigest()
     fence = f"-----candidate {digest[:16]}-----"
     lines = [f"Question: {question.question}"]
     if question.question_date:
@@ -134,6 +135,14 @@ def parse_reply(text: str) -> JudgeReply:
 
 
 def prompt_digest() -> str:
-    """The first 12 hex digits of the SHA-256 of the wording: what a calibration is of."""
-    text = f"{PROMPT_VERSION}\0{SYSTEM}\0{MAX_CANDIDATE}"
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+    """The first 12 hex digits of the SHA-256 of a whole request: what a calibration is of."""
+    question = Question(
+        id="",
+        question="question",
+        answers=("reference",),
+        rubric="rubric",
+        question_date="date",
+        abstain=True,
+    )
+    request = judge_request(question, "candidate" * MAX_CANDIDATE)
+    return hashlib.sha256(repr(request).encode()).hexdigest()[:12]

@@ -1,5 +1,6 @@
 """What is kept of judging: each judge's vote on an answer, and the settings of a panel."""
 
+import hashlib
 from typing import Any, Literal
 
 from pydantic import Field
@@ -35,6 +36,14 @@ class JudgeModel(Record):
     """`provider:model`."""
     sampling: dict[str, Any]
     """The sampling parameters in force."""
+    address: str = ""
+    """The first 12 hex digits of the SHA-256 of the address, which may hold a password; empty for
+    the vendor's own. Two servers may give one name to two models."""
+
+
+def address_digest(base_url: str | None) -> str:
+    """The digest of an address as `JudgeModel` has it."""
+    return hashlib.sha256(base_url.encode()).hexdigest()[:12] if base_url else ""
 
 
 class JudgeSettings(Record):
@@ -63,7 +72,9 @@ class JudgeVote(Record):
     verdicts: list[Literal["correct", "incorrect"]]
     """Of each time that it was asked."""
     cached: bool
-    """Whether no call was made."""
+    """Whether no call was made for it."""
+    attempt: int = 0
+    """Of the question, from 0."""
     input_tokens: int
     output_tokens: int
     cost_usd: float

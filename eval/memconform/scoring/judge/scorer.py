@@ -1,6 +1,7 @@
 """The judge scorer: language models decide whether an answer is right."""
 
 import asyncio
+import unicodedata
 from collections.abc import Iterable, Sequence
 
 from memconform.datasets.model import Question
@@ -15,7 +16,13 @@ from memconform.scoring.judge.prompt import (
     parse_reply,
     prompt_digest,
 )
-from memconform.scoring.judge.records import JudgeModel, JudgeSettings, JudgeVote, TieRule
+from memconform.scoring.judge.records import (
+    JudgeModel,
+    JudgeSettings,
+    JudgeVote,
+    TieRule,
+    address_digest,
+)
 from memconform.scoring.scorer import DaemonResponse, Score
 from memconform.scoring.statuses import QuestionStatus
 
@@ -31,8 +38,7 @@ class JudgeScorer:
 
         Args:
             models: of one open session.
-            repeat: from the second time on past the cache, to see whether a judge contradicts
-                itself.
+            repeat: each time is a sample of its own, to see whether a judge contradicts itself.
             tie: what an even split comes to.
         """
         self._models = models
@@ -43,10 +49,7 @@ class JudgeScorer:
     def settings(self) -> JudgeSettings:
         """What decides the judgements."""
         return JudgeSettings(
-            models=[
-                JudgeModel(model=str(model.name), sampling=dict(model.traits.sampling))
-                for model in self._models
-            ],
+            models=[judge_model(model) for model in self._models],
             prompt=prompt_digest(),
             repeat=self._repeat,
             tie=self._tie,
@@ -85,19 +88,24 @@ class JudgeScorer:
     async def _vote(self, model: Model, question: Question, answer: str) -> JudgeVote:
         request = judge_request(question, answer)
         replies: list[Reply[JudgeReply]] = []
-        fault, lost = "", 0
+        failure: LlmError | None = None
         for number in range(self._repeat):
             try:
-                replies.append(await model.ask(request, parse_reply, repetition=number > 0))
+                replies.append(await model.ask(request, parse_reply, repetition=number))
             except HALTING:
                 raise
             except LlmError as error:
-                fault, lost = f"{error.code}: {error.message}", error.cost
+                failure = error
                 break
         verdict, score, reason = (
-            (None, None, fault) if fault else own_verdict([reply.value for reply in replies])
+            (None, None, f"{failure.code}: {failure.message}")
+            if failure is not None
+            else own_verdict([reply.value for reply in replies])
         )
-        usages = [reply.usage for reply in replies if reply.usage is not None]
+        parts: list[Reply[JudgeReply] | LlmError] = [*replies]
+        if failure is not None:
+            parts.append(failure)
+        usages = [part.usage for part in parts if part.usage is not None]
         return JudgeVote.model_validate(
             {
                 "model": str(model.name),
@@ -109,17 +117,29 @@ class JudgeScorer:
                 "cached": bool(replies) and all(reply.cached for reply in replies),
                 "input_tokens": sum(usage.input for usage in usages),
                 "output_tokens": sum(usage.output for usage in usages),
-                "cost_usd": dollars(lost + sum(reply.cost for reply in replies)),
+                "cost_usd": dollars(sum(part.cost for part in parts)),
             }
         )
+
+
+def judge_model(model: Model) -> JudgeModel:
+    """What a result says of a judge."""
+    is_ours = model.name.provider == "fake"
+    return JudgeModel(
+        model=str(model.name),
+        sampling=dict(model.traits.sampling),
+        # The scripted upstream listens on another port each time.
+        address="" if is_ours else address_digest(model.endpoint.base_url),
+    )
 
 
 def settled_by_text(question: Question, answer: str) -> Score | None:
     """The score of an answer that needs no judge, because its text alone settles it; else None.
 
-    That is an empty answer, and one that abstains by the phrases that always do.
+    That is an answer of nothing but spaces, punctuation and invisible characters, and one that
+    abstains by the phrases that always do.
     """
-    if not any(character.isalnum() for character in answer):
+    if all(unicodedata.category(character)[0] in "CPZ" for character in answer):
         return Score(0.0, QuestionStatus.INCORRECT, "the answer is empty", {"judges": []})
     if not abstains(answer, question.abstain_marker):
         return None
