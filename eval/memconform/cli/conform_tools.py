@@ -11,7 +11,7 @@ from memconform.cli.grouping import OUTPUT, Command, option
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.options import json_file, results
 from memconform.cli.targets import json_target
-from memconform.conformance.catalog import CaseVariant, catalog
+from memconform.conformance.catalog import CaseVariant, case_line, catalog
 from memconform.conformance.coverage import uncovered_rules
 from memconform.conformance.explaining import explain_case
 from memconform.conformance.fixture import Fixture, UntestableError
@@ -75,13 +75,19 @@ def _case_info(entry: CaseVariant) -> dict[str, object]:
 @click.command("explain", cls=Command, examples=("memconform conform explain doc-rename",))
 @click.argument("case")
 def explain(case: str) -> ExitCode:
-    """Explain a case: its rules, what it sends, what passes and what fails.
+    """Explain a case: its file and line, its rules, what it sends, what passes and what fails.
 
     CASE is the id of a case, or of one of its checks.
     """
     for entry in _find(case):
-        echo(Lines(explain_case(entry)))
+        location = f"{_relative(CASES / entry.file)}:{case_line(entry)}"
+        echo(Lines(explain_case(entry, location)))
     return ExitCode.OK
+
+
+def _relative(path: Path) -> Path:
+    """Shorten a path below the working directory, so that an editor can open it from there."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _find(name: str) -> list[CaseVariant]:

@@ -450,11 +450,13 @@ def test_a_trend_has_every_run_once(place: _Place) -> None:
     first, again = place.run("py", *LME, *SEARCH), place.run("py", *LME, *SEARCH, again=1)
     ended = place.call("trend", place.folder, "--sdk", "py", "--dataset", "lme")
     assert ended.code == 0
-    told = [json.loads(p.read_text()) for p in (first, again)]
-    assert all(ended.out.count(f"{r['passed']}/{r['total']}") >= 2 for r in told)
-    begun = [line for line in ended.out.splitlines() if told[0]["daemon"]["build_hash"][:8] in line]
+    results = [json.loads(path.read_text()) for path in (first, again)]
+    assert all(ended.out.count(f"{r['passed']}/{r['total']}") >= 2 for r in results)
+    assert ended.out.split()[:3] == ["what", "started", "version"]
+    build = results[0]["daemon"]["build_hash"][:8]
+    rows = [line for line in ended.out.splitlines() if build in line]
     known = {run for run in place.known("py") if "lme" in run}
-    assert len(begun) == len(known)
+    assert len(rows) == len(known)
     assert place.call("trend", place.folder, "--sdk", "nobody").code == 4
 
 
