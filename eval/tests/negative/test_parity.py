@@ -313,7 +313,13 @@ def test_rejects_runs_that_asked_different_things(place: _Place, tmp_path: Path)
     good = place.run("py", *LME, *SEARCH)
     other = place.run("py", *LME, *SEARCH[:-1], "3")
     ended = place.call("parity", good, other)
-    assert (ended.code, "in top_k: 3, not 5" in ended.err) == (2, True)
+    assert (ended.code, "differ in top_k: 5 and 3" in ended.err) == (2, True)
+
+    def other_dataset(loaded: dict[str, Any]) -> None:
+        loaded["provenance"]["settings"]["dataset_sha256"] = "another"
+
+    ended = place.call("parity", good, altered(good, tmp_path, other_dataset))
+    assert (ended.code, "used different datasets" in ended.err) == (2, True)
 
     def dropped(loaded: dict[str, Any]) -> None:
         loaded["questions"].pop()
