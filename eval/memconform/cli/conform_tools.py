@@ -52,7 +52,7 @@ def list_cases(json_file: str | None) -> ExitCode:
         echo(f"{entry.id:<58} {entry.case.level:<7} {', '.join(entry.case.rules)}")
     cases = len({entry.base for entry in entries})
     checks = sum(len(check_ids(entry)) for entry in entries)
-    variants = f"{plural(cases, 'case')}, {len(entries)} with their variants"
+    variants = f"{plural(cases, 'case')} in {plural(len(entries), 'variant', spec=',')}"
     echo(f"{variants}, {plural(checks, 'check')}", err=True)
     return ExitCode.OK
 
@@ -123,8 +123,8 @@ def _find(name: str) -> list[CaseVariant]:
 def lint(cases: Path, *, schema: bool) -> ExitCode:
     """Check the case files themselves, and that every rule has a case.
 
-    Checks the YAML, the schema, variables and matchers. Rules are counted for the shipped cases
-    only.
+    Checks the YAML, the schema, variables and matchers, up to the first invalid case. Prints each
+    rule without a case; rules are counted for the shipped cases only.
     """
     if schema:
         echo(Lines(json.dumps(case_schema(), indent=2)))
@@ -135,7 +135,7 @@ def lint(cases: Path, *, schema: bool) -> ExitCode:
         echo(f"{rule}: no case cites it")
     count = plural(len({entry.base for entry in entries}), "case")
     rules = plural(len(uncited), "rule")
-    echo(f"{count}, {len(entries)} with their variants, {rules} without a case")
+    echo(f"{count} in {plural(len(entries), 'variant', spec=',')}, {rules} without a case")
     return ExitCode.FAILED if uncited else ExitCode.OK
 
 

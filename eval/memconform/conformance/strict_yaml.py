@@ -137,7 +137,7 @@ def item_lines(path: Path) -> list[int]:
     Raises:
         UsageError: `yaml_unreadable`.
     """
-    root = yaml.compose(_read_text(path), Loader=_Strict)
+    root: Any = yaml.compose(_read_text(path), Loader=_Strict)
     return [item.start_mark.line + 1 for item in root.value]
 
 

@@ -53,7 +53,7 @@ def show_difference(report: DiffReport) -> None:
             console.print(line, style=style)
     for name, latency in report.latency.items():
         ratio = latency.ratio
-        line = f"{_LATENCIES[name]}: {ratio.value:.2f} × the first run"
+        line = f"{_LATENCIES[name]}: {ratio.value:.2f}x the first run"
         console.print(f"{line} (95 %: {ratio.low:.2f} to {ratio.high:.2f})")
 
 

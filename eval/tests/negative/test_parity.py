@@ -406,6 +406,8 @@ def test_a_slower_run_fails_where_its_whole_interval_is_above(
     assert ratio["value"] == pytest.approx((1.4 * 1.6) ** 0.5)
     assert ratio["low"] < ratio["value"] < ratio["high"]
     assert _diff(place, good, slow, "--fail-on", "latency:1.5")["exit_code"] == 0
+    shown = place.call("diff", good, slow).err
+    assert f"latency: {ratio['value']:.2f}x the first run (95 %: " in shown
     assert _diff(place, slow, good, "--fail-on", "latency:1.2")["exit_code"] == 0
     assert place.call("diff", good, slow, "--fail-on", "latency:0").code == 2
 

@@ -526,7 +526,11 @@ def test_memini_json_keeps_items_and_questions(tmp_path: Path) -> None:
          "'content' must be text"),
         ([{"question_id": "q"}], "longmemeval", "element 0 is not a LongMemEval question"),
         ([_question(), _question("q2", haystack_dates=[])], None, "question 'q2'"),
-        ([_question(haystack_sessions=[[{"role": "user"}], []])], None, "'q1': 'content' is missing"),
+        (
+            [_question(haystack_sessions=[[{"role": "user"}], []])],
+            None,
+            "'q1': 'content' is missing",
+        ),
         (_locomo({"question": "x", "category": 4}), None, "question 0: 'evidence' is missing"),
         (_locomo(_row("D1:1", category=6)), None, "'category' must be a number from 1 to 5"),
         ([_question(), _question()], None, "two haystacks have the id q1"),
