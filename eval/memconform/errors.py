@@ -90,7 +90,13 @@ def missing_extra(extra: str, message: str) -> UsageError:
     return UsageError(message, code="extra_missing", hint=f"pip install 'memconform[{extra}]'")
 
 
+_SHORT_NAME = 3
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return `did you mean …?` for a misspelt name, or an empty string if no name is close."""
-    matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    # One wrong letter of two is half the name. In longer names, half the letters in common is no
+    # misspelling: it would suggest 'computing' for 'nothing' (0.63).
+    cutoff = 0.5 if len(name) <= _SHORT_NAME else 0.7
+    matches = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
     return f"did you mean {matches[0]!r}?" if matches else ""

@@ -40,7 +40,12 @@ def row(
     ks: Sequence[int],
     seed: int,
 ) -> Row:
-    """The row of one system and strategy; it has numbers only if every query was measured."""
+    """Aggregate the queries of one system and strategy into a row of the report.
+
+    The row has numbers only if all `expected` queries were measured; otherwise it lists the
+    incident and the most frequent failures. `ks` are the cutoffs of the metrics, ascending, and
+    `seed` is that of the bootstrap.
+    """
     missing = expected - sum(record.error is None for record in records)
     if missing:
         why = [f"{incident.code}: {incident.message}"] if incident else []

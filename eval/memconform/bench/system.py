@@ -51,7 +51,7 @@ class Index(Protocol):
 
 
 class Session(Protocol):
-    """A running system."""
+    """A started system: it builds one index after another and counts the resources used."""
 
     def build_index(self, haystacks: Iterable[Haystack]) -> AbstractAsyncContextManager[Index]:
         """Index the haystacks, verify that the index is complete, and delete it on exit.

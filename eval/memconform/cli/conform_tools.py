@@ -11,7 +11,7 @@ from memconform.cli.grouping import OUTPUT, Command, option
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.options import json_file, results
 from memconform.cli.targets import json_target
-from memconform.conformance.catalog import CaseVariant, catalog
+from memconform.conformance.catalog import CaseVariant, case_line, catalog
 from memconform.conformance.coverage import uncovered_rules
 from memconform.conformance.explaining import explain_case
 from memconform.conformance.fixture import Fixture, UntestableError
@@ -52,7 +52,7 @@ def list_cases(json_file: str | None) -> ExitCode:
         echo(f"{entry.id:<58} {entry.case.level:<7} {', '.join(entry.case.rules)}")
     cases = len({entry.base for entry in entries})
     checks = sum(len(check_ids(entry)) for entry in entries)
-    variants = f"{plural(cases, 'case')}, {len(entries)} with their variants"
+    variants = f"{plural(cases, 'case')} in {plural(len(entries), 'variant', spec=',')}"
     echo(f"{variants}, {plural(checks, 'check')}", err=True)
     return ExitCode.OK
 
@@ -75,13 +75,19 @@ def _case_info(entry: CaseVariant) -> dict[str, object]:
 @click.command("explain", cls=Command, examples=("memconform conform explain doc-rename",))
 @click.argument("case")
 def explain(case: str) -> ExitCode:
-    """Explain a case: its rules, what it sends, what passes and what fails.
+    """Explain a case: its file and line, its rules, what it sends, what passes and what fails.
 
     CASE is the id of a case, or of one of its checks.
     """
     for entry in _find(case):
-        echo(Lines(explain_case(entry)))
+        location = f"{_relative(CASES / entry.file)}:{case_line(entry)}"
+        echo(Lines(explain_case(entry, location)))
     return ExitCode.OK
+
+
+def _relative(path: Path) -> Path:
+    """Shorten a path below the working directory, so that an editor can open it from there."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _find(name: str) -> list[CaseVariant]:
@@ -117,8 +123,8 @@ def _find(name: str) -> list[CaseVariant]:
 def lint(cases: Path, *, schema: bool) -> ExitCode:
     """Check the case files themselves, and that every rule has a case.
 
-    Checks the YAML, the schema, variables and matchers. Rules are counted for the shipped cases
-    only.
+    Checks the YAML, the schema, variables and matchers, up to the first invalid case. Prints each
+    rule without a case; rules are counted for the shipped cases only.
     """
     if schema:
         echo(Lines(json.dumps(case_schema(), indent=2)))
@@ -129,7 +135,7 @@ def lint(cases: Path, *, schema: bool) -> ExitCode:
         echo(f"{rule}: no case cites it")
     count = plural(len({entry.base for entry in entries}), "case")
     rules = plural(len(uncited), "rule")
-    echo(f"{count}, {len(entries)} with their variants, {rules} without a case")
+    echo(f"{count} in {plural(len(entries), 'variant', spec=',')}, {rules} without a case")
     return ExitCode.FAILED if uncited else ExitCode.OK
 
 

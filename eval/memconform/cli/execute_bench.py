@@ -59,7 +59,12 @@ async def _bench(options: BenchOptions) -> ExitCode:
     if options.markdown is not None:
         with text_target(options.markdown) as target:
             target.write_text(bench_markdown(report))
-    echo(f"{report.suite}: -> {finished.result}", err="-" in (options.json_file, options.markdown))
+    measured = sum(row.measured for row in report.rows)
+    rows = f"{measured} of {plural(len(report.rows), 'row')} measured"
+    echo(
+        f"{report.suite}: {rows} -> {finished.result}",
+        err="-" in (options.json_file, options.markdown),
+    )
     return code
 
 

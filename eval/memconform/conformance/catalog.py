@@ -98,6 +98,18 @@ def catalog(folder: Path = CASES) -> tuple[CaseVariant, ...]:
     return tuple(entries)
 
 
+def case_line(entry: CaseVariant, folder: Path = CASES) -> int:
+    """Return the line, from 1, at which a case begins in its file.
+
+    Raises:
+        UsageError: as `catalog` does.
+    """
+    path = folder / entry.file
+    cases: Any = strict_yaml.load_yaml(path)
+    ids = [case["id"] for case in cases]
+    return strict_yaml.item_lines(path)[ids.index(entry.base)]
+
+
 def _read(path: Path) -> Iterator[CaseVariant]:
     cases = strict_yaml.load_yaml(path)
     if not isinstance(cases, list):

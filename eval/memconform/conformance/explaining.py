@@ -12,10 +12,10 @@ from memconform.conformance.rules import rules
 _MAX_SHOWN = 400
 
 
-def explain_case(entry: CaseVariant) -> str:
-    """Explain a case, one fact a line."""
+def explain_case(entry: CaseVariant, location: str) -> str:
+    """Explain a case, one fact per line; `location` is the `file:line` at which it is defined."""
     case = entry.case
-    lines = [f"{entry.id} ({case.level}): {case.title}"]
+    lines = [f"{entry.id} ({case.level}): {case.title}", f"  defined in {location}"]
     lines += [f"  why: {case.why}"] if case.why else []
     lines += [f"  rule {rule}: {rules()[rule].text}" for rule in case.rules]
     lines += [f"  needs {need}" for need in _needs(case)]
@@ -53,8 +53,11 @@ def _step(step: BaseStep) -> Iterator[str]:
     nested: list[Any] = [*getattr(step, "until", []), *getattr(step, "repeat", [])]
     branches: list[list[Any]] = getattr(step, "parallel", [])
     kind = type(step).__name__.removesuffix("Step").lower()
-    values = " ".join(f"{key}: {_abbreviate(value)}" for key, value in fields.items())
-    yield f"{kind} {values}".rstrip()
+    start = kind
+    if kind in fields:
+        # A step that has its kind as a key, such as `http: GET /healthz`, begins with that key.
+        start = f"{kind}: {_abbreviate(fields.pop(kind))}"
+    yield " ".join((start, *(f"{key}: {_abbreviate(value)}" for key, value in fields.items())))
     for inner in nested:
         yield from (f"    {line}" for line in _step(inner))
     for branch in branches:

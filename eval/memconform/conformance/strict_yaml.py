@@ -129,18 +129,34 @@ def _require_within_limits(text: str) -> None:
         budget.spend(event)
 
 
+def item_lines(path: Path) -> list[int]:
+    """Return the line, from 1, at which each item of a file's list begins.
+
+    The file must be one that `load_yaml` accepts: composing a document recurses.
+
+    Raises:
+        UsageError: `yaml_unreadable`.
+    """
+    root: Any = yaml.compose(_read_text(path), Loader=_Strict)
+    return [item.start_mark.line + 1 for item in root.value]
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return read_whole(path, _MAX_BYTES).decode()
+    except UsageError as error:
+        raise UsageError(error.message, code="yaml_unreadable", hint=error.hint) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: {error}", code="yaml_unreadable") from error
+
+
 def load_yaml(path: Path) -> JsonValue:
     """Load the only document of a file.
 
     Raises:
         UsageError: `yaml_unreadable`, or `yaml_invalid` naming the line.
     """
-    try:
-        text = read_whole(path, _MAX_BYTES).decode()
-    except UsageError as error:
-        raise UsageError(error.message, code="yaml_unreadable", hint=error.hint) from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: {error}", code="yaml_unreadable") from error
+    text = _read_text(path)
     try:
         _require_within_limits(text)
         # A subclass of PyYAML's safe loader, which builds plain values only.

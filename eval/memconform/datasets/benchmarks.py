@@ -94,7 +94,7 @@ _BUILT_IN = (
     ),
     Format(
         "longmemeval",
-        "LongMemEval, oracle, S or M: a haystack of chat sessions a question",
+        "LongMemEval, oracle, S or M: one haystack of chat sessions per question",
         read_longmemeval,
         lambda path: {"question_id", "haystack_sessions"} <= _first_keys(path),
         {"level": ("session", "turn"), "session_doc": ("full", "user-only", "dated")},

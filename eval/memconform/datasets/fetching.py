@@ -76,7 +76,10 @@ def sha256_of(path: Path) -> str:
 
 
 def http_client() -> httpx.Client:
-    """A client that follows redirects and accepts no compression."""
+    """Build a client for downloads, which follows redirects and accepts no compression.
+
+    Connecting, and each wait for bytes, may take `_TIMEOUT`; a whole download has no limit.
+    """
     return httpx.Client(
         follow_redirects=True,
         timeout=_TIMEOUT,

@@ -104,7 +104,14 @@ class FillerPool:
         self._file.close()
 
     def add(self, session_id: str, turns: Turns, subject: str = "") -> None:
-        """Add a session; a repeated id is ignored."""
+        """Append a session's turns to the file, as a JSON list in UTF-8 without `has_answer`.
+
+        `subject` is the attribute of the user that it is about; empty if unknown. A session whose
+        id was added before is ignored.
+
+        Raises:
+            OSError: if the temporary file cannot be written.
+        """
         if session_id in self._ids:
             return
         # Without `has_answer`, which concerns another question.

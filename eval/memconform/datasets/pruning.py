@@ -153,7 +153,10 @@ def _facts(row: Any) -> Iterator[tuple[str, JsonValue]]:  # noqa: ANN401 - it is
     if not isinstance(row, dict):
         raise TypeError("is not an object")
     question, sessions = text(row, "question_id"), texts(row, "haystack_session_ids")
-    for session, facts in zip(sessions, row["timestamped_facts"], strict=True):
+    by_session = row["timestamped_facts"]
+    if not isinstance(by_session, list) or len(by_session) != len(sessions):
+        raise ValueError("'timestamped_facts' must have one list per session")
+    for session, facts in zip(sessions, by_session, strict=True):
         yield f"{question}/{session}", facts
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 def reason_of(error: Exception) -> str:
     """The reason for which a row is invalid, in words."""
-    return f"no {error}" if isinstance(error, KeyError) else str(error)
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 
 def text(row: Mapping[str, Any], key: str) -> str:

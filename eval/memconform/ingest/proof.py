@@ -169,7 +169,14 @@ class IndexProver:
         return filtered.chunks[0].score > lowest + _SCORE_TOLERANCE
 
     async def finds_nonsense(self) -> bool:
-        """Whether a keyword search finds a freshly made-up word."""
+        """Whether a keyword search finds a random word of 26 characters, which no document has.
+
+        A daemon that searches by similarity alone may find one. From any other daemon, its chunks
+        answer another request.
+
+        Raises:
+            DaemonError: if the search fails.
+        """
         word = f"zq{secrets.token_hex(12)}"
         request = SearchRequest(query=word, top_k=1, mode=self._keyword or Mode.BM25)
         return bool((await self._verified_search(request)).chunks)

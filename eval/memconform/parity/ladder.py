@@ -107,7 +107,7 @@ def _candidates(one: QuestionResult, other: QuestionResult) -> Divergence | None
         if key in missing
     )
     if any(chunk.chunk_id == c.chunk_id for c in one.ranking):
-        return Divergence(Stage.CANDIDATES, f"different text in {chunk.chunk_id} at rank {rank}")
+        return Divergence(Stage.CANDIDATES, f"different text for {chunk.chunk_id} at rank {rank}")
     if any(chunk.path == c.path for c in one.ranking):
         return Divergence(Stage.CANDIDATES, f"different chunk of {chunk.path} at rank {rank}")
     return Divergence(Stage.CANDIDATES, f"{chunk.path} at rank {rank} is not in the other ranking")

@@ -22,6 +22,7 @@ _METHOD_SETTINGS = (
 """Settings that decide how questions are asked and scored."""
 _SELECTION_SETTINGS = ("dataset_sha256", "questions", "rows")
 """Settings that decide which questions are asked."""
+_QUOTES = ("'", '"')
 _ROUNDING = 1e-9
 """Tolerance between a recorded mean and the recomputed one."""
 
@@ -154,9 +155,11 @@ def require_comparable(runs: Sequence[LoadedRun], *, selections: bool = True) ->
                 shared = sorted(mine.keys() & yours.keys())
                 mine, yours = ({name: table[name] for name in shared} for table in (mine, yours))
             if mine != yours:
+                difference = f"differ in {key}: {_short(mine)} and {_short(yours)}"
+                if key == "dataset_sha256":
+                    difference = "used different datasets"
                 raise UsageError(
-                    f"{other.name!r} differs from {first.name!r} in {key}:"
-                    f" {_short(yours)}, not {_short(mine)}",
+                    f"{first.name!r} and {other.name!r} {difference}",
                     code="unlike_runs",
                     hint="compare runs of the same dataset, selection and settings",
                 )
@@ -164,7 +167,7 @@ def require_comparable(runs: Sequence[LoadedRun], *, selections: bool = True) ->
 
 def _short(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}…"
+    return text if len(text) <= 60 else f"{text[:60]}…{text[0] if text[0] in _QUOTES else ''}"
 
 
 def aligned(runs: Sequence[LoadedRun]) -> Iterator[tuple[QuestionResult, ...]]:

@@ -185,7 +185,8 @@ def _costs(report: BenchReport) -> list[tuple[list[str], _Cells]]:
         header = ["system", "strategy", *speeds[0][1].tiers]
         tiers = [[*_names(row), *map("{:.1%}".format, s.tiers.values())] for row, s in speeds]
         tables.append((header, tiers))
-    header = ["system", "documents", "chunks", "vectors", "ingest s", "documents/s", "MiB", "disk"]
+    header = ["system", "documents", "chunks", "vectors", "ingest s", "documents/s"]
+    header += ["memory MiB", "disk MiB"]
     return [*tables, (header, [_ingest_cells(system) for system in report.systems])]
 
 

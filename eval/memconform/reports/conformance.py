@@ -25,13 +25,13 @@ _SHOWN_RESULTS = (*RED, Result.WARN, Result.XFAIL)
 
 
 def conform_banner(sdk: SdkResult) -> str:
-    """Format `<sdk>: <n> of <n> checks pass in <n> cases[, <n> <result>]…: <verdict>`."""
+    """Format `<sdk>: <n> of <n> checks pass in <n> case variants[, <n> <result>]…: <verdict>`."""
     counts = sdk.counts()
     applicable = sum(counts.values()) - counts[Result.NOT_APPLICABLE]
     ran = sum(case.result is not Result.NOT_APPLICABLE for case in sdk.cases)
     checks = plural(applicable, "check")
     verb = "passes" if applicable == 1 else "pass"
-    line = f"{sdk.sdk}: {counts[Result.PASS]} of {checks} {verb} in {plural(ran, 'case')}"
+    line = f"{sdk.sdk}: {counts[Result.PASS]} of {checks} {verb} in {plural(ran, 'case variant')}"
     others = [f"{n} {r.value}" for r, n in counts.items() if n and r is not Result.PASS]
     verdict = "conformant" if sdk.exit_code == 0 else "no verdict"
     if counts[Result.FAIL] or counts[Result.XPASS]:

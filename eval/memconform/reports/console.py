@@ -218,7 +218,7 @@ def verification_line(record: VerificationRecord) -> str:
         retrievals = plural(record.repeated, "retrieval")
         parts.append(f"{retrievals} repeated, {record.retracted} of them with another result")
     if record.invalidations:
-        parts.append(f"in doubt {plural(record.invalidations, 'time')}")
+        parts.append(f"index invalidated {plural(record.invalidations, 'time')}")
     return ", ".join(parts)
 
 

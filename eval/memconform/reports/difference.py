@@ -21,6 +21,11 @@ _LISTED = (
     ("removed", ""),
 )
 _NOUNS = {"regressions": "regression", "fixes": "fix"}
+_LATENCIES = {
+    "done": "latency",
+    "first_event": "time to first event",
+    "first_delta": "time to first delta",
+}
 _SHOWN = 20
 _WIDE = 160
 
@@ -48,8 +53,8 @@ def show_difference(report: DiffReport) -> None:
             console.print(line, style=style)
     for name, latency in report.latency.items():
         ratio = latency.ratio
-        line = f"{name.replace('_', ' ')}: {ratio.value:.4g} times the first run's"
-        console.print(f"{line} (95 %: {ratio.low:.4g} to {ratio.high:.4g})")
+        line = f"{_LATENCIES[name]}: {ratio.value:.2f}x the first run"
+        console.print(f"{line} (95 %: {ratio.low:.2f} to {ratio.high:.2f})")
 
 
 def show_trend(summaries: Sequence[RunSummary]) -> None:
@@ -62,7 +67,7 @@ def show_trend(summaries: Sequence[RunSummary]) -> None:
     if not console.is_terminal:
         console.width = _WIDE
     table = Table(box=SIMPLE, padding=(0, 1, 0, 0))
-    for name in ("what", "begun", "version", "build"):
+    for name in ("what", "started", "version", "build"):
         table.add_column(name, overflow="fold")
     for name in ("passed", "pass rate (95 %)", "not measured", "p50 ms", "p95 ms"):
         table.add_column(name, justify="right", no_wrap=True)

@@ -34,13 +34,13 @@ def banner(summary: RunSummary) -> str:
     """Format `<sdk>: <passed>/<total> pass_rate=<rate> mean_score=<score>[ not_measured=<n>]`.
 
     An unknown rate is `none`. A run that an incident ended has no rates:
-    `<sdk>: not measured: <code>; <n> of <total> questions were`.
+    `<sdk>: <code>; <n> of <total> questions measured`.
     """
     measured = sum(count for verdict, count in summary.counts.items() if verdict.measured)
     if summary.incident is not None:
         return (
-            f"{summary.sdk}: not measured: {summary.incident.code};"
-            f" {measured} of {summary.total} questions were"
+            f"{summary.sdk}: {summary.incident.code};"
+            f" {measured} of {summary.total} questions measured"
         )
     rates = (summary.pass_rate, summary.mean_score)
     pass_rate, mean_score = ("none" if rate is None else f"{rate:.4f}" for rate in rates)

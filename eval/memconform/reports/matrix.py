@@ -66,7 +66,7 @@ def _verdicts(agreement: Agreement) -> list[tuple[str, bool]]:
     questions = plural(total, "question")
     rankings = f"rankings: {sdks} equal on {equal} of {questions}"
     if equal == total:
-        rankings += f", scores at most {gap:.1g} apart"
+        rankings += f", scores differ by at most {gap:.1g}" if gap else ", scores identical"
     lines = [(rankings, equal == total > 0)]
     if agreement.answers_equal is not None:
         equal = agreement.answers_equal
@@ -74,5 +74,5 @@ def _verdicts(agreement: Agreement) -> list[tuple[str, bool]]:
     if total < agreement.questions:
         missing = plural(agreement.questions - total, "question")
         lines.append((f"{missing} not measured on every SDK", False))
-    lines += [(f"  {d.question}: {d.sdk} {d.detail}", False) for d in agreement.differences]
+    lines += [(f"  {d.question}: {d.sdk}: {d.detail}", False) for d in agreement.differences]
     return lines

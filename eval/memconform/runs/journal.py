@@ -121,7 +121,14 @@ class Journal:
         return len(locations) >= repeat and all(location.judged for location in locations)
 
     def unjudged(self, row: int) -> list[tuple[int, AnswerRecord]]:
-        """The attempts at a question that have an answer but no judgement, with their answers."""
+        """Return `(number, answer)` of each attempt at a question that has no judgement.
+
+        `number` counts the attempts at this question from 0. Attempts without an answer are
+        omitted.
+
+        Raises:
+            ResultsError: if the journal cannot be read.
+        """
         locations = enumerate(self._locations.get(row, ()))
         answers = [
             (n, self._read(row, n, location).answer)

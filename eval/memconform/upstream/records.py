@@ -43,7 +43,7 @@ class RecordedRequest:
         return len(self.body) + len(self.path) + headers
 
     def dump(self) -> bytes:
-        """The record as JSON."""
+        """Encode the record as one JSON object in UTF-8; `body` is inserted unchanged."""
         values = asdict(self)
         del values["body"]
         return json.dumps(values)[:-1].encode() + b', "body": ' + self.body + b"}"

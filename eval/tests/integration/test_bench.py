@@ -160,6 +160,14 @@ def test_resume_rejects_other_events(memconform: Call, one_sdk: str, boxes: Path
     assert (ended.code, "different settings: pruned_sha256" in ended.err) == (2, True)
 
 
+def test_the_last_line_counts_the_measured_rows(
+    memconform: Call, one_sdk: str, boxes: Path
+) -> None:
+    ended, _ = _bench(memconform, boxes, "--sdk", one_sdk, "--system", "null")
+    assert "file: 2 of 2 rows measured -> " in ended.out
+    assert "disk MiB" in ended.err
+
+
 def test_different_rankings_fail_only_if_agreement_is_required(
     memconform: Call, scripted: Scripted, boxes: Path
 ) -> None:

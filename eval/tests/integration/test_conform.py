@@ -74,7 +74,9 @@ def test_a_good_daemon_is_conformant(
     ended = installed("conform", "--sdk", CHECKOUT / "sdks" / sdk, *QUICK, *files)
     assert ended.code == 0, ended.err
     assert re.search(
-        rf"^{sdk}: (\d+) of \1 checks pass in \d+ cases: conformant$", ended.out, re.MULTILINE
+        rf"^{sdk}: (\d+) of \1 checks pass in \d+ case variants: conformant$",
+        ended.out,
+        re.MULTILINE,
     )
     assert set(_results(_report(workspace / "c.json")).values()) == {"pass"}
     XSD.validate(workspace / "j.xml")
@@ -336,6 +338,11 @@ def test_list_explain_and_lint(memconform: Callable[..., Ended], workspace: Path
     explained = memconform("conform", "explain", "brain-create#again").out
     assert f"rule {_CREATE_RULE}" in explained
     assert "#again: problem conflict (409)" in explained
+    location = re.search(r"defined in (.+):(\d+)$", explained, re.MULTILINE)
+    assert location is not None
+    defined = Path(location[1]).read_text(encoding="utf-8").splitlines()[int(location[2]) - 1]
+    assert defined == "- id: brain-create"
+    assert "then: http: POST /v1/brains json: {" in explained
     assert memconform("conform", "explain", "brain-craete").code == 2
     ended = memconform("conform", "lint")
     assert (ended.code, "0 rules without a case" in ended.out) == (0, True)

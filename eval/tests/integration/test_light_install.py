@@ -69,7 +69,7 @@ def test_a_core_verb_imports_no_extra_and_logs_nothing_in_advance(verb: str) -> 
 def test_flags_are_parsed_without_importing_the_commands(verb: str) -> None:
     found = imported(f"memconform.cli.{verb}")
     heavy = {*FOREIGN, "structlog", "asyncio", "httpx", "pydantic", "psutil", "rich"}
-    # The flags of `bench` name what the data sets' models know.
+    # `bench` imports pydantic for its flags: their choices come from the dataset models.
     assert not found & (heavy if verb != "bench" else {*FOREIGN, "structlog"})
 
 

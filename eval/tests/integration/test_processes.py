@@ -83,7 +83,7 @@ def test_an_interrupted_run_writes_its_result(
     assert ended.result["counts"]["correct"] == 7
     assert ended.result["counts"]["not_run"] == 5
     assert ended.result["exit_code"] == 130
-    assert "scripted: not measured: interrupted; 7 of 12 questions were" in out
+    assert "scripted: interrupted; 7 of 12 questions measured" in out
     assert "interrupted" in err
     assert f"with --resume {ended.result['run_id']}" in err
     assert not processes_of(folder)

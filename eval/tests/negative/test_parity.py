@@ -313,7 +313,13 @@ def test_rejects_runs_that_asked_different_things(place: _Place, tmp_path: Path)
     good = place.run("py", *LME, *SEARCH)
     other = place.run("py", *LME, *SEARCH[:-1], "3")
     ended = place.call("parity", good, other)
-    assert (ended.code, "in top_k: 3, not 5" in ended.err) == (2, True)
+    assert (ended.code, "differ in top_k: 5 and 3" in ended.err) == (2, True)
+
+    def other_dataset(loaded: dict[str, Any]) -> None:
+        loaded["provenance"]["settings"]["dataset_sha256"] = "another"
+
+    ended = place.call("parity", good, altered(good, tmp_path, other_dataset))
+    assert (ended.code, "used different datasets" in ended.err) == (2, True)
 
     def dropped(loaded: dict[str, Any]) -> None:
         loaded["questions"].pop()
@@ -400,6 +406,8 @@ def test_a_slower_run_fails_where_its_whole_interval_is_above(
     assert ratio["value"] == pytest.approx((1.4 * 1.6) ** 0.5)
     assert ratio["low"] < ratio["value"] < ratio["high"]
     assert _diff(place, good, slow, "--fail-on", "latency:1.5")["exit_code"] == 0
+    shown = place.call("diff", good, slow).err
+    assert f"latency: {ratio['value']:.2f}x the first run (95 %: " in shown
     assert _diff(place, slow, good, "--fail-on", "latency:1.2")["exit_code"] == 0
     assert place.call("diff", good, slow, "--fail-on", "latency:0").code == 2
 
@@ -450,11 +458,13 @@ def test_a_trend_has_every_run_once(place: _Place) -> None:
     first, again = place.run("py", *LME, *SEARCH), place.run("py", *LME, *SEARCH, again=1)
     ended = place.call("trend", place.folder, "--sdk", "py", "--dataset", "lme")
     assert ended.code == 0
-    told = [json.loads(p.read_text()) for p in (first, again)]
-    assert all(ended.out.count(f"{r['passed']}/{r['total']}") >= 2 for r in told)
-    begun = [line for line in ended.out.splitlines() if told[0]["daemon"]["build_hash"][:8] in line]
+    results = [json.loads(path.read_text()) for path in (first, again)]
+    assert all(ended.out.count(f"{r['passed']}/{r['total']}") >= 2 for r in results)
+    assert ended.out.split()[:3] == ["what", "started", "version"]
+    build = results[0]["daemon"]["build_hash"][:8]
+    rows = [line for line in ended.out.splitlines() if build in line]
     known = {run for run in place.known("py") if "lme" in run}
-    assert len(begun) == len(known)
+    assert len(rows) == len(known)
     assert place.call("trend", place.folder, "--sdk", "nobody").code == 4
 
 

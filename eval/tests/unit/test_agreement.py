@@ -9,6 +9,7 @@ from memconform.parity.agreement import Agreement, compare_rankings
 from memconform.parity.ladder import ranking_difference
 from memconform.records import Record
 from memconform.reports.machine import agreement_banner
+from memconform.reports.matrix import show_matrix
 from memconform.runs.reading import read_questions
 from memconform.runs.results import CitedChunk, QuestionResult, RankedChunk
 from memconform.scoring.statuses import QuestionStatus
@@ -93,6 +94,28 @@ def test_scores_may_differ_in_their_last_bits(tmp_path: Path) -> None:
     found = _compare(tmp_path, [_question("q", *_AB)], [_question("q", *other)])
     assert found.complete
     assert found.largest_score_difference == pytest.approx(5e-7)
+
+
+@pytest.mark.parametrize(
+    ("other", "line"),
+    [
+        (_AB, "rankings: sdk0, sdk1 equal on 1 of 1 question, scores identical"),
+        (
+            (("a", 2.0), ("b", 1.0 + 5e-7)),
+            "rankings: sdk0, sdk1 equal on 1 of 1 question, scores differ by at most 5e-07",
+        ),
+        ((("a", 2.0),), "  q: sdk1: 1 chunk, not 2"),
+    ],
+)
+def test_the_console_states_how_far_rankings_agree(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    other: tuple[tuple[str, float], ...],
+    line: str,
+) -> None:
+    runs = [_question("q", *_AB)], [_question("q", *other)]
+    show_matrix([], [], _compare(tmp_path, *runs))
+    assert line in capsys.readouterr().err.splitlines()
 
 
 def test_reports_a_different_answer_if_answers_are_compared(tmp_path: Path) -> None:

@@ -410,7 +410,7 @@ def test_wmb_names_the_file_and_the_line_that_is_broken(tmp_path: Path) -> None:
     folder = _wmb(tmp_path / "wmb")
     with (folder / "datasets" / "pets.jsonl").open("a") as file:
         file.write('{"turn_id": 9}\n')
-    with pytest.raises(UsageError, match=r"pets\.jsonl: line 5: no 'speaker'"):
+    with pytest.raises(UsageError, match=r"pets\.jsonl: line 5: 'speaker' is missing"):
         _read(folder)
 
 
@@ -526,8 +526,12 @@ def test_memini_json_keeps_items_and_questions(tmp_path: Path) -> None:
          "'content' must be text"),
         ([{"question_id": "q"}], "longmemeval", "element 0 is not a LongMemEval question"),
         ([_question(), _question("q2", haystack_dates=[])], None, "question 'q2'"),
-        ([_question(haystack_sessions=[[{"role": "user"}], []])], None, "'q1': no 'content'"),
-        (_locomo({"question": "x", "category": 4}), None, "question 0: no 'evidence'"),
+        (
+            [_question(haystack_sessions=[[{"role": "user"}], []])],
+            None,
+            "'q1': 'content' is missing",
+        ),
+        (_locomo({"question": "x", "category": 4}), None, "question 0: 'evidence' is missing"),
         (_locomo(_row("D1:1", category=6)), None, "'category' must be a number from 1 to 5"),
         ([_question(), _question()], None, "two haystacks have the id q1"),
         ([_question(haystack_session_ids=[], haystack_dates=[], haystack_sessions=[])], None,

@@ -9,8 +9,9 @@ import pytest
 from memconform.client.recorder import Exchange
 from memconform.conformance import strict_yaml
 from memconform.conformance.case import AwaitStep, HttpStep, StoreStep, StreamStep
-from memconform.conformance.catalog import catalog, walk_steps
+from memconform.conformance.catalog import case_line, catalog, walk_steps
 from memconform.conformance.expecting import evaluate
+from memconform.conformance.names import CASES
 from memconform.conformance.step_result import StepResult
 from memconform.conformance.variables import UnknownVariableError, references, substitute
 from memconform.errors import UsageError
@@ -175,3 +176,9 @@ def test_no_step_passes_without_a_response(outcome: StepResult) -> None:
                 if all(result.holds for result in results):
                     passing.append(f"{entry.id}: {list(step.expect)}")
     assert passing == []
+
+
+def test_the_line_of_a_case_is_that_of_its_id() -> None:
+    for entry in (catalog()[0], catalog()[-1]):
+        lines = (CASES / entry.file).read_text(encoding="utf-8").splitlines()
+        assert lines[case_line(entry) - 1] == f"- id: {entry.base}"

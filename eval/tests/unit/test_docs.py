@@ -193,3 +193,17 @@ def test_the_map_of_rooms_is_the_one_that_is_enforced() -> None:
     named = re.findall(r"`((?:\w+/)+\w+\.py)`", text)
     assert named
     assert [path for path in named if not (package / path).is_file()] == []
+
+
+def test_the_map_names_objects_that_exist() -> None:
+    package = _CHECKOUT / "eval" / "memconform"
+    text = (_CHECKOUT / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    places = re.findall(r"`([\w/]+\.py)` `(\w+(?:\.\w+)*)`", text)
+    assert ("scoring/exact.py", "ExactScorer.score") in places
+    missing = [
+        f"{path}: {name}"
+        for path, names in places
+        for name in names.split(".")
+        if not re.search(rf"\b(?:def|class) {name}\b", (package / path).read_text("utf-8"))
+    ]
+    assert missing == []

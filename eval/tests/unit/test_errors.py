@@ -28,6 +28,10 @@ def test_an_error_says_what_where_and_what_to_try() -> None:
     assert error.render() == "broken: it broke\n  | line 1\n  | line 2\n  try: mend it"
 
 
+def test_a_name_with_half_the_letters_in_common_is_not_suggested() -> None:
+    assert nearest("nothing", ["computing", "facts"]) == ""
+
+
 @pytest.mark.parametrize(("name", "hint"), [("pi", "did you mean 'py'?"), ("rust", "")])
 def test_nearest(name: str, hint: str) -> None:
     assert nearest(name, ["py", "go", "ts"]) == hint

@@ -299,16 +299,16 @@ def test_sessions_about_the_same_attribute_are_no_filler(
 @pytest.mark.parametrize(
     ("row", "why"),
     [
-        (_row(answer_session_ids=["answer_z"]), "element 0: no 'answer_z'"),
+        (_row(answer_session_ids=["answer_z"]), "element 0: 'answer_z' is missing"),
         (_row(answer_session_ids=[]), "element 0: no session answers it"),
         (_row(question_date="May"), "'May' is not a date"),
         (_row(haystack_dates=["2023/02/30 (Thu) 02:21"]), "element 0: day"),
         (_row(haystack_dates=[]), "element 0: zip"),
         (_row(question=None), "'question' must be text"),
         (_row(answer=None), "'answer' must be text or a number"),
-        (_row(haystack_sessions=[[{"role": "user"}]]), "element 0: no 'content'"),
+        (_row(haystack_sessions=[[{"role": "user"}]]), "element 0: 'content' is missing"),
         (_row(haystack_sessions=[[_turn("\ud800")]]), "element 0: .*surrogates not allowed"),
-        ({"question_id": "q"}, "element 0: no 'haystack_session_ids'"),
+        ({"question_id": "q"}, "element 0: 'haystack_session_ids' is missing"),
         (7, "element 0: is not an object"),
     ],
 )
@@ -321,8 +321,8 @@ def test_evidence_that_is_none_is_named(tmp_path: Path, row: Any, why: str) -> N
 @pytest.mark.parametrize(
     ("filler", "why"),
     [
-        ([{"session_id": "f"}], "element 0: no 'sessions'"),
-        ([{"session": []}], "element 0: no 'session_id'"),
+        ([{"session_id": "f"}], "element 0: 'sessions' is missing"),
+        ([{"session": []}], "element 0: 'session_id' is missing"),
         (
             [{"session_id": "f", "session": [{"role": "user", "content": 1}]}],
             "'content' must be text",
@@ -341,10 +341,10 @@ def test_filler_that_is_none_is_named(tmp_path: Path, filler: Any, why: str) -> 
     ("question", "why"),
     [
         (_asked("k", "riddle"), "task 'riddle' does not exist"),
-        (_asked("k", "temp_reasoning_implicit"), "no 'facts'"),
+        (_asked("k", "temp_reasoning_implicit"), "'facts' is missing"),
         (_asked("k", "temp_reasoning_implicit", facts=[]), "zip"),
         (_asked("k", "single_hop", unified_date="soon"), "'soon' is not a date"),
-        ({"question_id": "k", "question_content": {}}, "no 'background_id'"),
+        ({"question_id": "k", "question_content": {}}, "'background_id' is missing"),
     ],
 )
 def test_a_released_question_that_is_none_is_named(tmp_path: Path, question: Any, why: str) -> None:

@@ -135,11 +135,14 @@ def test_a_range_that_is_none_is_named(tmp_path: Path, bad: Any) -> None:
     ("bad", "why"),
     [
         ({"h/a": "rain"}, "'h/a' must be a list of events"),
-        ([{"question_id": "h", "haystack_session_ids": []}], "element 0: no 'timestamped_facts'"),
+        (
+            [{"question_id": "h", "haystack_session_ids": []}],
+            "element 0: 'timestamped_facts' is missing",
+        ),
         ([7], "element 0: is not an object"),
         (
             [{"question_id": "h", "haystack_session_ids": ["a"], "timestamped_facts": []}],
-            "element 0: zip",
+            "element 0: 'timestamped_facts' must have one list per session",
         ),
         ("rain", "is not a JSON object"),
     ],

@@ -45,7 +45,7 @@ class BaselineCaseFinished:
 
 @dataclass(frozen=True, slots=True)
 class MutantFinished:
-    """The fate of a mutant is decided."""
+    """The cases were run on a mutant, until one killed it or none was left."""
 
     result: MutantResult
 
