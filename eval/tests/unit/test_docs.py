@@ -114,7 +114,7 @@ a = "[no link](missing.md)"
 
 
 Key = tuple[str, ...]
-"""A key of sdk.toml behind the tables that it stands in."""
+"""A key of sdk.toml, preceded by its tables."""
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
