@@ -50,7 +50,7 @@ def _leaks(folder: Path, ended: Sequence[Ended]) -> list[str]:
 
 
 @pytest.mark.exhaustive
-def test_every_verb_masks_what_a_daemon_tells(
+def test_every_verb_masks_what_a_daemon_reveals(
     memconform: Call, leaking: list[str], workspace: Path
 ) -> None:
     """Queries in the results of bench were written as they came."""

@@ -291,7 +291,7 @@ def test_longmemeval_texts_of_a_session(tmp_path: Path, doc: str, first: str, se
     assert haystack.queries[0].gold == ("s1",)
 
 
-def test_longmemeval_a_session_that_is_there_twice_counts_as_the_last(tmp_path: Path) -> None:
+def test_longmemeval_a_repeated_session_counts_as_the_last(tmp_path: Path) -> None:
     row = _question(haystack_session_ids=["s1", "s1"])
     assert [item.text for item in _only(_write(tmp_path / "q.json", [row])).items] == [
         "assistant: Nice!"
@@ -299,9 +299,7 @@ def test_longmemeval_a_session_that_is_there_twice_counts_as_the_last(tmp_path: 
 
 
 @pytest.mark.parametrize("level", ["session", "turn"])
-def test_longmemeval_of_a_session_that_is_there_twice_nothing_is_left(
-    tmp_path: Path, level: str
-) -> None:
+def test_longmemeval_drops_the_earlier_of_repeated_sessions(tmp_path: Path, level: str) -> None:
     old = [{"role": "user", "content": f"old {n}", "has_answer": True} for n in range(2)]
     new = [{"role": "user", "content": "new", "has_answer": True}]
     row = _question(haystack_session_ids=["s1", "s1"], haystack_sessions=[old, new])
@@ -428,7 +426,7 @@ def test_wmb_packed_files_are_read_as_the_plain_ones(
     assert _only(tmp_path / "wmb", part=part) == plain
 
 
-def test_wmb_a_file_that_is_there_packed_and_as_it_is_counts_neither_twice_nor_once(
+def test_wmb_a_file_that_exists_packed_and_unpacked_is_rejected(
     tmp_path: Path,
 ) -> None:
     folder = _wmb(tmp_path / "wmb")
@@ -566,7 +564,7 @@ def test_an_option_that_a_format_has_not_is_refused(
         open_benchmark(_write(tmp_path / "q.json", [_question()]), None, options)
 
 
-def test_an_option_that_means_nothing_is_not_told(tmp_path: Path) -> None:
+def test_an_option_without_effect_is_not_recorded(tmp_path: Path) -> None:
     path = _write(tmp_path / "q.json", [_question()])
     assert open_benchmark(path, None, {"level": "turn"}).options == {"level": "turn"}
     assert open_benchmark(path, None, {}).options == {"level": "session", "session_doc": "full"}
@@ -582,7 +580,7 @@ def test_a_file_that_is_broken_at_the_start_is_reported_as_broken(
         open_benchmark(path, None, {})
 
 
-def test_a_path_or_a_format_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_path_or_format_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="does not exist"):
         open_benchmark(tmp_path / "none.json", None, {})
     with pytest.raises(UsageError, match="no format 'locom'"):

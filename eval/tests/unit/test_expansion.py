@@ -58,7 +58,7 @@ def test_a_separate_key_stands_for_its_item(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("nothing", [None, "", [], ["", " "]])
-def test_an_empty_key_is_none(tmp_path: Path, nothing: Any) -> None:
+def test_an_empty_key_is_ignored(tmp_path: Path, nothing: Any) -> None:
     after = expand(_haystack(), _keys(tmp_path, {"a": nothing, "b": "x"}), "replace")
     assert _texts(after) == [("a", "text of a"), ("b", "x")]
     assert [each.id for each in after.dropped] == ["a"]

@@ -63,7 +63,7 @@ def test_the_vendors_variables_give_the_address() -> None:
     assert address(ModelName("anthropic", "m"), env) is None
 
 
-def test_an_address_that_is_none_is_refused_and_not_repeated() -> None:
+def test_an_invalid_address_is_rejected_and_not_retried() -> None:
     with pytest.raises(UsageError) as raised:
         address(ModelName("openai", "m"), {"OPENAI_BASE_URL": "user:secret@nowhere"})
     assert "secret" not in raised.value.message
@@ -103,7 +103,7 @@ def test_a_users_prices_take_precedence_and_others_stay(tmp_path: Path) -> None:
         "not toml",
     ],
 )
-def test_a_price_file_that_is_none_is_refused_by_name(text: str, tmp_path: Path) -> None:
+def test_an_invalid_price_file_is_rejected_by_name(text: str, tmp_path: Path) -> None:
     file = tmp_path / "prices.toml"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match=r"prices\.toml"):
@@ -125,7 +125,7 @@ def test_a_cost_is_rounded_up_to_a_billionth() -> None:
 
 
 @pytest.mark.parametrize("text", ["much", "nan", "inf", "-1"])
-def test_a_budget_variable_that_is_no_number_is_refused(text: str) -> None:
+def test_a_budget_variable_that_is_not_a_number_is_rejected(text: str) -> None:
     with pytest.raises(UsageError, match="JB_EVAL_BUDGET_USD"):
         read_budget(None, {"JB_EVAL_BUDGET_USD": text})
 

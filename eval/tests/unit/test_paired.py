@@ -104,7 +104,7 @@ def test_the_returned_number_of_questions_is_conclusive() -> None:
         assert equivalent(first, second, enough, 0.02, 0.05) or mcnemar(first, second).mid_p < 0.05
 
 
-def test_nothing_settles_nothing() -> None:
+def test_no_questions_settle_nothing() -> None:
     assert questions_to_settle(0, 0, 0, margin=0.02, alpha=0.05) is None
 
 

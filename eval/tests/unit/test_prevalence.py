@@ -83,7 +83,7 @@ def test_the_rate_is_in_its_interval_and_both_mirror(
         ((100, 100), (0, 0)),
     ],
 )
-def test_a_judge_that_is_no_better_than_chance_corrects_nothing(
+def test_a_judge_no_better_than_chance_corrects_nothing(
     sensitivity: tuple[int, int], specificity: tuple[int, int]
 ) -> None:
     assert rogan_gladen(50, 100, sensitivity=sensitivity, specificity=specificity) is None
@@ -96,7 +96,7 @@ def test_a_judge_that_is_clearly_better_than_chance_does() -> None:
     assert found.interval == (0, 1)
 
 
-def test_nothing_counted_is_none() -> None:
+def test_no_counts_give_no_estimate() -> None:
     assert rogan_gladen(0, 0, sensitivity=(100, 100), specificity=(100, 100)) is None
 
 

@@ -19,5 +19,5 @@ def test_of_one_value_all_are_that_value() -> None:
     assert QuantileSummary.of([3.0]) == QuantileSummary(p50=3.0, p95=3.0, p99=3.0)
 
 
-def test_of_nothing_there_are_none() -> None:
+def test_no_values_have_no_quantiles() -> None:
     assert QuantileSummary.of([]) is None

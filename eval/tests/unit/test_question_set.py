@@ -53,7 +53,7 @@ def test_a_question_set_is_a_haystack_of_its_documents(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("match", "answers"), [("any", ("Ann", "Annie")), ("all", ("Ann; Annie",))]
 )
-def test_expected_strings_are_the_answers_where_there_is_no_other(
+def test_expected_strings_are_the_answers_if_there_are_no_others(
     tmp_path: Path, match: str, answers: tuple[str, ...]
 ) -> None:
     row = {"id": "q", "evidence": ["a/b.md"], "expected_substrings": ["Ann", "Annie"]}

@@ -160,7 +160,7 @@ def test_fleiss_kappa_is_in_range_and_near_alpha(counts: list[list[int]]) -> Non
         assert fleiss_kappa([[unit[category] for category in order] for unit in counts]) == found
 
 
-def test_what_cannot_be_told_is_none() -> None:
+def test_undefined_agreement_is_none() -> None:
     assert cohen_kappa([], []) is None
     assert cohen_kappa("aaa", "aaa") is None
     assert cohen_kappa("aaa", "aab") == 0

@@ -122,7 +122,7 @@ def test_a_secret_is_masked_however_it_is_written(tmp_path: Path, kind: str) -> 
     assert redaction.MASK.encode() in written
 
 
-def test_a_secret_is_masked_in_a_journal_and_beside_it(tmp_path: Path) -> None:
+def test_a_secret_is_masked_in_journals_and_wire_files(tmp_path: Path) -> None:
     journal = AppendOnly(tmp_path / "journal")
     journal.append({"text": _SECRET})
     journal.close({"stage": "footer"})
