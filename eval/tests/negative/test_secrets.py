@@ -19,7 +19,7 @@ def _forms(secret: str) -> list[bytes]:
     padded = [base64.b64encode(b"." * n + secret.encode() + b"!") for n in range(3)]
     return [
         secret.encode(),
-        *(each[-(-n * 8 // 6) : (n + size) * 8 // 6] for n, each in enumerate(padded)),
+        *(text[-(-n * 8 // 6) : (n + size) * 8 // 6] for n, text in enumerate(padded)),
         "".join(f"\\u{ord(letter):04x}" for letter in secret).encode(),
         "".join(f"%{ord(letter):02x}" for letter in secret).encode(),
         secret.encode("utf-16-le").strip(b"\0"),

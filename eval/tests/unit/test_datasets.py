@@ -137,7 +137,7 @@ def test_emoji_and_joined_scripts_are_seen(tmp_path: Path) -> None:
     assert [question.expected_substrings for question in open_dataset(str(path))] == [
         tuple(expected)
     ]
-    assert not any(hidden_characters(each) for each in expected)
+    assert not any(hidden_characters(text) for text in expected)
 
 
 def test_of_a_line_that_is_all_fault_little_is_shown(tmp_path: Path) -> None:

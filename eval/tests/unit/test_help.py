@@ -52,8 +52,10 @@ def test_every_option_belongs_to_a_named_group(path: str) -> None:
             assert isinstance(param, Option), f"{path} {param.name}: declare it with `option`"
             assert param.group
             assert param.group != HELP or param.name == "version"
-    shown = [each for group in command.options_by_group(_CONTEXTS[path]).values() for each in group]
-    assert [each.opts for each in shown if not each.help] == []
+    shown = [
+        entry for group in command.options_by_group(_CONTEXTS[path]).values() for entry in group
+    ]
+    assert [entry.opts for entry in shown if not entry.help] == []
 
 
 @every_command
@@ -97,9 +99,9 @@ def _parse(line: str) -> None:
         args = [*context._protected_args, *context.args]
         if not isinstance(command, click.Group) or not args:
             return
-        name, found, args = command.resolve_command(context, args)
-        assert found is not None
-        command = found
+        name, subcommand, args = command.resolve_command(context, args)
+        assert subcommand is not None
+        command = subcommand
 
 
 @every_command

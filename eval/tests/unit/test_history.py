@@ -65,8 +65,8 @@ def _sources(folder: Path, *rows: Any, filler: Any = None) -> Sources:
 def _rows(sources: Sources, shape: Shape = _ALL) -> list[Any]:
     with FillerPool() as pool:
         return [
-            each if isinstance(each, DroppedEntry) else compiled(each, pool, shape).row
-            for each in cases(sources, pool)
+            case if isinstance(case, DroppedEntry) else compiled(case, pool, shape).row
+            for case in cases(sources, pool)
         ]
 
 
@@ -169,10 +169,10 @@ def test_compiled_histories_are_a_longmemeval_file(tmp_path: Path) -> None:
     benchmark = open_benchmark(path, None, {})
     assert benchmark.format.name == "longmemeval"
     haystacks = list(benchmark)
-    assert [len(each.items) for each in haystacks] == [4, 4]
+    assert [len(haystack.items) for haystack in haystacks] == [4, 4]
     assert haystacks[0].queries[0].gold == ("answer_e",)
     assert haystacks[1].queries[0].abstain
-    assert not any(each.dropped for each in haystacks)
+    assert not any(haystack.dropped for haystack in haystacks)
 
 
 # --- the parts that were released

@@ -143,10 +143,10 @@ def test_near_names_differ_in_a_name_alone() -> None:
 
 def test_outdated_values_are_in_the_reference_beside_the_current_one() -> None:
     for row in _of("outdated-value"):
-        told, question = {*_words(row["candidate"])}, {*_words(row["question"])}
+        candidate, question = {*_words(row["candidate"])}, {*_words(row["question"])}
         reference = {*_words(row["reference_answer"])} - question - _COMMON
-        assert reference & told, row["id"]
-        assert reference - told, row["id"]
+        assert reference & candidate, row["id"]
+        assert reference - candidate, row["id"]
 
 
 def test_partial_candidates_leave_out_and_add_nothing() -> None:

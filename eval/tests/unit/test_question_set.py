@@ -72,7 +72,7 @@ def test_a_row_without_gold_is_kept_and_reported(tmp_path: Path) -> None:
         ("abstain", (), True),
         ("elsewhere", ("a/c.md",), False),
     ]
-    assert [(each.id, each.why) for each in haystack.dropped] == [
+    assert [(entry.id, entry.why) for entry in haystack.dropped] == [
         ("none", "it has no evidence, and so no gold"),
         ("elsewhere", "document a/c.md does not exist"),
     ]

@@ -94,12 +94,12 @@ def test_a_module_that_writes_is_noticed(source: str) -> None:
 
 def test_nobody_writes_to_a_file_past_the_sink() -> None:
     writers = {
-        path.relative_to(_PACKAGE).as_posix(): found
+        path.relative_to(_PACKAGE).as_posix(): calls
         for path in sorted(_PACKAGE.rglob("*.py"))
         if path.relative_to(_PACKAGE).parts[0] != "fakes"
-        and (found := list(_writes(ast.parse(path.read_text()))))
+        and (calls := list(_writes(ast.parse(path.read_text()))))
     }
-    assert {name: found for name, found in writers.items() if name not in _OTHERS} == {}
+    assert {name: calls for name, calls in writers.items() if name not in _OTHERS} == {}
     assert set(_OTHERS) - set(writers) == set()
 
 
