@@ -61,7 +61,7 @@ def _require_refusal(refusal: _Refusal, *texts: str) -> None:
 
 
 def _compressed(path: Path, open_: Callable[..., Any], head: bytes, size: int) -> Path:
-    """A file that unpacks to so many bytes, nearly all of them spaces."""
+    """A file that unpacks to `size` bytes, nearly all of them spaces."""
     with open_(path, "wb") as file:
         file.write(head)
         for _ in range(size >> 20):

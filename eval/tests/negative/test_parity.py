@@ -461,7 +461,7 @@ def test_a_trend_has_every_run_once(place: _Place) -> None:
 
 
 def _torn(result: Path, folder: Path, questions: int) -> Path:
-    """A copy that ends with a whole line, so many questions before its end."""
+    """A copy without its last `questions` questions, which ends with a whole line."""
     lines = result.read_text().splitlines(keepends=True)
     torn = folder / "torn.json"
     torn.write_text("".join(lines[: -2 - questions]))
