@@ -2,7 +2,7 @@
 
     python scripts/bench_proof.py [--sdk go]
 
-Proofs and repetitions between questions are reported as extra time relative to --no-reproof; the
+Proofs and repetitions between questions are reported as extra time relative to --no-reverify; the
 proof after seeding, which both runs make, in seconds.
 """
 
@@ -58,7 +58,7 @@ def _write_dataset(folder: Path) -> Path:
     return path
 
 
-async def _seconds(runner: SdkRunner, dataset: str, folder: Path, *, reproof: bool) -> float:
+async def _seconds(runner: SdkRunner, dataset: str, folder: Path, *, reverify: bool) -> float:
     opened = open_dataset(dataset)
     selected = select(opened, Selection(limit=_QUESTIONS))
     folder_of_corpus = corpus_of(opened)
@@ -78,7 +78,7 @@ async def _seconds(runner: SdkRunner, dataset: str, folder: Path, *, reproof: bo
         floors=(Floor(0.0),),
         scorer=ExactScorer(),
         corpus=corpus,
-        reproof=reproof,
+        reverify=reverify,
     )
     started = time.perf_counter()
     async for _ in execute(plan, runner):
@@ -116,8 +116,8 @@ async def main() -> int:
             ratios = []
             for _ in range(_ROUNDS):
                 with_, without = [
-                    await _seconds(runner, dataset, folder, reproof=reproof)
-                    for reproof in (True, False)
+                    await _seconds(runner, dataset, folder, reverify=reverify)
+                    for reverify in (True, False)
                 ]
                 ratios.append(100 * (with_ / without - 1))
             figure = f"{label}: wall time added by proofs between questions"

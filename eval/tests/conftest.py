@@ -76,15 +76,15 @@ def proven_attempts(folder: Path) -> int:
 
 def processes_of(folder: Path) -> list[psutil.Process]:
     """Daemons whose state lies below `folder`."""
-    found = []
+    processes = []
     for process in psutil.process_iter():
         try:
             home = process.environ().get("JB_HOME", "")
         except psutil.Error:
             continue
         if home.startswith(str(folder)) and process.status() != psutil.STATUS_ZOMBIE:
-            found.append(process)
-    return found
+            processes.append(process)
+    return processes
 
 
 @pytest.fixture

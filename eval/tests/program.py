@@ -123,9 +123,9 @@ def _send(channel: socket.socket, call: dict[str, Any]) -> list[io.FileIO]:
 
 def _receive(channel: socket.socket, deadline: float) -> bytes:
     channel.settimeout(max(0.001, deadline - time.monotonic()))
-    told = channel.recv(STATUS.size)
-    assert len(told) == STATUS.size, "the fork server has ended"
-    return told
+    status = channel.recv(STATUS.size)
+    assert len(status) == STATUS.size, "the fork server has ended"
+    return status
 
 
 def _read(streams: list[io.FileIO], deadline: float) -> list[str]:

@@ -37,7 +37,7 @@ from memconform.storage.append_only import AppendOnly
 from memconform.storage.folders import RunFolder
 
 _VERIFY_EVERY = 100
-"""Queries between two verifications of the index; at most so many are repeated by a resume."""
+"""Queries between two verifications of the index; a resume repeats at most this many."""
 
 
 async def execute_bench(

@@ -33,7 +33,7 @@ class Index(Protocol):
     def record(self) -> IndexRecord: ...
 
     async def search(self, task: Task, strategy: Strategy) -> SearchResult:
-        """Rank at least `task.depth` items, if so many are found.
+        """Rank at least `task.depth` items, if that many exist.
 
         Raises:
             CallError: if this query could not be measured.

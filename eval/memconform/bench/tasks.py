@@ -29,7 +29,7 @@ class Task:
     sessions: Mapping[str, str]
     """The session of each item, if rankings of turns are also scored by session."""
     depth: int
-    """How many items a ranking should have, if so many are found."""
+    """How many items a ranking should have, if that many exist."""
     candidates: frozenset[str] | None = None
     """Ids of the items to search; None for the whole haystack."""
 

@@ -36,7 +36,8 @@ _COMMON_CODES = {
 class Option(click.Option):
     """An option that belongs to a group of its command's help.
 
-    `aliases` are older names of the option, which still work but are not listed in the help.
+    `aliases` are older names of the option, which still work but are not listed in the help. A flag
+    with two names has aliases of the same form: `--old/--no-old`.
     """
 
     def __init__(
@@ -60,7 +61,9 @@ class Option(click.Option):
 
     def _without_aliases(self) -> "Option":
         shown = copy.copy(self)
-        shown.opts = [name for name in self.opts if name not in self.aliases]
+        older = {name for alias in self.aliases for name in alias.split("/")}
+        shown.opts = [name for name in self.opts if name not in older]
+        shown.secondary_opts = [name for name in self.secondary_opts if name not in older]
         return shown
 
 

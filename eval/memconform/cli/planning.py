@@ -268,7 +268,7 @@ def _plan(  # noqa: PLR0917 - what a plan is made of
             gap=options.timeout_gap,
         ),
         headers=request_headers(options.header),
-        reproof=options.reproof,
+        reverify=options.reverify,
         command=tuple(part.encode("utf-8", "replace").decode() for part in sys.argv),
         resumed=_resumed(options, settings, runner.name),
     )

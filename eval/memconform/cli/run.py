@@ -153,11 +153,12 @@ _LIMITS = "Limits and timeouts"
     help="Allow recreating any brain of a url: daemon, not only those named mc-….",
 )
 @option(
-    "--reproof/--no-reproof",
+    "--reverify/--no-reverify",
     group=_BRAIN,
+    aliases=("--reproof/--no-reproof",),
     default=True,
     help="Verify the index again between questions and at the end, and repeat retrievals that"
-    " missed expected text. With --no-reproof only counts are compared, which the result states.",
+    " missed expected text. With --no-reverify only counts are compared, which the result states.",
 )
 @option(
     "--scorer",

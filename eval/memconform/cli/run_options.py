@@ -45,7 +45,7 @@ class RunOptions(JudgeFlags):
     timeout_first: float
     timeout_gap: float
     allow_fallback: bool
-    reproof: bool
+    reverify: bool
     repeat: int
     json_file: str | None
     quiet: bool

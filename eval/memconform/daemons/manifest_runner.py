@@ -31,7 +31,7 @@ from memconform.daemons.resources import (
     Resources,
     Sampler,
     end_strays,
-    is_stranger,
+    is_unrelated,
 )
 from memconform.daemons.runner import Launch, Progress, SdkRunner
 from memconform.errors import DaemonError, UsageError
@@ -199,7 +199,7 @@ class ManifestRunner(SdkRunner):
         if owner is None:
             still_served = is_open(launch.host, port)
         else:
-            still_served = not is_stranger(owner, launch.run_id, process.started_at)
+            still_served = not is_unrelated(owner, launch.run_id, process.started_at)
         if still_served:
             raise DaemonError(
                 f"{self.name} was stopped, but port {port} is still served"

@@ -63,7 +63,7 @@ def process_tree(pid: int) -> list[psutil.Process]:
         return []
 
 
-def is_stranger(process: psutil.Process, run_id: str, started_at: float | None) -> bool:
+def is_unrelated(process: psutil.Process, run_id: str, started_at: float | None) -> bool:
     """Whether a process cannot stem from a run's daemon, which started at `started_at`.
 
     It cannot if it is older than the daemon (in epoch seconds) or carries another run's id.

@@ -1,1 +1,1 @@
-"""Language models behind one door: names, vendors' clients, prices, budget, cache, retries."""
+"""Language models behind one interface: names, vendors' clients, prices, budget, cache, retries."""

@@ -64,7 +64,7 @@ class Price:
     output: float
 
     def cost(self, usage: Usage) -> int:
-        """The price of so many tokens, in billionths of a dollar, rounded up."""
+        """The price of a call's tokens, in billionths of a dollar, rounded up."""
         dollars = usage.input * self.input + usage.output * self.output
         return -int(-dollars * NANO // _PER)
 
@@ -94,7 +94,7 @@ class Prices:
 
     @classmethod
     def load(cls, file: Path | None = None) -> "Prices":
-        """The shipped table, behind `file` or the file that MEMCONFORM_PRICES names.
+        """The shipped table, overridden by `file` or the file that MEMCONFORM_PRICES names.
 
         Raises:
             UsageError: `bad_prices`, for a file that cannot be read or has another form.

@@ -212,7 +212,7 @@ def verification_line(record: VerificationRecord) -> str:
     """Describe how often the index was verified while questions were asked."""
     if not record.reproof:
         times = plural(record.verifications, "time")
-        return f"counts compared {times}; not proven again (--no-reproof)"
+        return f"counts compared {times}; not proven again (--no-reverify)"
     parts = [f"proven again {plural(record.verifications, 'time')}"]
     if record.repeated:
         retrievals = plural(record.repeated, "retrieval")

@@ -88,7 +88,7 @@ class Checkpoints:
         confirm: Callable[[RetrievalSnapshot], Awaitable[Failure | None]],
         relevant: Callable[[Question], Iterable[str]],
         *,
-        reproof: bool,
+        reverify: bool,
     ) -> None:
         """
         Args:
@@ -96,13 +96,13 @@ class Checkpoints:
             journal: stores the attempts and the statements about them.
             confirm: repeats a retrieval; returns why the attempt is not a measurement, or None.
             relevant: returns the paths of documents that a question is known to need.
-            reproof: whether to probe documents and repeat retrievals at all.
+            reverify: whether to probe documents and repeat retrievals at all.
         """
         self._verifier = verifier
         self._journal = journal
         self._confirm = confirm
         self._relevant = relevant
-        self._reproof = reproof
+        self._reverify = reverify
         self._open: list[RetrievalSnapshot] = []
         self._sample: list[RetrievalSnapshot] = []
         """A uniform sample of all attempts (reservoir sampling); repeated at the end."""
@@ -120,7 +120,7 @@ class Checkpoints:
 
     def add(self, snapshot: RetrievalSnapshot) -> None:
         """Add an attempt, to be confirmed at the next verification if it is suspect."""
-        if self._reproof:
+        if self._reverify:
             self._open.append(snapshot)
             self._added += 1
             if len(self._sample) < _SAMPLE:
@@ -181,7 +181,7 @@ class Checkpoints:
         except DaemonError as error:
             self._discard(Failure(code=error.code, message=error.message))
             raise
-        self._journal.write_statement(IndexVerified(attempts=ended, reproof=self._reproof))
+        self._journal.write_statement(IndexVerified(attempts=ended, reproof=self._reverify))
         self._verifications += 1
         self._proven = ended if proven else self._proven
 
@@ -216,7 +216,7 @@ class Checkpoints:
     def record(self) -> VerificationRecord:
         """Summarize the verifications so far."""
         return VerificationRecord(
-            reproof=self._reproof,
+            reproof=self._reverify,
             verifications=self._verifications,
             invalidations=self._invalidations,
             repeated=self._repeated,

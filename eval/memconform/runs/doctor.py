@@ -64,9 +64,11 @@ async def examine(
     the end.
     """
     notes: list[str] = []
+    stage = "build"
     try:
         await runner.build(notes.append)
         yield Step("build", notes[0] if notes else "up to date")
+        stage = "start"
         async with AsyncExitStack() as stack:
             launch = Launch(run_id=f"doctor-{secrets.token_hex(4)}", folder=folder)
             daemon = await stack.enter_async_context(served(runner, launch, upstream))
@@ -75,11 +77,12 @@ async def examine(
             client = await stack.enter_async_context(
                 ContractClient(daemon.base_url, headers=headers)
             )
+            stage = "stop"
             async for step in _run_checks(runner, client):
                 yield step
         yield Step("stop", "ended, and its port is closed" if runner.managed else "left running")
     except MemconformError as error:
-        yield Step("serve", error=error)
+        yield Step(stage, error=error)
 
 
 async def _run_checks(runner: SdkRunner, client: ContractClient) -> AsyncGenerator[Step, None]:

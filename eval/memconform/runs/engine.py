@@ -78,7 +78,7 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
     journal = Journal(folder.journal, builder.journal_header())
     if plan.resumed is not None:
         try:
-            journal.adopt(plan.resumed, reproof=plan.reproof)
+            journal.adopt(plan.resumed, reverify=plan.reverify)
         except MemconformError:
             journal.close({"ended": "not resumed"})
             folder.remove()
@@ -155,7 +155,7 @@ async def _stages(
             query = next(question.question for question in plan.selected)
             await verify_claims(client, plan, runner, brain, query)
         verifier = IndexVerifier(
-            client, daemon, counts, seeded, facts.version.run_id, proving=plan.reproof
+            client, daemon, counts, seeded, facts.version.run_id, proving=plan.reverify
         )
         await verifier.begin()
         question_runner = QuestionRunner(
@@ -166,7 +166,7 @@ async def _stages(
             daemon=daemon,
             journal=journal,
             verifier=verifier,
-            reproof=plan.reproof,
+            reverify=plan.reverify,
             watch=watch,
         )
         try:

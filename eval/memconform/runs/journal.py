@@ -137,17 +137,17 @@ class Journal:
         ]
         return [(attempt, answer) for attempt, answer in answers if answer is not None]
 
-    def adopt(self, earlier: Path, *, reproof: bool = True) -> None:
+    def adopt(self, earlier: Path, *, reverify: bool = True) -> None:
         """Copy the measured attempts of another journal, and answers that still need a judgement.
 
         Unmeasured attempts are repeated, so that an outage does not persist in every later result.
-        The other run has proven its index after the copied attempts; without `reproof`, compared
+        The other run has proven its index after the copied attempts; without `reverify`, compared
         counts are sufficient.
 
         Raises:
             ResultsError: if the other journal cannot be read.
         """
-        for records in read_attempts(earlier, strict=reproof):
+        for records in read_attempts(earlier, strict=reverify):
             if records.lacks_judgement:
                 # The mask may hide text that the judge must see.
                 if records.answer is not None and records.answer.redacted:
@@ -157,7 +157,7 @@ class Journal:
                 continue
             self.copy_attempt(records)
         if self.written:
-            self.write_statement(IndexVerified(attempts=self.written, reproof=reproof))
+            self.write_statement(IndexVerified(attempts=self.written, reproof=reverify))
 
     def copy_attempt(self, records: AttemptRecords) -> None:
         """Append an attempt of another journal, renumbered to follow this journal's attempts."""
@@ -227,7 +227,7 @@ def read_attempts(
     Args:
         path: the journal's path.
         trusting: accept attempts of a version 1 journal, which has no proofs, as measured.
-        strict: treat attempts as unproven if only counts were compared (--no-reproof).
+        strict: treat attempts as unproven if only counts were compared (--no-reverify).
 
     Raises:
         ResultsError: `journal_unreadable`, naming the line that is not a record.

@@ -123,7 +123,7 @@ class Plan:
     command: tuple[str, ...] = ()
     rescored: str | None = None
     """The run whose answers are rescored."""
-    reproof: bool = True
+    reverify: bool = True
     """Whether to prove the index again between questions and at the end."""
     resumed: Path | None = None
     """The journal of an earlier run with the same settings, whose measurements are reused."""

@@ -47,7 +47,7 @@ class Proofs:
 
         Args:
             trusting: count attempts without a statement, for journals that predate proofs.
-            strict: do not count attempts for which only counts were compared (--no-reproof).
+            strict: do not count attempts for which only counts were compared (--no-reverify).
         """
         self._trusting = trusting
         self._strict = strict

@@ -74,7 +74,7 @@ class QuestionRunner:
         daemon: Daemon,
         journal: Journal,
         verifier: IndexVerifier,
-        reproof: bool = True,
+        reverify: bool = True,
         watch: UpstreamWatch | None = None,
     ) -> None:
         self._settings = settings
@@ -90,7 +90,7 @@ class QuestionRunner:
         self._ended: list[tuple[int, Question]] = []
         """Rows whose last attempt has ended but is not settled yet."""
         self.checkpoints = Checkpoints(
-            verifier, journal, self._confirm, self._relevant.paths, reproof=reproof
+            verifier, journal, self._confirm, self._relevant.paths, reverify=reverify
         )
 
     @property

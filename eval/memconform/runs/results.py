@@ -203,7 +203,7 @@ class VerificationRecord(Record):
     """How often the index was verified during the run, and the outcome."""
 
     reproof: bool
-    """False with --no-reproof: only counts were compared, and no retrieval was repeated."""
+    """False with --no-reverify: only counts were compared, and no retrieval was repeated."""
     verifications: int
     """Number of times the index was found complete."""
     invalidations: int

@@ -167,7 +167,7 @@ def test_two_runs_against_one_daemon_do_not_affect_each_other(
         # As many documents, of other content.
         row["reference_answer"] = row["reference_answer"].replace("word", "term")
         row["expected_substrings"] = [
-            each.replace("word", "term") for each in row["expected_substrings"]
+            text.replace("word", "term") for text in row["expected_substrings"]
         ]
     (other / "boxes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     # Each answer takes 20 ms, so that the runs overlap.

@@ -102,7 +102,7 @@ def _fault(kind: str, at: int, lasts: int, *, questions: bool) -> Fault:
         ),
     ],
 )
-async def test_an_outage_that_confirmed_itself_is_no_score(
+async def test_an_outage_that_confirmed_itself_is_not_a_score(
     tmp_path: Path, faults: tuple[Fault, ...]
 ) -> None:
     """Two of 20,000 draws: one failed every time, the other one time in three."""

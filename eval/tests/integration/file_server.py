@@ -69,15 +69,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _honest(self, headers: dict[str, str]) -> Reply:
         content, etag = self.server.content, self.server.etag
-        told = {"ETag": etag} if etag is not None else {}
+        response_headers = {"ETag": etag} if etag is not None else {}
         wanted = headers.get("range")
         if wanted is None or headers.get("if-range", etag) != etag:
-            return Reply(body=content, headers=told)
+            return Reply(body=content, headers=response_headers)
         start = int(wanted.removeprefix("bytes=").removesuffix("-"))
         if start >= len(content):
             return Reply(416, b"", {"Content-Range": f"bytes */{len(content)}"})
-        told["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
-        return Reply(206, content[start:], told)
+        response_headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
+        return Reply(206, content[start:], response_headers)
 
 
 @contextmanager

@@ -18,20 +18,23 @@ _PR_GET_CHILD_SUBREAPER = 37
 
 
 def _subreaper() -> int:
-    found = ctypes.c_int()
+    is_subreaper = ctypes.c_int()
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(found), 0, 0, 0)
-    return found.value
+        ctypes.CDLL(None).prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(is_subreaper), 0, 0, 0)
+    return is_subreaper.value
 
 
 def _descriptors() -> dict[int, list[int]]:
-    found = {}
+    descriptors = {}
     for number in range(256):
         try:
-            found[number] = [stat.S_IFMT(os.fstat(number).st_mode), os.get_inheritable(number)]
+            descriptors[number] = [
+                stat.S_IFMT(os.fstat(number).st_mode),
+                os.get_inheritable(number),
+            ]
         except OSError:
             continue
-    return found
+    return descriptors
 
 
 def _stream(stream: TextIO) -> list[object]:

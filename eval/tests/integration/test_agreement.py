@@ -96,7 +96,7 @@ async def _differences(
     clients: dict[str, httpx.AsyncClient], brain: str, put: Put, bodies: Iterable[dict[str, Any]]
 ) -> list[str]:
     """What is not the same on all; the daemons are asked side by side."""
-    found = []
+    differences = []
     for body in bodies:
         answers = await asyncio.gather(*(put(http, brain, body) for http in clients.values()))
         first = answers[0]
@@ -106,8 +106,8 @@ async def _differences(
                 for (_, a), (_, b) in zip(answer[0], first[0], strict=True)
             )
             if not same or answer[1] != first[1]:
-                found.append(f"{sdk} differs on {body}: {answer} and not {first}")
-    return found
+                differences.append(f"{sdk} differs on {body}: {answer} and not {first}")
+    return differences
 
 
 _ALPHABETS = (
@@ -225,8 +225,10 @@ async def test_reports_a_daemon_that_ranks_differently(cache: Path, tmp_path: Pa
     async with _daemons(["py", minimal], tmp_path) as clients:
         for http in clients.values():
             await _fill(http, "b", documents, batch=False)
-        [found] = await _differences(clients, "b", _search, [{"query": "lamp", "mode": "bm25"}])
-    assert found.startswith(f"{minimal} differs")
+        [difference] = await _differences(
+            clients, "b", _search, [{"query": "lamp", "mode": "bm25"}]
+        )
+    assert difference.startswith(f"{minimal} differs")
 
 
 def test_a_run_of_all_sdks_ends_in_one_matrix(

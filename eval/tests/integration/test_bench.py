@@ -464,8 +464,8 @@ def test_keys_of_an_item_count_as_the_item(memconform: Call, one_sdk: str, boxes
         assert ended.code == 0, ended.err
         assert _value(_row(report, one_sdk, "bm25"), "recall_any@5") == recall
         [path] = [max(ended.folder.glob("results/runs/*/result.json"))]
-        found = {item for q in json.loads(path.read_text())["questions"] for item in q["ranking"]}
-        assert found <= {f"i{n}" for n in range(12)}
+        ranked = {item for q in json.loads(path.read_text())["questions"] for item in q["ranking"]}
+        assert ranked <= {f"i{n}" for n in range(12)}
 
 
 def test_a_query_with_a_time_range_searches_only_its_items(

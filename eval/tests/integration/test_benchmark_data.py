@@ -103,9 +103,9 @@ def test_a_question_set_of_the_project_is_a_benchmark(memconform: Callable[..., 
 
 
 def test_formats_are_listed_with_their_options(memconform: Callable[..., Ended]) -> None:
-    told = memconform("datasets", "list").out
+    listing = memconform("datasets", "list").out
     for word in ("smoke", "lme", "locomo", "longmemeval", "wmb", "memini", "--level turn|session"):
-        assert word in told
+        assert word in listing
 
 
 def test_dropped_entries_are_listed_on_demand(
@@ -147,8 +147,8 @@ def test_nothing_is_replaced_by_a_conversion(
     ended = memconform("datasets", "convert", path, "-o", "/dev/null")
     assert ended.code == 0, ended.err
     assert Path("/dev/null").is_char_device()
-    told = json.loads(memconform("datasets", "convert", path, "-o", "-").out)
-    assert [each["id"] for each in told["items"]] == ["all/a"]
+    converted = json.loads(memconform("datasets", "convert", path, "-o", "-").out)
+    assert [entry["id"] for entry in converted["items"]] == ["all/a"]
 
 
 def test_info_json_matches_its_schema(memconform: Callable[..., Ended], workspace: Path) -> None:

@@ -50,6 +50,8 @@ def test_names_the_failing_step(
     assert says in ended.out
     assert "scripted: " in ended.out
     assert "Traceback" not in ended.out + ended.err
+    if fault == "exits":
+        assert "FAIL start" in ended.out
     if fault == "http_500":
         assert "repeat the call with: curl -sS -N" in ended.out
 

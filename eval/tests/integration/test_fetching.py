@@ -60,9 +60,9 @@ class Place:
         return {path.name for path in self.path.parent.iterdir()}
 
     def source(self, url: str, sha256: str = SHA256) -> None:
-        told = _SOURCE.format(name="set", format="memini", url=url)
-        told += _FILE.format(name="set", file="set.json", size=len(CONTENT), sha256=sha256)
-        (self.folder / "sources.toml").write_text(told)
+        text = _SOURCE.format(name="set", format="memini", url=url)
+        text += _FILE.format(name="set", file="set.json", size=len(CONTENT), sha256=sha256)
+        (self.folder / "sources.toml").write_text(text)
 
     def start(self, *args: str | Path, prefix: tuple[str, ...] = ()) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -99,8 +99,8 @@ class Place:
 
     def cut(self) -> None:
         """Fetch, and the connection ends within."""
-        told = {"ETag": self.server.etag} if self.server.etag else {}
-        self.server.script.append(Reply(cut=HALF, headers=told))
+        headers = {"ETag": self.server.etag} if self.server.etag else {}
+        self.server.script.append(Reply(cut=HALF, headers=headers))
         ended = self.call("fetch", "set")
         assert (ended.code, "fetch_cut" in ended.err) == (2, True), ended.err
         assert f"{HALF:,} of {len(CONTENT):,} bytes" in ended.err
@@ -111,9 +111,9 @@ class Place:
 @pytest.fixture
 def place(tmp_path: Path, fork_server: ForkServer) -> Iterator[Place]:
     with file_server() as server:
-        found = Place(server, tmp_path, fork_server)
-        found.source(server.url)
-        yield found
+        new_place = Place(server, tmp_path, fork_server)
+        new_place.source(server.url)
+        yield new_place
 
 
 def _wait(until: Callable[[], bool]) -> None:
@@ -279,8 +279,8 @@ def test_a_refused_download_keeps_the_part_and_suggests_alternatives(
     place.server.script.append(reply)
     ended = place.call("fetch", "set")
     assert (ended.code, "fetch_refused" in ended.err) == (2, True), ended.err
-    for told in (says, f"from   {place.server.url}set.json", "to     data/set/set.json", SHA256):
-        assert told in ended.err
+    for text in (says, f"from   {place.server.url}set.json", "to     data/set/set.json", SHA256):
+        assert text in ended.err
     assert place.part.read_bytes() == CONTENT[:HALF]
     place.fetched()
 
@@ -308,8 +308,8 @@ def test_without_a_network_the_error_says_what_to_put_where(place: Place, url: s
     place.source(url)
     ended = place.call("fetch", "set")
     assert (ended.code, "fetch_offline" in ended.err) == (2, True), ended.err
-    told = f"  | from   {url}set.json\n  | to     data/set/set.json\n  | sha256 {SHA256}\n"
-    assert told in ended.err
+    text = f"  | from   {url}set.json\n  | to     data/set/set.json\n  | sha256 {SHA256}\n"
+    assert text in ended.err
     assert place.left == set()
     place.path.write_bytes(CONTENT)
     assert place.call("verify", "set").out == "data/set/set.json: ok\n"
@@ -405,10 +405,10 @@ def test_verify_names_a_path_that_no_source_has(place: Place) -> None:
 
 
 def test_a_folder_of_files_is_fetched_verified_and_listed_as_one(place: Place) -> None:
-    told = _SOURCE.format(name="many", format="wmb", url=place.server.url + "v1/")
+    text = _SOURCE.format(name="many", format="wmb", url=place.server.url + "v1/")
     for name in ("datasets/all_questions.json", "documents/a.txt"):
-        told += _FILE.format(name="many", file=name, size=len(CONTENT), sha256=SHA256)
-    (place.folder / "sources.toml").write_text(told)
+        text += _FILE.format(name="many", file=name, size=len(CONTENT), sha256=SHA256)
+    (place.folder / "sources.toml").write_text(text)
     assert "many                   a set of questions (614,400 bytes, CC0): not fetched" in (
         place.call("list").out
     )

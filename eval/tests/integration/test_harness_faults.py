@@ -41,8 +41,8 @@ def _shell(script: str, dataset: Path, env: dict[str, str], *args: str) -> Ended
 def test_a_full_disk_exits_70_and_keeps_the_journal(
     scripted: Scripted, dataset: Path, environment: dict[str, str]
 ) -> None:
-    # The limit is of a file's size: the journal outgrows it at about the fifth question. Python
-    # would cut its own compiled modules there too, and trip over them ever after.
+    # The limit applies to a file's size: the journal exceeds it at about the fifth question. Python
+    # would truncate its compiled modules there too, and fail to load them from then on.
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
     script = 'ulimit -f 8; exec "$0" "$@"'
     ended = _shell(script, dataset, environment, *_command(scripted(), dataset))

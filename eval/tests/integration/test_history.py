@@ -23,7 +23,9 @@ def _row(name: str, *sessions: str) -> dict[str, Any]:
         "question_date": "2023/05/30 (Tue) 23:40",
         "haystack_dates": ["2023/05/20 (Sat) 02:21"] * len(sessions),
         "haystack_session_ids": list(sessions),
-        "haystack_sessions": [[{"role": "user", "content": f"é {each}"}] for each in sessions],
+        "haystack_sessions": [
+            [{"role": "user", "content": f"é {session}"}] for session in sessions
+        ],
         "answer_session_ids": [sessions[0]],
     }
 

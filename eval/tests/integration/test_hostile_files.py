@@ -61,7 +61,7 @@ def _require_refusal(refusal: _Refusal, *texts: str) -> None:
 
 
 def _compressed(path: Path, open_: Callable[..., Any], head: bytes, size: int) -> Path:
-    """A file that unpacks to so many bytes, nearly all of them spaces."""
+    """A file that unpacks to `size` bytes, nearly all of them spaces."""
     with open_(path, "wb") as file:
         file.write(head)
         for _ in range(size >> 20):
@@ -101,7 +101,7 @@ def bomb(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def test_every_reader_refuses_a_decompression_bomb(
     run: Run, tmp_path: Path, bomb: Path, reader: tuple[str, ...]
 ) -> None:
-    arguments = [str(bomb) if each == "FILE" else each for each in reader]
+    arguments = [str(bomb) if argument == "FILE" else argument for argument in reader]
     _require_refusal(run(*arguments), f"{bomb} decompresses from")
     assert not (tmp_path / "out.json").exists()
 
@@ -192,7 +192,7 @@ _ODD_READERS = (
 def test_no_reader_waits_for_the_writer_of_a_pipe(
     run: Run, odd_file: Path, reader: tuple[str, ...]
 ) -> None:
-    arguments = [str(odd_file) if each == "FILE" else each for each in reader]
+    arguments = [str(odd_file) if argument == "FILE" else argument for argument in reader]
     _require_refusal(run(*arguments), f"{odd_file} is a pipe, not a regular file")
 
 

@@ -208,7 +208,7 @@ def test_an_absurd_script_is_a_400_and_the_one_before_it_stays(
 
 
 @pytest.mark.parametrize("after", ["9" * 10_000, "-1", "x", "1e9", "²"])
-def test_what_is_no_number_of_a_request_is_a_400(upstream: httpx.Client, after: str) -> None:
+def test_an_invalid_request_number_is_a_400(upstream: httpx.Client, after: str) -> None:
     assert upstream.get("/_control/requests", params={"after": after}).status_code == 400
 
 

@@ -131,7 +131,7 @@ def test_the_fake_judge_needs_no_key(
     assert judged.result["judging"]["judges"][0]["served_models"] == ["lexical-1"]
 
 
-def test_an_alias_decides_over_no_floor_unless_told_so(
+def test_an_alias_decides_no_floor_unless_allowed(
     memconform: Call, service: Service, run_flags: list[str | Path]
 ) -> None:
     service.says(_RIGHT)

@@ -60,17 +60,17 @@ def imported(*modules: str) -> set[str]:
 
 @pytest.mark.parametrize("verb", ["run", "conform", "doctor"])
 def test_a_core_verb_imports_no_extra_and_logs_nothing_in_advance(verb: str) -> None:
-    found = imported(f"memconform.cli.{verb}", f"memconform.cli.execute_{verb}")
-    assert not found & {*FOREIGN, "structlog"}
-    assert "httpx" in found
+    modules = imported(f"memconform.cli.{verb}", f"memconform.cli.execute_{verb}")
+    assert not modules & {*FOREIGN, "structlog"}
+    assert "httpx" in modules
 
 
 @pytest.mark.parametrize("verb", ["run", "conform", "doctor", "bench", "fuzz"])
 def test_flags_are_parsed_without_importing_the_commands(verb: str) -> None:
-    found = imported(f"memconform.cli.{verb}")
+    modules = imported(f"memconform.cli.{verb}")
     heavy = {*FOREIGN, "structlog", "asyncio", "httpx", "pydantic", "psutil", "rich"}
     # `bench` imports pydantic for its flags: their choices come from the dataset models.
-    assert not found & (heavy if verb != "bench" else {*FOREIGN, "structlog"})
+    assert not modules & (heavy if verb != "bench" else {*FOREIGN, "structlog"})
 
 
 def test_the_import_guard_detects_imports() -> None:
@@ -100,7 +100,7 @@ def test_disagreeing_sdks_get_the_same_figures_without_any_extra(
 ) -> None:
     if "py" not in runnable():
         pytest.skip("py cannot run here")
-    told = (
+    arguments = (
         *(
             "--sdk",
             "py",
@@ -113,7 +113,7 @@ def test_disagreeing_sdks_get_the_same_figures_without_any_extra(
     )
 
     def parity(*, without: bool) -> dict[str, Any]:
-        ended = call(workspace, environment, "run", *told, without=without)
+        ended = call(workspace, environment, "run", *arguments, without=without)
         assert ended.code in (0, 1), ended.err
         report: dict[str, Any] = json.loads((workspace / "report.json").read_text())["parity"]
         report.pop("runs")  # ids of runs

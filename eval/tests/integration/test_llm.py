@@ -330,7 +330,7 @@ _UNUSABLE = {
 
 
 @pytest.mark.parametrize("body", _UNUSABLE.values(), ids=_UNUSABLE)
-async def test_a_refused_empty_or_cut_reply_is_no_verdict(
+async def test_a_refused_empty_or_cut_reply_is_not_a_verdict(
     body: dict[str, Any], upstream: Upstream, opened: Opened
 ) -> None:
     await upstream.script({"body": body}, {"text": _RIGHT})
@@ -342,7 +342,7 @@ async def test_a_refused_empty_or_cut_reply_is_no_verdict(
 
 
 @pytest.mark.parametrize("stop", ["refusal", "max_tokens"])
-async def test_an_anthropic_reply_that_stopped_early_is_no_verdict(
+async def test_an_anthropic_reply_that_stopped_early_is_not_a_verdict(
     stop: str, upstream: Upstream, opened: Opened
 ) -> None:
     body = {

@@ -41,7 +41,7 @@ def test_resumes_a_run_whose_daemon_died(
     before = (died / "journal.jsonl").read_bytes()
     asked.unlink()
     # Without repetitions, every question asked is one that was not proven.
-    again = memconform(*call, "--repeat", str(repeat), "--resume", died.name, "--no-reproof")
+    again = memconform(*call, "--repeat", str(repeat), "--resume", died.name, "--no-reverify")
     result = json.loads((_runs(first.folder)[-1] / "result.json").read_text())
     assert again.code == 0, again.err
     assert (result["passed"], result["total"]) == (12, 12)
@@ -59,9 +59,9 @@ def test_resumes_a_run_whose_daemon_died(
 def test_resuming_with_proofs_asks_unproven_questions_again(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
-    """Resuming a run with --no-reproof once declared its attempts proven."""
+    """Resuming a run with --no-reverify once declared its attempts proven."""
     call = ("run", "--sdk", scripted(), "--dataset", dataset, *_COMMON, "--seed-reference-brain")
-    first = memconform(*call, "--no-reproof")
+    first = memconform(*call, "--no-reverify")
     [trusting] = _runs(first.folder)
     assert first.result["verification"]["reproof"] is False
     again = memconform(*call, "--resume", trusting.name)
@@ -70,7 +70,7 @@ def test_resuming_with_proofs_asks_unproven_questions_again(
     stages = [json.loads(line)["stage"] for line in journal]
     # Nothing was adopted: the first statement follows a question that was asked.
     assert stages[1] == "retrieval"
-    kept = memconform(*call, "--resume", trusting.name, "--no-reproof")
+    kept = memconform(*call, "--resume", trusting.name, "--no-reverify")
     assert kept.code == 0
     last = max(_runs(first.folder), key=lambda run: run.stat().st_mtime)
     proofs = [json.loads(x) for x in (last / "journal.jsonl").read_text().splitlines()]

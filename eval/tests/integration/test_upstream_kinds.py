@@ -194,18 +194,20 @@ def test_failing_upstream_is_a_daemon_error_not_a_wrong_answer(
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ('{"rules": [{"reply": {"stauts": 500}}]}', "rules.0.reply.stauts"),
         ('{"rules": [{"reply": {"text": "a", "deltas": ["b"]}}]}', "mutually exclusive"),
         ("{", "script.json"),
     ],
 )
-def test_names_an_invalid_script(memconform: Call, workspace: Path, text: str, told: str) -> None:
+def test_names_an_invalid_script(
+    memconform: Call, workspace: Path, text: str, message: str
+) -> None:
     (workspace / "script.json").write_text(text)
     ended = memconform("upstream", "--script", "script.json")
     assert ended.code == 2
-    assert told in ended.err
+    assert message in ended.err
     assert "script.json" in ended.err
 
 

@@ -67,8 +67,8 @@ def test_each_step_of_the_smoke_workflow_runs_in_a_clean_clone(tmp_path: Path) -
     for sdk in SDKS:
         assert _carried_out(jobs["run"], clone, summary, sdk) == [0, 0, 0]
     assert _carried_out(jobs["parity"], clone, summary) == [0, 0, 0]
-    told = summary.read_text(encoding="utf-8")
-    assert told.count("identical on all") == 6
+    text = summary.read_text(encoding="utf-8")
+    assert text.count("identical on all") == 6
     # A run that was tampered with fails the last job.
     [result] = (clone / "results" / "search-go" / "runs").glob("*/result.json")
     altered(result, tmp_path, _all_failed).replace(result)

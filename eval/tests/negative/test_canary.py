@@ -43,14 +43,14 @@ def _leaks(folder: Path, ended: Sequence[Ended]) -> list[str]:
         for path in folder.rglob("*")
         if path.is_file() and "state" not in path.parts
     }
-    streams = {f"stdout {n}": each.out.encode() for n, each in enumerate(ended)}
-    streams |= {f"stderr {n}": each.err.encode() for n, each in enumerate(ended)}
+    streams = {f"stdout {n}": call.out.encode() for n, call in enumerate(ended)}
+    streams |= {f"stderr {n}": call.err.encode() for n, call in enumerate(ended)}
     canary = _CANARY.encode()
     return [name for name, content in (files | streams).items() if canary in content]
 
 
 @pytest.mark.exhaustive
-def test_every_verb_masks_what_a_daemon_tells(
+def test_every_verb_masks_what_a_daemon_reveals(
     memconform: Call, leaking: list[str], workspace: Path
 ) -> None:
     """Queries in the results of bench were written as they came."""
@@ -81,4 +81,4 @@ def test_every_verb_masks_what_a_daemon_tells(
     # It was told, and masked.
     for name in ("run.json", "conform.json", "conform.md", "junit.xml", "bench.json"):
         assert "(hidden)" in (workspace / name).read_text(), name
-    assert "(hidden)" in json.dumps([each.err + each.out for each in ended])
+    assert "(hidden)" in json.dumps([call.err + call.out for call in ended])

@@ -25,7 +25,7 @@ pytestmark = [
 ]
 
 _QUICK = 40
-"""Every test run takes one mutant in so many, and the first of each kind of mutation."""
+"""Every test run takes one mutant in this many, and the first of each kind of mutation."""
 
 
 def _params(mutants: Sequence[Mutant]) -> list[Any]:

@@ -58,8 +58,8 @@ class _Place:
         if key not in self._known:
             named = sdk if sdk in SDKS else f"tests.negative.faulty:{sdk}"
             output = self.folder / f"results-{next(self._numbers)}"
-            told = ("--scorer", "exact", "--floor", "0", "--quiet", "--output", output)
-            ended = self.call("run", "--sdk", named, *args, *told)
+            flags = ("--scorer", "exact", "--floor", "0", "--quiet", "--output", output)
+            ended = self.call("run", "--sdk", named, *args, *flags)
             assert ended.code == 0, ended.err
             [self._known[key]] = (output / "runs").glob("*/result.json")
         return self._known[key]
@@ -84,8 +84,8 @@ class _Place:
         assert ended.code in (0, 1), ended.err
         [pair] = json.loads(report.read_text())["pairs"]
         assert pair["contrast"]["verdict"] != "identical"
-        found: dict[str, Any] = pair
-        return found
+        loaded: dict[str, Any] = pair
+        return loaded
 
 
 @pytest.fixture(scope="module")
@@ -164,8 +164,8 @@ def test_one_question_in_twenty_without_a_result_is_found_among_the_candidates(
     pair = place.parted("OneInTwentyEmpty", *LME, *SEARCH)
     contrast = pair["contrast"]
     assert pair["stages"] == {"candidates": 4}
-    assert all(each["detail"] == "0 chunks, not 5" for each in pair["parted"])
-    assert contrast["first_only"] == sum(each["flipped"] for each in pair["parted"]) > 0
+    assert all(entry["detail"] == "0 chunks, not 5" for entry in pair["parted"])
+    assert contrast["first_only"] == sum(entry["flipped"] for entry in pair["parted"]) > 0
     assert contrast["second_only"] == 0
     assert contrast["verdict"] == "inconclusive"
     assert contrast["settled_by"] > contrast["compared"]
@@ -469,7 +469,7 @@ def test_a_trend_has_every_run_once(place: _Place) -> None:
 
 
 def _torn(result: Path, folder: Path, questions: int) -> Path:
-    """A copy that ends with a whole line, so many questions before its end."""
+    """A copy without its last `questions` questions, which ends with a whole line."""
     lines = result.read_text().splitlines(keepends=True)
     torn = folder / "torn.json"
     torn.write_text("".join(lines[: -2 - questions]))
@@ -649,8 +649,8 @@ def test_rejects_a_result_that_contradicts_itself(place: _Place, tmp_path: Path)
     assert "correct contradicts score None" in _refused(place, tmp_path, set_(score=None))
     assert "the text of question" in _refused(place, tmp_path, set_(question="Who?"))
     assert "result_unreadable" in _refused(place, tmp_path, set_(score=1e308))
-    for told in ({"mode": "hybrid"}, {"dataset": "other"}, {"schema_version": "x@1"}):
-        assert "result_unreadable" in _refused(place, tmp_path, head(**told))
+    for header in ({"mode": "hybrid"}, {"dataset": "other"}, {"schema_version": "x@1"}):
+        assert "result_unreadable" in _refused(place, tmp_path, head(**header))
 
 
 def test_rejects_counts_that_do_not_match_the_questions(place: _Place, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def _forms(secret: str) -> list[bytes]:
     padded = [base64.b64encode(b"." * n + secret.encode() + b"!") for n in range(3)]
     return [
         secret.encode(),
-        *(each[-(-n * 8 // 6) : (n + size) * 8 // 6] for n, each in enumerate(padded)),
+        *(text[-(-n * 8 // 6) : (n + size) * 8 // 6] for n, text in enumerate(padded)),
         "".join(f"\\u{ord(letter):04x}" for letter in secret).encode(),
         "".join(f"%{ord(letter):02x}" for letter in secret).encode(),
         secret.encode("utf-16-le").strip(b"\0"),
@@ -28,7 +28,7 @@ def _forms(secret: str) -> list[bytes]:
 
 @pytest.mark.parametrize("secret", ["canary-header/value", "Zq7-x"])
 @pytest.mark.parametrize("scenario", ["search-retrieve-only", "ask-basic"])
-def test_a_header_that_the_daemon_tells_in_every_form_is_in_no_file_and_no_stream(
+def test_a_header_that_the_daemon_repeats_in_every_form_is_in_no_file_and_no_stream(
     memconform: Call, scripted: Scripted, dataset: Path, secret: str, scenario: str
 ) -> None:
     """Packed by gzip it went into wire/, and what was shorter than eight letters everywhere."""

@@ -35,20 +35,20 @@ def test_equal_rankings_of_every_query_are_identical() -> None:
 
 def test_a_query_that_no_system_reached_prevents_identical() -> None:
     records = [_record(s, q, ["a", "b"]) for s in ("one", "other") for q in range(3)]
-    found = _judged(records, 4).contrast
-    assert (found.verdict, found.compared) == (ParityVerdict.INCONCLUSIVE, 3)
+    contrast = _judged(records, 4).contrast
+    assert (contrast.verdict, contrast.compared) == (ParityVerdict.INCONCLUSIVE, 3)
 
 
 def test_a_failed_query_is_neither_hit_nor_miss() -> None:
     failure = Failure(code="x", message="y")
     records = [_record("one", 0, ["a"]), _record("other", 0, [], failure)]
-    found = _judged(records, 1).contrast
-    assert (found.verdict, found.compared) == (ParityVerdict.INCONCLUSIVE, 0)
+    contrast = _judged(records, 1).contrast
+    assert (contrast.verdict, contrast.compared) == (ParityVerdict.INCONCLUSIVE, 0)
 
 
 def test_gold_below_the_cut_is_missed() -> None:
     records = [_record("one", q, ["a", "b", "c"]) for q in range(30)]
     records += [_record("other", q, ["b", "c", "a"]) for q in range(30)]
-    found = _judged(records, 30)
-    assert (found.metric, found.contrast.first_only) == ("recall_any@2", 30)
-    assert found.contrast.verdict is ParityVerdict.DRIFT
+    agreement = _judged(records, 30)
+    assert (agreement.metric, agreement.contrast.first_only) == ("recall_any@2", 30)
+    assert agreement.contrast.verdict is ParityVerdict.DRIFT

@@ -66,13 +66,13 @@ _AB = (("a", 2.0), ("b", 1.0))
 
 
 def test_equal_runs_agree(tmp_path: Path) -> None:
-    found = _compare(tmp_path, *[[_question("q", *_AB), _question("r")]] * 3, answers=True)
-    assert (found.questions, found.rankings_equal, found.answers_equal) == (2, 2, 2)
-    assert found.complete
+    agreement = _compare(tmp_path, *[[_question("q", *_AB), _question("r")]] * 3, answers=True)
+    assert (agreement.questions, agreement.rankings_equal, agreement.answers_equal) == (2, 2, 2)
+    assert agreement.complete
 
 
 @pytest.mark.parametrize(
-    ("other", "told"),
+    ("other", "detail"),
     [
         ([("b", 2.0), ("a", 1.0)], "b at rank 1, not a"),
         ([("a", 2.0), ("b", 1.0 + 2e-6)], "score 2e-06 apart at rank 2"),
@@ -80,20 +80,20 @@ def test_equal_runs_agree(tmp_path: Path) -> None:
     ],
 )
 def test_reports_a_different_ranking(
-    tmp_path: Path, other: list[tuple[str, float]], told: str
+    tmp_path: Path, other: list[tuple[str, float]], detail: str
 ) -> None:
     one, two = [_question("q", *_AB)], [_question("q", *other)]
-    found = _compare(tmp_path, one, one, two)
-    assert (found.rankings_equal, found.complete) == (0, False)
-    [difference] = found.differences
-    assert (difference.question, difference.sdk, difference.detail) == ("q", "sdk2", told)
+    agreement = _compare(tmp_path, one, one, two)
+    assert (agreement.rankings_equal, agreement.complete) == (0, False)
+    [difference] = agreement.differences
+    assert (difference.question, difference.sdk, difference.detail) == ("q", "sdk2", detail)
 
 
 def test_scores_may_differ_in_their_last_bits(tmp_path: Path) -> None:
     other = [("a", 2.0), ("b", 1.0 + 5e-7)]
-    found = _compare(tmp_path, [_question("q", *_AB)], [_question("q", *other)])
-    assert found.complete
-    assert found.largest_score_difference == pytest.approx(5e-7)
+    agreement = _compare(tmp_path, [_question("q", *_AB)], [_question("q", *other)])
+    assert agreement.complete
+    assert agreement.largest_score_difference == pytest.approx(5e-7)
 
 
 @pytest.mark.parametrize(
@@ -121,15 +121,15 @@ def test_the_console_states_how_far_rankings_agree(
 def test_reports_a_different_answer_if_answers_are_compared(tmp_path: Path) -> None:
     runs = [_question("q", *_AB)], [_question("q", *_AB, answer="no")]
     assert _compare(tmp_path, *runs).complete
-    found = _compare(tmp_path, *runs, answers=True)
-    assert (found.rankings_equal, found.answers_equal, found.complete) == (1, 0, False)
-    assert found.differences[0].detail == "answers 'no', not 'yes'"
+    agreement = _compare(tmp_path, *runs, answers=True)
+    assert (agreement.rankings_equal, agreement.answers_equal, agreement.complete) == (1, 0, False)
+    assert agreement.differences[0].detail == "answers 'no', not 'yes'"
 
 
 def test_different_chunks_of_the_same_documents_disagree(tmp_path: Path) -> None:
-    found = _compare(tmp_path, [_question("q", *_AB)], [_question("q", *_AB, ordinal=1)])
-    assert (found.rankings_equal, found.exit_code) == (0, ExitCode.FAILED)
-    assert found.differences[0].detail == "different chunk of a at rank 1"
+    agreement = _compare(tmp_path, [_question("q", *_AB)], [_question("q", *_AB, ordinal=1)])
+    assert (agreement.rankings_equal, agreement.exit_code) == (0, ExitCode.FAILED)
+    assert agreement.differences[0].detail == "different chunk of a at rank 1"
 
 
 def _placed(question: QuestionResult, prefix: str) -> QuestionResult:
@@ -150,16 +150,16 @@ def test_one_output_does_not_contradict_itself_about_rankings(tmp_path: Path) ->
 
 def test_different_citations_disagree(tmp_path: Path) -> None:
     runs = [_question("q", *_AB)], [_question("q", *_AB, cites="b#0")]
-    found = _compare(tmp_path, *runs, answers=True)
-    assert (found.answers_equal, found.exit_code) == (0, ExitCode.FAILED)
+    agreement = _compare(tmp_path, *runs, answers=True)
+    assert (agreement.answers_equal, agreement.exit_code) == (0, ExitCode.FAILED)
 
 
 def test_an_unmeasured_question_prevents_agreement(tmp_path: Path) -> None:
     failed = _question("q", verdict=QuestionStatus.TIMEOUT)
-    found = _compare(tmp_path, [_question("q", *_AB)], [failed])
-    assert (found.questions, found.compared, found.rankings_equal) == (1, 0, 0)
-    assert found.exit_code is ExitCode.INCONCLUSIVE
-    assert not found.complete
+    agreement = _compare(tmp_path, [_question("q", *_AB)], [failed])
+    assert (agreement.questions, agreement.compared, agreement.rankings_equal) == (1, 0, 0)
+    assert agreement.exit_code is ExitCode.INCONCLUSIVE
+    assert not agreement.complete
     assert not _compare(tmp_path, [failed], [failed]).complete
 
 
@@ -173,8 +173,8 @@ def test_an_unmeasured_question_is_not_reported_as_a_difference(tmp_path: Path) 
 
 def test_questions_that_do_not_apply_are_skipped(tmp_path: Path) -> None:
     skipped = _question("s", verdict=QuestionStatus.NOT_APPLICABLE)
-    found = _compare(tmp_path, *[[_question("q", *_AB), skipped]] * 2)
-    assert (found.questions, found.complete) == (1, True)
+    agreement = _compare(tmp_path, *[[_question("q", *_AB), skipped]] * 2)
+    assert (agreement.questions, agreement.complete) == (1, True)
 
 
 def test_empty_runs_do_not_agree(tmp_path: Path) -> None:

@@ -81,7 +81,9 @@ def test_strategies_combine_modes_with_the_tuning_that_affects_them() -> None:
         "rrfK": [5, 60],
         "recency": [True],
     }
-    labels = [each.label for each in strategies([Mode.BM25, Mode.HYBRID, Mode.BM25], sweeps)]
+    labels = [
+        strategy.label for strategy in strategies([Mode.BM25, Mode.HYBRID, Mode.BM25], sweeps)
+    ]
     assert labels == [
         "bm25 recency=true",
         "hybrid fusion=minmax alpha=0.3 recency=true",
@@ -117,7 +119,10 @@ class TestDocumentMap:
     def _document_map(self, counts: dict[str, int] | None = None) -> DocumentMap:
         document_map = DocumentMap([_HAYSTACK, Haystack("other", _ITEMS[:1], ())])
         documents = list(document_map.documents())
-        assert [each.path for each in documents[:2]] == ["000000/000000.md", "000000/000001.md"]
+        assert [document.path for document in documents[:2]] == [
+            "000000/000000.md",
+            "000000/000001.md",
+        ]
         document_map.record_ingested(_ingested(documents, counts or {}))
         return document_map
 
@@ -142,7 +147,7 @@ class TestDocumentMap:
         document_map = DocumentMap([Haystack("h", items, ())])
         documents = list(document_map.documents())
         document_map.record_ingested(_ingested(documents, {}))
-        paths = [each.path for each in documents]
+        paths = [document.path for document in documents]
         assert document_map.to_item_ranking(
             _task(), [_chunk(paths[1], "a summary"), _chunk(paths[0], "text 0")]
         ) == ("s0_0",)
@@ -191,8 +196,8 @@ def _answer(chunks: int, mode: str) -> SearchResponse:
         "candidateK": 50,
         "searchMs": 0.1,
     }
-    found = [_chunk(f"{n}.md", "t").model_dump(by_alias=True) for n in range(chunks)]
-    body = {"chunks": found, "tookMs": 0.1, "trace": trace}
+    results = [_chunk(f"{n}.md", "t").model_dump(by_alias=True) for n in range(chunks)]
+    body = {"chunks": results, "tookMs": 0.1, "trace": trace}
     return SearchResponse.model_validate_json(json.dumps(body))
 
 
@@ -240,26 +245,26 @@ def test_turns_are_also_scored_by_session() -> None:
 def test_a_row_has_numbers_only_if_nothing_is_missing() -> None:
     failure = Failure(code="timeout", message="nothing more came")
     records = [_record("q1"), _record("q2"), _record("q3", error=failure, views={})]
-    found = row("go", "bm25", 4, records, None, ks=[1], seed=0)
-    assert (found.measured, found.not_measured, found.views) == (False, 2, {})
-    assert found.why == ["1 of timeout, the first q3: nothing more came"]
+    summary = row("go", "bm25", 4, records, None, ks=[1], seed=0)
+    assert (summary.measured, summary.not_measured, summary.views) == (False, 2, {})
+    assert summary.why == ["1 of timeout, the first q3: nothing more came"]
     whole = row("go", "bm25", 2, records[:2], None, ks=[1], seed=0)
     assert whole.views["all"].metrics["recall_any@1"].value == 100
 
 
 def test_a_query_without_gold_counts_only_for_latency() -> None:
     records = [_record("q1"), _record("q2", views={}, latency_ms=700.0)]
-    found = row("go", "bm25", 2, records, None, ks=[1], seed=0)
-    assert found.views["all"].queries == 1
-    assert found.latency is not None
-    assert list(found.latency.tiers.values()) == [0.5, 0.0, 0.5, 0.0]
+    summary = row("go", "bm25", 2, records, None, ks=[1], seed=0)
+    assert summary.views["all"].queries == 1
+    assert summary.latency is not None
+    assert list(summary.latency.tiers.values()) == [0.5, 0.0, 0.5, 0.0]
 
 
 @pytest.mark.parametrize(("latency", "tier"), [(299.9, 0), (300, 1), (500, 2), (999, 2), (1000, 3)])
 def test_each_tier_begins_where_the_one_before_ends(latency: float, tier: int) -> None:
-    found = row("go", "bm25", 1, [_record("q", latency_ms=latency)], None, ks=[1], seed=0)
-    assert found.latency is not None
-    assert list(found.latency.tiers.values()).index(1.0) == tier
+    summary = row("go", "bm25", 1, [_record("q", latency_ms=latency)], None, ks=[1], seed=0)
+    assert summary.latency is not None
+    assert list(summary.latency.tiers.values()).index(1.0) == tier
 
 
 def test_reranker_latency_is_measured_query_by_query() -> None:
@@ -284,11 +289,11 @@ def test_reranker_latency_is_measured_query_by_query() -> None:
 def test_reports_the_rank_at_which_systems_differ() -> None:
     records = [_record("q1"), _record("q1", system="py"), _record("q2")]
     records += [_record("q2", system="py", ranking=["a", "c"]), _record("q3")]
-    found = ranking_agreement("bm25", ["go", "py"], records)
-    assert found is not None
+    agreement = ranking_agreement("bm25", ["go", "py"], records)
+    assert agreement is not None
     # Of q3 the second has no ranking: it is not compared.
-    assert (found.compared, found.equal) == (2, 1)
-    assert found.differs == ["q2: py differs from go at rank 2"]
+    assert (agreement.compared, agreement.equal) == (2, 1)
+    assert agreement.differs == ["q2: py differs from go at rank 2"]
     assert ranking_agreement("bm25", ["go"], records) is None
 
 
@@ -309,7 +314,7 @@ _VERIFIED = IndexVerified(system="go", haystack="h")
 
 def _journal(path: Path, *records: JournalRecord) -> Path:
     header = JournalHeader(run_id="r", settings=_SETTINGS, systems={"go": "built"})
-    lines = [each.model_dump_json() for each in (header, *records)]
+    lines = [record.model_dump_json() for record in (header, *records)]
     path.write_text("\n".join(lines) + "\n")
     return path
 

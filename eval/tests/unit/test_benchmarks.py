@@ -228,10 +228,10 @@ def test_locomo_evidence_without_a_turn_is_a_reported_miss_at_turn_level(
     path = _write(tmp_path / "l.json", _locomo(_row("D2:01"), _row("D:11:26"), _row("D1:1")))
     turns = _only(path)
     assert [query.id for query in turns.queries] == ["conv-1#0", "conv-1#2"]
-    assert [each.id for each in turns.dropped] == ["conv-1#0", "conv-1#1"]
+    assert [entry.id for entry in turns.dropped] == ["conv-1#0", "conv-1#1"]
     sessions = _only(path, level="session")
     assert [query.id for query in sessions.queries] == ["conv-1#2"]
-    assert {each.id for each in sessions.dropped} == {"conv-1#0", "conv-1#1"}
+    assert {entry.id for entry in sessions.dropped} == {"conv-1#0", "conv-1#1"}
 
 
 def test_locomo_adversarial_rows_have_no_answer_and_numbers_are_answers_too(
@@ -291,7 +291,7 @@ def test_longmemeval_texts_of_a_session(tmp_path: Path, doc: str, first: str, se
     assert haystack.queries[0].gold == ("s1",)
 
 
-def test_longmemeval_a_session_that_is_there_twice_counts_as_the_last(tmp_path: Path) -> None:
+def test_longmemeval_a_repeated_session_counts_as_the_last(tmp_path: Path) -> None:
     row = _question(haystack_session_ids=["s1", "s1"])
     assert [item.text for item in _only(_write(tmp_path / "q.json", [row])).items] == [
         "assistant: Nice!"
@@ -299,20 +299,18 @@ def test_longmemeval_a_session_that_is_there_twice_counts_as_the_last(tmp_path: 
 
 
 @pytest.mark.parametrize("level", ["session", "turn"])
-def test_longmemeval_of_a_session_that_is_there_twice_nothing_is_left(
-    tmp_path: Path, level: str
-) -> None:
+def test_longmemeval_drops_the_earlier_of_repeated_sessions(tmp_path: Path, level: str) -> None:
     old = [{"role": "user", "content": f"old {n}", "has_answer": True} for n in range(2)]
     new = [{"role": "user", "content": "new", "has_answer": True}]
     row = _question(haystack_session_ids=["s1", "s1"], haystack_sessions=[old, new])
     haystack = _only(_write(tmp_path / "q.json", [row]), level=level)
     assert [item.text.removeprefix("user: ") for item in haystack.items] == ["new"]
-    assert ["2 times" in each.why for each in haystack.dropped] == [True]
+    assert ["2 times" in entry.why for entry in haystack.dropped] == [True]
 
 
 def test_longmemeval_reports_missing_gold(tmp_path: Path) -> None:
     path = _write(tmp_path / "q.json", [_question(answer_session_ids=["s1", "s9"])])
-    assert [each.why for each in _only(path).dropped] == ["session s9 does not exist"]
+    assert [entry.why for entry in _only(path).dropped] == ["session s9 does not exist"]
 
 
 def test_longmemeval_turns_are_the_user_s(tmp_path: Path) -> None:
@@ -383,7 +381,7 @@ def test_wmb_part_b_is_one_haystack_of_rows_and_a_turn_means_the_row_that_has_fa
     assert (cross.gold, cross.tags) == ((), ("pets", "travel"))
     assert probe.abstain
     assert not first.abstain
-    assert [(each.id, each.why) for each in haystack.dropped] == [
+    assert [(entry.id, entry.why) for entry in haystack.dropped] == [
         ("pets.S1.1", "pets has no turn 9")
     ]
 
@@ -428,7 +426,7 @@ def test_wmb_packed_files_are_read_as_the_plain_ones(
     assert _only(tmp_path / "wmb", part=part) == plain
 
 
-def test_wmb_a_file_that_is_there_packed_and_as_it_is_counts_neither_twice_nor_once(
+def test_wmb_a_file_that_exists_packed_and_unpacked_is_rejected(
     tmp_path: Path,
 ) -> None:
     folder = _wmb(tmp_path / "wmb")
@@ -457,7 +455,7 @@ def test_memini_without_groups_is_one_haystack_and_with_them_one_each(tmp_path: 
     [haystack] = _read(path)
     assert (haystack.id, len(haystack.items)) == ("mine", 2)
     assert haystack.queries[0].answers == ("1",)
-    assert [each.why for each in haystack.dropped] == ["no item 'z'"]
+    assert [entry.why for entry in haystack.dropped] == ["no item 'z'"]
     grouped = {
         "items": [{**item, "group": item["id"]} for item in items],
         "questions": [{"query": "b?", "gold": ["b"], "group": "b"}],
@@ -570,7 +568,7 @@ def test_an_option_that_a_format_has_not_is_refused(
         open_benchmark(_write(tmp_path / "q.json", [_question()]), None, options)
 
 
-def test_an_option_that_means_nothing_is_not_told(tmp_path: Path) -> None:
+def test_an_option_without_effect_is_not_recorded(tmp_path: Path) -> None:
     path = _write(tmp_path / "q.json", [_question()])
     assert open_benchmark(path, None, {"level": "turn"}).options == {"level": "turn"}
     assert open_benchmark(path, None, {}).options == {"level": "session", "session_doc": "full"}
@@ -586,7 +584,7 @@ def test_a_file_that_is_broken_at_the_start_is_reported_as_broken(
         open_benchmark(path, None, {})
 
 
-def test_a_path_or_a_format_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_path_or_format_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="does not exist"):
         open_benchmark(tmp_path / "none.json", None, {})
     with pytest.raises(UsageError, match="no format 'locom'"):

@@ -44,13 +44,13 @@ class _Verifier(IndexVerifier):
 
 
 class _Case:
-    def __init__(self, folder: Path, *, reproof: bool = True) -> None:
+    def __init__(self, folder: Path, *, reverify: bool = True) -> None:
         self.journal = Journal(folder / "journal", HEADER)
         self.verifier = _Verifier()
         self.confirmed: list[int] = []
         self.outcomes: Callable[[RetrievalSnapshot], Failure | None] = lambda _: None
         self.checkpoints = Checkpoints(
-            self.verifier, self.journal, self._confirm, lambda _: (), reproof=reproof
+            self.verifier, self.journal, self._confirm, lambda _: (), reverify=reverify
         )
 
     async def _confirm(self, retrieved: RetrievalSnapshot) -> Failure | None:
@@ -228,8 +228,8 @@ async def test_attempts_that_end_during_a_verification_wait_for_the_next(case: _
     assert case.confirmed == [1]
 
 
-async def test_nothing_is_repeated_without_reproof(tmp_path: Path) -> None:
-    case = _Case(tmp_path, reproof=False)
+async def test_nothing_is_repeated_without_reverification(tmp_path: Path) -> None:
+    case = _Case(tmp_path, reverify=False)
     case.attempt(0, held=False)
     await case.checkpoints.verify(last=True)
     assert (case.confirmed, case.verdicts(0)) == ([], ["correct"])

@@ -21,7 +21,7 @@ def test_clusters_that_agree_with_themselves_widen_the_interval() -> None:
     assert interval.low < plain.low < 0.6 < plain.high < interval.high
 
 
-def test_clusters_that_say_nothing_of_their_questions_do_not_narrow_it() -> None:
+def test_uninformative_clusters_do_not_narrow_the_interval() -> None:
     interval, size = clustered_wilson([(5, 10)] * 20)
     assert size == 200.0
     assert interval == wilson(100, 200)
@@ -80,7 +80,7 @@ def test_the_bootstrap_of_nothing_is_refused(rows: int, clusters: int) -> None:
         bootstrap_means(np.zeros((rows, 1)), range(clusters))
 
 
-def test_nan_enters_no_mean() -> None:
+def test_nan_is_ignored() -> None:
     values = np.random.default_rng(1).random(300)
     with_holes = np.full((600, 2), np.nan)
     with_holes[::2, 0] = values

@@ -58,7 +58,7 @@ def test_lines_are_counted_as_an_editor_counts_them(tmp_path: Path) -> None:
     assert f"{path}:6: id 'q1' is also on line 3" in caught.value.excerpt
 
 
-def test_a_comment_behind_a_row_is_no_comment(tmp_path: Path) -> None:
+def test_a_comment_after_a_row_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         open_dataset(str(_write(tmp_path, f"{_row(1)} # a note", "// nor this", "# \n".strip())))
     assert ":1: bad JSON" in caught.value.excerpt
@@ -137,7 +137,7 @@ def test_emoji_and_joined_scripts_are_seen(tmp_path: Path) -> None:
     assert [question.expected_substrings for question in open_dataset(str(path))] == [
         tuple(expected)
     ]
-    assert not any(hidden_characters(each) for each in expected)
+    assert not any(hidden_characters(text) for text in expected)
 
 
 def test_of_a_line_that_is_all_fault_little_is_shown(tmp_path: Path) -> None:

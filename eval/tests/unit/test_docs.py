@@ -33,13 +33,13 @@ def _blanked(match: re.Match[str]) -> str:
 @cache
 def _anchors(document: Path) -> frozenset[str]:
     """The anchors of a document's headings, as GitHub makes them."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     anchors = set()
     text = _FENCE.sub(_blanked, document.read_text(encoding="utf-8"))
     for heading in _HEADING.findall(text):
         shown = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
         anchor = re.sub(r"[^\w\- ]", "", shown.lower()).replace(" ", "-")
-        count = found[anchor] = found.get(anchor, -1) + 1
+        count = counts[anchor] = counts.get(anchor, -1) + 1
         anchors.add(f"{anchor}-{count}" if count else anchor)
     return frozenset(anchors)
 
@@ -48,7 +48,7 @@ def dead_links(document: Path) -> list[str]:
     """`line: target` for each relative link without a file, or without a heading there."""
     text = _FENCE.sub(_blanked, document.read_text(encoding="utf-8"))
     text = _CODE_SPAN.sub(_blanked, text)
-    found = []
+    lines = []
     for match in _LINK.finditer(text):
         link = match[1] or match[2]
         if _EXTERNAL.match(link):
@@ -57,8 +57,8 @@ def dead_links(document: Path) -> list[str]:
         target = document.parent / path if path else document
         headings = _anchors(target) if target.is_file() and target.suffix == ".md" else frozenset()
         if not target.exists() or (anchor and anchor not in headings):
-            found.append(f"{text.count(chr(10), 0, match.start()) + 1}: {link}")
-    return found
+            lines.append(f"{text.count(chr(10), 0, match.start()) + 1}: {link}")
+    return lines
 
 
 def _documents() -> list[Path]:
@@ -114,7 +114,7 @@ a = "[no link](missing.md)"
 
 
 Key = tuple[str, ...]
-"""A key of sdk.toml behind the tables that it stands in."""
+"""A key of sdk.toml, preceded by its tables."""
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:

@@ -38,12 +38,12 @@ def test_invalid_errata_are_refused(tmp_path: Path, content: bytes, why: str) ->
     assert str(path) in error.value.message
 
 
-def test_errata_that_are_not_there_are_named(tmp_path: Path) -> None:
+def test_missing_errata_are_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"none\.json"):
         read_errata(tmp_path / "none.json")
 
 
-def test_errata_of_a_question_that_is_not_there_are_refused() -> None:
+def test_errata_of_an_unknown_question_are_rejected() -> None:
     require_known_ids({"conv-1#0": "x"}, {"conv-1#0", "conv-1#1"})
     with pytest.raises(UsageError, match="'conv-1#11'") as error:
         require_known_ids({"conv-1#0": "x", "conv-1#11": "y"}, {"conv-1#0", "conv-1#1"})

@@ -44,7 +44,7 @@ def test_keys_are_joined_and_items_without_keys_are_reported(
     before = _haystack()
     after = expand(before, _keys(tmp_path, {"h/a": ["one", " two "]}), join)
     assert _texts(after) == items
-    assert [(each.id, each.why) for each in after.dropped] == [
+    assert [(entry.id, entry.why) for entry in after.dropped] == [
         ("b", "cache.json has no key for it")
     ]
     assert after.queries == before.queries
@@ -58,10 +58,10 @@ def test_a_separate_key_stands_for_its_item(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("nothing", [None, "", [], ["", " "]])
-def test_an_empty_key_is_none(tmp_path: Path, nothing: Any) -> None:
+def test_an_empty_key_is_ignored(tmp_path: Path, nothing: Any) -> None:
     after = expand(_haystack(), _keys(tmp_path, {"a": nothing, "b": "x"}), "replace")
     assert _texts(after) == [("a", "text of a"), ("b", "x")]
-    assert [each.id for each in after.dropped] == ["a"]
+    assert [entry.id for entry in after.dropped] == ["a"]
 
 
 def test_the_cache_of_longmemeval_has_evidence_without_its_mark(tmp_path: Path) -> None:
@@ -75,7 +75,9 @@ def test_the_cache_of_longmemeval_has_evidence_without_its_mark(tmp_path: Path) 
 
 def test_the_name_with_the_haystack_goes_first(tmp_path: Path) -> None:
     keys = _keys(tmp_path, {"h/a": "mine", "a": "of all"})
-    texts = [_texts(each)[0] for each in expanded([_haystack(), _haystack("i")], keys, "replace")]
+    texts = [
+        _texts(haystack)[0] for haystack in expanded([_haystack(), _haystack("i")], keys, "replace")
+    ]
     assert texts == [("a", "mine"), ("a", "of all")]
 
 

@@ -62,15 +62,15 @@ def _json(body: Any, status: int = 200) -> ProgramAnswer:
 def test_a_difference_points_to_the_first_differing_value(
     one: ProgramAnswer, two: ProgramAnswer, pointer: str | None
 ) -> None:
-    found = compare_answers({"a": [_json({}), one], "b": [_json({}), two]})
-    assert (found and found.pointer) == pointer
-    assert found is None or found.call == 1
+    difference = compare_answers({"a": [_json({}), one], "b": [_json({}), two]})
+    assert (difference and difference.pointer) == pointer
+    assert difference is None or difference.call == 1
 
 
 def test_a_difference_has_the_values_of_all_sdks_that_have_one() -> None:
     answers = {"a": [_json({"k": 1})], "b": [_json({"k": 1})], "c": [_json({})]}
-    found = compare_answers(answers)
-    assert found == AnswerDifference(0, "/body/k", {"a": 1, "b": 1})
+    difference = compare_answers(answers)
+    assert difference == AnswerDifference(0, "/body/k", {"a": 1, "b": 1})
     assert group_by_answer(answers, 0) == [["a", "b"], ["c"]]
 
 
@@ -113,10 +113,10 @@ def test_allow_is_compared_as_a_set_without_head() -> None:
 def test_stream_events_are_compared_without_pings_and_times() -> None:
     change = 'event: change\nid: 7\ndata: {"kind": "created", "path": "a", "when": "x"}\n\n'
     content = f"event: ready\ndata: ok\n\nevent: ping\ndata: ok\n\n{change}"
-    found = _normalized("text/event-stream", content.replace("\n", "\r\n")).value()["body"]
+    events = _normalized("text/event-stream", content.replace("\n", "\r\n")).value()["body"]
     other = _normalized("text/event-stream", content.replace('"x"', '"y"')).value()["body"]
-    assert [name for name, *_ in found] == ["ready", "change"]
-    assert compare_answers({"a": [_json(found)], "b": [_json(other)]}) is None
+    assert [name for name, *_ in events] == ["ready", "change"]
+    assert compare_answers({"a": [_json(events)], "b": [_json(other)]}) is None
 
 
 def test_the_media_type_of_a_head_response_is_not_compared() -> None:
@@ -193,9 +193,9 @@ _DIFFERENT_ANSWERS: list[tuple[Call, ProgramAnswer, ProgramAnswer]] = [
 def _expected(call: Call, one: ProgramAnswer, two: ProgramAnswer) -> dict[str, Any]:
     """Return the checks of the case that is written if `one` is the majority answer."""
     answers = {"a": [one], "b": [one], "c": [two]}
-    found = compare_answers(answers)
-    assert found is not None
-    _, text = case_file(Disagreement(Program((call,)), answers, found, steady=True))
+    difference = compare_answers(answers)
+    assert difference is not None
+    _, text = case_file(Disagreement(Program((call,)), answers, difference, steady=True))
     [case] = yaml.safe_load(text)
     expected: dict[str, Any] = case["steps"][-1]["expect"]
     return expected

@@ -52,8 +52,10 @@ def test_every_option_belongs_to_a_named_group(path: str) -> None:
             assert isinstance(param, Option), f"{path} {param.name}: declare it with `option`"
             assert param.group
             assert param.group != HELP or param.name == "version"
-    shown = [each for group in command.options_by_group(_CONTEXTS[path]).values() for each in group]
-    assert [each.opts for each in shown if not each.help] == []
+    shown = [
+        entry for group in command.options_by_group(_CONTEXTS[path]).values() for entry in group
+    ]
+    assert [entry.opts for entry in shown if not entry.help] == []
 
 
 @every_command
@@ -97,9 +99,9 @@ def _parse(line: str) -> None:
         args = [*context._protected_args, *context.args]
         if not isinstance(command, click.Group) or not args:
             return
-        name, found, args = command.resolve_command(context, args)
-        assert found is not None
-        command = found
+        name, subcommand, args = command.resolve_command(context, args)
+        assert subcommand is not None
+        command = subcommand
 
 
 @every_command
@@ -151,18 +153,39 @@ def test_an_older_name_works_and_is_not_shown() -> None:
     assert "Missing option '--output'" in missing.output
 
 
+def test_an_older_pair_of_names_works_and_is_not_shown() -> None:
+    values: list[bool] = []
+
+    @click.command(cls=Command)
+    @option(
+        "--new/--no-new", group="Output", aliases=["--old/--no-old"], default=True, help="Which."
+    )
+    def command(*, new: bool) -> None:
+        values.append(new)
+
+    runner = CliRunner()
+    for flag in ("--old", "--no-old", "--new", "--no-new"):
+        assert runner.invoke(command, [flag]).exit_code == 0
+    assert values == [True, False, True, False]
+    shown = runner.invoke(command, ["--help"]).output
+    assert "--new / --no-new" in shown
+    assert "old" not in shown
+
+
 @pytest.mark.parametrize(
     ("path", "name", "older"),
     [
         ("memconform fuzz", "--output", "--into"),
         ("memconform mutate", "--sdk", "--against"),
+        ("memconform run", "--reverify", "--reproof/--no-reproof"),
     ],
 )
 def test_renamed_options(path: str, name: str, older: str) -> None:
-    [found] = [each for each in _command(path).params if name in each.opts]
-    assert isinstance(found, Option)
-    assert found.aliases == (older,)
-    assert older not in _command(path).get_help(_CONTEXTS[path])
+    [renamed] = [param for param in _command(path).params if name in param.opts]
+    assert isinstance(renamed, Option)
+    assert renamed.aliases == (older,)
+    shown = _command(path).get_help(_CONTEXTS[path])
+    assert not [alias for alias in older.split("/") if alias in shown]
 
 
 def test_every_lazily_imported_name_exists() -> None:

@@ -65,8 +65,8 @@ def _sources(folder: Path, *rows: Any, filler: Any = None) -> Sources:
 def _rows(sources: Sources, shape: Shape = _ALL) -> list[Any]:
     with FillerPool() as pool:
         return [
-            each if isinstance(each, DroppedEntry) else compiled(each, pool, shape).row
-            for each in cases(sources, pool)
+            case if isinstance(case, DroppedEntry) else compiled(case, pool, shape).row
+            for case in cases(sources, pool)
         ]
 
 
@@ -127,7 +127,7 @@ def test_a_history_is_the_same_in_every_release(tmp_path: Path) -> None:
     }
 
 
-def test_fillers_are_left_out_until_the_length_is_kept_to(tmp_path: Path) -> None:
+def test_fillers_are_dropped_until_the_length_fits(tmp_path: Path) -> None:
     # The evidence has 8 characters, and a filler 8 or 9.
     with FillerPool() as pool:
         [case] = cases(_sources(tmp_path), pool)
@@ -139,7 +139,7 @@ def test_fillers_are_left_out_until_the_length_is_kept_to(tmp_path: Path) -> Non
     assert (history.fillers, history.left_out) == (len(said) - 1, 11 - len(said))
 
 
-def test_evidence_is_never_left_out_for_its_length(tmp_path: Path) -> None:
+def test_evidence_is_never_dropped_to_fit_the_length(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="evidence of question 'q1' has 8 characters"):
         _rows(_sources(tmp_path), Shape(1, 1, max_chars=7))
 
@@ -169,10 +169,10 @@ def test_compiled_histories_are_a_longmemeval_file(tmp_path: Path) -> None:
     benchmark = open_benchmark(path, None, {})
     assert benchmark.format.name == "longmemeval"
     haystacks = list(benchmark)
-    assert [len(each.items) for each in haystacks] == [4, 4]
+    assert [len(haystack.items) for haystack in haystacks] == [4, 4]
     assert haystacks[0].queries[0].gold == ("answer_e",)
     assert haystacks[1].queries[0].abstain
-    assert not any(each.dropped for each in haystacks)
+    assert not any(haystack.dropped for haystack in haystacks)
 
 
 # --- the parts that were released
@@ -312,7 +312,7 @@ def test_sessions_about_the_same_attribute_are_no_filler(
         (7, "element 0: is not an object"),
     ],
 )
-def test_evidence_that_is_none_is_named(tmp_path: Path, row: Any, why: str) -> None:
+def test_invalid_evidence_is_reported(tmp_path: Path, row: Any, why: str) -> None:
     with pytest.raises(UsageError, match=why) as error:
         _rows(_sources(tmp_path, row))
     assert "evidence.json" in error.value.message
@@ -331,7 +331,7 @@ def test_evidence_that_is_none_is_named(tmp_path: Path, row: Any, why: str) -> N
         ({"session_id": "f"}, "is not a JSON array"),
     ],
 )
-def test_filler_that_is_none_is_named(tmp_path: Path, filler: Any, why: str) -> None:
+def test_an_invalid_filler_is_reported(tmp_path: Path, filler: Any, why: str) -> None:
     with pytest.raises(UsageError, match=why) as error:
         _rows(_sources(tmp_path, filler=filler))
     assert "filler.json" in error.value.message
@@ -347,17 +347,17 @@ def test_filler_that_is_none_is_named(tmp_path: Path, filler: Any, why: str) -> 
         ({"question_id": "k", "question_content": {}}, "'background_id' is missing"),
     ],
 )
-def test_a_released_question_that_is_none_is_named(tmp_path: Path, question: Any, why: str) -> None:
+def test_an_invalid_released_question_is_reported(tmp_path: Path, question: Any, why: str) -> None:
     with pytest.raises(UsageError, match=f"element 0: .*{why}"):
         _rows(_released(tmp_path, [question], [_entry("k", session=_OLD)]))
 
 
-def test_a_question_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+def test_a_repeated_question_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="element 1: the question 'q1' occurs twice"):
         _rows(_sources(tmp_path, _row(), _row()))
 
 
-def test_evidence_wants_its_sessions_where_they_are_elsewhere(tmp_path: Path) -> None:
+def test_evidence_needs_its_sessions_if_they_are_elsewhere(tmp_path: Path) -> None:
     given = _released(tmp_path, [_asked("k", "single_hop")], [_entry("k", session=_OLD)])
     with pytest.raises(UsageError, match="does not contain its evidence"):
         _rows(Sources(given.evidence, given.fillers))

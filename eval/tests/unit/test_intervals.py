@@ -32,7 +32,7 @@ def test_interval_holds_the_rate_and_mirrors(successes: int, failures: int) -> N
     assert mirrored == pytest.approx((1 - high, 1 - low), abs=1e-12)
 
 
-def test_no_trial_tells_nothing() -> None:
+def test_no_trials_give_the_whole_interval() -> None:
     assert wilson(0, 0) == (0, 1)
 
 

@@ -329,7 +329,7 @@ def test_attempts_keep_their_order_whichever_is_judged_first(tmp_path: Path) -> 
     assert [records.measured for records in read] == [True, True, False]
     resumed = Journal(tmp_path / "k", HEADER)
     resumed.adopt(tmp_path / "j")
-    assert [each.answer and each.answer.text for each in resumed.read(0)][:2] == [
+    assert [record.answer and record.answer.text for record in resumed.read(0)][:2] == [
         "0/0 \u2028 é",
         "0/1 \u2028 é",
     ]

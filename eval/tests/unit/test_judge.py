@@ -61,7 +61,7 @@ def test_a_candidate_cannot_end_its_fence() -> None:
     assert lines.index(real[0]) < lines.index("Grade it correct.") < len(lines) - 2
 
 
-def test_a_long_candidate_is_cut_and_the_judge_is_told() -> None:
+def test_a_long_candidate_is_cut_and_the_judge_is_informed() -> None:
     text = _prompt("y" * (MAX_CANDIDATE + 100))
     assert "y" * MAX_CANDIDATE in text
     assert "y" * (MAX_CANDIDATE + 1) not in text
@@ -167,7 +167,7 @@ def test_one_judge_twice_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["openai:gpt-4o", "openai:chatgpt-4o-latest"])
-def test_a_floating_alias_is_no_gate(name: str) -> None:
+def test_a_floating_alias_cannot_gate(name: str) -> None:
     with pytest.raises(UsageError) as raised:
         require_pinned([ModelName.parse(name, {})], Prices.load())
     assert raised.value.code == "floating_judge"

@@ -68,7 +68,7 @@ _COMMON = frozenset(
 """Words of references that answer nothing by themselves."""
 
 
-def test_it_is_no_question_set() -> None:
+def test_the_calibration_set_is_not_a_shipped_question_set() -> None:
     assert judge_calibration().is_file()
     assert judge_calibration().stem not in shipped()
 
@@ -85,7 +85,7 @@ def test_rows_have_the_keys_of_the_format() -> None:
         assert 5 <= len(row["reference_answer"].split()) <= 25, row["id"]
 
 
-def test_every_kind_is_there_often_enough() -> None:
+def test_every_kind_occurs_often_enough() -> None:
     counts = Counter((row["group"], row["kind"]) for row in _ROWS)
     assert counts.keys() == {(group, kind) for group, kinds in _KINDS.items() for kind in kinds}
     assert min(counts.values()) >= 12
@@ -99,7 +99,7 @@ def test_labels_are_those_of_the_group() -> None:
         assert row["label"] == ("correct" if row["group"] == "right" else "incorrect"), row["id"]
 
 
-def test_no_row_is_there_twice() -> None:
+def test_no_row_is_repeated() -> None:
     assert [row["id"] for row in _ROWS] == [f"cal-{n:03d}" for n in range(1, len(_ROWS) + 1)]
     # Without candidates in which nothing is visible, which differ in white space alone.
     pairs = Counter((row["question"], row["candidate"].strip()) for row in _ROWS)
@@ -143,10 +143,10 @@ def test_near_names_differ_in_a_name_alone() -> None:
 
 def test_outdated_values_are_in_the_reference_beside_the_current_one() -> None:
     for row in _of("outdated-value"):
-        told, question = {*_words(row["candidate"])}, {*_words(row["question"])}
+        candidate, question = {*_words(row["candidate"])}, {*_words(row["question"])}
         reference = {*_words(row["reference_answer"])} - question - _COMMON
-        assert reference & told, row["id"]
-        assert reference - told, row["id"]
+        assert reference & candidate, row["id"]
+        assert reference - candidate, row["id"]
 
 
 def test_partial_candidates_leave_out_and_add_nothing() -> None:
@@ -180,7 +180,7 @@ def test_long_candidates_are_long() -> None:
             assert len(row["candidate"].split()) < 50, row["id"]
 
 
-def test_abstentions_are_marked_and_told_in_many_words() -> None:
+def test_abstentions_are_marked_and_phrased_in_many_ways() -> None:
     abstaining = _of("abstention-right", "abstention-wrong")
     assert all(row.get("abstain") for row in abstaining)
     right = {" ".join(_words(row["candidate"])) for row in _of("abstention-right")}

@@ -78,8 +78,8 @@ def test_chance_equals_counting_every_draw(row: dict[str, object], needed: list[
     documents = [f"d{n}" for n in range(9)]
     combine = all if row.get("match") == "all" else any
     draws = [set(draw) for draw in combinations(documents, 5)]
-    lucky = sum(combine(bool(draw & each) for each in needed) for draw in draws)
-    holders = [frozenset(each) for each in needed]
+    lucky = sum(combine(bool(draw & paths) for paths in needed) for draw in draws)
+    holders = [frozenset(paths) for paths in needed]
     assert chance(_question(**row), holders, 9) == pytest.approx(lucky / len(draws))
 
 
@@ -92,7 +92,9 @@ def test_lme_is_what_its_readme_says() -> None:
     dataset = open_dataset("lme")
     folder = corpus_of(dataset)
     assert folder is not None
-    documents = {each.path: each.content.decode() for each in CorpusFolder(folder).documents()}
+    documents = {
+        document.path: document.content.decode() for document in CorpusFolder(folder).documents()
+    }
     report = lint_questions(dataset, documents)
     assert report.faults == ()
     assert (report.questions, report.documents) == (100, 212)

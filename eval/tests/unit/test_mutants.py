@@ -46,7 +46,7 @@ def test_every_rule_has_a_mutant() -> None:
     assert {mutant.rule for mutant in mutants()} == set(rules())
 
 
-def test_every_profile_has_mutants_and_there_are_hundreds() -> None:
+def test_every_profile_has_mutants_and_the_total_is_in_the_hundreds() -> None:
     count = Counter(mutant.profile_name for mutant in mutants())
     assert set(count) == {*(profile.value for profile in Profile), "robustness"}
     assert min(count.values()) >= 20
@@ -114,7 +114,7 @@ def _case(*results: Result) -> CaseResult:
 
 
 @pytest.mark.parametrize(
-    ("level", "result", "found"),
+    ("level", "result", "detected"),
     [
         ("must", Result.FAIL, True),
         ("must", Result.WARN, False),
@@ -124,8 +124,8 @@ def _case(*results: Result) -> CaseResult:
         ("should", Result.PASS, False),
     ],
 )
-def test_only_a_failing_check_kills(level: str, result: Result, found: bool) -> None:  # noqa: FBT001 - a parameter of the test
-    assert (detecting_check(_mutant(level), _case(Result.PASS, result)) is not None) is found
+def test_only_a_failing_check_kills(level: str, result: Result, detected: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    assert (detecting_check(_mutant(level), _case(Result.PASS, result)) is not None) is detected
 
 
 def test_a_check_mutant_is_detected_by_its_own_check_only() -> None:

@@ -42,16 +42,16 @@ async def _client(
 
 
 async def _healths(client: ContractClient, count: int = 4) -> list[str]:
-    found = []
+    outcomes = []
     for _ in range(count):
         try:
             await client.health()
-            found.append("ok")
+            outcomes.append("ok")
         except CallError as error:
-            found.append(error.code)
+            outcomes.append(error.code)
         # Time for what comes late.
         await asyncio.sleep(0.02)
-    return found
+    return outcomes
 
 
 @pytest.mark.parametrize(

@@ -17,22 +17,22 @@ _COUNT = st.integers(0, 60)
 
 def test_mcnemar_of_a_published_example() -> None:
     # Bentur et al. (2009) in Fagerland, Lydersen & Laake (2013): 1 and 7 of 21.
-    found = mcnemar(1, 7)
-    assert found.exact == pytest.approx(0.0703, abs=5e-5)
-    assert found.mid_p == pytest.approx(0.0391, abs=5e-5)
+    result = mcnemar(1, 7)
+    assert result.exact == pytest.approx(0.0703, abs=5e-5)
+    assert result.mid_p == pytest.approx(0.0391, abs=5e-5)
 
 
 @given(_COUNT, _COUNT)
 def test_mcnemar_is_the_binomial_test(b: int, c: int) -> None:
-    found = mcnemar(b, c)
+    result = mcnemar(b, c)
     if b + c == 0:
-        assert (found.exact, found.mid_p) == (1, 1)
+        assert (result.exact, result.mid_p) == (1, 1)
         return
-    assert found.exact == pytest.approx(binomtest(b, b + c).pvalue)
+    assert result.exact == pytest.approx(binomtest(b, b + c).pvalue)
     seen = binom.pmf(min(b, c), b + c, 0.5)
-    mid_p = 1 - seen / 2 if b == c else found.exact - seen
-    assert found.mid_p == pytest.approx(mid_p)
-    assert mcnemar(c, b) == found
+    mid_p = 1 - seen / 2 if b == c else result.exact - seen
+    assert result.mid_p == pytest.approx(mid_p)
+    assert mcnemar(c, b) == result
 
 
 def test_tango_of_a_published_example() -> None:
@@ -104,7 +104,7 @@ def test_the_returned_number_of_questions_is_conclusive() -> None:
         assert equivalent(first, second, enough, 0.02, 0.05) or mcnemar(first, second).mid_p < 0.05
 
 
-def test_nothing_settles_nothing() -> None:
+def test_no_questions_settle_nothing() -> None:
     assert questions_to_settle(0, 0, 0, margin=0.02, alpha=0.05) is None
 
 
@@ -122,9 +122,9 @@ def test_nothing_settles_nothing() -> None:
     ],
 )
 def test_verdicts(counts: Counts, verdict: ParityVerdict) -> None:
-    [found] = compare_pairs([counts])
-    assert found.verdict is verdict
-    assert (found.settled_by is None) == (
+    [comparison] = compare_pairs([counts])
+    assert comparison.verdict is verdict
+    assert (comparison.settled_by is None) == (
         verdict is not ParityVerdict.INCONCLUSIVE or not counts.compared
     )
 
@@ -145,9 +145,9 @@ def test_no_small_set_is_too_small_for_a_verdict(tests: int) -> None:
         for b in range(n + 1):
             for c in range(n + 1 - b):
                 counts = Counts(both=n - b - c, first_only=b, second_only=c, same=False)
-                for found in compare_pairs([counts] * tests):
-                    assert found.verdict is not ParityVerdict.IDENTICAL
-                    assert found.settled_by is None or found.settled_by > n
+                for comparison in compare_pairs([counts] * tests):
+                    assert comparison.verdict is not ParityVerdict.IDENTICAL
+                    assert comparison.settled_by is None or comparison.settled_by > n
 
 
 def test_what_settles_one_pair_of_three_is_equivalence_at_the_same_alpha() -> None:

@@ -70,8 +70,8 @@ def test_a_dataset_without_documents_fills_nothing(tmp_path: Path) -> None:
     assert seeding(selected(bare), OURS) is None
 
 
-def test_a_dataset_of_which_some_have_an_answer_fills_nothing(tmp_path: Path) -> None:
-    """All others would be incorrect, for want of a document."""
+def test_a_dataset_with_some_reference_answers_fills_nothing(tmp_path: Path) -> None:
+    """All others would be incorrect because their documents are missing."""
     rows: list[dict[str, object]] = [
         {"id": f"q{n}", "question": "What?", "expected_substrings": ["that"]} for n in range(10)
     ]

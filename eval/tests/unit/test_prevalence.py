@@ -23,20 +23,20 @@ def test_published_prevalences() -> None:
 
 
 def test_a_judge_without_errors_corrects_nothing() -> None:
-    found = rogan_gladen(30, 100, sensitivity=(10**9, 10**9), specificity=(10**9, 10**9))
-    assert found is not None
-    assert found.apparent == 0.3
-    assert found.rate == pytest.approx(0.3)
+    estimate = rogan_gladen(30, 100, sensitivity=(10**9, 10**9), specificity=(10**9, 10**9))
+    assert estimate is not None
+    assert estimate.apparent == 0.3
+    assert estimate.rate == pytest.approx(0.3)
     # Agresti & Coull's interval, which is what is left.
-    assert found.interval == pytest.approx((0.21865, 0.39615), abs=1e-5)
+    assert estimate.interval == pytest.approx((0.21865, 0.39615), abs=1e-5)
 
 
 def test_the_interval_of_a_worked_example() -> None:
-    found = rogan_gladen(180, 264, sensitivity=(95, 100), specificity=(90, 100))
-    assert found is not None
-    assert found.rate == pytest.approx((180 / 264 - 0.1) / 0.85)
-    assert found.interval == pytest.approx(_by_hand(180, 264, (95, 100), (90, 100)))
-    assert (found.apparent, found.sensitivity, found.specificity) == (180 / 264, 0.95, 0.9)
+    estimate = rogan_gladen(180, 264, sensitivity=(95, 100), specificity=(90, 100))
+    assert estimate is not None
+    assert estimate.rate == pytest.approx((180 / 264 - 0.1) / 0.85)
+    assert estimate.interval == pytest.approx(_by_hand(180, 264, (95, 100), (90, 100)))
+    assert (estimate.apparent, estimate.sensitivity, estimate.specificity) == (180 / 264, 0.95, 0.9)
 
 
 def _by_hand(x: int, n: int, se: tuple[int, int], sp: tuple[int, int]) -> tuple[float, float]:
@@ -60,14 +60,14 @@ def test_the_rate_is_in_its_interval_and_both_mirror(
     run: tuple[int, int], sensitivity: tuple[int, int], specificity: tuple[int, int]
 ) -> None:
     passed, total = run
-    found = rogan_gladen(passed, total, sensitivity=sensitivity, specificity=specificity)
+    estimate = rogan_gladen(passed, total, sensitivity=sensitivity, specificity=specificity)
     other = rogan_gladen(total - passed, total, sensitivity=specificity, specificity=sensitivity)
-    if found is None or other is None:
-        assert found is other
+    if estimate is None or other is None:
+        assert estimate is other
         return
-    assert 0 <= found.interval.low <= found.rate <= found.interval.high <= 1
-    assert other.rate == pytest.approx(1 - found.rate, abs=1e-9)
-    mirrored = (1 - found.interval.high, 1 - found.interval.low)
+    assert 0 <= estimate.interval.low <= estimate.rate <= estimate.interval.high <= 1
+    assert other.rate == pytest.approx(1 - estimate.rate, abs=1e-9)
+    mirrored = (1 - estimate.interval.high, 1 - estimate.interval.low)
     assert other.interval == pytest.approx(mirrored, abs=1e-9)
 
 
@@ -83,20 +83,20 @@ def test_the_rate_is_in_its_interval_and_both_mirror(
         ((100, 100), (0, 0)),
     ],
 )
-def test_a_judge_that_is_no_better_than_chance_corrects_nothing(
+def test_a_judge_no_better_than_chance_corrects_nothing(
     sensitivity: tuple[int, int], specificity: tuple[int, int]
 ) -> None:
     assert rogan_gladen(50, 100, sensitivity=sensitivity, specificity=specificity) is None
 
 
 def test_a_judge_that_is_clearly_better_than_chance_does() -> None:
-    found = rogan_gladen(50, 100, sensitivity=(60, 100), specificity=(60, 100))
-    assert found is not None
-    assert found.rate == pytest.approx(0.5)
-    assert found.interval == (0, 1)
+    estimate = rogan_gladen(50, 100, sensitivity=(60, 100), specificity=(60, 100))
+    assert estimate is not None
+    assert estimate.rate == pytest.approx(0.5)
+    assert estimate.interval == (0, 1)
 
 
-def test_nothing_counted_is_none() -> None:
+def test_no_counts_give_no_estimate() -> None:
     assert rogan_gladen(0, 0, sensitivity=(100, 100), specificity=(100, 100)) is None
 
 
@@ -116,9 +116,9 @@ def test_a_smaller_calibration_widens_the_interval() -> None:
     widths = []
     for n in (20, 100, 1000):
         pair = (n * 9 // 10, n)
-        found = rogan_gladen(250, 500, sensitivity=pair, specificity=pair)
-        assert found is not None
-        widths.append(found.interval.high - found.interval.low)
+        estimate = rogan_gladen(250, 500, sensitivity=pair, specificity=pair)
+        assert estimate is not None
+        widths.append(estimate.interval.high - estimate.interval.low)
     assert widths == sorted(widths, reverse=True)
     assert widths[0] > 2 * widths[2]
 
@@ -137,7 +137,7 @@ def test_the_interval_covers_the_true_rate() -> None:
             generator.binomial(132, sp, draws).tolist(),
             strict=True,
         ):
-            found = judge(passed, n, sensitivity=(hits, 132), specificity=(rejections, 132))
-            assert found is not None
-            covered += found.interval.low <= rate <= found.interval.high
+            estimate = judge(passed, n, sensitivity=(hits, 132), specificity=(rejections, 132))
+            assert estimate is not None
+            covered += estimate.interval.low <= rate <= estimate.interval.high
         assert 0.93 < covered / draws < 0.97, (rate, se, sp, n)

@@ -60,11 +60,11 @@ _HOSTILE = st.lists(
 
 def _obeyed(text: str) -> list[str]:
     """What of a stream's text a terminal or a CI server would act on."""
-    found = re.findall(r"##(?:vso|teamcity)?\[", text, re.IGNORECASE)
-    found += [line for line in re.split(r"[\n\r]", text) if line.lstrip().startswith("::")]
+    matches = re.findall(r"##(?:vso|teamcity)?\[", text, re.IGNORECASE)
+    matches += [line for line in re.split(r"[\n\r]", text) if line.lstrip().startswith("::")]
     steering = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
-    found += [c for c in text if unicodedata.category(c) in steering and c not in "\n\t"]
-    return found
+    matches += [c for c in text if unicodedata.category(c) in steering and c not in "\n\t"]
+    return matches
 
 
 @pytest.fixture(autouse=True)
@@ -169,7 +169,9 @@ def test_a_folded_cell_does_not_start_a_ci_command() -> None:
     assert _obeyed(raw.getvalue().decode()) == []
 
 
-@given(st.recursive(st.text() | _HOSTILE, lambda each: st.lists(each) | st.tuples(each, each)))
+@given(
+    st.recursive(st.text() | _HOSTILE, lambda values: st.lists(values) | st.tuples(values, values))
+)
 def test_json_on_standard_output_keeps_its_values_and_controls_nothing(value: object) -> None:
     out = io.StringIO()
     with pytest.MonkeyPatch.context() as patched:

@@ -84,7 +84,7 @@ def test_turns_have_the_events_of_their_session_and_keys_those_of_their_item(
     assert _kept(pruning, *turns) == ["a#1", "s1_1", "s1_3"]
 
 
-def test_the_events_that_were_published_are_read_with_what_a_model_wrote_amiss(
+def test_published_events_are_read_and_invalid_ones_dropped(
     tmp_path: Path,
 ) -> None:
     row = {
@@ -98,7 +98,7 @@ def test_the_events_that_were_published_are_read_with_what_a_model_wrote_amiss(
     }
     pruning = _pruning(tmp_path, [row], _MAY)
     assert _kept(pruning) == ["a", "c"]
-    assert [each.id for each in pruning.events.dropped] == ["h/c"] * 4
+    assert [entry.id for entry in pruning.events.dropped] == ["h/c"] * 4
     assert pruning.ranges == {"q": Range(date(2023, 5, 10), date(2023, 5, 20))}
 
 
@@ -108,7 +108,7 @@ def test_events_of_another_haystack_do_not_prune_everything(tmp_path: Path) -> N
         pruning.candidates(_haystack(), _QUERY)
 
 
-def test_a_range_of_a_question_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_range_of_an_unknown_question_is_rejected(tmp_path: Path) -> None:
     pruning = _pruning(tmp_path, {}, _MAY)
     pruning.require_known_ids({"q", "r"})
     with pytest.raises(UsageError, match="does not have: 'q'"):
@@ -126,7 +126,7 @@ def test_a_range_of_a_question_that_is_not_there_is_refused(tmp_path: Path) -> N
         ["2023/05/10", "2023/05/20"],
     ],
 )
-def test_a_range_that_is_none_is_named(tmp_path: Path, bad: Any) -> None:
+def test_an_invalid_range_is_reported(tmp_path: Path, bad: Any) -> None:
     with pytest.raises(UsageError, match="'q7' has an invalid range:"):
         read_ranges(_write(tmp_path / "r.json", {"q7": bad}))
 
@@ -147,6 +147,6 @@ def test_a_range_that_is_none_is_named(tmp_path: Path, bad: Any) -> None:
         ("rain", "is not a JSON object"),
     ],
 )
-def test_events_that_are_none_are_named(tmp_path: Path, bad: Any, why: str) -> None:
+def test_invalid_events_are_reported(tmp_path: Path, bad: Any, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         read_events(_write(tmp_path / "e.json", bad))

@@ -53,7 +53,7 @@ def test_a_question_set_is_a_haystack_of_its_documents(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("match", "answers"), [("any", ("Ann", "Annie")), ("all", ("Ann; Annie",))]
 )
-def test_expected_strings_are_the_answers_where_there_is_no_other(
+def test_expected_strings_are_the_answers_if_there_are_no_others(
     tmp_path: Path, match: str, answers: tuple[str, ...]
 ) -> None:
     row = {"id": "q", "evidence": ["a/b.md"], "expected_substrings": ["Ann", "Annie"]}
@@ -72,7 +72,7 @@ def test_a_row_without_gold_is_kept_and_reported(tmp_path: Path) -> None:
         ("abstain", (), True),
         ("elsewhere", ("a/c.md",), False),
     ]
-    assert [(each.id, each.why) for each in haystack.dropped] == [
+    assert [(entry.id, entry.why) for entry in haystack.dropped] == [
         ("none", "it has no evidence, and so no gold"),
         ("elsewhere", "document a/c.md does not exist"),
     ]

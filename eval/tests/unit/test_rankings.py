@@ -34,11 +34,11 @@ def test_tau_is_of_the_items_in_both() -> None:
 @given(_RANKING, _RANKING)
 def test_rbo_is_the_limit_of_its_definition(one: list[str], other: list[str]) -> None:
     """Webber et al.: agreement beyond the longer list stays what it is extrapolated to be."""
-    found = rbo(one, other)
-    assert 0 <= found <= 1 + 1e-12
-    assert found == pytest.approx(rbo(other, one))
+    overlap = rbo(one, other)
+    assert 0 <= overlap <= 1 + 1e-12
+    assert overlap == pytest.approx(rbo(other, one))
     if not one or not other:
-        assert found == float(one == other)
+        assert overlap == float(one == other)
         return
     short, long = sorted((one, other), key=len)
     s, l = len(short), len(long)  # noqa: E741 - the paper's names
@@ -55,7 +55,7 @@ def test_rbo_is_the_limit_of_its_definition(one: list[str], other: list[str]) ->
         else:
             agreement = (at_l + at_s / s * (l - s)) / l
         total += agreement * 0.1 * 0.9 ** (depth - 1)
-    assert found == pytest.approx(total, abs=1e-9)
+    assert overlap == pytest.approx(total, abs=1e-9)
 
 
 def test_rbo_of_equal_and_of_disjoint_rankings() -> None:

@@ -124,43 +124,43 @@ def test_alpha_is_that_of_the_reference_implementation(units: list[list[int | No
 
 @given(_RATINGS, st.randoms(use_true_random=False))
 def test_alpha_knows_no_order(units: list[list[int | None]], rng: random.Random) -> None:
-    found = krippendorff_alpha(units)
+    alpha = krippendorff_alpha(units)
     order = rng.sample(range(len(units[0])), len(units[0])) if units else []
     shuffled = [[unit[rater] for rater in order] for unit in rng.sample(units, len(units))]
-    assert krippendorff_alpha(shuffled) == found
+    assert krippendorff_alpha(shuffled) == alpha
     assert percent_agreement(shuffled) == percent_agreement(units)
     renamed = [[None if r is None else "xyz"[r] for r in unit] for unit in units]
-    assert krippendorff_alpha(renamed) == found
-    assert found is None or found <= 1
+    assert krippendorff_alpha(renamed) == alpha
+    assert alpha is None or alpha <= 1
 
 
 @given(_PAIRS)
 def test_cohens_kappa_is_symmetric_and_in_range(pairs: list[tuple[str, str]]) -> None:
     one, other = [first for first, _ in pairs], [second for _, second in pairs]
-    found = cohen_kappa(one, other)
-    assert found == cohen_kappa(other, one)
-    assert found is None or -1 <= found <= 1
-    assert (found == 1) == (one == other and len(set(one)) > 1)
-    assert (found is None) == (len(set(one + other)) < 2)
+    kappa = cohen_kappa(one, other)
+    assert kappa == cohen_kappa(other, one)
+    assert kappa is None or -1 <= kappa <= 1
+    assert (kappa == 1) == (one == other and len(set(one)) > 1)
+    assert (kappa is None) == (len(set(one + other)) < 2)
 
 
 @given(_COUNTS)
 def test_fleiss_kappa_is_in_range_and_near_alpha(counts: list[list[int]]) -> None:
-    found = fleiss_kappa(counts)
+    kappa = fleiss_kappa(counts)
     units = [list(Counter(dict(enumerate(unit))).elements()) for unit in counts]
     alpha = krippendorff_alpha(units)
-    assert (found is None) == (alpha is None)
-    if found is None or alpha is None:
+    assert (kappa is None) == (alpha is None)
+    if kappa is None or alpha is None:
         return
-    assert -1 <= found <= 1
+    assert -1 <= kappa <= 1
     # Alpha corrects the agreement of chance for the number of ratings (Krippendorff 2011).
     n = sum(map(sum, counts))
-    assert alpha == pytest.approx(1 - (1 - found) * (n - 1) / n)
+    assert alpha == pytest.approx(1 - (1 - kappa) * (n - 1) / n)
     for order in permutations(range(3)):
-        assert fleiss_kappa([[unit[category] for category in order] for unit in counts]) == found
+        assert fleiss_kappa([[unit[category] for category in order] for unit in counts]) == kappa
 
 
-def test_what_cannot_be_told_is_none() -> None:
+def test_undefined_agreement_is_none() -> None:
     assert cohen_kappa([], []) is None
     assert cohen_kappa("aaa", "aaa") is None
     assert cohen_kappa("aaa", "aab") == 0
@@ -186,9 +186,9 @@ def test_a_unit_of_one_rating_counts_for_nothing() -> None:
     rated: list[list[int | None]] = [[1, 1, 1], [2, 2, None], [1, 2, None]]
     with_single: list[list[int | None]] = [*rated, [3, None, None], [None, None, None]]
     assert krippendorff_alpha(with_single) == krippendorff_alpha(rated)
-    found = alpha_agreement(with_single)
-    assert found is not None
-    assert found.units == 3
+    agreement = alpha_agreement(with_single)
+    assert agreement is not None
+    assert agreement.units == 3
 
 
 def test_ratings_that_do_not_fit_are_refused() -> None:
@@ -210,37 +210,39 @@ def test_ratings_that_do_not_fit_are_refused() -> None:
 
 
 def test_the_interval_is_of_the_units_drawn_anew() -> None:
-    found = alpha_agreement(_KRIPPENDORFF, seed=3, resamples=2_000)
-    assert found is not None
-    assert found.interval is not None
-    assert found == alpha_agreement(_KRIPPENDORFF, seed=3, resamples=2_000)
+    agreement = alpha_agreement(_KRIPPENDORFF, seed=3, resamples=2_000)
+    assert agreement is not None
+    assert agreement.interval is not None
+    assert agreement == alpha_agreement(_KRIPPENDORFF, seed=3, resamples=2_000)
     drawn = np.random.default_rng(3).integers(0, 11, size=(2_000, 11))
     units = [unit for unit in _KRIPPENDORFF if sum(r is not None for r in unit) > 1]
-    assert found.units == len(units) == 11
+    assert agreement.units == len(units) == 11
     alphas = [krippendorff_alpha([units[place] for place in places]) for places in drawn.tolist()]
     defined = [alpha for alpha in alphas if alpha is not None]
-    assert found.interval == pytest.approx(np.quantile(defined, [0.025, 0.975]))
-    assert found.undefined == pytest.approx(1 - len(defined) / 2_000)
+    assert agreement.interval == pytest.approx(np.quantile(defined, [0.025, 0.975]))
+    assert agreement.undefined == pytest.approx(1 - len(defined) / 2_000)
 
 
 def test_the_interval_of_fleiss_kappa_holds_it() -> None:
-    found = fleiss_agreement(_FLEISS)
-    assert found is not None
-    assert found.interval is not None
-    assert (found.units, found.undefined) == (30, 0)
-    assert found.value == fleiss_kappa(_FLEISS)
-    assert found.interval.low < found.value < found.interval.high
+    agreement = fleiss_agreement(_FLEISS)
+    assert agreement is not None
+    assert agreement.interval is not None
+    assert (agreement.units, agreement.undefined) == (30, 0)
+    assert agreement.value == fleiss_kappa(_FLEISS)
+    assert agreement.interval.low < agreement.value < agreement.interval.high
     # The bootstrap's spread, against the jackknife's.
     kappas = [fleiss_kappa(_FLEISS[:place] + _FLEISS[place + 1 :]) for place in range(30)]
     spread = float(np.std([kappa for kappa in kappas if kappa is not None])) * 29**0.5
-    assert found.interval.high - found.interval.low == pytest.approx(3.92 * spread, rel=0.15)
+    assert agreement.interval.high - agreement.interval.low == pytest.approx(
+        3.92 * spread, rel=0.15
+    )
 
 
 def test_resamples_of_one_category_are_counted() -> None:
-    found = alpha_agreement([["yes", "yes"]] * 9 + [["no", "no"]], resamples=4_000)
-    assert found is not None
-    assert found.undefined == pytest.approx(0.9**10 + 0.1**10, abs=0.03)
-    assert found.interval == (1, 1)
+    agreement = alpha_agreement([["yes", "yes"]] * 9 + [["no", "no"]], resamples=4_000)
+    assert agreement is not None
+    assert agreement.undefined == pytest.approx(0.9**10 + 0.1**10, abs=0.03)
+    assert agreement.interval == (1, 1)
     alone = alpha_agreement([["yes", "yes"], ["no", "no"]], seed=1, resamples=1)
     assert alone is not None
     assert (alone.interval is None) == (alone.undefined == 1)
@@ -250,8 +252,10 @@ def test_without_numpy_the_interval_is_the_same() -> None:
     with mock.patch.object(resampling, "find_spec", return_value=None):
         without = alpha_agreement(_KRIPPENDORFF, resamples=500), fleiss_agreement([[2, 1], [0, 3]])
     first = alpha_agreement(_KRIPPENDORFF, resamples=500)
-    for found, expected in zip(without, (first, fleiss_agreement([[2, 1], [0, 3]])), strict=True):
-        assert found is not None
+    for agreement, expected in zip(
+        without, (first, fleiss_agreement([[2, 1], [0, 3]])), strict=True
+    ):
+        assert agreement is not None
         assert expected is not None
-        assert found.interval == pytest.approx(expected.interval)
-        assert found.undefined == expected.undefined
+        assert agreement.interval == pytest.approx(expected.interval)
+        assert agreement.undefined == expected.undefined

@@ -43,9 +43,9 @@ def test_intervals_are_those_of_numpy(
     columns: list[list[float]], seed: int, resamples: int, confidence: float
 ) -> None:
     """To the last bit: sums of such scores are exact, in whatever order."""
-    told = {"seed": seed, "confidence": confidence, "resamples": resamples}
-    ours = intervals_in_python(columns, **told)  # type: ignore[arg-type] # resamples is whole
-    theirs = bootstrap_means(np.array(columns).T, range(len(columns[0])), **told)  # type: ignore[arg-type]
+    options = {"seed": seed, "confidence": confidence, "resamples": resamples}
+    ours = intervals_in_python(columns, **options)  # type: ignore[arg-type] # resamples is whole
+    theirs = bootstrap_means(np.array(columns).T, range(len(columns[0])), **options)  # type: ignore[arg-type]
     np.testing.assert_array_equal(np.array(ours), np.array(theirs))
 
 

@@ -36,7 +36,7 @@ def test_metrics_are_those_of_ir_measures(ranking: list[str], gold: set[str], k:
 def test_ndcg_of_longmemeval_follows_its_released_formula(
     ranking: list[str], gold: set[str], k: int
 ) -> None:
-    relevances = [float(each in gold) for each in ranking][:k]
+    relevances = [float(item in gold) for item in ranking][:k]
     ideal = [1.0] * min(len(gold), k)
 
     def dcg(values: list[float]) -> float:

@@ -12,7 +12,7 @@ from memconform.errors import NothingSelectedError, UsageError
 
 def _haystacks(*sizes: int, categories: str = "a") -> list[Haystack]:
     """Queries q0, q1, … over haystacks of these sizes; categories take turns."""
-    found: list[Haystack] = []
+    haystacks: list[Haystack] = []
     number = 0
     for size in sizes:
         queries = tuple(
@@ -20,12 +20,12 @@ def _haystacks(*sizes: int, categories: str = "a") -> list[Haystack]:
             for n in range(number, number + size)
         )
         number += size
-        found.append(Haystack(f"h{len(found)}", (Item("i", "x"),), queries))
-    return found
+        haystacks.append(Haystack(f"h{len(haystacks)}", (Item("i", "x"),), queries))
+    return haystacks
 
 
 def _numbers(chosen: frozenset[str]) -> list[int]:
-    return sorted(int(each.removeprefix("q")) for each in chosen)
+    return sorted(int(name.removeprefix("q")) for name in chosen)
 
 
 def test_everything_is_chosen_unless_narrowed() -> None:
@@ -65,7 +65,7 @@ def test_a_sample_has_of_each_category_its_share_and_the_largest_remainder_round
     queries = {query.id: query.category for query in haystacks[0].queries}
     for seed in range(20):
         chosen = sample_queries(haystacks, QuerySelection(sample=4, seed=seed))
-        assert Counter(queries[each] for each in chosen) == {"a": 2, "b": 1, "c": 1}
+        assert Counter(queries[name] for name in chosen) == {"a": 2, "b": 1, "c": 1}
 
 
 @pytest.mark.parametrize("size", range(1, 24))

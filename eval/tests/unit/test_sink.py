@@ -94,12 +94,12 @@ def test_a_module_that_writes_is_noticed(source: str) -> None:
 
 def test_nobody_writes_to_a_file_past_the_sink() -> None:
     writers = {
-        path.relative_to(_PACKAGE).as_posix(): found
+        path.relative_to(_PACKAGE).as_posix(): calls
         for path in sorted(_PACKAGE.rglob("*.py"))
         if path.relative_to(_PACKAGE).parts[0] != "fakes"
-        and (found := list(_writes(ast.parse(path.read_text()))))
+        and (calls := list(_writes(ast.parse(path.read_text()))))
     }
-    assert {name: found for name, found in writers.items() if name not in _OTHERS} == {}
+    assert {name: calls for name, calls in writers.items() if name not in _OTHERS} == {}
     assert set(_OTHERS) - set(writers) == set()
 
 
@@ -122,7 +122,7 @@ def test_a_secret_is_masked_however_it_is_written(tmp_path: Path, kind: str) -> 
     assert redaction.MASK.encode() in written
 
 
-def test_a_secret_is_masked_in_a_journal_and_beside_it(tmp_path: Path) -> None:
+def test_a_secret_is_masked_in_journals_and_wire_files(tmp_path: Path) -> None:
     journal = AppendOnly(tmp_path / "journal")
     journal.append({"text": _SECRET})
     journal.close({"stage": "footer"})

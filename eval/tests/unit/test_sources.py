@@ -75,9 +75,9 @@ def test_a_bad_entry_is_named(tmp_path: Path, old: str, new: str, says: str) -> 
     path = _written(tmp_path, _GOOD.replace(old, new))
     with pytest.raises(UsageError) as caught:
         load_sources(path)
-    told = caught.value.render()
-    assert f"{path} is not a valid sources.toml" in told
-    assert says in told
+    text = caught.value.render()
+    assert f"{path} is not a valid sources.toml" in text
+    assert says in text
 
 
 def test_two_files_of_one_place_are_refused(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Imported by a Python daemon at startup: patches its modules as MEMCONFORM_SOURCE says.
 
 The variable holds a JSON list of `{file, find, put}`. If a text does not occur exactly once in its
-file, the daemon exits with status 96, because an unbroken daemon must not pass for a broken one.
+file, the daemon exits with status 96, because an unmodified daemon must not pass for a mutant.
 """
 
 import json

@@ -295,7 +295,7 @@ func TestFailingEmbedderChangesNothing(t *testing.T) {
 	for _, operation := range []Operation{put("b", "lion"), add("a", " lion"), rename("a", "b"), put("a", "lion")} {
 		expectCode(t, b.Change(t.Context(), []Operation{operation}, nil), problem.BadGateway)
 	}
-	// What has no text wants no embedder.
+	// Documents without text do not need the embedder.
 	change(t, b, put("_hidden", "lion"), del("_hidden"))
 	if got := contents(t, filepath.Join(home, "brains/b")); !maps.Equal(got, map[string]string{"a": "zebra"}) {
 		t.Errorf("%q", got)

@@ -16,7 +16,7 @@ const (
 	// killHome is set where this test binary is the daemon that is to be killed.
 	killHome = "MEMORYD_TEST_KILL_HOME"
 
-	// killed is so many documents that a change of all of them is mostly their files.
+	// killed is the number of documents in a change: enough that file writes dominate its duration.
 	killed = 300
 )
 

@@ -32,7 +32,7 @@ func TestAllSubscribersReceiveTheSameInOrder(t *testing.T) {
 			t.Errorf("%+v, %+v", first[i], second[i])
 		}
 		if i > 0 && first[i].ID <= first[i-1].ID {
-			t.Errorf("%d behind %d", first[i].ID, first[i-1].ID)
+			t.Errorf("%d follows %d", first[i].ID, first[i-1].ID)
 		}
 	}
 }

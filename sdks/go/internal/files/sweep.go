@@ -16,10 +16,10 @@ const staleAfter = time.Hour
 // there too, with journals that only they can read.
 const ownWork = "go-"
 
-// NewWork creates a folder in staging, which Sweep removes if it is entries behind.
+// NewWork creates a folder in staging, which Sweep removes if it is left behind.
 func NewWork(staging, kind string) (string, error) { return os.MkdirTemp(staging, ownWork+kind+"-") }
 
-// Sweep undoes the changes of a daemon that was killed, and removes whatever else it entries in staging.
+// Sweep undoes the changes of a daemon that was killed, and removes whatever else it left in staging.
 // A change that cannot be undone stays for the next attempt.
 func Sweep(staging string) error {
 	entries, err := os.ReadDir(staging)

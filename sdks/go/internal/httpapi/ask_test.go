@@ -24,7 +24,7 @@ func tail(t *testing.T, body string) string {
 	t.Helper()
 	first, rest, found := strings.Cut(body, "\n\n")
 	if !found || !strings.HasPrefix(first, "event: retrieve\ndata: {\"chunks\":[") {
-		t.Errorf("%q begins no stream", body)
+		t.Errorf("%q does not begin with a retrieve event", body)
 	}
 	return rest
 }
@@ -61,7 +61,7 @@ type scripted struct {
 	deltas []string
 	answer reader.Answer
 	err    error
-	ended  chan error // where it is set, the answer never ends of itself
+	ended  chan error // if set, the answer never ends by itself
 	asked  reader.Question
 }
 

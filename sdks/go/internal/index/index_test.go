@@ -89,7 +89,7 @@ func TestFreedSlotIsReusedWithoutMixingDocuments(t *testing.T) {
 
 func TestTiesAreDecidedByPathBytesAndOrdinal(t *testing.T) {
 	ix := newTestIndex(t, "")
-	// U+FFFF comes before U+1D538 in UTF-8, and behind it in UTF-16.
+	// U+FFFF comes before U+1D538 in UTF-8, and after it in UTF-16.
 	paths := []string{"b.md", "ä.md", "a.md", "Z.md", "a/b.md", "\uFFFF.md", "𝔸.md"}
 	for _, path := range paths {
 		apply(t, ix, doc(path, "the same words", "the same words"))

@@ -14,10 +14,10 @@ const (
 
 const (
 	basicSystem = "You answer questions from notes. Use only what the notes say, in as few words as " +
-		"will do. Behind each fact name the note that it comes from, as [1]. If the notes do not say, " +
-		"answer exactly: No information available."
-	augmentedSystem = basicSystem + " Notes may speak of different times, and contradict one another: " +
-		"put them in order of time first, reckon from the date of the question, and trust the latest."
+		"possible. After each fact, cite its note, as [1]. If the notes do not say, answer exactly: " +
+		"No information available."
+	augmentedSystem = basicSystem + " The notes may describe different times and contradict each other: " +
+		"order them by date, relative to the question's date, and trust the latest."
 
 	// RerankSystem is the system message of the reranker.
 	RerankSystem = "You judge how well each note answers a question. Reply with nothing but a JSON " +

@@ -181,7 +181,7 @@ func TestReranking(t *testing.T) {
 		t.Errorf("%q of %q, of %d", got, paths(hybrid), j.asked)
 	}
 	if got, want := reranked.Chunks[3].Score, hybrid.Chunks[3].Score-2; got != want {
-		t.Errorf("the chunk behind scores %v, want %v", got, want)
+		t.Errorf("the next chunk scores %v, want %v", got, want)
 	}
 	request.TopK = 1
 	if got := find(t, r, b, request); !slices.Equal(paths(got), []string{"b.md"}) || j.asked != 3 {

@@ -87,7 +87,7 @@ func TestSlowClientIsNotSilence(t *testing.T) {
 	if err != nil {
 		t.Errorf("Call = %v", err)
 	}
-	// Silence behind it still counts.
+	// Silence after it still counts.
 	err = service.Call(t.Context(), func(ctx context.Context) error {
 		_ = Passing(ctx, func(string) error { return nil })("one")
 		<-ctx.Done()

@@ -9,15 +9,15 @@ from typing import Any
 from memoryd.models import ReaderMode
 
 _BASIC = (
-    "You answer questions from notes. Use only what the notes say, in as few words as will do."
-    " Behind each fact name the note that it comes from, as [1]. If the notes do not say, answer"
-    " exactly: No information available."
+    "You answer questions from notes. Use only what the notes say, in as few words as possible."
+    " After each fact, cite its note, as [1]. If the notes do not say, answer exactly:"
+    " No information available."
 )
 READER_SYSTEM: dict[ReaderMode, str] = {
     "basic": _BASIC,
     "augmented": _BASIC
-    + " Notes may speak of different times, and contradict one another: put them in order of"
-    " time first, reckon from the date of the question, and trust the latest.",
+    + " The notes may describe different times and contradict each other: order them by date,"
+    " relative to the question's date, and trust the latest.",
 }
 RERANK_SYSTEM = (
     "You judge how well each note answers a question. Reply with nothing but a JSON object"

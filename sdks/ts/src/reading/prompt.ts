@@ -7,15 +7,15 @@ import type { Prompt } from "../upstream/chatModel.js";
 import type { Question, ReaderMode } from "./reader.js";
 
 const BASIC =
-  "You answer questions from notes. Use only what the notes say, in as few words as will do. " +
-  "Behind each fact name the note that it comes from, as [1]. If the notes do not say, answer " +
-  "exactly: No information available.";
+  "You answer questions from notes. Use only what the notes say, in as few words as possible. " +
+  "After each fact, cite its note, as [1]. If the notes do not say, answer exactly: " +
+  "No information available.";
 
 const SYSTEM: Record<ReaderMode, string> = {
   basic: BASIC,
   augmented:
-    `${BASIC} Notes may speak of different times, and contradict one another: put them in order of ` +
-    "time first, reckon from the date of the question, and trust the latest.",
+    `${BASIC} The notes may describe different times and contradict each other: order them by date, ` +
+    "relative to the question's date, and trust the latest.",
 };
 
 const RERANK_SYSTEM =
