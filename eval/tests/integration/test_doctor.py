@@ -36,9 +36,10 @@ def test_the_reference_daemon_passes_every_step(installed: Call) -> None:
         ("other_shape", 1, "chunks: missing"),
         ("done_twice", 1, "'done' came after done"),
         ("error", 3, "the upstream is unavailable"),
-        ("dies", 3, "search bm25"),
+        ("dies", 3, "search auto"),
         ("foreign_chunk", 1, "made/up.md was retrieved but never ingested"),
         ("keeps_brain", 1, "deleting it answers 404"),
+        ("ignores_sigterm", 1, "still running 5 s after SIGTERM"),
     ],
 )
 def test_names_the_failing_step(
@@ -52,6 +53,23 @@ def test_names_the_failing_step(
     assert "Traceback" not in ended.out + ended.err
     if fault == "http_500":
         assert "repeat the call with: curl -sS -N" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("fault", "step"), [("dies_on_ingest", "ingest"), ("dies", "search auto")]
+)
+def test_reports_the_death_of_the_daemon(
+    memconform: Call, scripted: Scripted, fault: str, step: str
+) -> None:
+    ended = memconform("doctor", "--sdk", scripted(fault, on=_QUESTION))
+    assert ended.code == 3, ended.out
+    assert f"FAIL {step}" in ended.out
+    assert "daemon_died: the daemon died during this step" in ended.out
+    assert "killed by SIGKILL" in ended.out
+    if fault == "dies":
+        assert "| scripted: dying by SIGKILL" in ended.out
+    assert "stop" not in ended.out
+    assert ended.out.endswith("scripted: 1 step failed\n")
 
 
 def test_a_missing_toolchain_is_named(memconform: Call, scripted: Scripted) -> None:
