@@ -55,9 +55,7 @@ def test_names_the_failing_step(
         assert "repeat the call with: curl -sS -N" in ended.out
 
 
-@pytest.mark.parametrize(
-    ("fault", "step"), [("dies_on_ingest", "ingest"), ("dies", "search auto")]
-)
+@pytest.mark.parametrize(("fault", "step"), [("dies_on_ingest", "ingest"), ("dies", "search auto")])
 def test_reports_the_death_of_the_daemon(
     memconform: Call, scripted: Scripted, fault: str, step: str
 ) -> None:
