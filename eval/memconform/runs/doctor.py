@@ -163,6 +163,8 @@ async def _run_step(name: str, check: Callable[[], Awaitable[str]]) -> Step:
         try:
             return Step(name, await check())
         except DaemonError as error:
+            if error.code == "seed_failed" and exchanges:
+                error.hint = f"repeat the call with: {exchanges[-1].curl()}"
             return Step(name, error=_refuted(error) if error.code in _CLAIM_CODES else error)
         except MemconformError as error:
             return Step(name, error=error)

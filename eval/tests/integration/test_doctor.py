@@ -28,9 +28,10 @@ def test_the_reference_daemon_passes_every_step(installed: Call) -> None:
     ("fault", "code", "says"),
     [
         ("exits", 3, "exiting at once"),
-        ("other_contract", 1, "speaks contract '2'"),
+        ("other_contract", 1, "implements contract '2'"),
         ("not_searchable", 1, "a search for their own words does not find"),
         ("miscounts", 1, "3 documents were sent, but the brain counts 2"),
+        ("stays_pending", 1, "conform --case 'brain-counts*'"),
         ("mode_not_served", 1, "requested mode bm25, but the daemon served semantic"),
         ("http_500", 3, "500 internal_error: boom"),
         ("other_shape", 1, "chunks: missing"),
@@ -39,6 +40,7 @@ def test_the_reference_daemon_passes_every_step(installed: Call) -> None:
         ("dies", 3, "search auto"),
         ("foreign_chunk", 1, "made/up.md was retrieved but never ingested"),
         ("keeps_brain", 1, "deleting it answers 404"),
+        ("brain_500", 3, "repeat the call with: curl -sS -N"),
         ("ignores_sigterm", 1, "still running 5 s after SIGTERM"),
     ],
 )
