@@ -15,6 +15,7 @@ def validation_faults(
     *,
     place: Callable[[Sequence[str]], str] = ".".join,
     known: Callable[[Sequence[str]], Iterable[str]] | None = None,
+    quoted: bool = False,
 ) -> list[str]:
     """List the faults of a value, one line each, such as `chunks.0.score: …`.
 
@@ -22,9 +23,10 @@ def validation_faults(
         error: The validation error.
         place: Formats the path to a fault; by default its parts are joined by dots.
         known: Returns the known keys beside an unknown key, given its path.
+        quoted: Whether a value that is none of an enumeration is quoted.
     """
     lines = []
-    for fault in error.errors(include_url=False, include_context=False, include_input=False):
+    for fault in error.errors(include_url=False, include_input=quoted):
         path = [str(part)[:_MAX_KEY] for part in fault["loc"]]
         match fault["type"]:
             case "extra_forbidden":
@@ -32,6 +34,9 @@ def validation_faults(
                 reason = f"unknown key; {suggestion}".rstrip("; ")
             case "missing":
                 reason = "missing"
+            case "enum" | "literal_error" if quoted:
+                value = repr(fault["input"])[:_MAX_KEY]
+                reason = f"{value} is not {fault['ctx']['expected']}"
             case _:
                 reason = fault["msg"].removeprefix("Value error, ")
         lines.append(f"{place(path)}: {reason}" if path else reason)

@@ -128,8 +128,8 @@ _LIMITS = "Limits"
 def command(ctx: click.Context, /, **flags: object) -> ExitCode | None:
     """Check daemons against the contract, case by case.
 
-    The contract is sdks/CONTRACT.md. Each failure names its rule and a curl command that reproduces
-    it.
+    The contract is sdks/CONTRACT.md. Each failure names its rule, a `conform replay` command that
+    starts the daemon again and repeats the case, and a curl command for a daemon that you run.
     """
     if ctx.invoked_subcommand is not None:
         return None

@@ -1,5 +1,6 @@
 """Runs `memconform conform`."""
 
+import shlex
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -13,8 +14,8 @@ from memconform.cli.planning import build_sdks
 from memconform.cli.targets import json_target
 from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.known import KnownFailure, load_known, require_unexpired
-from memconform.conformance.names import ROBUSTNESS
-from memconform.conformance.results import ConformReport, Result, SdkResult, verdict
+from memconform.conformance.names import CASES, ROBUSTNESS
+from memconform.conformance.results import ConformReport, SdkResult, verdict
 from memconform.conformance.running import check_ids
 from memconform.conformance.session import Target, run_session, write_suite_report
 from memconform.conformance.suite import Event, SdkFinished
@@ -43,6 +44,8 @@ async def _conform(options: ConformOptions) -> ExitCode:
     cancel_on_signals()
     all_cases = catalog(options.cases)
     entries = select_cases(all_cases, options.profile, options.case)
+    complete = len(entries) == len(all_cases)
+    selection = describe_selection(options.profile, options.case, options.cases, complete=complete)
     present, skipped = await build_sdks(options.sdk, no_skip=options.no_skip)
     targets = [_target(runner.name, reference) for runner, reference in present]
     known = [entry for path in options.known for entry in load_known(path)]
@@ -87,18 +90,33 @@ async def _conform(options: ConformOptions) -> ExitCode:
         ],
         sdks=sdks,
     )
-    _write(options, run, report)
+    _write(options, run, report, selection)
+    # The daemon of the curl commands has been stopped; `replay`, which knows only the shipped
+    # cases, starts it again.
+    shipped = options.cases == CASES
+    replay = f"memconform conform replay {shlex.quote(str(run.path))}" if shipped else ""
     for sdk in sdks:
-        show_findings(sdk, verbose=options.verbose)
+        show_findings(sdk, verbose=options.verbose, replay=replay)
     for missing in skipped:
         echo(Lines(f"{missing.sdk} skipped: {missing.error.render()}"), err=True)
     for sdk in sdks:
-        echo(conform_banner(sdk), err=options.json_file == "-")
+        echo(conform_banner(sdk, selection), err=options.json_file == "-")
     echo(f"-> {run.path}", err=True)
-    if (failed := _first_failure(sdks)) is not None:
-        # The daemon of the curl commands has been stopped; `replay` starts it again.
-        echo(f"to repeat a case: memconform conform replay {run.path.name} {failed}", err=True)
     return code
+
+
+def describe_selection(
+    profiles: Sequence[str], globs: Sequence[str], cases: Path, *, complete: bool
+) -> str:
+    """Describe which cases are run, as `profile core`; empty for all shipped cases."""
+    parts = [f"{'profile' if len(profiles) == 1 else 'profiles'} {', '.join(profiles)}"]
+    if not profiles or complete:
+        parts.clear()
+    if globs and not complete:
+        parts.append(f"{'case' if len(globs) == 1 else 'cases'} {', '.join(globs)}")
+    if cases != CASES:
+        parts.append(f"cases of {cases}")
+    return ", ".join(parts)
 
 
 def select_cases(
@@ -153,7 +171,7 @@ def _known_in_manifest(target: Target) -> list[KnownFailure]:
     return [entry.model_copy(update={"sdk": target.name}) for entry in entries]
 
 
-def _write(options: ConformOptions, run: RunFolder, report: ConformReport) -> None:
+def _write(options: ConformOptions, run: RunFolder, report: ConformReport, selection: str) -> None:
     """Write the run's record first, so that a report that cannot be written does not lose it."""
     write_suite_report(run, report)
     if options.json_file is not None:
@@ -163,10 +181,4 @@ def _write(options: ConformOptions, run: RunFolder, report: ConformReport) -> No
         write_junit(Path(options.junit), report)
     if options.markdown is not None:
         with replacing(Path(options.markdown).resolve()) as file:
-            file.write_text(conformance_markdown(report))
-
-
-def _first_failure(sdks: Sequence[SdkResult]) -> str | None:
-    """Return the id of the first failing check, or None."""
-    checks = (check for sdk in sdks for case in sdk.cases for check in case.checks)
-    return next((check.id for check in checks if check.result is Result.FAIL), None)
+            file.write_text(conformance_markdown(report, selection))

@@ -88,6 +88,12 @@ def find_runner(reference: str, folder: Path) -> SdkRunner:
         return ManifestRunner(load_manifest(manifest), manifest.parent.resolve())
     if ":" in reference:
         return _plugin(reference)
+    if "/" in reference:
+        raise UsageError(
+            f"--sdk {reference}: no such folder or sdk.toml",
+            code="unknown_sdk",
+            hint="check the path; it is relative to the working folder",
+        )
     names = ", ".join(known) or "none (the reference SDKs need a checkout of the project)"
     raise UsageError(
         f"unknown SDK {reference!r}; known SDKs: {names}",

@@ -1,26 +1,69 @@
 """The schema of `sdk.toml`, which describes how to build and start a daemon."""
 
+import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
-    StringConstraints,
     ValidationError,
 )
 
 from memconform.contract.wire import Mode, Profile
-from memconform.errors import UsageError
+from memconform.errors import UsageError, nearest
 from memconform.validation import validation_faults
 
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
-Argument = Annotated[str, StringConstraints(pattern=r"^[^\x00]+$")]
-Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+_SERVE_PLACEHOLDERS = ("host", "port", "addr", "state_dir", "build_dir", "python", "upstream")
+_BUILD_PLACEHOLDERS = ("build_dir", "python")
+_PLACEHOLDER = re.compile(r"(?<!\$)\{[a-z_]+\}")
+"""A word in braces, but not a variable of a shell, as in `${name}`."""
+
+
+def _pattern(pattern: str, rule: str) -> AfterValidator:
+    """Build a validator that quotes a value that does not match, and states the rule."""
+
+    def check(value: str) -> str:
+        if re.fullmatch(pattern, value) is None:
+            raise ValueError(f"{value!r} is invalid: {rule}")
+        return value
+
+    return AfterValidator(check)
+
+
+def _placeholders(names: Sequence[str]) -> AfterValidator:
+    """Build a validator that rejects placeholders other than these."""
+    known = [f"{{{name}}}" for name in names]
+
+    def check(arguments: list[str]) -> list[str]:
+        for argument in arguments:
+            for placeholder in _PLACEHOLDER.findall(argument):
+                if placeholder not in known:
+                    suggestion = nearest(placeholder, known).replace("'", "")
+                    choice = suggestion or f"known are {' '.join(known)}"
+                    raise ValueError(f"unknown placeholder {placeholder}; {choice}")
+        return arguments
+
+    return AfterValidator(check)
+
+
+Name = Annotated[
+    str,
+    _pattern(
+        r"[a-z][a-z0-9_-]{0,31}",
+        "use a lower-case letter, then up to 31 of the characters a-z 0-9 _ -",
+    ),
+]
+Argument = Annotated[str, _pattern(r"[^\x00]+", "it must not be empty or contain NUL")]
+Variable = Annotated[
+    str,
+    _pattern(r"[A-Za-z_][A-Za-z0-9_]*", "use letters, digits and _, and no digit first"),
+]
 
 
 class _Table(BaseModel):
@@ -30,7 +73,7 @@ class _Table(BaseModel):
 class Build(_Table):
     """How the SDK is built."""
 
-    command: list[Argument] = Field(min_length=1)
+    command: Annotated[list[Argument], _placeholders(_BUILD_PLACEHOLDERS)] = Field(min_length=1)
     """Run in the manifest's folder; `{build_dir}` and `{python}` are replaced."""
     inputs: list[Argument] = Field(min_length=1)
     """Globs relative to the manifest's folder; a change of a matching file triggers a new build."""
@@ -40,7 +83,7 @@ class Build(_Table):
 class Serve(_Table):
     """How the daemon is started."""
 
-    argv: list[Argument] = Field(min_length=1)
+    argv: Annotated[list[Argument], _placeholders(_SERVE_PLACEHOLDERS)] = Field(min_length=1)
     """`{host} {port} {addr} {state_dir} {build_dir} {python} {upstream}` are replaced."""
     port: Literal["chosen", "announced"] = "chosen"
     """`announced`: the daemon is started with port 0 and prints `listening on http://host:port`."""
@@ -72,7 +115,9 @@ class Env(_Table):
 class Ready(_Table):
     """How the harness detects that the daemon is ready."""
 
-    path: str = Field(default="/healthz", pattern=r"^/[A-Za-z0-9._~/-]*$")
+    path: Annotated[
+        str, _pattern(r"/[A-Za-z0-9._~/-]*", "begin with /, and use letters, digits and . _ ~ / -")
+    ] = "/healthz"
     timeout_s: float = Field(default=30, gt=0)
 
 
@@ -146,7 +191,7 @@ def load_manifest(path: Path) -> Manifest:
     except tomllib.TOMLDecodeError as error:
         raise _invalid(path, str(error)) from error
     except ValidationError as error:
-        faults = validation_faults(error, place=_place, known=_keys)
+        faults = validation_faults(error, place=_place, known=_keys, quoted=True)
         raise _invalid(path, "\n".join(faults)) from error
 
 

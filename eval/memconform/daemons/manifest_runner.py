@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -46,6 +47,17 @@ _BIND_FAILED = re.compile(r"(?i)address (?:is )?already in use|EADDRINUSE|cannot
 
 # What any program needs to run; other variables of the user's shell must be declared.
 _BASE_ENV = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE")
+
+
+_BODY_CHARACTERS = 200
+"""Characters shown of an answer that is not healthy: enough for the detail of a problem."""
+
+
+@dataclass(slots=True)
+class _Readiness:
+    """What is known about a daemon that is not ready yet."""
+
+    text: str = "no 'listening on http://host:port' line was printed"
 
 
 class ManagedDaemon:
@@ -283,7 +295,8 @@ class ManifestRunner(SdkRunner):
         """
         ready = self.manifest.ready
         exiting = asyncio.ensure_future(process.wait())
-        polling = asyncio.ensure_future(self._poll(process, launch, port))
+        state = _Readiness()
+        polling = asyncio.ensure_future(self._poll(process, launch, port, state))
         try:
             await asyncio.wait(
                 {exiting, polling}, timeout=ready.timeout_s, return_when=asyncio.FIRST_COMPLETED
@@ -293,7 +306,7 @@ class ManifestRunner(SdkRunner):
             if exiting.done():
                 reason, code = f"ended before it was ready: {exiting.result()}", "daemon_exited"
             else:
-                reason = f"is not healthy {ready.timeout_s:g} s after its start"
+                reason = f"did not become healthy within {ready.timeout_s:g} s: {state.text}"
                 code = "daemon_not_ready"
             raise DaemonError(
                 f"{self.name} {reason}",
@@ -306,8 +319,14 @@ class ManifestRunner(SdkRunner):
             polling.cancel()
             await asyncio.gather(exiting, polling, return_exceptions=True)
 
-    async def _poll(self, process: DaemonProcess, launch: Launch, port: int) -> int:
-        """Wait for the announced port and a healthy answer; returns the port."""
+    async def _poll(
+        self, process: DaemonProcess, launch: Launch, port: int, state: "_Readiness"
+    ) -> int:
+        """Wait for the announced port and a healthy answer; returns the port.
+
+        `state` is updated with every attempt.
+        """
+        path = self.manifest.ready.path
         position, window = 0, b""
         while not port:
             new = process.output(position)
@@ -318,6 +337,7 @@ class ManifestRunner(SdkRunner):
                 # Do not sleep while more is pending, or a chatty daemon stays ahead.
                 await asyncio.sleep(0 if len(new) >= OUTPUT_BYTES else _POLL_SECONDS)
         base_url = f"http://{_bracket(launch.host)}:{port}"
+        state.text = f"no answer of {base_url}{path}"
         # Without TLS there is nothing to verify, and loading the certificates takes 25 ms.
         async with httpx.AsyncClient(
             base_url=base_url,
@@ -326,11 +346,15 @@ class ManifestRunner(SdkRunner):
             verify=False,  # noqa: S501 - as above
         ) as http:
             while True:
-                with suppress(httpx.HTTPError):
-                    answer = await http.get(self.manifest.ready.path)
+                try:
+                    answer = await http.get(path)
+                    body = " ".join(answer.text.split())[:_BODY_CHARACTERS]
+                    state.text = f"last answer of {path}: {answer.status_code} {body}".rstrip()
                     if answer.status_code == 200 and not _denies_health(answer):
                         await self._require_own_process(http, process, launch, port)
                         return port
+                except httpx.HTTPError as error:
+                    state.text = f"no answer of {base_url}{path}: {type(error).__name__} {error}"
                 await asyncio.sleep(_POLL_SECONDS)
 
     async def _require_own_process(

@@ -58,6 +58,8 @@ class DaemonProcess:
         """In epoch seconds; None if it had already ended."""
         self.left_over: list[str] = []
         """Descendants outside the process group that were killed after the command ended."""
+        self.ignored_sigterm = False
+        """Whether `stop` had to send SIGKILL, because SIGTERM did not end the command in time."""
         self._ended = asyncio.create_task(self._read_end())
 
     @classmethod
@@ -153,6 +155,7 @@ class DaemonProcess:
         try:
             return await asyncio.wait_for(self.wait(), TERM_GRACE_SECONDS)
         except TimeoutError:
+            self.ignored_sigterm = True
             _log.warning("process ignores SIGTERM", pid=self.pid, seconds=TERM_GRACE_SECONDS)
             _send(self._guard, signal.SIGCONT)
             self.signal(signal.SIGKILL)

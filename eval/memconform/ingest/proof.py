@@ -276,13 +276,21 @@ class IndexProver:
         return answer
 
 
+INCOMPLETE_HINT = (
+    "index every acknowledged document whole, and count it (core.brain.counts, core.ingest.batch);"
+    " memconform conform --case 'brain-counts*' --case 'ingest-*' shows the call that differs"
+)
+"""What to try for `index_incomplete`."""
+
+
 def _not_searchable(missing: Sequence[str], total: int) -> DaemonError:
     names = ", ".join(missing[:_SHOWN]) + (", …" if len(missing) > _SHOWN else "")
     return DaemonError(
         f"a search for their own words does not find {len(missing)} of {total} ingested"
         f" documents: {names}",
         code="not_searchable",
-        hint="the contract requires that the next search finds whatever an ingest acknowledged",
+        hint="make an acknowledged document visible to the next search"
+        " (core.ingest.read-your-writes); memconform conform --case 'ingest-*' repeats the calls",
     )
 
 
@@ -360,6 +368,6 @@ async def _effective_mode(client: ContractClient, counts: Brain, query: str, mod
             f"a search used the embedder, but only {counts.vectors} of {counts.chunks} chunks have"
             " a vector",
             code="index_incomplete",
-            hint="no question was asked, because an incomplete index looks like bad retrieval",
+            hint=INCOMPLETE_HINT,
         )
     return answer.trace.effective_mode

@@ -19,7 +19,13 @@ from memconform.errors import DaemonError, UsageError
 from memconform.ingest.documents import Corpus, Document
 from memconform.ingest.ingested import IngestedDocuments
 from memconform.ingest.probing import searchable_text
-from memconform.ingest.proof import IndexProver, find_legs, first_query, honours_filters
+from memconform.ingest.proof import (
+    INCOMPLETE_HINT,
+    IndexProver,
+    find_legs,
+    first_query,
+    honours_filters,
+)
 from memconform.ingest.records import SeedRecord
 from memconform.printing.logs import Logger
 
@@ -115,7 +121,8 @@ async def _seed(  # noqa: PLR0917 - as its caller
         raise DaemonError(
             f"seeding brain {brain!r} failed: {error.message}",
             code="seed_failed",
-            hint="no question was asked, because the corpus is not complete",
+            hint="run memconform doctor, which prints a curl command for a call that fails;"
+            " no question was asked",
             excerpt=error.body,
         ) from error
     record = SeedRecord(
@@ -214,8 +221,4 @@ def _require_counts(counts: Brain, ingested: IngestedDocuments) -> None:
 
 
 def _incomplete(message: str) -> DaemonError:
-    return DaemonError(
-        message,
-        code="index_incomplete",
-        hint="no question was asked, because an incomplete index looks like bad retrieval",
-    )
+    return DaemonError(message, code="index_incomplete", hint=INCOMPLETE_HINT)

@@ -1,5 +1,6 @@
 """Conformance reports: progress and findings on the terminal, and the one-line verdict."""
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 
@@ -24,21 +25,35 @@ STYLE = {
 _SHOWN_RESULTS = (*RED, Result.WARN, Result.XFAIL)
 
 
-def conform_banner(sdk: SdkResult) -> str:
-    """Format `<sdk>: <n> of <n> checks pass in <n> case variants[, <n> <result>]…: <verdict>`."""
+def conform_banner(sdk: SdkResult, selection: str = "") -> str:
+    """Format `<sdk>: <n> of <n> checks pass in <n> case variants[, <n> <result>]…: <verdict>`.
+
+    `selection` names the part of the cases that was run; a part cannot show conformance.
+    """
     counts = sdk.counts()
+    name = f"{sdk.sdk}, {selection}" if selection else sdk.sdk
     applicable = sum(counts.values()) - counts[Result.NOT_APPLICABLE]
+    if not applicable:
+        return f"{name}: no selected check applies, because {_skip_reasons(sdk)}: no verdict"
     ran = sum(case.result is not Result.NOT_APPLICABLE for case in sdk.cases)
     checks = plural(applicable, "check")
     verb = "passes" if applicable == 1 else "pass"
-    line = f"{sdk.sdk}: {counts[Result.PASS]} of {checks} {verb} in {plural(ran, 'case variant')}"
+    line = f"{name}: {counts[Result.PASS]} of {checks} {verb} in {plural(ran, 'case variant')}"
     others = [f"{n} {r.value}" for r, n in counts.items() if n and r is not Result.PASS]
     verdict = "conformant" if sdk.exit_code == 0 else "no verdict"
     if counts[Result.FAIL] or counts[Result.XPASS]:
         verdict = "NOT conformant"
     elif sdk.exit_code == 0 and counts[Result.XFAIL]:
         verdict = f"conformant except for {plural(counts[Result.XFAIL], 'known failure')}"
-    return ", ".join([line, *others]) + f": {verdict}"
+    if selection and sdk.exit_code == 0:
+        return f"{', '.join([line, *others])}; other rules were not tested"
+    return f"{', '.join([line, *others])}: {verdict}"
+
+
+def _skip_reasons(sdk: SdkResult) -> str:
+    """The reasons for which cases do not apply, each once."""
+    reasons = dict.fromkeys(reason for case in sdk.cases for reason in case.checks[0].got)
+    return " and ".join(reasons)
 
 
 class ConformanceConsole(ProgressReport):
@@ -54,8 +69,11 @@ class ConformanceConsole(ProgressReport):
             self._progress.advance(self._tasks[event.sdk])
 
 
-def show_findings(sdk: SdkResult, *, verbose: bool = False) -> None:
-    """Print everything about an SDK that is not a plain pass to standard error."""
+def show_findings(sdk: SdkResult, *, verbose: bool = False, replay: str = "") -> None:
+    """Print everything about an SDK that is not a plain pass to standard error.
+
+    `replay` is the command that repeats a case, without the check; empty if there is none.
+    """
     console = standard_error()
     for problem in sdk.problems:
         console.print(Lines(f"{sdk.sdk}: {problem}"), style=STYLE[Result.FAIL])
@@ -69,6 +87,9 @@ def show_findings(sdk: SdkResult, *, verbose: bool = False) -> None:
             if reasons[reason] > 1:
                 continue
         _show(console, sdk.sdk, case, checks)
+        failed = next((check for check in checks if check.result is Result.FAIL), None)
+        if replay and failed is not None:
+            console.print(f"    replay    {replay} {shlex.quote(f'{sdk.sdk}:{failed.id}')}")
     for reason, count in reasons.items():
         if count > 1:
             first = reason[0].partition("\n")[0] if reason else ""

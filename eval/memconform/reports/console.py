@@ -212,14 +212,14 @@ def verification_line(record: VerificationRecord) -> str:
     """Describe how often the index was verified while questions were asked."""
     if not record.reproof:
         times = plural(record.verifications, "time")
-        return f"counts compared {times}; not proven again (--no-reverify)"
-    parts = [f"proven again {plural(record.verifications, 'time')}"]
+        return f"counts compared {times}; not re-verified (--no-reverify)"
+    parts = [f"re-verified {plural(record.verifications, 'time')}"]
     if record.repeated:
         retrievals = plural(record.repeated, "retrieval")
-        parts.append(f"{retrievals} repeated, {record.retracted} of them with another result")
+        parts.append(f"{retrievals} repeated, {record.retracted or 'none'} differed")
     if record.invalidations:
         parts.append(f"index invalidated {plural(record.invalidations, 'time')}")
-    return ", ".join(parts)
+    return "; ".join(parts)
 
 
 def _milliseconds(values: QuantileSummary) -> str:

@@ -21,8 +21,11 @@ _COLUMNS = (
 )
 
 
-def conformance_markdown(report: ConformReport) -> str:
-    """Render a table of counts, then a section with the findings of each SDK."""
+def conformance_markdown(report: ConformReport, selection: str = "") -> str:
+    """Render a table of counts, then a section with the findings of each SDK.
+
+    `selection` names the part of the cases that was run; empty if all were.
+    """
     lines = ["## memconform conform", "", _row(["SDK", *(r.value for r in _COLUMNS), "seconds"])]
     lines.append(_row(["---", *["---:"] * (len(_COLUMNS) + 1)]))
     for sdk in report.sdks:
@@ -33,15 +36,17 @@ def conformance_markdown(report: ConformReport) -> str:
             *(str(counts[result]) for result in _COLUMNS),
         ]
         lines.append(_row([*cells, f"{sdk.took_s:.0f}"]))
+    if selection:
+        lines.append(f"\nTested: {escape_markdown(selection)}; other rules were not tested.")
     lines += [
         f"\n{escape_markdown(s.sdk)} skipped: {escape_markdown(s.reason)}" for s in report.skipped
     ]
     for sdk in report.sdks:
-        lines += _section(sdk)
+        lines += _section(sdk, selection)
     return "\n".join(lines) + "\n"
 
 
-def _section(sdk: SdkResult) -> list[str]:
+def _section(sdk: SdkResult, selection: str) -> list[str]:
     findings = [
         (case.title, check)
         for case in sdk.cases
@@ -50,7 +55,7 @@ def _section(sdk: SdkResult) -> list[str]:
     ]
     if not findings and not sdk.problems:
         return []
-    lines = ["", f"### {escape_markdown(conform_banner(sdk))}", ""]
+    lines = ["", f"### {escape_markdown(conform_banner(sdk, selection))}", ""]
     lines += [f"- daemon: {escape_markdown(problem)}" for problem in sdk.problems]
     for title, check in findings[:_SHOWN]:
         lines += _finding(title, check)

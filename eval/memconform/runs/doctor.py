@@ -1,5 +1,6 @@
 """`doctor`: checks an SDK step by step, from build to stop, with a hint for each failure."""
 
+import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -12,7 +13,8 @@ from memconform.client.recorder import record_exchanges
 from memconform.contract.core import SearchRequest
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.kinds import UpstreamKind
-from memconform.daemons.runner import Launch, SdkRunner
+from memconform.daemons.process import TERM_GRACE_SECONDS
+from memconform.daemons.runner import Daemon, Launch, SdkRunner
 from memconform.daemons.upstream import served
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError, ExitCode, MemconformError
@@ -38,6 +40,13 @@ _CLAIM_CODES = (
     "contract_version",
 )
 """Prefixes of codes that show a daemon breaking its claims; others show it absent or broken."""
+
+
+_DAEMON_DIED = "daemon_died"
+_DEATH_SECONDS = 0.5
+"""How long to wait, after a failed step, for the report that the daemon has died."""
+_PROMPT_SECONDS = 0.05
+"""How long to wait for such a report after steps that passed."""
 
 
 class RefutedClaimError(MemconformError):
@@ -78,14 +87,28 @@ async def examine(
                 ContractClient(daemon.base_url, headers=headers)
             )
             stage = "stop"
-            async for step in _run_checks(runner, client):
+            async for step in _run_checks(runner, daemon, client):
                 yield step
-        yield Step("stop", "ended, and its port is closed" if runner.managed else "left running")
+                if step.error is not None and step.error.code == _DAEMON_DIED:
+                    return
+            ending = await _ending(daemon, _PROMPT_SECONDS)
+            process = daemon.process
+        if ending is not None:
+            yield Step("stop", error=_died(daemon, "before it was stopped", ending))
+        elif process is not None and process.ignored_sigterm:
+            yield Step("stop", error=_ignored_sigterm(daemon))
+        else:
+            yield Step(
+                "stop", "ended, and its port is closed" if runner.managed else "left running"
+            )
     except MemconformError as error:
         yield Step(stage, error=error)
 
 
-async def _run_checks(runner: SdkRunner, client: ContractClient) -> AsyncGenerator[Step, None]:
+async def _run_checks(
+    runner: SdkRunner, daemon: Daemon, client: ContractClient
+) -> AsyncGenerator[Step, None]:
+    """Run each check in turn; ends early if the daemon dies or cannot be filled."""
     brain = f"mc-doctor-{secrets.token_hex(4)}"
     checks = _Checks(runner, client, brain)
     steps: list[tuple[str, Callable[[], Awaitable[str]]]] = [
@@ -100,9 +123,42 @@ async def _run_checks(runner: SdkRunner, client: ContractClient) -> AsyncGenerat
     steps.append(("delete brain", checks.delete))
     for name, check in steps:
         step = await _run_step(name, check)
+        if step.error is not None:
+            # A connection breaks a moment before the death of its daemon is known.
+            ending = await _ending(daemon, _DEATH_SECONDS)
+            if ending is not None:
+                during = f"during this step ({step.error.code}: {step.error.message})"
+                yield Step(name, error=_died(daemon, during, ending))
+                return
         yield step
         if step.error is not None and name in ("version", "ingest"):
             return
+
+
+async def _ending(daemon: Daemon, seconds: float) -> str | None:
+    """How the daemon ended, if it ends within `seconds`; None while it runs."""
+    try:
+        return await asyncio.wait_for(daemon.wait_exit(), seconds)
+    except TimeoutError:
+        return None
+
+
+def _died(daemon: Daemon, when: str, ending: str) -> DaemonError:
+    return DaemonError(
+        f"the daemon died {when}: {ending}",
+        code=_DAEMON_DIED,
+        hint="fix the crash that the end of the daemon's log shows, then run doctor again",
+        excerpt=daemon.log_tail(),
+    )
+
+
+def _ignored_sigterm(daemon: Daemon) -> RefutedClaimError:
+    return RefutedClaimError(
+        f"the daemon was still running {TERM_GRACE_SECONDS:g} s after SIGTERM and had to be killed",
+        code="sigterm_ignored",
+        hint="end on SIGTERM, even if streams are open (rule robust.stop)",
+        excerpt=daemon.log_tail(),
+    )
 
 
 async def _run_step(name: str, check: Callable[[], Awaitable[str]]) -> Step:
@@ -110,6 +166,8 @@ async def _run_step(name: str, check: Callable[[], Awaitable[str]]) -> Step:
         try:
             return Step(name, await check())
         except DaemonError as error:
+            if error.code == "seed_failed" and exchanges:
+                error.hint = f"repeat the call with: {exchanges[-1].curl()}"
             return Step(name, error=_refuted(error) if error.code in _CLAIM_CODES else error)
         except MemconformError as error:
             return Step(name, error=error)

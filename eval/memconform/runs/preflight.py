@@ -35,7 +35,7 @@ async def read_version(client: ContractClient) -> Version:
         ) from error
     if version.contract != CONTRACT_VERSION:
         raise DaemonError(
-            f"the daemon speaks contract {version.contract!r}, not {CONTRACT_VERSION!r}",
+            f"the daemon implements contract {version.contract!r}, not {CONTRACT_VERSION!r}",
             code="contract_version",
             hint="use a version of memconform for that contract",
         )

@@ -1,7 +1,9 @@
 """CONTRACT.md, openapi.yaml, events.schema.json and the models agree."""
 
 import importlib.util
+import math
 import re
+import sqlite3
 from pathlib import Path
 from types import ModuleType
 
@@ -166,3 +168,25 @@ def test_documents_state_the_current_numbers() -> None:
     changelog = (_CHECKOUT / "CHANGELOG.md").read_text(encoding="utf-8")
     for document in (readme, conformance, changelog):
         assert f"{cases} cases in {len(entries):,} variants" in document
+
+
+def test_the_formula_of_bm25_is_that_of_sqlite() -> None:
+    """core.rank.bm25 states it for daemons without SQLite; a term of most chunks has 1e-6."""
+    chunks = ["heron heron kettle", "heron", "mule heron lamp boat", "kettle kettle"]
+    terms = ["heron", "kettle", "kettle", "boat"]
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE VIRTUAL TABLE t USING fts5(x, tokenize='porter unicode61')")
+    database.executemany("INSERT INTO t VALUES (?)", [(chunk,) for chunk in chunks])
+    query = " OR ".join(f'"{term}"' for term in terms)
+    rows = database.execute("SELECT x, -bm25(t) FROM t WHERE t MATCH ?", (query,))
+    scores = dict(rows.fetchall())
+    database.close()
+    mean = sum(len(chunk.split()) for chunk in chunks) / len(chunks)
+    for chunk in chunks:
+        score = 0.0
+        for term in terms:
+            n = sum(term in other.split() for other in chunks)
+            idf = math.log((len(chunks) - n + 0.5) / (n + 0.5))
+            f, d = chunk.split().count(term), len(chunk.split())
+            score += (idf if idf > 0 else 1e-6) * f * 2.2 / (f + 1.2 * (0.25 + 0.75 * d / mean))
+        assert scores[chunk] == pytest.approx(score, rel=1e-12)

@@ -23,7 +23,7 @@ from tests.program import PROGRAM
 CHECKOUT = Path(__file__).parents[3]
 
 TIMEOUT_S = 3.0
-"""The stated timeout that the daemons are started with; two retries of the vendors' clients wait
+"""The upstream timeout that the daemons are started with; two retries of the vendors' clients wait
 up to 1.5 s together."""
 
 

@@ -28,17 +28,20 @@ def test_the_reference_daemon_passes_every_step(installed: Call) -> None:
     ("fault", "code", "says"),
     [
         ("exits", 3, "exiting at once"),
-        ("other_contract", 1, "speaks contract '2'"),
+        ("other_contract", 1, "implements contract '2'"),
         ("not_searchable", 1, "a search for their own words does not find"),
         ("miscounts", 1, "3 documents were sent, but the brain counts 2"),
+        ("stays_pending", 1, "conform --case 'brain-counts*'"),
         ("mode_not_served", 1, "requested mode bm25, but the daemon served semantic"),
         ("http_500", 3, "500 internal_error: boom"),
         ("other_shape", 1, "chunks: missing"),
         ("done_twice", 1, "'done' came after done"),
         ("error", 3, "the upstream is unavailable"),
-        ("dies", 3, "search bm25"),
+        ("dies", 3, "search auto"),
         ("foreign_chunk", 1, "made/up.md was retrieved but never ingested"),
         ("keeps_brain", 1, "deleting it answers 404"),
+        ("brain_500", 3, "repeat the call with: curl -sS -N"),
+        ("ignores_sigterm", 1, "still running 5 s after SIGTERM"),
     ],
 )
 def test_names_the_failing_step(
@@ -54,6 +57,21 @@ def test_names_the_failing_step(
         assert "FAIL start" in ended.out
     if fault == "http_500":
         assert "repeat the call with: curl -sS -N" in ended.out
+
+
+@pytest.mark.parametrize(("fault", "step"), [("dies_on_ingest", "ingest"), ("dies", "search auto")])
+def test_reports_the_death_of_the_daemon(
+    memconform: Call, scripted: Scripted, fault: str, step: str
+) -> None:
+    ended = memconform("doctor", "--sdk", scripted(fault, on=_QUESTION))
+    assert ended.code == 3, ended.out
+    assert f"FAIL {step}" in ended.out
+    assert "daemon_died: the daemon died during this step" in ended.out
+    assert "killed by SIGKILL" in ended.out
+    if fault == "dies":
+        assert "| scripted: dying by SIGKILL" in ended.out
+    assert "stop" not in ended.out
+    assert ended.out.endswith("scripted: 1 step failed\n")
 
 
 def test_a_missing_toolchain_is_named(memconform: Call, scripted: Scripted) -> None:

@@ -198,7 +198,7 @@ async def test_client_disconnect_cancels_the_upstream_request(
 ) -> None:
     async with daemons.served(sdk) as server:
         await _fill(server)
-        # Slower than the check below waits, and quicker than the stated timeout.
+        # Slower than the check below waits, and quicker than the upstream timeout.
         await server.script(_chat(deltas=["a "] * 1000, delta_delay_ms=300))
         async with server.daemon.stream(
             "POST", "/v1/brains/b/ask", json={"question": "lamp?"}

@@ -247,8 +247,16 @@ def test_an_incomplete_brain_is_never_asked(
     [
         ("exits", "daemon_exited", "exit status 7"),
         ("exits_after_noise", "daemon_exited", "exit status 7"),
-        ("never_healthy", "daemon_not_ready", "not healthy 1 s after"),
-        ("never_listens", "daemon_not_ready", "not healthy 1 s after"),
+        (
+            "never_healthy",
+            "daemon_not_ready",
+            "did not become healthy within 1 s: last answer of /healthz: 503 ",
+        ),
+        (
+            "never_listens",
+            "daemon_not_ready",
+            "within 1 s: no 'listening on http://host:port' line was printed",
+        ),
     ],
 )
 def test_a_daemon_that_does_not_start_says_why(
@@ -260,6 +268,8 @@ def test_a_daemon_that_does_not_start_says_why(
     assert says in ended.err
     if code == "daemon_exited":
         assert "exiting at once" in ended.err
+    if fault == "never_healthy":
+        assert "warming up for ever" in ended.err
 
 
 def test_no_secret_leaves_the_harness(

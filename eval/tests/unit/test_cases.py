@@ -14,6 +14,7 @@ from memconform.conformance.expecting import evaluate
 from memconform.conformance.names import CASES
 from memconform.conformance.step_result import StepResult
 from memconform.conformance.variables import UnknownVariableError, references, substitute
+from memconform.contract.wire import Profile
 from memconform.errors import UsageError
 
 GOOD = """
@@ -25,6 +26,18 @@ GOOD = """
       expect:
         ok: 200
 """
+
+
+def test_cases_without_ask_configure_no_reader_that_they_do_not_use() -> None:
+    """A daemon that does not claim `ask` must refuse to start with a reader that it lacks."""
+    configured = {
+        entry.base
+        for entry in catalog(CASES)
+        if Profile.ASK not in entry.needed_profiles
+        and entry.case.daemon.env.get("JB_RERANK_PROVIDER") != "llm"
+        and entry.case.daemon.env.get("JB_LLM_PROVIDER", "none") not in ("", "none")
+    }
+    assert configured == set()
 
 
 def _rejection(folder: Path, text: str) -> str:

@@ -37,10 +37,19 @@ def test_the_smallest_manifest(tmp_path: Path) -> None:
         (("[serve]", "[server]"), "server: unknown key; did you mean 'serve'?"),
         (("[serve]", "[env]\npas = []\n[serve]"), "did you mean 'pass'?"),
         (("[serve]", "[build]\ncommand = ['x']\ninput = []\n[serve]"), "did you mean 'inputs'?"),
-        (('"bm25"', '"bm26"'), "[capabilities.modes] 0: Input should be 'auto', "),
-        (('"mine"', '"My SDK"'), "name: String should match pattern"),
+        (('"bm25"', '"bm26"'), "[capabilities.modes] 0: 'bm26' is not 'auto', "),
+        (('"mine"', '"My SDK"'), "name: 'My SDK' is invalid: use a lower-case letter, then"),
+        (
+            ("[serve]", "[ready]\npath = 'ok'\n[serve]"),
+            "path: 'ok' is invalid: begin with /",
+        ),
+        (("argv = [", "argv = ['{address}', "), "placeholder {address}; did you mean {addr}?"),
+        (
+            ("[serve]", "[build]\ncommand = ['x', '{zzz}']\ninputs = ['*']\n[serve]"),
+            "unknown placeholder {zzz}; known are {build_dir} {python}",
+        ),
         (('"cobol"', '"cobol'), "line 3"),
-        (('name = "mine"', 'name = "mine"\ncontract = "2"'), "contract: Input should be '1'"),
+        (('name = "mine"', 'name = "mine"\ncontract = "2"'), "contract: '2' is not '1'"),
     ],
 )
 def test_an_invalid_manifest_is_refused_with_the_fault(
@@ -78,6 +87,7 @@ def test_an_invalid_user_file_is_refused(tmp_path: Path, content: str) -> None:
     [
         ("pi", "unknown SDK 'pi'"),
         ("nowhere/sdk.toml", "No such file"),
+        ("./nowhere", "--sdk ./nowhere: no such folder or sdk.toml"),
         ("url:localhost", "not a valid daemon address"),
         ("url:ftp://x", "not a valid daemon address"),
         ("no.such.module:Thing", "No module named"),
