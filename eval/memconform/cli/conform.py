@@ -26,7 +26,10 @@ class _Tools(LazyGroup):
     commands_by_name: ClassVar = {
         "explain": (
             "conform_tools:explain",
-            "Explain a case: its rules, what it sends, what passes and what fails.",
+            (
+                "Explain a case: its file and line, its rules, what it sends, what passes and what"
+                " fails."
+            ),
         ),
         "lint": (
             "conform_tools:lint",

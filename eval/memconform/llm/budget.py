@@ -109,7 +109,8 @@ class Ledger:
                 f"${self.committed / NANO:.4f} of ${self.budget / NANO:.4f} is spent or reserved,"
                 f" and the next call may take ${amount / NANO:.4f}",
                 code="budget_spent",
-                hint="resume the run with a larger --max-cost-usd; what was paid for is kept",
+                hint="repeat the command with a larger --max-cost-usd (a run with --resume RUN);"
+                " what was paid for is kept",
             )
 
     def settle(self, reserved: int, spent: int) -> None:

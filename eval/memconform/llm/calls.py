@@ -11,6 +11,7 @@ from memconform.llm.budget import Ledger
 from memconform.llm.cache import CachedReply, ReplyCache, cache_key
 from memconform.llm.chat import (
     HALTING,
+    BudgetSpentError,
     ChatModel,
     ChatRequest,
     Completion,
@@ -117,6 +118,10 @@ class LlmSession:
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
     fake: Endpoint | None = None
     """Where the scripted upstream listens, if one was started."""
+    reserved: int = 0
+    """Attempts in flight."""
+    settled: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when one of them ends; replaced then."""
     pending: dict[str, "asyncio.Future[Any]"] = field(default_factory=dict)
     """Calls that are made now, by their key in the cache."""
     _providers: dict[str, _Provider] = field(default_factory=dict)
@@ -142,6 +147,12 @@ class LlmSession:
         opened = Model(self, name, traits, where, shared, open_model(name, where, traits))
         self._models.append(opened)
         return opened
+
+    def end_attempt(self) -> None:
+        """Let calls that wait for a reservation look again."""
+        self.reserved -= 1
+        self.settled.set()
+        self.settled = asyncio.Event()
 
     async def aclose(self) -> None:
         """Close all clients, and the ledger."""
@@ -314,16 +325,25 @@ class Model:
 
     async def _attempt(self, request: ChatRequest, left: float, cost: _CallCost) -> Completion:
         """One attempt: its price is reserved before, and settled by what the service reports."""
+        price = self.traits.price
+        reserved = price.cost(estimate(request, self.traits)) if price is not None else 0
+        await self._reserve(reserved)
+        try:
+            return await self._call(request, left, reserved, cost)
+        finally:
+            self.session.end_attempt()
+
+    async def _call(
+        self, request: ChatRequest, left: float, reserved: int, cost: _CallCost
+    ) -> Completion:
         ledger, price = self.session.ledger, self.traits.price
         # Silence must leave time for another attempt.
         allowed = min(left, self.session.policy.deadline_s / 2)
-        reserved = price.cost(estimate(request, self.traits)) if price is not None else 0
-        ledger.reserve(reserved)
         try:
             async with asyncio.timeout(allowed):
                 completion = await self.chat.complete(request, allowed)
         except TimeoutError as error:
-            # Whether it is charged nobody says: the reservation stays.
+            # Nobody says whether it is charged: the reservation stays.
             cost.add(None, reserved)
             raise TransientError(
                 f"{self.name} did not answer in time", code="llm_timeout"
@@ -345,6 +365,24 @@ class Model:
             ledger.settle(reserved, spent)
         cost.add(completion.usage, spent)
         return completion
+
+    async def _reserve(self, amount: int) -> None:
+        """Reserve, once calls in flight have given back what they do not take.
+
+        Raises:
+            BudgetSpentError: where none is in flight any more, and it is too little still.
+        """
+        session = self.session
+        while True:
+            try:
+                session.ledger.reserve(amount)
+            except BudgetSpentError:
+                if not session.reserved:
+                    raise
+                await session.settled.wait()
+            else:
+                session.reserved += 1
+                return
 
     def _halt(self, message: str, *, code: str, hint: str) -> ServiceDownError:
         down = ServiceDownError(message, code=code, hint=hint)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -24,13 +24,22 @@ _PER = 1_000_000
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+_Parameter = Literal[
+    "temperature", "top_p", "top_k", "seed", "presence_penalty", "frequency_penalty",
+    "reasoning_effort", "verbosity",
+]  # fmt: skip
+"""What a price table may have sent; others could change what is asked, or how much of it."""
 
 
 class _Traits(_Strict):
     input: float | None = Field(default=None, ge=0, le=1e6)
     output: float | None = Field(default=None, ge=0, le=1e6)
-    sampling: dict[str, Any] = Field(default_factory=dict)
+    sampling: dict[_Parameter, Annotated[float, Field(ge=-1e6, le=1e6)] | int | str] = Field(
+        default_factory=dict
+    )
     json_schema: bool = False
     min_output_tokens: int = Field(default=0, ge=0, le=1_000_000)
     snapshot: str | None = None
@@ -43,7 +52,7 @@ class _Traits(_Strict):
 
 
 class _Table(_Strict):
-    as_of: str
+    as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$")
     providers: dict[str, _Traits] = Field(default_factory=dict)
     models: dict[str, _Traits] = Field(default_factory=dict)
 
@@ -119,7 +128,7 @@ class Prices:
             price = Price(entry.input, entry.output)
         return ModelTraits(
             price=price,
-            sampling=entry.sampling,
+            sampling={str(name): value for name, value in entry.sampling.items()},
             json_schema=entry.json_schema,
             min_output_tokens=entry.min_output_tokens,
             snapshot=entry.snapshot,

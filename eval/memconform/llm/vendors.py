@@ -4,7 +4,8 @@ OpenAI's client alone takes 0.3 s to import.
 """
 
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from memconform.errors import UsageError
@@ -39,8 +40,11 @@ _LOST_REPLY = (408, 502, 504, 524)
 """Statuses of gateways behind which a reply may have been made, and charged for."""
 _ODD = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What clients, and reading their objects, raise for JSON of another shape than the API's."""
-_MAX_TOKENS = 1_000_000_000
+_MAX_TOKENS = 10_000_000
 """No call takes so many; a larger count is no count."""
+_MAX_BODY = 4 << 20
+_MAX_ENCODED = 256 << 10
+"""Bytes of a reply, as sent; gzip makes up to a thousand of one."""
 _SHOWN = 300
 """Characters of a service's message."""
 
@@ -67,7 +71,12 @@ class OpenAIModel:
 
         if self._client is None:
             self._client = openai.AsyncOpenAI(
-                api_key=self._endpoint.api_key, base_url=self._endpoint.base_url, max_retries=0
+                api_key=self._endpoint.api_key,
+                base_url=self._endpoint.base_url,
+                max_retries=0,
+                http_client=openai.DefaultAsyncHttpxClient(
+                    event_hooks={"response": [_limit_body]}, follow_redirects=False
+                ),
             )
         try:
             reply = await self._client.chat.completions.create(
@@ -117,7 +126,12 @@ class AnthropicModel:
 
         if self._client is None:
             self._client = anthropic.AsyncAnthropic(
-                api_key=self._endpoint.api_key, base_url=self._endpoint.base_url, max_retries=0
+                api_key=self._endpoint.api_key,
+                base_url=self._endpoint.base_url,
+                max_retries=0,
+                http_client=anthropic.DefaultAsyncHttpxClient(
+                    event_hooks={"response": [_limit_body]}, follow_redirects=False
+                ),
             )
         system = "\n\n".join(m.content for m in request.messages if m.role == "system")
         body: dict[str, Any] = dict(self._traits.sampling)
@@ -186,6 +200,31 @@ def _anthropic_completion(reply: Any) -> Completion:  # noqa: ANN401 - whatever 
     )
 
 
+class _TooLargeError(ValueError):
+    """A reply has more bytes than any reply needs."""
+
+
+async def _limit_body(response: Any) -> None:  # noqa: ANN401 - of httpx, or what a vendor uses
+    """End a reply that is larger than any reply needs, before it fills the memory."""
+    library = sys.modules[type(response).__module__.partition(".")[0]]
+    source = response.stream
+    most = _MAX_ENCODED if "content-encoding" in response.headers else _MAX_BODY
+
+    class Limited(library.AsyncByteStream):  # type: ignore[misc,name-defined] # known at run time
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            size = 0
+            async for chunk in source:
+                size += len(chunk)
+                if size > most:
+                    raise _TooLargeError(f"more than {most} bytes")
+                yield chunk
+
+        async def aclose(self) -> None:
+            await source.aclose()
+
+    response.stream = Limited()
+
+
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"text is of type {type(value).__name__}")
@@ -213,7 +252,7 @@ def _usage(reply: object, input_key: str, output_key: str) -> Usage | None:
 
 
 def _is_count(value: object) -> TypeGuard[int]:
-    return type(value) is int and 0 <= value <= _MAX_TOKENS
+    return type(value) is int and 0 < value <= _MAX_TOKENS
 
 
 class _Library(Protocol):
@@ -249,6 +288,9 @@ def _status_failure(name: ModelName, error: Any) -> LlmError:  # noqa: ANN401 - 
     text = _message(error)
     message = f"{name} answered {status}: {text}"
     hint = _UNUSABLE.get(status, "")
+    if 300 <= status < 400:
+        # Followed, another host would get the answers, and its verdicts would count.
+        hint = "redirects are not followed: give the address that it leads to"
     if status == 429 and getattr(error, "code", None) == _UNPAID:
         hint = _UNUSABLE[402]
     if status == 400 and "api key" in text.lower():

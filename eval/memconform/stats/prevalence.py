@@ -54,17 +54,32 @@ def rogan_gladen(
     Raises:
         ValueError: unless 0 ≤ hits ≤ number of each pair, and 0 < confidence < 1.
     """
-    limits = [wilson(*pair, confidence) for pair in ((passed, total), sensitivity, specificity)]
-    if 0 in (total, sensitivity[1], specificity[1]):
+    wilson(passed, total, confidence)
+    if not is_better_than_chance(sensitivity, specificity, confidence) or total == 0:
         return None
     apparent, se, sp = passed / total, _rate(sensitivity), _rate(specificity)
-    if se + sp - 1 <= hypot(se - limits[1].low, sp - limits[2].low):
-        return None
     rate = _clipped((apparent + sp - 1) / (se + sp - 1))
     low, high = _lang_reiczigel(passed, total, sensitivity, specificity, confidence)
     # Of a few observations the pseudo-counts can move the interval off an estimate of 0 or 1.
     interval = Interval(min(low, rate), max(high, rate))
     return CorrectedRate(rate, interval, apparent, se, sp)
+
+
+def is_better_than_chance(
+    sensitivity: tuple[int, int], specificity: tuple[int, int], confidence: float = 0.95
+) -> bool:
+    """Whether the lower limit of Se + Sp - 1 is above 0 (Newcombe 1998, method 10).
+
+    A judge that always gives one verdict has 0. False where nothing was counted.
+
+    Raises:
+        ValueError: unless 0 ≤ hits ≤ number of each pair, and 0 < confidence < 1.
+    """
+    low_se, low_sp = (wilson(*pair, confidence).low for pair in (sensitivity, specificity))
+    if 0 in (sensitivity[1], specificity[1]):
+        return False
+    se, sp = _rate(sensitivity), _rate(specificity)
+    return se + sp - 1 > hypot(se - low_se, sp - low_sp)
 
 
 def _lang_reiczigel(

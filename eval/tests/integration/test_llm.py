@@ -1,6 +1,7 @@
 """Calls to language models: the vendors' own clients against the scripted upstream's process."""
 
 import asyncio
+import gzip
 import json
 import os
 from collections.abc import AsyncIterator, Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 import pytest_asyncio
 
@@ -442,7 +444,7 @@ async def test_an_anthropic_reply_of_another_shape_ends_no_run(
         await opened(_NAMES[1], cache="off", deadline_s=1).ask(_request(), parse_reply)
 
 
-@pytest.mark.parametrize("count", [10**30, -1, None, 1.5, [3]])
+@pytest.mark.parametrize("count", [10**30, -1, 0, None, 1.5, [3]])
 async def test_an_invalid_count_of_tokens_keeps_the_reservation(
     count: object, upstream: Upstream, opened: Opened
 ) -> None:
@@ -509,6 +511,71 @@ async def test_repetitions_are_samples_of_their_own_and_cached_by_number(
     again = opened(cache="only")
     for number in range(3):
         assert (await again.ask(_request(), parse_reply, repetition=number)).cached
+
+
+async def test_a_budget_is_used_up_with_many_calls_in_flight(
+    upstream: Upstream, opened: Opened
+) -> None:
+    """16 reservations at once are many times what the calls take: a budget for 14 judged 2."""
+    await upstream.script({"text": _RIGHT, "usage": {"input": 300, "output": 20}, "delay_ms": 30})
+    model = opened(budget=0.02)
+    ends = await asyncio.gather(
+        *(model.ask(_request(f"{n}"), parse_reply) for n in range(40)), return_exceptions=True
+    )
+    paid = [end for end in ends if not isinstance(end, BaseException)]
+    # $0.00095 a call; about $0.0065 is reserved for the last.
+    assert len(paid) >= 13
+
+
+async def _misbehaving(answer: bytes, more: bytes) -> tuple[asyncio.Server, str]:
+    """A server that sends `answer`, and then `more` as long as somebody listens."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        try:
+            while more:
+                writer.write(more)
+                await writer.drain()
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    return server, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+
+
+@pytest.mark.parametrize("encoding", ["", "Content-Encoding: gzip\r\n"])
+async def test_an_endless_body_is_ended_soon(encoding: str) -> None:
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{encoding}\r\n".encode()
+    server, url = await _misbehaving(head + gzip.compress(b"["), b"x" * 65_536)
+    session = LlmSession(
+        Ledger(1.0),
+        policy=CallPolicy(deadline_s=2, cache="off"),
+        env={"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": url},
+    )
+    before = psutil.Process().memory_info().rss
+    with pytest.raises(LlmError):
+        await session.model(ModelName.parse(_NAMES[0], {})).ask(_request(), parse_reply)
+    assert psutil.Process().memory_info().rss - before < 100 << 20
+    await session.aclose()
+    server.close()
+
+
+async def test_a_redirect_is_not_followed(upstream: Upstream) -> None:
+    where = f"Location: {upstream.url}/v1/chat/completions\r\nContent-Length: 0\r\n\r\n"
+    server, url = await _misbehaving(f"HTTP/1.1 307 Moved\r\n{where}".encode(), b"")
+    session = LlmSession(
+        Ledger(),
+        policy=CallPolicy(deadline_s=2, cache="off"),
+        env={"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": url},
+    )
+    with pytest.raises(ModelUnusableError, match="307"):
+        await session.model(ModelName.parse(_NAMES[0], {})).ask(_request(), parse_reply)
+    assert await upstream.requests() == []
+    await session.aclose()
+    server.close()
 
 
 async def test_a_wrong_key_stops_the_calls_that_wait(upstream: Upstream, opened: Opened) -> None:

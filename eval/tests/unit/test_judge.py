@@ -1,5 +1,6 @@
 """The judge: its prompt, the panel's verdict, what needs no call, what a calibration says."""
 
+import hashlib
 import json
 import random
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from types import MappingProxyType
 import pytest
 
 from memconform.datasets.model import Question
+from memconform.datasets.registry import judge_calibration
 from memconform.errors import UsageError
 from memconform.llm.names import ModelName
 from memconform.llm.prices import Prices
@@ -183,7 +185,7 @@ def calibration(failed: Mapping[str, int] = MappingProxyType({}), /, **wrong: in
             "judge": {"model": "fake:lexical-1", "sampling": {"temperature": 0}},
             "served_models": [],
             "prompt": "abc",
-            "items_sha256": "0",
+            "items_sha256": hashlib.sha256(judge_calibration().read_bytes()).hexdigest(),
             "measured_at": "2026-01-01T00:00:00+00:00",
             "items": 400,
             "settled": 0,
@@ -219,8 +221,20 @@ def test_a_judge_that_fails_on_what_it_might_accept_is_weak(group: str) -> None:
         require_trusted({"m": calibration({group: 6})})
 
 
-def test_false_rejects_make_no_judge_weak() -> None:
+def test_false_rejects_make_no_judge_weak_unless_it_rejects_everything() -> None:
     require_trusted({"m": calibration(right=60), "unknown": None})
+    with pytest.raises(UsageError, match="no better than chance"):
+        require_trusted({"m": calibration(right=100)})
+
+
+def test_a_set_of_a_users_own_decides_nothing(tmp_path: Path) -> None:
+    """Four easy items replaced the shipped calibration of a gullible judge, and opened the gate."""
+    weak = calibration(vague_wrong=90)
+    save_calibration(weak, tmp_path)
+    own = calibration().model_copy(update={"items_sha256": "another set"})
+    save_calibration(own, tmp_path)
+    assert load_calibration(tmp_path, weak.judge, "abc") == weak
+    assert len(list((tmp_path / "calibrations").iterdir())) == 2
 
 
 def test_a_calibration_is_of_a_model_prompt_and_parameters(tmp_path: Path) -> None:

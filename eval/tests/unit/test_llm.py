@@ -104,6 +104,12 @@ def test_a_users_prices_take_precedence_and_others_stay(tmp_path: Path) -> None:
         'as_of = "x"\n[models."m"]\ninput = 1\noutput = 1\n',
         'as_of = "x"\n[models."openai:m"]\ninput = -1\noutput = 1\n',
         'as_of = "x"\n[models."openai:m"]\ninput = nan\noutput = 1\n',
+        'as_of = "yesterday"',
+        'as_of = "2026-01-01"\n[models."openai:m"]\ninput = true\noutput = 1\n',
+        'as_of = "2026-01-01"\n[models."openai:m"]\ninput = "0.2"\noutput = 1\n',
+        'as_of = "2026-01-01"\n[providers.openai]\nsampling = {n = 100}\n',
+        'as_of = "2026-01-01"\n[providers.openai]\nsampling = {max_completion_tokens = 9}\n',
+        'as_of = "2026-01-01"\n[providers.openai]\nsampling = {temperature = nan}\n',
         "not toml",
     ],
 )

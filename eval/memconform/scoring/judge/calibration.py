@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError
 
 from memconform.contract.strict_json import decode
 from memconform.datasets.model import Question
+from memconform.datasets.registry import judge_calibration
 from memconform.errors import ResultsError, UsageError
 from memconform.llm.calls import Model, Reply, dollars
 from memconform.llm.chat import HALTING, LlmError
@@ -28,6 +29,7 @@ from memconform.scoring.judge.prompt import (
 from memconform.scoring.judge.records import ErrorRate, Group, JudgeModel
 from memconform.scoring.judge.scorer import judge_model, settled_by_text
 from memconform.scoring.statuses import QuestionStatus
+from memconform.stats.prevalence import is_better_than_chance
 from memconform.storage.writing import replacing, unwritable
 from memconform.validation import first_fault
 
@@ -119,9 +121,14 @@ class Calibration(Record):
     def weak_groups(self) -> list[Group]:
         """Groups of wrong answers of which the judge accepts too many, or leaves too many unjudged.
 
-        A judge that fails on what it would have accepted must not look careful.
+        A judge that fails on what it would have accepted must not look careful. `right` is among
+        them if the judge is no better than chance: rejecting everything is no care either.
         """
-        return [group for group in WRONG_GROUPS if self._is_weak(group)]
+        weak = [group for group in WRONG_GROUPS if self._is_weak(group)]
+        specificity = self.specificity("specific-wrong")
+        if not is_better_than_chance(self.sensitivity, specificity):
+            weak.append("right")
+        return weak
 
     def _is_weak(self, group: Group) -> bool:
         error, failed = self.groups[group], self.failed_by_group[group]
@@ -134,6 +141,9 @@ class Calibration(Record):
         """What makes the judge weak, for a message; empty if it is not."""
         parts = []
         for group in self.weak_groups:
+            if group == "right":
+                parts.append("tells right from wrong answers no better than chance")
+                continue
             error, failed = self.groups[group], self.failed_by_group[group]
             if error.rate is not None and error.rate > MAX_FALSE_ACCEPTS:
                 parts.append(f"accepts {100 * error.rate:.0f} % of {group} answers")
@@ -323,10 +333,10 @@ def _length_bias(items: Sequence[CalibrationItem], verdicts: dict[str, Verdict])
     return long.rate - short.rate
 
 
-def calibration_file(results: Path, judge: JudgeModel, prompt: str) -> Path:
-    """Where the calibration of a judge is kept: by model, address, sampling and prompt."""
+def calibration_file(results: Path, judge: JudgeModel, prompt: str, items_sha256: str) -> Path:
+    """Where the calibration of a judge is kept: by model, address, sampling, prompt and set."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", judge.model)[:80]
-    identity = json.dumps([judge.model_dump(), prompt], sort_keys=True, default=str)
+    identity = json.dumps([judge.model_dump(), prompt, items_sha256], sort_keys=True, default=str)
     digest = hashlib.sha256(identity.encode()).hexdigest()[:12]
     return results / "calibrations" / f"{name}-{digest}.json"
 
@@ -343,19 +353,24 @@ def make_folder(results: Path) -> None:
 def save_calibration(calibration: Calibration, results: Path) -> Path:
     """Write a calibration in the results folder; raises ResultsError."""
     make_folder(results)
-    file = calibration_file(results, calibration.judge, calibration.prompt)
+    file = calibration_file(
+        results, calibration.judge, calibration.prompt, calibration.items_sha256
+    )
     with replacing(file) as opened:
         opened.write_json(calibration)
     return file
 
 
 def load_calibration(results: Path, judge: JudgeModel, prompt: str) -> Calibration | None:
-    """The calibration of a judge as it is asked now; None where there is none.
+    """The calibration of a judge as it is asked now, by the shipped set; None where there is none.
+
+    A set of a user's own is reported, and decides nothing: a few easy items would trust any judge.
 
     Raises:
         ResultsError: `calibration_unreadable`; a damaged file is not the same as none.
     """
-    file = calibration_file(results, judge, prompt)
+    shipped = hashlib.sha256(judge_calibration().read_bytes()).hexdigest()
+    file = calibration_file(results, judge, prompt, shipped)
     try:
         return Calibration.model_validate_json(file.read_bytes())
     except FileNotFoundError:
