@@ -357,7 +357,8 @@ def test_a_gullible_judge_is_found_and_refused_as_a_gate(
     accepted = memconform(*run_flags, "--judge", _MODEL, "--accept-weak-judge")
     assert accepted.code == 0, accepted.err
     [use] = accepted.result["judging"]["judges"]
-    assert use["calibration"]["weak"] == ["specific-wrong", "vague-wrong", "injected"]
+    everything = ["specific-wrong", "vague-wrong", "injected", "right"]
+    assert use["calibration"]["weak"] == everything
     # A judge that accepts everything says nothing: there is no corrected rate.
     assert accepted.result["judging"]["corrected"] == []
 
