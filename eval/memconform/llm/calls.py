@@ -5,8 +5,9 @@ import os
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
+from memconform.llm.accounting import CallCost, Reply, estimate
 from memconform.llm.budget import Ledger
 from memconform.llm.cache import CachedReply, ReplyCache, cache_key
 from memconform.llm.chat import (
@@ -24,7 +25,7 @@ from memconform.llm.chat import (
 )
 from memconform.llm.limiter import Limiter
 from memconform.llm.names import Endpoint, ModelName, address, endpoint
-from memconform.llm.prices import NANO, ModelTraits, Prices
+from memconform.llm.prices import ModelTraits, Prices
 from memconform.llm.vendors import open_model, require_priced
 from memconform.printing.logs import Logger
 from memconform.redaction import redact
@@ -34,10 +35,6 @@ _log = Logger()
 CacheUse = Literal["use", "off", "only"]
 _Value = TypeVar("_Value")
 
-_BYTES_PER_TOKEN = 3
-"""English has about 4, scripts of 3 bytes a letter about 3: estimates err on the high side."""
-_MESSAGE_TOKENS = 16
-"""What a service adds to a message, and the schema to a request, about."""
 _FIRST_BACKOFF_S = 0.5
 _LONGEST_BACKOFF_S = 8.0
 _MOST_FAILURES = 5
@@ -62,33 +59,6 @@ class CallPolicy:
     """For a call with its retries; waiting for a slot is not counted."""
     cache: CacheUse = "use"
     allow_unpriced: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply(Generic[_Value]):
-    """What came of a call."""
-
-    value: _Value
-    served_model: str
-    cached: bool
-    usage: Usage | None
-    """All tokens that the service reported for it, repetitions included; 0 of a cached call."""
-    cost: int
-    """Billionths of a dollar; 0 of a cached call."""
-
-
-@dataclass(slots=True)
-class _CallCost:
-    """What the attempts of one call took."""
-
-    usage: Usage | None = None
-    amount: int = 0
-
-    def add(self, usage: Usage | None, amount: int) -> None:
-        self.amount += amount
-        if usage is not None:
-            before = self.usage or Usage(0, 0)
-            self.usage = Usage(before.input + usage.input, before.output + usage.output)
 
 
 @dataclass(slots=True)
@@ -161,13 +131,6 @@ class LlmSession:
         self.ledger.close()
 
 
-def estimate(request: ChatRequest, traits: ModelTraits) -> Usage:
-    """Tokens that a call may take: input by its bytes, output up to its limit."""
-    size = sum(len(message.content.encode()) for message in request.messages)
-    prompt = size // _BYTES_PER_TOKEN + _MESSAGE_TOKENS * (len(request.messages) + 1)
-    return Usage(prompt, max(request.max_output_tokens, traits.min_output_tokens))
-
-
 @dataclass(frozen=True, slots=True)
 class Model:
     """One model of a session."""
@@ -233,7 +196,7 @@ class Model:
         self, request: ChatRequest, parse: Callable[[str], _Value], key: str | None
     ) -> Reply[_Value]:
         """Call, and call again for an unusable reply; one that is used is cached under `key`."""
-        cost = _CallCost()
+        cost = CallCost()
         try:
             return await self._ask_twice(request, parse, key, cost)
         except LlmError as error:
@@ -245,7 +208,7 @@ class Model:
         request: ChatRequest,
         parse: Callable[[str], _Value],
         key: str | None,
-        cost: _CallCost,
+        cost: CallCost,
     ) -> Reply[_Value]:
         next_request, fault = request, ""
         for _ in range(2):
@@ -285,7 +248,7 @@ class Model:
             value=value, served_model=entry.served_model, cached=True, usage=Usage(0, 0), cost=0
         )
 
-    async def _complete(self, request: ChatRequest, cost: _CallCost) -> Completion:
+    async def _complete(self, request: ChatRequest, cost: CallCost) -> Completion:
         """One reply, with retries until the deadline; whatever is charged goes to `cost`."""
         loop = asyncio.get_running_loop()
         left = self.session.policy.deadline_s
@@ -323,7 +286,7 @@ class Model:
             backoff = min(2 * backoff, _LONGEST_BACKOFF_S)
             await asyncio.sleep(wait)
 
-    async def _attempt(self, request: ChatRequest, left: float, cost: _CallCost) -> Completion:
+    async def _attempt(self, request: ChatRequest, left: float, cost: CallCost) -> Completion:
         """One attempt: its price is reserved before, and settled by what the service reports."""
         price = self.traits.price
         reserved = price.cost(estimate(request, self.traits)) if price is not None else 0
@@ -334,7 +297,7 @@ class Model:
             self.session.end_attempt()
 
     async def _call(
-        self, request: ChatRequest, left: float, reserved: int, cost: _CallCost
+        self, request: ChatRequest, left: float, reserved: int, cost: CallCost
     ) -> Completion:
         ledger, price = self.session.ledger, self.traits.price
         # Silence must leave time for another attempt.
@@ -427,11 +390,3 @@ def _repair(request: ChatRequest, text: str, fault: str) -> ChatRequest:
             ),
         ),
     )
-
-
-def dollars(amount: int) -> float:
-    """Billionths of a dollar as dollars."""
-    return amount / NANO
-
-
-__all__ = ["HALTING", "CallPolicy", "InvalidReplyError", "LlmSession", "Model", "Reply", "estimate"]

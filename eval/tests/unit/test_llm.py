@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 
 from memconform import redaction
 from memconform.errors import UsageError
+from memconform.llm.accounting import estimate
 from memconform.llm.budget import Ledger, read_budget
 from memconform.llm.cache import CachedReply, ReplyCache, cache_key
-from memconform.llm.calls import CallPolicy, LlmSession, estimate
+from memconform.llm.calls import CallPolicy, LlmSession
 from memconform.llm.chat import BudgetSpentError, ChatRequest, LedgerError, Message, Usage
 from memconform.llm.limiter import Limiter
 from memconform.llm.names import ModelName, address, endpoint

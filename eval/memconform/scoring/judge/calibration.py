@@ -16,7 +16,8 @@ from memconform.contract.strict_json import decode
 from memconform.datasets.model import Question
 from memconform.datasets.registry import judge_calibration
 from memconform.errors import ResultsError, UsageError
-from memconform.llm.calls import Model, Reply, dollars
+from memconform.llm.accounting import Reply, dollars
+from memconform.llm.calls import Model
 from memconform.llm.chat import HALTING, LlmError
 from memconform.records import Record
 from memconform.scoring.judge.prompt import (

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from memconform.datasets.model import Question
+from memconform.llm.accounting import dollars, estimate
 from memconform.llm.cache import CachedReply, ReplyCache, cache_key
-from memconform.llm.calls import dollars, estimate
 from memconform.llm.chat import ChatRequest
 from memconform.llm.names import ModelName, address
 from memconform.llm.prices import ModelTraits, Prices

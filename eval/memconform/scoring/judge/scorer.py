@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from memconform.datasets.model import Question
 from memconform.errors import UsageError
-from memconform.llm.calls import Model, Reply, dollars
+from memconform.llm.accounting import Reply, dollars
+from memconform.llm.calls import Model
 from memconform.llm.chat import HALTING, LlmError
 from memconform.scoring.abstention import abstains
 from memconform.scoring.judge.panel import decide, own_verdict
