@@ -303,7 +303,7 @@ def test_agreement_can_be_required(memconform: Callable[..., Ended], workspace: 
     manifest = (minimal / "sdk.toml").read_text().replace("minimal", "backwards")
     (backwards / "sdk.toml").write_text(manifest)
     ended = memconform(*flags, "--sdk", py, "--sdk", backwards)
-    assert (ended.code, "backwards score" in ended.err) == (1, True)
+    assert (ended.code, "backwards: score" in ended.err) == (1, True), ended.err
     assert memconform(*(f for f in flags if f != "--require-agreement"), "--sdk", py).code == 0
 
 

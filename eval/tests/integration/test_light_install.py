@@ -109,7 +109,7 @@ def test_disagreeing_sdks_get_the_same_figures_without_any_extra(
             "--scenario",
             "ask-basic",
         ),
-        *("--floor", "0", "--quiet", "--json", "report.json"),
+        *("--scorer", "exact", "--floor", "0", "--quiet", "--json", "report.json"),
     )
 
     def parity(*, without: bool) -> dict[str, Any]:
