@@ -23,9 +23,10 @@ from memconform.contract.core import (
     SearchResponse,
     Trace,
     Version,
+    score_rise,
 )
 from memconform.contract.terms import terms
-from memconform.contract.wire import Mode
+from memconform.contract.wire import Mode, RankBy
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.runner import Daemon, Launch, SdkRunner
 from memconform.daemons.upstream import served
@@ -64,6 +65,7 @@ class DaemonSystem:
     concurrency: int = 1
     timeouts: Timeouts = field(default_factory=Timeouts)
     headers: Mapping[str, str] = field(default_factory=dict)
+    rank_by: RankBy = "score"
 
     @property
     def name(self) -> str:
@@ -76,7 +78,12 @@ class DaemonSystem:
 
     @property
     def identity(self) -> str:
-        key = (self.runner.build_hash(), self.upstream, sorted(self.runner.variables().items()))
+        key: tuple[object, ...] = (
+            *(self.runner.build_hash(), self.upstream),
+            sorted(self.runner.variables().items()),
+        )
+        if self.rank_by != "score":
+            key = (*key, self.rank_by)
         return hashlib.sha256(repr(key).encode()).hexdigest()
 
     @asynccontextmanager
@@ -99,6 +106,8 @@ class DaemonSystem:
                 timeouts=self.timeouts,
                 connections=self.concurrency + 1,
                 headers=self.headers,
+                dialect=self.runner.dialect,
+                rank_by=self.rank_by,
             ) as client,
         ):
             version = await read_version(client)
@@ -116,13 +125,13 @@ class _Session:
     client: ContractClient
     monitor: DaemonMonitor
     state: Path
-    version: Version
+    version: Version | None
 
     def record(self) -> SystemRecord:
         runner, resources = self.system.runner, self.daemon.resources()
         return SystemRecord(
             name=runner.name,
-            version=self.version.version,
+            version=self.version.version if self.version else None,
             build_hash=runner.build_hash(),
             upstream=self.system.upstream,
             variables=runner.variables(),
@@ -138,6 +147,7 @@ class _Session:
         seeding = seeded_brain(
             self.client,
             self.system.runner,
+            self.daemon,
             self.system.brain,
             document_map,
             modes,
@@ -148,9 +158,7 @@ class _Session:
             except (DaemonError, DaemonFailedError) as error:
                 raise await self.monitor.cause_of(error) from error
             document_map.record_ingested(seeded.documents)
-            verifier = IndexVerifier(
-                self.client, self.daemon, seeded.counts, seeded, self.version.run_id
-            )
+            verifier = IndexVerifier(self.client, self.daemon, seeded.counts, seeded, self.version)
             await verifier.begin()
             record = IndexRecord(
                 system=self.system.name,
@@ -227,7 +235,8 @@ class _Brain:
         missed = set(task.query.gold).difference(ranking)
         if missed and len(self._missed) < _MOST_MISSED:
             self._missed.update(self.document_map.paths(task.haystack, missed))
-        return SearchResult(ranking, timings.done_ms, answer.trace.search_ms)
+        rises = score_rise([chunk.score for chunk in answer.chunks]) is not None
+        return SearchResult(ranking, timings.done_ms, answer.trace.search_ms, rises=rises)
 
     def _request(self, task: Task, strategy: Strategy) -> SearchRequest:
         """A request for enough chunks to see `task.depth` items, however items were chunked.

@@ -68,13 +68,18 @@ class DocumentMap:
         """
         self._ingested = ingested
         for path, location in self._locations.items():
-            if not ingested.chunk_count(path) and location.item.text:
+            if ingested.chunk_count(path) == 0 and location.item.text:
                 raise DaemonError(
                     f"item {location.item.id} was acknowledged with no chunk",
                     code="index_incomplete",
                     hint="the item can never be found, which would look like a bad ranking",
                 )
-        self._chunks = {path: ingested.chunk_count(path) for path in self._locations}
+        # A document whose chunks nobody counts is expected to be one, unless it is empty.
+        self._chunks = {
+            path: bool(location.item.text) if count is None else count
+            for path, location in self._locations.items()
+            for count in [ingested.chunk_count(path)]
+        }
         self._searchable = {
             haystack: self._counts(paths) for haystack, paths in self._paths.items()
         }

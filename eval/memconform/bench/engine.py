@@ -201,5 +201,6 @@ async def _run_query(system: str, index: Index, strategy: Strategy, task: Task) 
             "ranking": list(result.ranking),
             "latency_ms": result.latency_ms,
             "search_ms": result.search_ms,
+            "rises": result.rises,
         }
     )

@@ -41,8 +41,9 @@ class IndexRecord(Record):
     haystack: str
     """Empty if the index contains all haystacks."""
     documents: int
-    chunks: int
-    vectors: int
+    chunks: int | None
+    """Null if the daemon does not count them; `vectors` likewise."""
+    vectors: int | None
     ingest_ms: float
     disk_bytes: int | None = None
     """Size of the daemon's state afterwards; null for a daemon that the harness did not start."""
@@ -71,6 +72,8 @@ class QueryRecord(Record):
     ranking: list[str]
     latency_ms: float | None
     search_ms: float | None
+    rises: bool = False
+    """Whether a score of the ranking rises, which `--rank-by position` accepts."""
     error: Failure | None = None
     """Why the query was not measured."""
 
@@ -124,6 +127,8 @@ class Row(Record):
     not_measured: int
     views: dict[str, View] = Field(default_factory=dict)
     latency: RowLatency | None = None
+    rising_scores: int = 0
+    """Number of rankings in which a score rises, which `--rank-by position` accepts."""
     rerank_adds_ms: QuantileSummary | None = None
     """Additional latency per query in ms, compared with the same strategy without the reranker."""
 
@@ -146,8 +151,9 @@ class SystemReport(SystemRecord):
     """A system with the totals of its indexes."""
 
     documents: int
-    chunks: int
-    vectors: int
+    chunks: int | None
+    """Null if the daemon does not count them; `vectors` likewise."""
+    vectors: int | None
     ingest_s: float
     documents_per_s: float | None
     disk_bytes: int | None

@@ -1,6 +1,7 @@
 """Collects the measurements of a bench and writes its report."""
 
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from memconform.bench.journal import in_index
@@ -171,10 +172,20 @@ class BenchReportBuilder:
         return SystemReport(
             **record.model_dump(),
             documents=documents,
-            chunks=sum(index.chunks for index in indexes),
-            vectors=sum(index.vectors for index in indexes),
+            chunks=_sum(index.chunks for index in indexes),
+            vectors=_sum(index.vectors for index in indexes),
             ingest_s=seconds,
             documents_per_s=documents / seconds if seconds else None,
             disk_bytes=max(disk, default=None),
             incident=Incident.of(incident) if incident else None,
         )
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    """The sum of counts; None if one is unknown."""
+    total = 0
+    for count in counts:
+        if count is None:
+            return None
+        total += count
+    return total

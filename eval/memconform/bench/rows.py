@@ -66,6 +66,7 @@ def row(
         not_measured=0,
         views={name: _view(name, records, ks, seed) for name in names},
         latency=_latency(records),
+        rising_scores=sum(record.rises for record in records),
     )
 
 

@@ -18,6 +18,7 @@ from memconform.cli.options import (
     markdown,
     output,
     quiet,
+    rank_by,
     schema,
     sdks,
     upstream,
@@ -293,6 +294,7 @@ _LIMITS = "Limits and timeouts"
     metavar="SECONDS",
     help="Time allowed for a whole request.",
 )
+@rank_by
 @option(
     "--require-agreement",
     group=SCORING,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from memconform.contract.names import RankBy
 from memconform.daemons.kinds import UpstreamKind
 from memconform.datasets.expansion import Join
 from memconform.datasets.sampling import Holdout
@@ -60,6 +61,7 @@ class BenchOptions:
     rerank: str | None
     env: tuple[str, ...]
     concurrency: int
+    rank_by: RankBy
     shuffle: int | None
     timeout: float
     require_agreement: bool

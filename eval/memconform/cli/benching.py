@@ -92,6 +92,7 @@ async def plan_bench(options: BenchOptions, progress: Progress) -> PreparedBench
             concurrency=options.concurrency,
             timeouts=Timeouts(total=options.timeout, first=options.timeout, gap=options.timeout),
             headers=headers,
+            rank_by=options.rank_by,
         )
         for runner in runners
     ]

@@ -188,3 +188,14 @@ class Finite(click.FloatRange):
 
 
 SECONDS = Finite(min=0, min_open=True)
+
+
+rank_by = option(
+    "--rank-by",
+    group=SCORING,
+    type=click.Choice(["score", "position"]),
+    default="score",
+    help="With position, a ranking whose scores rise is reported as a violation and ranked by"
+    " position, instead of not counting.",
+)
+"""`--rank-by` of `run` and `bench`."""

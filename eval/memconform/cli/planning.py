@@ -245,6 +245,7 @@ def _plan(  # noqa: PLR0917 - what a plan is made of
         candidate_k=options.candidate_k,
         rerank_top_n=options.rerank_top_n,
         allow_fallback=options.allow_fallback,
+        rank_by=options.rank_by,
         repeat=options.repeat,
         seeding=None if corpus is None else corpus.identity,
         upstream=options.upstream,

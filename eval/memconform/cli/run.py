@@ -16,6 +16,7 @@ from memconform.cli.options import (
     log_level,
     output,
     quiet,
+    rank_by,
     schema,
     sdks,
     upstream,
@@ -176,6 +177,7 @@ _LIMITS = "Limits and timeouts"
     is_flag=True,
     help="Accept answers that were retrieved in another mode than the one requested.",
 )
+@rank_by
 @option(
     "--require-agreement",
     group=SCORING,

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memconform.cli.judge_options import JudgeFlags
+from memconform.contract.names import RankBy
 from memconform.daemons.kinds import UpstreamKind
 
 SCENARIO_NAMES = ("ask-basic", "ask-augmented", "search-retrieve-only")
@@ -45,6 +46,7 @@ class RunOptions(JudgeFlags):
     timeout_first: float
     timeout_gap: float
     allow_fallback: bool
+    rank_by: RankBy
     reverify: bool
     repeat: int
     json_file: str | None

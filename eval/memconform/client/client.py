@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
 import httpcore
@@ -38,10 +38,12 @@ from memconform.contract.core import (
     ranks_all,
     trace_fault,
 )
+from memconform.contract.dialect import Dialect, DialectError, Operation
+from memconform.contract.documents import Listing
 from memconform.contract.problem import MEDIA_TYPE as PROBLEM_MEDIA_TYPE
 from memconform.contract.problem import Problem
 from memconform.contract.strict_json import RepeatedKeyError, require_unique_keys
-from memconform.contract.wire import Request, Response
+from memconform.contract.wire import RankBy, Request, Response
 from memconform.validation import first_fault
 
 AFTER_DONE_SECONDS = 1.0
@@ -49,6 +51,8 @@ AFTER_DONE_SECONDS = 1.0
 
 RESPONSE_LIMIT = 64 * 2**20
 """Bytes of one response body. The largest legal request, a thousand chunks of 8 KiB, is 8 MiB."""
+
+_BRAIN = "/v1/brains/{brain}"
 
 R = TypeVar("R", bound=Response)
 
@@ -68,9 +72,13 @@ class ContractClient:
         timeouts: Timeouts | None = None,
         connections: int = 8,
         headers: Mapping[str, str] | None = None,
+        dialect: Dialect | None = None,
+        rank_by: RankBy = "score",
     ) -> None:
         self.base_url = base_url.rstrip("/")
         self.timeouts = timeouts or Timeouts()
+        self.dialect = dialect
+        self._rank_by = rank_by
         self._transport = Transport(
             connections=connections, secure=self.base_url.lower().startswith("https:")
         )
@@ -96,27 +104,37 @@ class ContractClient:
         await self._http.aclose()
 
     async def health(self) -> Health:
-        return (await self._call("GET", "/healthz", Health))[0]
+        return (await self._call("health", "GET", "/healthz", Health))[0]
 
-    async def version(self) -> Version:
-        return (await self._call("GET", "/version", Version))[0]
+    async def version(self) -> Version | None:
+        """Return the daemon's version; None if its dialect has no such route."""
+        if self.dialect is not None and not self.dialect.has("version"):
+            return None
+        return (await self._call("version", "GET", "/version", Version))[0]
 
     async def brain(self, brain_id: str) -> Brain:
-        brain = (await self._call("GET", _brain(brain_id), Brain))[0]
+        """Return a brain and its counts; those that the dialect does not have are None."""
+        brain = (await self._call("brain", "GET", _BRAIN, Brain, brain=brain_id))[0]
         if brain.brain_id != brain_id:
             raise ContractViolatedError(
                 "other_brain", f"requested brain {brain_id!r}, got brain {brain.brain_id!r}"
             )
+        if self.dialect is not None and self.dialect.counts == "listing":
+            paths = await self.list_documents(brain_id)
+            return brain.model_copy(update={"documents": len(paths)})
         return brain
 
     async def create_brain(self, brain_id: str, description: str | None = None) -> None:
         body = CreateBrain(brain_id=brain_id, description=description)
-        await self._send("POST", "/v1/brains", 201, body)
+        await self._send("create_brain", "POST", "/v1/brains", 201, body)
 
     async def delete_brain(self, brain_id: str) -> bool:
         """Delete a brain; False if it did not exist."""
         try:
-            await self._send("DELETE", _brain(brain_id), 204, headers={"X-Confirm-Delete": "yes"})
+            await self._send(
+                "delete_brain", "DELETE", _BRAIN, 204,
+                brain=brain_id, headers={"X-Confirm-Delete": "yes"},
+            )  # fmt: skip
         except DaemonFailedError as error:
             if error.code != "http_404":
                 raise
@@ -124,22 +142,54 @@ class ContractClient:
         return True
 
     async def ingest_file(self, brain_id: str, document: IngestFile) -> Ingested:
-        return (await self._call("POST", _brain(brain_id, "ingest/file"), Ingested, document))[0]
+        path = f"{_BRAIN}/ingest/file"
+        return (await self._call("ingest_file", "POST", path, Ingested, document, brain=brain_id))[
+            0
+        ]
 
     async def ingest_batch(self, brain_id: str, documents: Sequence[IngestFile]) -> IngestedBatch:
-        body = IngestBatch(documents=list(documents))
-        return (await self._call("POST", _brain(brain_id, "ingest/batch"), IngestedBatch, body))[0]
+        path, body = f"{_BRAIN}/ingest/batch", IngestBatch(documents=list(documents))
+        return (
+            await self._call("ingest_batch", "POST", path, IngestedBatch, body, brain=brain_id)
+        )[0]
+
+    async def put_document(self, brain_id: str, path: str, content: bytes) -> None:
+        """Store a document by its path, replacing one that exists."""
+        if self.dialect is not None:
+            path = self.dialect.paths.to_daemon(path)
+        await self._send(
+            "put_document", "PUT", f"{_BRAIN}/documents", 204,
+            brain=brain_id, query={"path": path}, content=content,
+        )  # fmt: skip
+
+    async def list_documents(self, brain_id: str) -> list[str]:
+        """Return the paths of all stored documents that the dialect's path mapping covers."""
+        prefix = self.dialect.paths.prefix.rstrip("/") if self.dialect is not None else ""
+        query = {"dir": prefix, "recursive": "true", "include_generated": "true"}
+        try:
+            listing, _ = await self._call(
+                "list_documents", "GET", f"{_BRAIN}/documents", Listing, brain=brain_id, query=query
+            )
+        except DaemonFailedError as error:
+            # Before the first document the folder does not exist.
+            if error.code != "http_404":
+                raise
+            return []
+        return [item.path for item in listing.items if not item.is_dir]
 
     async def search(self, brain_id: str, request: SearchRequest) -> tuple[SearchResponse, Timings]:
+        """Search; the trace is as unknown as the dialect declares it to be."""
         answer, timings = await self._call(
-            "POST", _brain(brain_id, "search"), SearchResponse, request
+            "search", "POST", f"{_BRAIN}/search", SearchResponse, request, brain=brain_id
         )
         if (fault := trace_fault(answer.trace, request.mode)) is not None:
             raise ContractViolatedError("bad_trace", fault)
         everything = request.filters is None and ranks_all(
             answer.trace.effective_mode, request.query
         )
-        fault = ranking_fault(answer.chunks, request.top_k, ranks_all=everything)
+        fault = ranking_fault(
+            answer.chunks, request.top_k, ranks_all=everything, rank_by=self._rank_by
+        )
         if fault is not None:
             raise ContractViolatedError("bad_ranking", fault)
         return answer, timings
@@ -147,13 +197,14 @@ class ContractClient:
     async def ask(self, brain_id: str, request: AskRequest) -> tuple[AskResult, Timings]:
         """Ask a question and read the answer's stream to its end."""
         limits = self.timeouts
-        stream = AskStream(request)
+        stream = AskStream(request, dialect=self.dialect, rank_by=self._rank_by)
         first_event = first_delta = done = None
         try:
             with timed(CallClock(limits.first, limits.total)) as clock:
-                async with self._open("POST", _brain(brain_id, "ask"), request) as response:
+                method, path = self._route("ask", "POST", f"{_BRAIN}/ask", brain_id)
+                async with self._open(method, path, self._body(request)) as response:
                     first_byte = clock.elapsed_ms()
-                    await _require_status(response, 200)
+                    await _require_status(response, self._status("ask", 200))
                     _require_media_type(response, "text/event-stream")
                     exchange: Exchange | None = response.extensions.get(_EXCHANGE)
                     async with aclosing(_events(response)) as events:
@@ -163,7 +214,7 @@ class ContractClient:
                                 exchange.add_event(event.event, event.data)
                             stream.feed(event.event, event.data)
                             first_event = first_event or now
-                            if event.event == "answer_delta":
+                            if stream.has_delta:
                                 first_delta = first_delta or now
                             if stream.is_done:
                                 done = now
@@ -179,55 +230,103 @@ class ContractClient:
         done = done or clock.elapsed_ms()
         return answer, Timings(first_byte, done, first_event, first_delta)
 
-    async def _call(
-        self, method: str, path: str, model: type[R], body: Request | None = None
-    ) -> tuple[R, Timings]:
-        content, timings = await self._send(method, path, 200, body)
+    def _route(
+        self, operation: Operation, method: str, path: str, brain: str = ""
+    ) -> tuple[str, str]:
+        """The method and path of an operation: the dialect's, or else these of the contract."""
+        if self.dialect is not None and (route := self.dialect.routes.get(operation)):
+            method, _, path = route.partition(" ")
+        return method, path.replace("{brain}", quote(brain, safe=""))
+
+    def _status(self, operation: Operation, status: int) -> int:
+        return self.dialect.statuses.get(operation, status) if self.dialect is not None else status
+
+    def _body(self, body: Request) -> Any:  # noqa: ANN401 - JSON
+        if self.dialect is None:
+            return body.to_body()
         try:
+            return self.dialect.request(body)
+        except DialectError as error:
+            raise DaemonFailedError(error.code, error.message) from error
+
+    async def _call(
+        self,
+        operation: Operation,
+        method: str,
+        path: str,
+        model: type[R],
+        body: Request | None = None,
+        *,
+        brain: str = "",
+        query: Mapping[str, str] | None = None,
+    ) -> tuple[R, Timings]:
+        content, timings = await self._send(
+            operation, method, path, 200, body, brain=brain, query=query
+        )
+        try:
+            if self.dialect is not None:
+                return self.dialect.response(content, model), timings
             require_unique_keys(content)
             return model.model_validate_json(content), timings
         except RepeatedKeyError as error:
             raise ContractViolatedError(
-                "duplicate_key", f"{method} {path}: {error}", body=_excerpt(content)
-            ) from error
-        except ValidationError as error:
+                "duplicate_key", f"{self._where(operation, method, path, brain)}: {error}",
+                body=_excerpt(content),
+            ) from error  # fmt: skip
+        except (ValidationError, DialectError) as error:
+            fault = first_fault(error) if isinstance(error, ValidationError) else error.message
             raise ContractViolatedError(
                 "bad_body",
-                f"{method} {path}: {first_fault(error)}",
+                f"{self._where(operation, method, path, brain)}: {fault}",
                 body=_excerpt(content),
             ) from error
 
+    def _where(self, operation: Operation, method: str, path: str, brain: str) -> str:
+        return " ".join(self._route(operation, method, path, brain))
+
     async def _send(
         self,
+        operation: Operation,
         method: str,
         path: str,
         status: int,
         body: Request | None = None,
         *,
+        brain: str = "",
         headers: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
+        content: bytes | None = None,
     ) -> tuple[bytes, Timings]:
+        method, path = self._route(operation, method, path, brain)
+        status = self._status(operation, status)
+        json = self._body(body) if body else None
         limits = self.timeouts
         with timed(CallClock(limits.first, limits.total)) as clock:
-            async with self._open(method, path, body, headers) as response:
+            async with self._open(
+                method, path, json, headers, query=query, content=content
+            ) as response:
                 first_byte = clock.elapsed_ms()
                 await _require_status(response, status)
                 if status != httpx.codes.NO_CONTENT:
                     _require_media_type(response, "application/json")
                 size_limit = _SizeLimit(RESPONSE_LIMIT)
-                content = bytearray()
+                received = bytearray()
                 async for piece in response.aiter_bytes():
                     size_limit.count(piece)
-                    content += piece
+                    received += piece
                     clock.allow(limits.gap)
-                return bytes(content), Timings(first_byte, clock.elapsed_ms())
+                return bytes(received), Timings(first_byte, clock.elapsed_ms())
 
     @asynccontextmanager
     async def _open(
         self,
         method: str,
         path: str,
-        body: Request | None = None,
+        json: Any = None,  # noqa: ANN401 - JSON
         headers: Mapping[str, str] | None = None,
+        *,
+        query: Mapping[str, str] | None = None,
+        content: bytes | None = None,
     ) -> AsyncIterator[httpx.Response]:
         """Send a request and yield the response once its headers arrive.
 
@@ -235,8 +334,10 @@ class ContractClient:
         """
         where = f"{method} {path}"
         try:
+            if content is not None:
+                headers = {"Content-Type": "application/octet-stream", **(headers or {})}
             request = self._http.build_request(
-                method, path, json=body.to_body() if body else None, headers=headers
+                method, path, json=json, headers=headers, params=query, content=content
             )
             exchange = begin_exchange(request)
             response = await self._http.send(request, stream=True)
@@ -296,11 +397,6 @@ class _SizeLimit:
         self._size += len(piece)
         if self._size > self._limit:
             raise ContractViolatedError("too_large", f"the answer exceeds {self._limit} bytes")
-
-
-def _brain(brain_id: str, rest: str = "") -> str:
-    path = f"/v1/brains/{quote(brain_id, safe='')}"
-    return f"{path}/{rest}" if rest else path
 
 
 async def _require_status(response: httpx.Response, status: int) -> None:

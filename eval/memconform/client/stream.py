@@ -17,8 +17,10 @@ from memconform.contract.ask import (
     StreamEvent,
 )
 from memconform.contract.core import ranking_fault, ranks_all, trace_fault
+from memconform.contract.dialect import Dialect, DialectError
 from memconform.contract.strict_json import RepeatedKeyError, require_unique_keys
 from memconform.contract.text import is_visible
+from memconform.contract.wire import RankBy
 from memconform.validation import first_fault
 
 
@@ -52,6 +54,9 @@ class AskStream:
     request: AskRequest
     whole_brain: bool = True
     """Whether the brain has documents: a mode that ranks all of them must then return chunks."""
+    dialect: Dialect | None = None
+    """How the daemon's events differ from the contract's."""
+    rank_by: RankBy = "score"
     _stage: _Stage = _Stage.START
     _retrieve: Retrieve | None = None
     _deltas: list[str] = field(default_factory=list)
@@ -64,22 +69,30 @@ class AskStream:
     def is_done(self) -> bool:
         return self._stage is _Stage.DONE
 
+    @property
+    def has_delta(self) -> bool:
+        """Whether a piece of the answer has been received."""
+        return bool(self._deltas)
+
     def feed(self, name: str, data: str) -> None:
         if self.is_done:
             raise _violation("event_after_done", f"{name!r} came after done")
-        model = EVENTS.get(name)
+        dialect = self.dialect
+        model = EVENTS.get(name if dialect is None else dialect.event_names.get(name, ""))
         if model is None:
             self._unknown.append(name)
             return
         try:
-            require_unique_keys(data)
-            event = model.model_validate_json(data)
+            if dialect is not None:
+                event = dialect.response(data, model)
+            else:
+                require_unique_keys(data)
+                event = model.model_validate_json(data)
         except RepeatedKeyError as error:
             raise ContractViolatedError("duplicate_key", f"{name}: {error}", body=data) from error
-        except ValidationError as error:
-            raise ContractViolatedError(
-                "bad_event", f"{name}: {first_fault(error)}", body=data
-            ) from error
+        except (ValidationError, DialectError) as error:
+            fault = first_fault(error) if isinstance(error, ValidationError) else error.message
+            raise ContractViolatedError("bad_event", f"{name}: {fault}", body=data) from error
         self._take(event)
 
     def _take(self, event: StreamEvent) -> None:
@@ -112,20 +125,22 @@ class AskStream:
 
     def _take_retrieve(self, event: Retrieve) -> None:
         self._expect("retrieve", (_Stage.START,))
-        if event.top_k != self.request.top_k:
+        if event.top_k not in (None, self.request.top_k):
             raise _violation(
                 "bad_trace", f"retrieve: topK {event.top_k}, requested {self.request.top_k}"
             )
-        if event.mode != event.trace.effective_mode:
+        served = event.trace.effective_mode
+        if event.mode and served and event.mode is not served:
             raise _violation(
                 "bad_trace",
-                f"retrieve: mode {event.mode.value}, but trace.effectiveMode is"
-                f" {event.trace.effective_mode.value}",
+                f"retrieve: mode {event.mode.value}, but trace.effectiveMode is {served.value}",
             )
         if (fault := trace_fault(event.trace, self.request.mode)) is not None:
             raise _violation("bad_trace", f"retrieve: {fault}")
-        everything = self.whole_brain and ranks_all(event.mode, self.request.question)
-        fault = ranking_fault(event.chunks, self.request.top_k, ranks_all=everything)
+        everything = self.whole_brain and ranks_all(served, self.request.question)
+        fault = ranking_fault(
+            event.chunks, self.request.top_k, ranks_all=everything, rank_by=self.rank_by
+        )
         if fault is not None:
             raise _violation("bad_ranking", f"retrieve: {fault}")
         self._retrieve = event
@@ -160,7 +175,8 @@ class AskStream:
         """Return the answer after the stream has ended."""
         if self._error is not None:
             raise DaemonFailedError(
-                "reader_failed", f"the daemon reported {self._error.code}: {self._error.message}"
+                "reader_failed",
+                f"the daemon reported {self._error.code or 'an error'}: {self._error.message}",
             )
         if self._done is None or self._retrieve is None:
             last = ["nothing", "retrieve", "citation"][self._stage]

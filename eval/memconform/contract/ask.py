@@ -1,11 +1,11 @@
 """Wire types of profile `ask`: the question and the events of its answer stream."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from memconform.contract.core import Chunk, RetrievalParams, Trace
-from memconform.contract.wire import Mode, Response
+from memconform.contract.wire import Mode, Response, Unknowable
 
 
 class AskRequest(RetrievalParams):
@@ -23,8 +23,8 @@ class Retrieve(Response):
     """The chunks that the answer is based on; the first event of an ask stream."""
 
     chunks: list[Chunk]
-    top_k: int
-    mode: Mode
+    top_k: Unknowable[int]
+    mode: Unknowable[Mode]
     trace: Trace
 
 
@@ -47,7 +47,7 @@ class Citation(Response):
 class StreamError(Response):
     """An error that occurred after the stream began."""
 
-    code: str = Field(min_length=1)
+    code: Unknowable[Annotated[str, Field(min_length=1)]]
     message: str = Field(min_length=1)
 
 

@@ -1,11 +1,12 @@
 """Wire types of profile `core`: health, brains, ingest and search."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
 from memconform.contract.terms import terms
-from memconform.contract.wire import Closed, Mode, Request, Response
+from memconform.contract.wire import Closed, Mode, RankBy, Request, Response, Unknowable
 
 
 class Health(Response):
@@ -34,15 +35,19 @@ class CreateBrain(Request):
     description: str | None = None
 
 
+Count = Annotated[int, Field(ge=0)]
+Milliseconds = Annotated[float, Field(ge=0)]
+
+
 class Brain(Response):
     """A brain and its counts; `pending` documents are stored but not yet searchable."""
 
     brain_id: str
     description: str | None = None
-    documents: int = Field(ge=0)
-    chunks: int = Field(ge=0)
-    vectors: int = Field(ge=0)
-    pending: int = Field(ge=0)
+    documents: Unknowable[Count]
+    chunks: Unknowable[Count]
+    vectors: Unknowable[Count]
+    pending: Unknowable[Count]
 
 
 class BrainItem(Response):
@@ -77,18 +82,18 @@ class IngestBatch(Request):
 class Ingested(Response):
     """The acknowledgement of one ingested document."""
 
-    document_id: str
+    document_id: Unknowable[str]
     path: str
-    chunk_count: int = Field(ge=0)
-    bytes: int = Field(ge=0)
-    took_ms: float = Field(ge=0)
+    chunk_count: Unknowable[Count]
+    bytes: Unknowable[Count]
+    took_ms: Unknowable[Milliseconds]
 
 
 class IngestedBatch(Response):
     """The acknowledgements of an ingested batch."""
 
     items: list[Ingested]
-    took_ms: float = Field(ge=0)
+    took_ms: Unknowable[Milliseconds]
 
 
 class Filters(Closed):
@@ -143,7 +148,7 @@ class Chunk(Response):
     """A retrieved chunk and its score."""
 
     chunk_id: str
-    document_id: str
+    document_id: Unknowable[str]
     path: str
     score: float
     text: str
@@ -155,14 +160,14 @@ class Chunk(Response):
 class Trace(Response):
     """How a search was performed; `effective_mode` is the mode used, whatever was requested."""
 
-    requested_mode: str
-    effective_mode: Mode
-    embedder_used: bool
-    reranked: bool
+    requested_mode: Unknowable[str]
+    effective_mode: Unknowable[Mode]
+    embedder_used: Unknowable[bool]
+    reranked: Unknowable[bool]
     rerank_provider: str | None = None
-    fell_back_to_bm25: bool = Field(alias="fellBackToBm25")
-    candidate_k: int = Field(ge=0)
-    search_ms: float = Field(ge=0)
+    fell_back_to_bm25: Unknowable[bool] = Field(alias="fellBackToBm25")
+    candidate_k: Unknowable[Count]
+    search_ms: Unknowable[Milliseconds]
     tuning: dict[str, Any] | None = None
 
 
@@ -170,7 +175,7 @@ class SearchResponse(Response):
     """The ranked chunks of a search, best first, and how they were found."""
 
     chunks: list[Chunk]
-    took_ms: float = Field(ge=0)
+    took_ms: Unknowable[Milliseconds]
     trace: Trace
 
 
@@ -178,31 +183,49 @@ _VECTOR_MODES = (Mode.SEMANTIC, Mode.HYBRID, Mode.HYBRID_RERANK)
 
 
 def trace_fault(trace: Trace, requested: Mode) -> str | None:
-    """Return how a trace contradicts the request or itself; None if it does not."""
+    """Return how a trace contradicts the request or itself; None if it does not.
+
+    A value that the daemon's dialect does not have contradicts nothing.
+    """
     effective = trace.effective_mode
-    if trace.requested_mode != requested:
+    if trace.requested_mode not in (None, requested):
         return f"requestedMode is {trace.requested_mode!r}, but {requested.value} was requested"
     if effective is Mode.AUTO:
         return "effectiveMode is auto, which is not a search mode"
+    return None if effective is None else _mode_fault(trace, effective)
+
+
+def _mode_fault(trace: Trace, effective: Mode) -> str | None:
+    """Return how a trace contradicts the mode that it reports."""
     if trace.fell_back_to_bm25 and effective is not Mode.BM25:
         return f"fellBackToBm25 with effectiveMode {effective.value}"
-    if effective in _VECTOR_MODES and not trace.embedder_used:
+    if effective in _VECTOR_MODES and trace.embedder_used is False:
         return f"effectiveMode {effective.value} without an embedder"
-    if effective is Mode.HYBRID_RERANK and not trace.reranked:
+    if effective is Mode.HYBRID_RERANK and trace.reranked is False:
         return "effectiveMode hybrid-rerank without reranking"
     return None
 
 
-def ranks_all(effective: Mode, query: str) -> bool:
+def ranks_all(effective: Mode | None, query: str) -> bool:
     """Whether an unfiltered search ranks every chunk: it uses vectors and the query has terms."""
     return effective in _VECTOR_MODES and bool(terms(query))
 
 
-def ranking_fault(chunks: list[Chunk], top_k: int, *, ranks_all: bool) -> str | None:
+def score_rise(scores: Sequence[float]) -> str | None:
+    """Return where the scores of a ranking rise (core.search.order); None if they never do."""
+    for index in range(1, len(scores)):
+        if scores[index] > scores[index - 1]:
+            return f"the score rises from chunk {index - 1} to chunk {index}"
+    return None
+
+
+def ranking_fault(
+    chunks: Sequence[Chunk], top_k: int, *, ranks_all: bool, rank_by: RankBy = "score"
+) -> str | None:
     """Return the first violation of the ranking rules; None if there is none.
 
-    Violations are too many chunks, a duplicate chunk, rising scores, a chunk without text, and an
-    empty ranking of a non-empty brain if `ranks_all`.
+    Violations are too many chunks, a duplicate chunk, a chunk without text, an empty ranking of a
+    non-empty brain if `ranks_all`, and rising scores unless chunks are ranked by position.
     """
     if not chunks and ranks_all:
         return "no chunks, although the mode ranks all of them"
@@ -215,6 +238,4 @@ def ranking_fault(chunks: list[Chunk], top_k: int, *, ranks_all: bool) -> str | 
         seen.add(chunk.chunk_id)
         if not chunk.text and not chunk.summary:
             return f"chunk {index} has neither text nor summary"
-        if index and chunk.score > chunks[index - 1].score:
-            return f"the score rises from chunk {index - 1} to chunk {index}"
-    return None
+    return score_rise([chunk.score for chunk in chunks]) if rank_by == "score" else None

@@ -1,6 +1,7 @@
 """The contract's version and its enumerations, importable without the models."""
 
 from enum import StrEnum
+from typing import Literal
 
 CONTRACT_VERSION = "1"
 
@@ -13,6 +14,10 @@ class Mode(StrEnum):
     HYBRID_RERANK = "hybrid-rerank"
     BM25 = "bm25"
     SEMANTIC = "semantic"
+
+
+RankBy = Literal["score", "position"]
+"""What ranks chunks: their scores, which must not rise, or their positions alone."""
 
 
 class Profile(StrEnum):

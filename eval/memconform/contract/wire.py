@@ -1,20 +1,27 @@
 """Base classes of the wire models."""
 
-from typing import Any
+from typing import Annotated, Any, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
 from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema
 
-from memconform.contract.names import CONTRACT_VERSION, Mode, Profile
+from memconform.contract.names import CONTRACT_VERSION, Mode, Profile, RankBy
 
 __all__ = [
     "CONTRACT_VERSION",
+    "UNCONFIRMED",
     "Closed",
     "JsonValue",
     "Mode",
     "Profile",
+    "RankBy",
     "Request",
     "Response",
+    "Unknowable",
+    "is_unknowable",
+    "mode_name",
     "unchanged_alias",
 ]
 
@@ -54,3 +61,36 @@ class Response(BaseModel):
         extra="ignore",
         allow_inf_nan=False,
     )
+
+
+class _MayBeUnknown:
+    """Marks a field; on the wire it is as strict as if it could not be None."""
+
+    def __get_pydantic_core_schema__(
+        self,
+        source: Any,  # noqa: ANN401 - any annotation
+        handler: GetCoreSchemaHandler,
+    ) -> CoreSchema:
+        known = next(part for part in get_args(source) if part is not type(None))
+        return handler.generate_schema(known)
+
+
+UNCONFIRMED = "unconfirmed"
+"""What reports and results say of a mode that no trace confirms."""
+
+
+def mode_name(mode: Mode | None) -> str:
+    """The name of an effective mode, `unconfirmed` if it is unknown."""
+    return UNCONFIRMED if mode is None else mode.value
+
+
+T = TypeVar("T")
+
+Unknowable = Annotated[T | None, _MayBeUnknown()]
+"""A required value that is None only if a dialect declares that the daemon does not have it; `null`
+on the wire is as invalid as for any other required value."""
+
+
+def is_unknowable(field: FieldInfo) -> bool:
+    """Whether a field of a model is `Unknowable`."""
+    return any(isinstance(mark, _MayBeUnknown) for mark in field.metadata)

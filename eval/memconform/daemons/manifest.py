@@ -15,7 +15,9 @@ from pydantic import (
     ValidationError,
 )
 
+from memconform.contract.dialect import Dialect
 from memconform.contract.wire import Mode, Profile
+from memconform.daemons.dialects import load_dialect
 from memconform.errors import UsageError, nearest
 from memconform.validation import validation_faults
 
@@ -124,8 +126,19 @@ class Ready(_Table):
 class Seed(_Table):
     """How documents are ingested."""
 
-    via: Literal["batch", "http"] = "http"
-    """`batch` sends many documents in a request, `http` one."""
+    via: Literal["batch", "http", "documents", "files"] = "http"
+    """`batch` sends many documents in a request, `http` one, `documents` stores each by its path,
+    `files` writes them into the daemon's state folder."""
+    folder: Annotated[str, _pattern(r"[^/\x00][^\x00]*", "use a path relative to {state_dir}")] = (
+        "brains/{brain}"
+    )
+    """For `files`: the brain's folder, relative to `{state_dir}`, with `{brain}` for its id."""
+    restart: bool = False
+    """Whether the daemon is restarted after the last document, because it indexes or embeds only at
+    its start."""
+    timeout_s: float | None = Field(default=None, gt=0)
+    """How long indexing may take after the last document; None for the timeout between two events
+    of a stream."""
 
 
 class UpstreamSettings(_Table):
@@ -167,6 +180,7 @@ class Manifest(_Table):
     env: Env = Env()
     ready: Ready = Ready()
     seed: Seed = Seed()
+    dialect: Annotated[Dialect, BeforeValidator(load_dialect)] | None = None
     upstream: UpstreamSettings | None = None
     known: KnownFailures | None = None
     capabilities: Capabilities

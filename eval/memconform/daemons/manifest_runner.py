@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
@@ -61,21 +61,54 @@ class _Readiness:
 
 
 class ManagedDaemon:
-    """A running daemon that the harness started."""
+    """A running daemon that the harness started, and may restart on its state."""
 
     def __init__(
-        self, base_url: str, process: DaemonProcess, ready_ms: float, sampler: Sampler | None
+        self,
+        runner: "ManifestRunner",
+        launch: Launch,
+        process: DaemonProcess,
+        port: int,
+        ready_ms: float,
     ) -> None:
-        self.base_url = base_url
+        self.base_url = f"http://{_bracket(launch.host)}:{port}"
+        self.state = launch.state
         self.ready_ms: float | None = ready_ms
-        self.process: DaemonProcess | None = process
+        self._runner = runner
+        self._launch = replace(launch, port=port)
         self._process = process
-        self._sampler = sampler
-        self._sampling = asyncio.create_task(sampler.run()) if sampler is not None else None
+        self._restarting = asyncio.Lock()
+        self._sampler = Sampler(process.pid) if launch.sampled else None
+        self._sampling = asyncio.create_task(self._sampler.run()) if self._sampler else None
+
+    @property
+    def process(self) -> DaemonProcess | None:
+        return self._process
 
     async def wait_exit(self) -> str:
-        """Wait until the daemon ends; returns how it ended."""
-        return await self._process.wait()
+        """Wait until the daemon ends, other than by a restart; returns how it ended."""
+        while True:
+            process = self._process
+            ended = await process.wait()
+            async with self._restarting:
+                if process is self._process:
+                    return ended
+
+    async def restart(self) -> None:
+        """Stop the process and start another one on the same state and port.
+
+        Raises:
+            DaemonError: if the process leaves others behind, or the new one does not start.
+        """
+        async with self._restarting:
+            await finish(self.end())
+            self._process, _ = await self._runner.start_process(self._launch)
+            if self._sampler is not None:
+                self._sampler.follow(self._process.pid)
+
+    async def end(self) -> None:
+        """Stop the process; raises DaemonError `daemon_left_over` if any process remains."""
+        await self._runner.end_process(self._process, self._launch)
 
     def log_tail(self) -> str:
         """The last lines of its output."""
@@ -109,7 +142,8 @@ class ManifestRunner(SdkRunner):
         self.modes: tuple[Mode, ...] | None = tuple(manifest.capabilities.modes)
         self.scripted_modes = tuple(manifest.upstream.modes) if manifest.upstream else ()
         self.known_failures = folder / manifest.known.file if manifest.known else None
-        self.seed_via = manifest.seed.via
+        self.seed = manifest.seed
+        self.dialect = manifest.dialect
         self._build_dir: Path | None = None
         self._upstream: UpstreamKind = "own"
         self._overrides: dict[str, str] = {}
@@ -178,24 +212,18 @@ class ManifestRunner(SdkRunner):
         if self._build_dir is None:
             await self.build(lambda _: None)
         started = time.perf_counter()
-        process, port = await self._start(launch)
-        daemon = ManagedDaemon(
-            f"http://{_bracket(launch.host)}:{port}",
-            process,
-            (time.perf_counter() - started) * 1e3,
-            Sampler(process.pid) if launch.sampled else None,
-        )
+        process, port = await self.start_process(launch)
+        ready_ms = (time.perf_counter() - started) * 1e3
+        daemon = ManagedDaemon(self, launch, process, port, ready_ms)
         try:
             yield daemon
         finally:
-            await finish(self._end(daemon, process, launch, port))
+            await finish(_close_and_end(daemon))
 
-    async def _end(
-        self, daemon: ManagedDaemon, process: DaemonProcess, launch: Launch, port: int
-    ) -> None:
-        """Stop the daemon; raises DaemonError `daemon_left_over` if any process of it remains."""
-        await daemon.close()
+    async def end_process(self, process: DaemonProcess, launch: Launch) -> None:
+        """Stop a process; raises DaemonError `daemon_left_over` if any process of it remains."""
         await process.stop()
+        port = launch.port
         # Strays remain if the guard cannot see orphans or was killed before it could end them.
         strays = [*process.left_over, *await asyncio.to_thread(end_strays, launch.run_id)]
         if strays:
@@ -224,8 +252,12 @@ class ManifestRunner(SdkRunner):
         await process.stop()
         await asyncio.to_thread(end_strays, launch.run_id)
 
-    async def _start(self, launch: Launch) -> tuple[DaemonProcess, int]:
-        """Start the daemon and wait until it is ready; retries on another port if one is lost."""
+    async def start_process(self, launch: Launch) -> tuple[DaemonProcess, int]:
+        """Start the daemon and wait until it is ready; retries on another port if one is lost.
+
+        Raises:
+            DaemonError: if it does not become ready.
+        """
         if launch.port and is_open(launch.host, launch.port):
             raise DaemonError(
                 f"port {launch.port} is in use by {listener_name(launch.port)}",
@@ -373,6 +405,11 @@ class ManifestRunner(SdkRunner):
             hint="choose another --port, or 0 for any free one",
             excerpt=process.tail(),
         )
+
+
+async def _close_and_end(daemon: ManagedDaemon) -> None:
+    await daemon.close()
+    await daemon.end()
 
 
 def _denies_health(answer: httpx.Response) -> bool:

@@ -29,6 +29,12 @@ class Sampler:
         self._pid = pid
         self._peak = 0
         self._cpu = 0.0
+        self._ended_cpu = 0.0
+
+    def follow(self, pid: int) -> None:
+        """Sample another process from now on, whose CPU time adds to that of the earlier ones."""
+        self._ended_cpu += self._cpu
+        self._cpu, self._pid = 0.0, pid
 
     async def run(self) -> None:
         """Sample every quarter of a second until cancelled."""
@@ -51,7 +57,7 @@ class Sampler:
 
     def result(self) -> Resources:
         """The peak values so far."""
-        return Resources(self._peak, round(self._cpu, 3))
+        return Resources(self._peak, round(self._ended_cpu + self._cpu, 3))
 
 
 def process_tree(pid: int) -> list[psutil.Process]:

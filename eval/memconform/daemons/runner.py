@@ -5,10 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol, runtime_checkable
 
+from memconform.contract.dialect import Dialect
 from memconform.contract.wire import Mode, Profile
 from memconform.daemons.kinds import UpstreamKind
+from memconform.daemons.manifest import Seed
 from memconform.daemons.process import DaemonProcess
 from memconform.daemons.resources import Resources
 from memconform.errors import UsageError
@@ -47,8 +49,11 @@ class Daemon(Protocol):
     base_url: str
     ready_ms: float | None
     """Milliseconds from launch to readiness; None if the daemon was already running."""
-    process: DaemonProcess | None
-    """None if the harness did not start it and must not signal it."""
+
+    @property
+    def process(self) -> DaemonProcess | None:
+        """None if the harness did not start it and must not signal it."""
+        ...
 
     async def wait_exit(self) -> str:
         """Wait until the daemon ends; returns how it ended."""
@@ -60,6 +65,18 @@ class Daemon(Protocol):
 
     def resources(self) -> Resources | None:
         """What it has used; None if it is not sampled."""
+        ...
+
+
+@runtime_checkable
+class RestartableDaemon(Protocol):
+    """A daemon that can be restarted on its state, at the same address."""
+
+    state: Path
+    """The folder of its persistent state."""
+
+    async def restart(self) -> None:
+        """Stop the daemon and start it again; raises DaemonError if it does not start."""
         ...
 
 
@@ -77,7 +94,9 @@ class SdkRunner(ABC):
     """Retrieval modes that the SDK claims; None if it makes no claim."""
     optional_modes: tuple[Mode, ...] = ()
     """Modes whose availability depends on the user's configuration."""
-    seed_via: Literal["batch", "http"] = "http"
+    seed: Seed = Seed()
+    dialect: Dialect | None = None
+    """How its wire differs from the contract's; None if it speaks the contract."""
     scripted_modes: tuple[Mode, ...] = ()
     """Modes that the SDK claims in addition with the scripted upstream."""
     restartable: bool = False

@@ -10,8 +10,9 @@ from memconform.contract.wire import Profile
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.manifest import Capabilities, Env, Manifest, Serve
 from memconform.daemons.manifest_runner import ManifestRunner
+from memconform.daemons.process import DaemonProcess
 from memconform.daemons.resources import Resources
-from memconform.daemons.runner import Daemon, Launch, SdkRunner
+from memconform.daemons.runner import Daemon, Launch, RestartableDaemon, SdkRunner
 
 _MANIFEST = Manifest(
     name="upstream",
@@ -46,11 +47,19 @@ class _DaemonWithUpstream:
     def __init__(self, daemon: Daemon, upstream: Daemon) -> None:
         self.base_url = daemon.base_url
         self.ready_ms = daemon.ready_ms
-        self.process = daemon.process
         self.upstream_url = upstream.base_url
         self._daemon = daemon
         self._upstream = upstream
         self._ended: Daemon = daemon
+
+    @property
+    def process(self) -> DaemonProcess | None:
+        return self._daemon.process
+
+    @property
+    def inner(self) -> Daemon:
+        """The daemon itself."""
+        return self._daemon
 
     async def wait_exit(self) -> str:
         daemon_exit = asyncio.ensure_future(self._daemon.wait_exit())
@@ -70,6 +79,12 @@ class _DaemonWithUpstream:
 
     def resources(self) -> Resources | None:
         return self._daemon.resources()
+
+
+def restartable(daemon: Daemon) -> RestartableDaemon | None:
+    """The daemon, if it can be restarted on its state; else None."""
+    inner = daemon.inner if isinstance(daemon, _DaemonWithUpstream) else daemon
+    return inner if isinstance(inner, RestartableDaemon) else None
 
 
 def upstream_of(daemon: Daemon) -> str | None:

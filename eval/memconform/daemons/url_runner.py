@@ -16,7 +16,9 @@ from memconform.errors import DaemonError, UsageError
 from memconform.redaction import hide
 
 
-class _RunningDaemon:
+class RunningDaemon:
+    """A daemon that the harness did not start."""
+
     ready_ms: float | None = None
     process: DaemonProcess | None = None
 
@@ -71,7 +73,7 @@ class UrlRunner(SdkRunner):
         self.name = re.sub(r"[^a-z0-9]+", "-", f"url-{parts.netloc.rpartition('@')[2]}".lower())
 
     @asynccontextmanager
-    async def serve(self, launch: Launch) -> AsyncIterator[_RunningDaemon]:
+    async def serve(self, launch: Launch) -> AsyncIterator[RunningDaemon]:
         """Yield the daemon if it is healthy.
 
         Raises:
@@ -94,4 +96,4 @@ class UrlRunner(SdkRunner):
                 hint="wait until /healthz answers 200",
                 excerpt=answer.text[:500],
             )
-        yield _RunningDaemon(self.url)
+        yield RunningDaemon(self.url)

@@ -23,8 +23,8 @@ class _Extent:
 
     start: int
     end: int
-    document_id: str
-    chunk_count: int
+    document_id: str | None
+    chunk_count: int | None
 
 
 class IngestedDocuments:
@@ -50,12 +50,18 @@ class IngestedDocuments:
             self._map.close()
         self._file.close()
 
-    def add(self, document: Document, acknowledged: Ingested) -> None:
-        """Store a document with the id and chunk count that the daemon acknowledged."""
+    def add(self, document: Document, acknowledged: Ingested | None) -> None:
+        """Store a document with the id and chunk count that the daemon acknowledged.
+
+        Both are unknown if it was not acknowledged, because it was stored by its path or as a file.
+        """
         self._file.write(document.content)
         start, self._size = self._size, self._size + len(document.content)
         self._extents[document.path] = _Extent(
-            start, self._size, acknowledged.document_id, acknowledged.chunk_count
+            start,
+            self._size,
+            acknowledged.document_id if acknowledged else None,
+            acknowledged.chunk_count if acknowledged else None,
         )
         self._map = None
 
@@ -72,8 +78,8 @@ class IngestedDocuments:
         """The size of all contents in bytes."""
         return self._size
 
-    def chunk_count(self, path: str) -> int:
-        """The number of chunks that the daemon acknowledged for a document."""
+    def chunk_count(self, path: str) -> int | None:
+        """The number of chunks that the daemon acknowledged for a document; None if unknown."""
         return self._extents[path].chunk_count
 
     def document(self, path: str) -> Document:
@@ -102,7 +108,7 @@ class IngestedDocuments:
                 raise ContractViolatedError(
                     "foreign_chunk", f"{path} was retrieved but never ingested"
                 )
-            if count > extent.chunk_count:
+            if extent.chunk_count is not None and count > extent.chunk_count:
                 raise ContractViolatedError(
                     "foreign_chunk",
                     f"{count} chunks of {path} were retrieved, but only {extent.chunk_count}"
@@ -112,7 +118,8 @@ class IngestedDocuments:
             self._require_text(chunk, self._extents[chunk.path])
 
     def _require_text(self, chunk: Chunk, extent: _Extent) -> None:
-        if chunk.document_id != extent.document_id:
+        ids = {chunk.document_id, extent.document_id} - {None}
+        if len(ids) > 1:
             raise ContractViolatedError(
                 "foreign_text",
                 f"{chunk.path} was ingested as document {extent.document_id} but retrieved as"
@@ -129,6 +136,8 @@ class IngestedDocuments:
         data = self._bytes()
         if not text or data.find(text, extent.start, extent.end) < 0:
             return False
+        if extent.chunk_count is None:
+            return bool(text.strip())
         if extent.chunk_count == 1:
             # A single chunk must be the whole text, however a daemon cuts; blank ends do not count.
             content = data[extent.start : extent.end]

@@ -4,12 +4,12 @@ import asyncio
 import random
 import secrets
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from memconform.client.client import ContractClient
 from memconform.client.failures import ContractViolatedError, DaemonFailedError
-from memconform.contract.core import DEEPEST, Brain, Filters, SearchRequest, SearchResponse
+from memconform.contract.core import DEEPEST, Brain, Chunk, Filters, SearchRequest, SearchResponse
 from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
 from memconform.errors import DaemonError
@@ -30,6 +30,8 @@ probed before."""
 _BATCH = 100
 """Documents probed by one query, one word each; the contract lets a daemon use 256 words."""
 _IN_FLIGHT = 4
+_UNCOUNTED_DEPTH = 300
+"""Chunks requested for a batch of documents whose chunks the daemon does not count."""
 _WORDS_ALONE = 8
 """Words in the query for a single document that a batch did not find."""
 _ATTEMPTS = 3
@@ -68,8 +70,18 @@ class IndexProver:
         legs: Legs,
         *,
         filters: bool,
+        counted: bool,
     ) -> None:
-        """Create a prover; `filters` says whether the daemon honours a filter by paths."""
+        """Create a prover.
+
+        Args:
+            client: The client of the daemon.
+            brain: The brain's id.
+            documents: The ingested documents.
+            legs: The modes in which to prove the index.
+            filters: Whether the daemon honours a filter by paths.
+            counted: Whether the daemon counts chunks and vectors.
+        """
         self._client = client
         self._brain = brain
         self._documents = documents
@@ -78,6 +90,7 @@ class IndexProver:
         # Nobody can predict the probes, not even a daemon whose author has read this file.
         self._rng = random.Random(secrets.randbits(64))  # noqa: S311 - seeded by secrets
         self._filters = filters
+        self._counted = counted
         self._exact = self._proven = False
         self._words = RareWords(documents, self._rng)
         self._in_flight = asyncio.Semaphore(_IN_FLIGHT)
@@ -137,7 +150,7 @@ class IndexProver:
         for leg in self.legs:
             missing = [path for path in probed if await self._is_lost_unfiltered(path, leg)]
             if missing:
-                raise _not_searchable(missing, len(probed))
+                raise _not_searchable(dict.fromkeys(missing, leg), len(probed))
         if self._exact and await self.finds_nonsense():
             raise ContractViolatedError(
                 "foreign_chunk",
@@ -160,6 +173,8 @@ class IndexProver:
         )
         if any(chunk.path == path for chunk in unfiltered.chunks):
             return False
+        if self._has_twin(text, unfiltered.chunks):
+            return False
         filtered = await self._search(query, [path], leg, 1)
         if not filtered.chunks:
             return True
@@ -167,6 +182,13 @@ class IndexProver:
             return True
         lowest = unfiltered.chunks[-1].score
         return filtered.chunks[0].score > lowest + _SCORE_TOLERANCE
+
+    def _has_twin(self, text: str, chunks: Sequence[Chunk]) -> bool:
+        """Whether a daemon that counts nothing returned a document's text under another path.
+
+        It may return equal texts once, and does not say so.
+        """
+        return not self._counted and any(chunk.text.strip() == text.strip() for chunk in chunks)
 
     async def finds_nonsense(self) -> bool:
         """Whether a keyword search finds a random word of 26 characters, which no document has.
@@ -179,7 +201,14 @@ class IndexProver:
         """
         word = f"zq{secrets.token_hex(12)}"
         request = SearchRequest(query=word, top_k=1, mode=self._keyword or Mode.BM25)
-        return bool((await self._verified_search(request)).chunks)
+        try:
+            return bool((await self._verified_search(request)).chunks)
+        except ContractViolatedError as error:
+            if error.code != "bad_body" or self._proven:
+                raise
+            # An empty ranking in a wrong shape, which conform reports (wire.shape): from now on,
+            # finding nothing proves nothing.
+            return True
 
     async def prove(self, paths: Sequence[str]) -> int:
         """Prove these documents; returns how many of them contain a word to search for.
@@ -187,10 +216,13 @@ class IndexProver:
         Raises:
             DaemonError: `not_searchable`, naming some of the documents that were not found.
         """
-        work = [self._missing(batch, leg) for leg in self.legs for batch in self._cut(paths)]
-        tasks = [asyncio.create_task(coroutine) for coroutine in work]
+        work = [(leg, batch) for leg in self.legs for batch in self._cut(paths)]
+        tasks = [asyncio.create_task(self._missing(batch, leg)) for leg, batch in work]
         try:
-            missing = [path for batch in await asyncio.gather(*tasks) for path in batch]
+            batches = await asyncio.gather(*tasks)
+            missing = {
+                path: leg for (leg, _), batch in zip(work, batches, strict=True) for path in batch
+            }
         finally:
             # The first failure cancels the remaining queries.
             for task in tasks:
@@ -207,7 +239,7 @@ class IndexProver:
         chunks = 0
         size = _BATCH if self._filters else 1
         for path in paths:
-            count = self._documents.chunk_count(path)
+            count = self._documents.chunk_count(path) or 1
             if batch and (len(batch) == size or chunks + count > DEEPEST):
                 yield batch
                 batch, chunks = [], 0
@@ -221,7 +253,7 @@ class IndexProver:
         async with self._in_flight:
             texts = {path: searchable_text(self._documents.document(path)) for path in batch}
             words = {
-                path: self._words.draw(text, 1) if self._documents.chunk_count(path) else []
+                path: [] if self._documents.chunk_count(path) == 0 else self._words.draw(text, 1)
                 for path, text in texts.items()
             }
             self._blank.update(path for path in batch if not words[path])
@@ -232,7 +264,7 @@ class IndexProver:
             # A daemon may tokenize a single word differently, but not several in a row.
             for attempt in range(_ATTEMPTS):
                 for path in sorted(missing):
-                    last = attempt + 1 == _ATTEMPTS
+                    last = attempt + 1 == _ATTEMPTS and self._is_exact_leg(leg)
                     words_alone = self._words.draw(texts[path], _WORDS_ALONE)
                     query = long_query(texts[path]) if last else " ".join(words_alone)
                     # Without a filter, documents with the same text may rank above it.
@@ -241,27 +273,58 @@ class IndexProver:
                         missing.discard(path)
             return sorted(missing)
 
+    def _is_exact_leg(self, leg: Mode) -> bool:
+        """Whether a document's own text as the query proves that this leg finds it.
+
+        A daemon whose vectors are not counted may answer a search without vectors by comparing
+        texts, which would hide that they are missing.
+        """
+        return self._counted or leg is Mode.BM25
+
     async def _found(
         self, query: str, paths: list[str], leg: Mode, depth: int = _ALONE_DEPTH
     ) -> set[str]:
         """Which of these documents are found, in a vector mode with all of their chunks."""
-        expected = Counter({path: self._documents.chunk_count(path) for path in paths})
-        top_k = min(max(expected.total(), 1), DEEPEST)
-        answer = await self._search(query, paths, leg, top_k, depth)
+        counts = {path: self._documents.chunk_count(path) for path in paths}
+        expected = Counter({path: count for path, count in counts.items() if count is not None})
+        is_counted = None not in counts.values()
+        # Of documents whose chunks nobody counts, one may have many.
+        top_k = min(max(expected.total(), 1), DEEPEST) if is_counted else _UNCOUNTED_DEPTH
+        try:
+            answer = await self._search(query, paths, leg, top_k, depth)
+        except ContractViolatedError as error:
+            # An empty ranking in a wrong shape, which conform reports (wire.shape).
+            if error.code != "bad_body" or self._counted:
+                raise
+            return set()
         found = Counter(chunk.path for chunk in answer.chunks)
-        ranks_all = answer.trace.effective_mode is Mode.SEMANTIC and top_k == expected.total()
+        ranks_all = (
+            is_counted
+            and answer.trace.effective_mode is Mode.SEMANTIC
+            and top_k == expected.total()
+        )
         if self._filters and ranks_all:
             return {path for path in paths if found[path] == expected[path]}
+        if not self._filters:
+            for path in paths:
+                text = searchable_text(self._documents.document(path))
+                found[path] += self._has_twin(text, answer.chunks)
         return {path for path in paths if found[path]}
 
     async def _search(
         self, query: str, paths: list[str], leg: Mode, top_k: int, depth: int = _ALONE_DEPTH
     ) -> SearchResponse:
+        # A daemon that counts nothing may filter after it has drawn its candidates.
+        pool = None if self._counted else _UNCOUNTED_DEPTH
         if not self._filters:
             # The document must be among the best of the whole brain.
-            request = SearchRequest(query=query, top_k=max(top_k, depth), mode=leg)
+            request = SearchRequest(
+                query=query, top_k=max(top_k, depth), mode=leg, candidate_k=pool
+            )
             return await self._verified_search(request)
-        request = SearchRequest(query=query, top_k=top_k, mode=leg, filters=Filters(paths=paths))
+        request = SearchRequest(
+            query=query, top_k=top_k, mode=leg, candidate_k=pool, filters=Filters(paths=paths)
+        )
         answer = await self._verified_search(request)
         outsider = next((c.path for c in answer.chunks if c.path not in paths), None)
         if outsider is not None:
@@ -283,27 +346,34 @@ INCOMPLETE_HINT = (
 """What to try for `index_incomplete`."""
 
 
-def _not_searchable(missing: Sequence[str], total: int) -> DaemonError:
-    names = ", ".join(missing[:_SHOWN]) + (", …" if len(missing) > _SHOWN else "")
+def _not_searchable(missing: Mapping[str, Mode], total: int) -> DaemonError:
+    """Name some of the documents that were not found, and the modes in which they were not."""
+    names = ", ".join(list(missing)[:_SHOWN]) + (", …" if len(missing) > _SHOWN else "")
+    modes = " or ".join(dict.fromkeys(mode.value for mode in missing.values()))
     return DaemonError(
-        f"a search for their own words does not find {len(missing)} of {total} ingested"
-        f" documents: {names}",
+        f"a search for their own words (mode {modes}) does not find {len(missing)} of {total}"
+        f" ingested documents: {names}",
         code="not_searchable",
         hint="make an acknowledged document visible to the next search"
         " (core.ingest.read-your-writes); memconform conform --case 'ingest-*' repeats the calls",
     )
 
 
-async def honours_filters(client: ContractClient, brain: str, query: str, mode: Mode) -> bool:
+async def honours_filters(
+    client: ContractClient, brain: str, documents: IngestedDocuments, mode: Mode
+) -> bool:
     """Whether a filter by paths has an effect: a nonexistent path must exclude everything.
 
-    A daemon may refuse filters. Ignoring them violates the contract, which the conformance suite
-    reports.
+    If the daemon cannot answer that nothing was found, the filter must exclude the first of two
+    documents of which both match. A daemon may refuse filters. Ignoring them violates the contract,
+    which the conformance suite reports.
 
     Raises:
         CallError: if the daemon does not answer.
     """
     nowhere = f"nowhere/{secrets.token_hex(8)}.md"
+    queries = matching_queries(documents)
+    _, query = next(queries)
     try:
         request = SearchRequest(query=query, top_k=1, mode=mode, filters=Filters(paths=[nowhere]))
         answer, _ = await client.search(brain, request)
@@ -311,13 +381,26 @@ async def honours_filters(client: ContractClient, brain: str, query: str, mode: 
         if error.code != "http_400":
             raise
         return False
+    except ContractViolatedError as error:
+        # An empty ranking in a wrong shape, which conform reports (wire.shape).
+        other = next(queries, None)
+        if error.code != "bad_body" or other is None:
+            raise
+        path, words = other
+        request = SearchRequest(
+            query=f"{query} {words}", top_k=10, mode=mode, filters=Filters(paths=[path])
+        )
+        answer, _ = await client.search(brain, request)
+        return {chunk.path for chunk in answer.chunks} == {path}
     return not answer.chunks
 
 
-def first_query(documents: IngestedDocuments) -> str:
-    """A query of words from the first document that has any; empty if none has."""
-    texts = map(searchable_text, documents.documents())
-    return next((query for query in map(long_query, texts) if terms(query)), "")
+def matching_queries(documents: IngestedDocuments) -> Iterator[tuple[str, str]]:
+    """Yield the path of each document that has any words, and a query of them."""
+    for document in documents.documents():
+        query = long_query(searchable_text(document))
+        if terms(query):
+            yield document.path, query
 
 
 async def find_legs(
@@ -336,18 +419,41 @@ async def find_legs(
         CallError: if a mode is not served.
         DaemonError: `index_incomplete` if a search uses vectors that some chunks lack.
     """
-    legs: dict[Mode, Mode] = {}
+    legs: dict[Mode, Mode | None] = {}
     for mode in modes:
         effective = await _effective_mode(client, counts, query, mode)
-        candidates = (Mode.BM25, Mode.SEMANTIC) if effective in _FUSED else (effective,)
+        # A mode that no trace confirms is proven as it was requested.
+        candidates = (Mode.BM25, Mode.SEMANTIC) if effective in _FUSED else (effective or mode,)
         available = [
             leg
             for leg in candidates
             if (claimed is None or leg in claimed) and await _serves(client, counts, query, leg)
         ]
-        legs |= {leg: leg for leg in available} or {mode: effective}
-    keyword = next((mode for mode, effective in legs.items() if effective is Mode.BM25), None)
+        if not available:
+            legs[mode] = effective
+        legs |= dict[Mode, Mode | None](zip(available, available, strict=True))
+    keyword = next((mode for mode, served in legs.items() if served is Mode.BM25), None)
     return Legs(tuple(legs), keyword)
+
+
+async def is_settled(
+    client: ContractClient,
+    brain: str,
+    query: str,
+    modes: Iterable[Mode],
+    claimed: Sequence[Mode] | None,
+) -> bool:
+    """Whether each mode is served as itself, and auto as hybrid if that is claimed.
+
+    A daemon that embeds in the background serves other modes until it has finished.
+    """
+    for mode in modes:
+        answer, _ = await client.search(brain, SearchRequest(query=query, top_k=1, mode=mode))
+        served = answer.trace.effective_mode
+        expected = Mode.HYBRID if mode is Mode.AUTO and Mode.HYBRID in (claimed or ()) else mode
+        if served is not None and expected not in (Mode.AUTO, served):
+            return False
+    return True
 
 
 async def _serves(client: ContractClient, counts: Brain, query: str, mode: Mode) -> bool:
@@ -360,8 +466,10 @@ async def _serves(client: ContractClient, counts: Brain, query: str, mode: Mode)
         return False
 
 
-async def _effective_mode(client: ContractClient, counts: Brain, query: str, mode: Mode) -> Mode:
-    """The mode in which the daemon serves a query."""
+async def _effective_mode(
+    client: ContractClient, counts: Brain, query: str, mode: Mode
+) -> Mode | None:
+    """The mode in which the daemon serves a query; None if no trace confirms it."""
     answer, _ = await client.search(counts.brain_id, SearchRequest(query=query, top_k=1, mode=mode))
     if answer.trace.embedder_used and counts.vectors != counts.chunks:
         raise DaemonError(

@@ -39,8 +39,9 @@ class SeedRecord(Record):
     """A brain that the harness seeded."""
 
     documents: int
-    chunks: int
-    vectors: int
+    chunks: int | None
+    """Null if the daemon does not count them; `vectors` likewise."""
+    vectors: int | None
     took_ms: float
     """Milliseconds of ingestion, until no document was pending."""
     proof: ProofRecord | None = None

@@ -8,13 +8,15 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import chain
+from typing import Literal
 
 from memconform.client.client import ContractClient
-from memconform.client.failures import CallError
+from memconform.client.failures import CallError, ContractViolatedError
 from memconform.contract.core import Brain, Ingested, IngestFile
 from memconform.contract.terms import terms
 from memconform.contract.wire import Mode
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.runner import Daemon, RestartableDaemon, SdkRunner
+from memconform.daemons.upstream import restartable
 from memconform.errors import DaemonError, UsageError
 from memconform.ingest.documents import Corpus, Document
 from memconform.ingest.ingested import IngestedDocuments
@@ -23,13 +25,29 @@ from memconform.ingest.proof import (
     INCOMPLETE_HINT,
     IndexProver,
     find_legs,
-    first_query,
     honours_filters,
+    is_settled,
+    matching_queries,
 )
-from memconform.ingest.records import SeedRecord
+from memconform.ingest.records import ProofRecord, SeedRecord
 from memconform.printing.logs import Logger
 
 _log = Logger()
+
+_SEE_DOCTOR = (
+    "run memconform doctor, which prints a curl command for a call that fails; no question was"
+    " asked"
+)
+_BY_POSITION = (
+    "fix the order (core.search.order), or measure with --rank-by position, which reports the"
+    " violation; no question was asked"
+)
+_PAUSE_SECONDS = 0.2
+_LONGEST_PAUSE_SECONDS = 5.0
+"""Pauses between attempts to prove an index of which the daemon does not say what is pending."""
+_MAY_PASS = ("not_searchable", "index_incomplete", "bad_trace")
+"""Codes of a failed proof that may only mean that indexing has not finished. A daemon that embeds
+in the background was seen to report mode hybrid without an embedder until it had finished."""
 
 _BATCH_DOCUMENTS = 256
 _BATCH_BYTES = 4 * 2**20
@@ -60,9 +78,10 @@ def require_own_brain(runner: SdkRunner, brain: str, *, allowed: bool) -> None:
 
 
 @asynccontextmanager
-async def seeded_brain(
+async def seeded_brain(  # noqa: PLR0917 - what is filled, and with what
     client: ContractClient,
     runner: SdkRunner,
+    daemon: Daemon,
     brain: str,
     corpus: Corpus,
     modes: Iterable[Mode],
@@ -79,61 +98,152 @@ async def seeded_brain(
     documents = iter(corpus.documents())
     documents = chain([next(documents)], documents)
     with IngestedDocuments() as ingested:
-        yield await _seed(client, runner, brain, documents, ingested, list(modes))
+        seeder = _Seeder(client, runner, daemon, brain, ingested)
+        yield await seeder.seed(documents, list(modes))
 
 
-async def _seed(  # noqa: PLR0917 - as its caller
-    client: ContractClient,
-    runner: SdkRunner,
-    brain: str,
-    documents: Iterable[Document],
-    ingested: IngestedDocuments,
-    modes: list[Mode],
-) -> SeededBrain:
-    lease = f"leased by memconform, {secrets.token_hex(8)}"
-    elapsed = 0.0
-    try:
-        await client.delete_brain(brain)
-        await client.create_brain(brain, description=lease)
+@dataclass(frozen=True, slots=True)
+class _Seeder:
+    """Fills one brain in the way of its SDK."""
+
+    client: ContractClient
+    runner: SdkRunner
+    daemon: Daemon
+    brain: str
+    ingested: IngestedDocuments
+
+    async def seed(self, documents: Iterable[Document], modes: list[Mode]) -> SeededBrain:
+        """Recreate and fill the brain, and prove its index; raises as `seeded_brain`."""
+        lease = f"leased by memconform, {secrets.token_hex(8)}"
+        try:
+            await self.client.delete_brain(self.brain)
+            await self.client.create_brain(self.brain, description=lease)
+            elapsed = await self._ingest_all(documents)
+            started = time.perf_counter()
+            counts = await wait_until_indexed(self.client, self.brain, self._patience)
+            _require_counts(counts, self.ingested)
+            _, query = next(matching_queries(self.ingested), ("", ""))
+            if not query:
+                raise UsageError(
+                    "no ingested document contains a word to search for",
+                    code="nothing_searchable",
+                    hint="use UTF-8 text; otherwise every question would be asked of an empty"
+                    " index",
+                )
+            elapsed += time.perf_counter() - started
+            prover, proof, indexed_after = await self._prove(counts, query, modes)
+            elapsed += indexed_after
+        except CallError as error:
+            raise DaemonError(
+                f"seeding brain {self.brain!r} failed: {error.message}",
+                code="seed_failed",
+                hint=_BY_POSITION if error.code == "bad_ranking" else _SEE_DOCTOR,
+                excerpt=error.body,
+            ) from error
+        record = SeedRecord(
+            documents=len(self.ingested),
+            chunks=counts.chunks,
+            vectors=counts.vectors,
+            took_ms=elapsed * 1e3,
+            proof=proof,
+            leased=counts.description == lease,
+        )
+        return SeededBrain(record, counts, self.ingested, prover)
+
+    @property
+    def _patience(self) -> float:
+        """How long indexing may take after the last document, in seconds."""
+        return self.runner.seed.timeout_s or self.client.timeouts.gap
+
+    async def _ingest_all(self, documents: Iterable[Document]) -> float:
+        """Send every document, and restart the daemon if it needs that; returns the seconds."""
+        elapsed = 0.0
         for batch in _batches(documents):
             started = time.perf_counter()
-            answers = await _ingest(client, runner, brain, batch)
+            answers = await self._ingest(batch)
             elapsed += time.perf_counter() - started
             for document, answer in zip(batch, answers, strict=True):
-                ingested.add(document, answer)
-            _log.debug("documents ingested", brain=brain, documents=len(ingested))
-        started = time.perf_counter()
-        counts = await wait_until_indexed(client, brain)
-        elapsed += time.perf_counter() - started
-        _require_counts(counts, ingested)
-        query = first_query(ingested)
-        if not query:
+                self.ingested.add(document, answer)
+            _log.debug("documents ingested", brain=self.brain, documents=len(self.ingested))
+        if self.runner.seed.restart:
+            started = time.perf_counter()
+            await self._restartable("[seed] restart = true").restart()
+            elapsed += time.perf_counter() - started
+        return elapsed
+
+    def _restartable(self, setting: str) -> RestartableDaemon:
+        daemon = restartable(self.daemon)
+        if daemon is None:
             raise UsageError(
-                "no ingested document contains a word to search for",
-                code="nothing_searchable",
-                hint="use UTF-8 text; otherwise every question would be asked of an empty index",
+                f"{setting} needs a daemon that memconform starts, and {self.runner.name} is not",
+                code="not_restartable",
+                hint="describe the daemon in an sdk.toml, or seed it by http, batch or documents",
             )
-        legs = await find_legs(client, counts, query, modes, runner.modes)
-        filters = await honours_filters(client, brain, query, legs.modes[0])
-        prover = IndexProver(client, brain, ingested, legs, filters=filters)
-        proof = await prover.prove_all()
-    except CallError as error:
-        raise DaemonError(
-            f"seeding brain {brain!r} failed: {error.message}",
-            code="seed_failed",
-            hint="run memconform doctor, which prints a curl command for a call that fails;"
-            " no question was asked",
-            excerpt=error.body,
-        ) from error
-    record = SeedRecord(
-        documents=counts.documents,
-        chunks=counts.chunks,
-        vectors=counts.vectors,
-        took_ms=elapsed * 1e3,
-        proof=proof,
-        leased=counts.description == lease,
-    )
-    return SeededBrain(record, counts, ingested, prover)
+        return daemon
+
+    async def _ingest(self, batch: list[Document]) -> list[Ingested] | list[None]:
+        """Send a batch in the SDK's way; returns the acknowledgement of each document, if any."""
+        match self.runner.seed.via:
+            case "batch" | "http" as via:
+                return await _ingest(self.client, via, self.brain, batch)
+            case "documents":
+                for document in batch:
+                    await self.client.put_document(self.brain, document.path, document.content)
+            case "files":
+                await asyncio.to_thread(self._write, batch)
+        return [None] * len(batch)
+
+    def _write(self, batch: list[Document]) -> None:
+        """Write documents into the brain's folder below the daemon's state folder."""
+        state = self._restartable('[seed] via = "files"').state.resolve()
+        folder = (state / self.runner.seed.folder.replace("{brain}", self.brain)).resolve()
+        dialect = self.client.dialect
+        for document in batch:
+            path = dialect.paths.to_daemon(document.path) if dialect else document.path
+            file = (folder / path).resolve()
+            if not (folder.is_relative_to(state) and file.is_relative_to(folder)):
+                raise UsageError(
+                    f"document {document.path} would be written outside the daemon's state folder",
+                    code="seed_outside",
+                    hint="check [seed] folder and the paths of the corpus",
+                )
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(document.content)
+
+    async def _prove(
+        self, counts: Brain, query: str, modes: list[Mode]
+    ) -> tuple[IndexProver, ProofRecord, float]:
+        """Prove the index; a daemon that does not say what is pending gets time to finish.
+
+        Returns:
+            The prover, what it proved, and the seconds until the attempt that succeeded began.
+        """
+        began = time.monotonic()
+        pause = _PAUSE_SECONDS
+        while True:
+            started = time.monotonic()
+            is_late = started - began > self._patience
+            try:
+                if counts.pending is None and not is_late:
+                    await self._require_settled(query, modes)
+                legs = await find_legs(self.client, counts, query, modes, self.runner.modes)
+                filters = await honours_filters(
+                    self.client, self.brain, self.ingested, legs.modes[0]
+                )
+                prover = IndexProver(
+                    self.client, self.brain, self.ingested, legs,
+                    filters=filters, counted=counts.chunks is not None,
+                )  # fmt: skip
+                return prover, await prover.prove_all(), started - began
+            except (DaemonError, ContractViolatedError) as error:
+                if counts.pending is not None or is_late or error.code not in _MAY_PASS:
+                    raise
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+    async def _require_settled(self, query: str, modes: list[Mode]) -> None:
+        if not await is_settled(self.client, self.brain, query, modes, self.runner.modes):
+            raise _incomplete("a search mode is not served yet")
 
 
 def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
@@ -151,9 +261,9 @@ def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 
 async def _ingest(
-    client: ContractClient, runner: SdkRunner, brain: str, batch: list[Document]
+    client: ContractClient, via: Literal["batch", "http"], brain: str, batch: list[Document]
 ) -> list[Ingested]:
-    """Send a batch by the runner's `seed_via`; returns one acknowledgement for each document."""
+    """Send a batch of documents; returns one acknowledgement for each."""
     bodies = [
         IngestFile(
             path=document.path,
@@ -163,7 +273,7 @@ async def _ingest(
         )
         for document in batch
     ]
-    if runner.seed_via == "batch":
+    if via == "batch":
         answers = (await client.ingest_batch(brain, bodies)).items
     else:
         answers = [await client.ingest_file(brain, body) for body in bodies]
@@ -175,22 +285,25 @@ async def _ingest(
 
 
 def _require_same_document(document: Document, answer: Ingested) -> None:
-    if (answer.path, answer.bytes) != (document.path, len(document.content)):
+    size = len(document.content)
+    if answer.path != document.path or answer.bytes not in (None, size):
         raise _incomplete(
-            f"{document.path} ({len(document.content)} bytes) was acknowledged as"
-            f" {answer.path} ({answer.bytes} bytes)"
+            f"{document.path} ({size} bytes) was acknowledged as {answer.path}"
+            f" ({answer.bytes} bytes)"
         )
 
 
-async def wait_until_indexed(client: ContractClient, brain: str) -> Brain:
-    """Wait until no document is pending; returns the brain's counts.
+async def wait_until_indexed(
+    client: ContractClient, brain: str, seconds: float | None = None
+) -> Brain:
+    """Wait until no document is pending, if the daemon says so; returns the brain's counts.
 
     Raises:
         CallError: if the daemon does not answer.
-        DaemonError: `index_incomplete` if documents are still pending after the client's gap
-            timeout.
+        DaemonError: `index_incomplete` if documents are still pending after `seconds`, or after
+            the client's gap timeout.
     """
-    timeout = client.timeouts.gap
+    timeout = seconds or client.timeouts.gap
     deadline = time.monotonic() + timeout
     while (counts := await client.brain(brain)).pending:
         if time.monotonic() > deadline:
@@ -203,17 +316,20 @@ async def wait_until_indexed(client: ContractClient, brain: str) -> Brain:
 
 
 def _require_counts(counts: Brain, ingested: IngestedDocuments) -> None:
-    if counts.documents != len(ingested):
+    if counts.documents not in (None, len(ingested)):
         raise _incomplete(
             f"{len(ingested)} documents were sent, but the brain counts {counts.documents}"
         )
-    chunks = sum(map(ingested.chunk_count, ingested.paths))
-    for path in ingested.paths:
+    chunk_counts = [ingested.chunk_count(path) for path in ingested.paths]
+    for path, count in zip(ingested.paths, chunk_counts, strict=True):
         # A file name that begins with `_` is stored but not indexed (core.ingest.hidden).
-        if ingested.chunk_count(path) or path.rpartition("/")[2].startswith("_"):
+        if count != 0 or path.rpartition("/")[2].startswith("_"):
             continue
         if terms(searchable_text(ingested.document(path))):
             raise _incomplete(f"{path} contains words but was acknowledged with no chunks")
+    if counts.chunks is None or None in chunk_counts:
+        return
+    chunks = sum(count or 0 for count in chunk_counts)
     if counts.chunks != chunks:
         raise _incomplete(
             f"{chunks} chunks were acknowledged, but the brain counts {counts.chunks}"

@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 import psutil
 
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError, ContractViolatedError
-from memconform.contract.core import Brain
+from memconform.contract.core import Brain, Version
+from memconform.daemons.ports import listens
 from memconform.daemons.resources import process_tree
 from memconform.daemons.runner import Daemon
 from memconform.errors import DaemonError
@@ -51,8 +53,8 @@ class IndexVerifier:
     """The brain's counts when the first question was asked."""
     seeded: SeededBrain | None
     """None for a brain that the harness did not seed, whose documents are unknown."""
-    run_id: str | None = None
-    """The run id that `/version` reported at first."""
+    version: Version | None = None
+    """What `/version` reported at first; None if the daemon has no such route."""
     proving: bool = True
     """Whether documents are probed, which takes time; counts are always compared."""
     _processes: frozenset[tuple[int, float]] = field(default=frozenset(), init=False)
@@ -138,12 +140,21 @@ class IndexVerifier:
             raise _changed(original.brain_id, "another client has recreated it")
 
     async def _require_same_run(self) -> None:
-        version = await self.client.version()
-        if version.run_id != self.run_id:
+        current = await self.client.version()
+        if current is None or self.version is None:
+            if not await asyncio.to_thread(self._is_listening):
+                raise _changed(self.counts.brain_id, "its process no longer owns the daemon's port")
+        elif current.run_id != self.version.run_id:
             raise _changed(
                 self.counts.brain_id,
-                f"it is now served by another daemon, run id {version.run_id!r}",
+                f"it is now served by another daemon, run id {current.run_id!r}",
             )
+
+    def _is_listening(self) -> bool:
+        """Whether the daemon's process tree listens on its port, as far as that can be seen."""
+        root = getattr(self.daemon, "process", None)
+        port = urlsplit(self.daemon.base_url).port
+        return root is None or port is None or listens(root.pid, port)
 
     async def _retry(self, attempt: Callable[[], Awaitable[object]]) -> None:
         """Call `attempt`; raises IndexChangedError if the daemon fails to answer several times."""

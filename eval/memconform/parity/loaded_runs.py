@@ -17,11 +17,22 @@ from memconform.validation import first_fault
 
 _METHOD_SETTINGS = (
     *("scenario", "mode", "scorer", "top_k", "candidate_k", "rerank_top_n"),
-    *("allow_fallback", "repeat", "seeding", "upstream", "variables", "contract", "judge"),
+    *(
+        "allow_fallback",
+        "rank_by",
+        "repeat",
+        "seeding",
+        "upstream",
+        "variables",
+        "contract",
+        "judge",
+    ),
 )
 """Settings that decide how questions are asked and scored."""
 _SELECTION_SETTINGS = ("dataset_sha256", "questions", "rows")
 """Settings that decide which questions are asked."""
+_EARLIER = {"rank_by": "score"}
+"""Values of settings that results of earlier versions do not have."""
 _QUOTES = ("'", '"')
 _ROUNDING = 1e-9
 """Tolerance between a recorded mean and the recomputed one."""
@@ -148,7 +159,7 @@ def require_comparable(runs: Sequence[LoadedRun], *, selections: bool = True) ->
     for other in runs[1:]:
         theirs = other.summary.provenance.settings
         for key in (*(_SELECTION_SETTINGS if selections else ()), *_METHOD_SETTINGS):
-            mine, yours = ours.get(key), theirs.get(key)
+            mine, yours = (table.get(key, _EARLIER.get(key)) for table in (ours, theirs))
             several = first.summary.sdk != other.summary.sdk
             if several and isinstance(mine, dict) and isinstance(yours, dict):
                 # Besides the variables that all SDKs know, each has some of its own.

@@ -202,13 +202,17 @@ def _ingest_cells(system: SystemReport) -> list[str]:
     return [
         system.name,
         f"{system.documents:,}",
-        f"{system.chunks:,}",
-        f"{system.vectors:,}",
+        _count(system.chunks),
+        _count(system.vectors),
         f"{system.ingest_s:.1f}",
         _MISSING if system.documents_per_s is None else f"{system.documents_per_s:,.0f}",
         _mebibytes(system.rss_peak_bytes),
         _mebibytes(system.disk_bytes),
     ]
+
+
+def _count(value: int | None) -> str:
+    return _MISSING if value is None else f"{value:,}"
 
 
 def _mebibytes(value: int | None) -> str:
@@ -227,6 +231,13 @@ def _footnotes(report: BenchReport) -> list[str]:
         lines.append(f"{source.dropped} dropped or unresolved: --verbose lists them")
     if source.silent:
         lines.append(f"{plural(source.silent, 'item')} without text, which no system can retrieve")
+    for row in report.rows:
+        if row.rising_scores:
+            name = f"{row.system} {row.strategy}".strip()
+            rankings = plural(row.rising_scores, "ranking")
+            lines.append(
+                f"{name}: scores rise in {rankings} (core.search.order), ranked by position"
+            )
     if report.concurrency > 1:
         lines.append(f"latencies were measured with {report.concurrency} queries in flight")
     if report.resumed_from is not None:

@@ -133,11 +133,10 @@ class ConsoleReport(ProgressReport):
                 self._print(f"  daemon ready{delay} on {event.base_url}")
             case BrainSeeded():
                 seeded = event.seeded
-                self._print(
-                    f"  brain seeded: {plural(seeded.documents, 'document')},"
-                    f" {plural(seeded.chunks, 'chunk')}, {plural(seeded.vectors, 'vector')}"
-                    f" in {seeded.took_ms:.0f} ms"
-                )
+                counts = [plural(seeded.documents, "document")]
+                for count, noun in ((seeded.chunks, "chunk"), (seeded.vectors, "vector")):
+                    counts.append(f"{noun}s unknown" if count is None else plural(count, noun))
+                self._print(f"  brain seeded: {', '.join(counts)} in {seeded.took_ms:.0f} ms")
                 if seeded.proof is not None:
                     self._print(f"  {seeded.proof.describe()}")
             case QuestionFinished():
@@ -186,6 +185,9 @@ def _rows(summary: RunSummary) -> list[tuple[str, str | Text]]:
     if summary.served_modes:
         served = ", ".join(f"{count} {mode}" for mode, count in summary.served_modes.items())
         rows.append(("served", served))
+    if summary.rising_scores:
+        rankings = plural(summary.rising_scores, "ranking")
+        rows.append(("violation", f"scores rise in {rankings} (core.search.order)"))
     if (record := summary.verification) is not None:
         rows.append(("index", verification_line(record)))
     if summary.unstable:

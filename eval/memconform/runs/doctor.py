@@ -11,7 +11,7 @@ from memconform.client.client import ContractClient
 from memconform.client.failures import CallError, ContractViolatedError
 from memconform.client.recorder import record_exchanges
 from memconform.contract.core import SearchRequest
-from memconform.contract.wire import Mode, Profile
+from memconform.contract.wire import Mode, Profile, mode_name
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.process import TERM_GRACE_SECONDS
 from memconform.daemons.runner import Daemon, Launch, SdkRunner
@@ -84,7 +84,7 @@ async def examine(
             ready = "" if daemon.ready_ms is None else f"ready after {daemon.ready_ms:.0f} ms, "
             yield Step("start", f"{ready}{daemon.base_url}")
             client = await stack.enter_async_context(
-                ContractClient(daemon.base_url, headers=headers)
+                ContractClient(daemon.base_url, headers=headers, dialect=runner.dialect)
             )
             stage = "stop"
             async for step in _run_checks(runner, daemon, client):
@@ -110,7 +110,7 @@ async def _run_checks(
 ) -> AsyncGenerator[Step, None]:
     """Run each check in turn; ends early if the daemon dies or cannot be filled."""
     brain = f"mc-doctor-{secrets.token_hex(4)}"
-    checks = _Checks(runner, client, brain)
+    checks = _Checks(runner, daemon, client, brain)
     steps: list[tuple[str, Callable[[], Awaitable[str]]]] = [
         ("health", checks.health),
         ("version", checks.version),
@@ -190,8 +190,11 @@ def _refuted(error: DaemonError) -> RefutedClaimError:
 class _Checks:
     """The checks of a started daemon; each returns a line of detail or raises."""
 
-    def __init__(self, runner: SdkRunner, client: ContractClient, brain: str) -> None:
+    def __init__(
+        self, runner: SdkRunner, daemon: Daemon, client: ContractClient, brain: str
+    ) -> None:
         self._runner = runner
+        self._daemon = daemon
         self._client = client
         self._brain = brain
 
@@ -205,6 +208,8 @@ class _Checks:
 
     async def version(self) -> str:
         version = await read_version(self._client)
+        if version is None:
+            return "the dialect has none; the process and its port identify the daemon"
         return f"{version.name} {version.version}, contract {version.contract}"
 
     async def ingest(self) -> str:
@@ -212,10 +217,15 @@ class _Checks:
             Document(f"raw/{name}.md", text.encode(), "text/markdown") for name, text in _WORDS
         ]
         async with seeded_brain(
-            self._client, self._runner, self._brain, InMemoryCorpus(documents), [Mode.AUTO]
+            self._client,
+            self._runner,
+            self._daemon,
+            self._brain,
+            InMemoryCorpus(documents),
+            [Mode.AUTO],
         ) as seeded:
             count = seeded.record.documents
-        return f"{count} documents ingested by {self._runner.seed_via} and found by their words"
+        return f"{count} documents ingested by {self._runner.seed.via} and found by their words"
 
     def search(self, mode: Mode) -> Callable[[], Awaitable[str]]:
         async def check() -> str:
@@ -230,7 +240,7 @@ class _Checks:
             _require_text(
                 _EXPECTED, answer.chunks[0].text if answer.chunks else "", "the top result"
             )
-            return f"served as {answer.trace.effective_mode.value}, {timings.done_ms:.1f} ms"
+            return f"served as {mode_name(answer.trace.effective_mode)}, {timings.done_ms:.1f} ms"
 
         return check
 

@@ -136,6 +136,8 @@ async def _stages(
                 timeouts=plan.timeouts,
                 connections=plan.concurrency + 1,
                 headers=plan.headers,
+                dialect=runner.dialect,
+                rank_by=plan.settings.rank_by,
             )
         )
         # With several questions in flight, a prompt cannot be attributed to one of them.
@@ -147,7 +149,9 @@ async def _stages(
         yield DaemonReady(daemon.base_url, daemon.ready_ms)
         facts.version = await read_version(client)
         brain = plan.settings.brain or own_brain(folder.path.name)
-        counts, seeded = await stack.enter_async_context(open_brain(plan, runner, client, brain))
+        counts, seeded = await stack.enter_async_context(
+            open_brain(plan, runner, daemon, client, brain)
+        )
         if seeded is not None:
             facts.seeded = seeded.record
             yield BrainSeeded(seeded.record)
@@ -155,7 +159,7 @@ async def _stages(
             query = next(question.question for question in plan.selected)
             await verify_claims(client, plan, runner, brain, query)
         verifier = IndexVerifier(
-            client, daemon, counts, seeded, facts.version.run_id, proving=plan.reverify
+            client, daemon, counts, seeded, facts.version, proving=plan.reverify
         )
         await verifier.begin()
         question_runner = QuestionRunner(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict, Field
 
 from memconform.client.timing import Timeouts
-from memconform.contract.wire import CONTRACT_VERSION, Mode
+from memconform.contract.wire import CONTRACT_VERSION, Mode, RankBy
 from memconform.daemons.kinds import UpstreamKind
 from memconform.datasets.selection import SelectedQuestions
 from memconform.errors import UsageError
@@ -73,6 +73,7 @@ class Settings(BaseModel):
     candidate_k: int = 0
     rerank_top_n: int = 0
     allow_fallback: bool = False
+    rank_by: RankBy = "score"
     repeat: int = 1
     seeding: str | None = None
     """`reference` or a corpus digest; None for a brain that was not seeded by this run."""
@@ -97,8 +98,9 @@ class Settings(BaseModel):
 
     def digest(self) -> str:
         """The SHA-256 of the settings."""
-        # Journals of earlier versions have no judge in what their digest is of.
-        unused = {"judge"} if self.judge is None else None
+        # Journals of earlier versions have neither in what their digest is of.
+        unused = {"judge"} if self.judge is None else set()
+        unused |= {"rank_by"} if self.rank_by == "score" else set()
         return hashlib.sha256(self.model_dump_json(exclude=unused).encode()).hexdigest()
 
 

@@ -9,7 +9,7 @@ from memconform.client.client import ContractClient
 from memconform.client.failures import CallError
 from memconform.contract.core import Brain, SearchRequest, Version
 from memconform.contract.wire import CONTRACT_VERSION, Mode
-from memconform.daemons.runner import SdkRunner
+from memconform.daemons.runner import Daemon, SdkRunner
 from memconform.errors import DaemonError, UsageError
 from memconform.ingest.seeding import SeededBrain, seeded_brain, wait_until_indexed
 from memconform.runs.plan import Plan
@@ -18,8 +18,8 @@ from memconform.scenarios.scenario import RetrievalSettings, require_requested_m
 _DELETE_SECONDS = 10.0
 
 
-async def read_version(client: ContractClient) -> Version:
-    """Read the daemon's version.
+async def read_version(client: ContractClient) -> Version | None:
+    """Read the daemon's version; None if its dialect has no such route.
 
     Raises:
         DaemonError: `no_version` if it cannot be read, `contract_version` for another contract.
@@ -30,10 +30,11 @@ async def read_version(client: ContractClient) -> Version:
         raise DaemonError(
             f"cannot read the daemon's version: {error.message}",
             code="no_version",
-            hint="GET /version must answer name, version and contract",
+            hint="GET /version must answer name, version and contract; for a daemon without it, set"
+            " [dialect.routes] version = false",
             excerpt=error.body,
         ) from error
-    if version.contract != CONTRACT_VERSION:
+    if version is not None and version.contract != CONTRACT_VERSION:
         raise DaemonError(
             f"the daemon implements contract {version.contract!r}, not {CONTRACT_VERSION!r}",
             code="contract_version",
@@ -44,7 +45,7 @@ async def read_version(client: ContractClient) -> Version:
 
 @asynccontextmanager
 async def open_brain(
-    plan: Plan, runner: SdkRunner, client: ContractClient, brain: str
+    plan: Plan, runner: SdkRunner, daemon: Daemon, client: ContractClient, brain: str
 ) -> AsyncIterator[tuple[Brain, SeededBrain | None]]:
     """Seed the brain, or check that it exists; yields its counts and the seeded brain, if any.
 
@@ -55,7 +56,8 @@ async def open_brain(
     if plan.corpus is None:
         yield await _existing_brain(runner, client, brain), None
         return
-    async with seeded_brain(client, runner, brain, plan.corpus, [plan.settings.mode]) as seeded:
+    seeding = seeded_brain(client, runner, daemon, brain, plan.corpus, [plan.settings.mode])
+    async with seeding as seeded:
         try:
             yield seeded.counts, seeded
         finally:

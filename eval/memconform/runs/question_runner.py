@@ -16,6 +16,7 @@ from memconform.client.failures import (
 from memconform.client.recorder import Exchange, record_exchanges
 from memconform.client.shape import shape
 from memconform.contract.core import Chunk, Trace
+from memconform.contract.wire import mode_name
 from memconform.daemons.runner import Daemon
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError, MemconformError
@@ -298,7 +299,7 @@ class QuestionRunner:
             row=row,
             attempt=attempt,
             id=question.id,
-            mode=response.trace.effective_mode,
+            mode=mode_name(response.trace.effective_mode),
             ranking=[
                 RankedChunk(
                     chunk_id=chunk.chunk_id,

@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from memconform.contract.core import score_rise
+from memconform.contract.wire import UNCONFIRMED
 from memconform.ingest.records import SeedRecord
 from memconform.records import Incident
 from memconform.runs.aggregation import aggregate_attempts
@@ -51,6 +53,7 @@ class ResultBuilder:
         # Monotonic: a clock that is set back must not end a run before it started.
         self._started_clock = time.monotonic()
         self._modes: Counter[str] = Counter()
+        self._rising = 0
         self._judging = _judging_tally(plan)
         self.highlights = Highlights()
         self._latency = {"done": array("d"), "first_event": array("d"), "first_delta": array("d")}
@@ -119,7 +122,8 @@ class ResultBuilder:
         if result.verdict not in (QuestionStatus.NOT_RUN, QuestionStatus.NOT_APPLICABLE):
             self.highlights.add(result)
         if result.trace is not None:
-            self._modes[result.trace["effectiveMode"]] += 1
+            self._modes[result.trace.get("effectiveMode", UNCONFIRMED)] += 1
+        self._rising += score_rise([chunk.score for chunk in result.ranking]) is not None
         if result.verdict.measured and result.timings is not None:
             for name, values in self._latency.items():
                 value = getattr(result.timings, name)
@@ -160,6 +164,7 @@ class ResultBuilder:
             counts={verdict: tally.counts[verdict] for verdict in QuestionStatus},
             unstable=tally.unstable,
             served_modes=dict(self._modes),
+            rising_scores=self._rising,
             latency=LatencySummary(
                 **{name: QuantileSummary.of(values) for name, values in self._latency.items()}
             ),

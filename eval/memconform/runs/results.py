@@ -33,7 +33,8 @@ class RankedChunk(Record):
     """A retrieved chunk, at the rank given by its position."""
 
     chunk_id: str
-    document_id: str
+    document_id: str | None
+    """Null if the daemon's dialect has no such id."""
     path: str
     score: float
     content: str | None = None
@@ -258,7 +259,10 @@ class RunSummary(Record):
     unstable: int
     """Number of questions whose attempts ended in different verdicts."""
     served_modes: dict[str, int]
-    """Number of questions by the mode that was served, whatever mode was requested."""
+    """Number of questions by the mode that was served, whatever mode was requested; `unconfirmed`
+    where no trace confirms one."""
+    rising_scores: int = 0
+    """Number of rankings in which a score rises, which `--rank-by position` accepts."""
     latency: LatencySummary
     floors: list[FloorResult]
     exit_code: int

@@ -62,10 +62,11 @@ def require_requested_mode(settings: RetrievalSettings, trace: Trace) -> None:
     """Raise DaemonFailedError `mode_not_served` if another mode was served than requested.
 
     The answer would be scored under a mode that never ran. `allow_fallback` permits it, and mode
-    `auto` leaves the choice to the daemon.
+    `auto` leaves the choice to the daemon. A mode that the dialect leaves unconfirmed is not
+    refuted; results say that it is unconfirmed.
     """
     requested, served = settings.mode, trace.effective_mode
-    if settings.allow_fallback or requested in (Mode.AUTO, served):
+    if settings.allow_fallback or served is None or requested in (Mode.AUTO, served):
         return
     raise DaemonFailedError(
         "mode_not_served", f"requested mode {requested.value}, but the daemon served {served.value}"

@@ -79,6 +79,9 @@ class ScriptedUpstream:
                 *both("/messages", self._chat(Anthropic())),
                 *both("/embeddings", self._plain("embeddings", _embeddings)),
                 *both("/rerank", self._plain("rerank", _rerank)),
+                Route(
+                    "/api/embed", self._plain("embeddings", _ollama_embeddings), methods=["POST"]
+                ),
                 Route("/models", _models),
                 Route("/v1/models", _models),
                 Route("/healthz", _health),
@@ -311,6 +314,38 @@ def _texts(value: object, key: str, limit: int) -> list[str]:
 
 
 async def _embeddings(body: dict[str, Any]) -> dict[str, Any]:
+    texts, vectors = await _vectors(body)
+    encode = _base64 if body.get("encoding_format") == "base64" else list
+    words = sum(len(text.split()) for text in texts)
+    return {
+        "object": "list",
+        "model": body["model"],
+        "data": [
+            {"object": "embedding", "index": n, "embedding": encode(vector)}
+            for n, vector in enumerate(vectors)
+        ],
+        "usage": {"prompt_tokens": words, "total_tokens": words},
+    }
+
+
+async def _ollama_embeddings(body: dict[str, Any]) -> dict[str, Any]:
+    """Ollama's own embedding API (https://docs.ollama.com/api/embed)."""
+    texts, vectors = await _vectors(body)
+    words = sum(len(text.split()) for text in texts)
+    return {
+        "model": body["model"],
+        "embeddings": [list(vector) for vector in vectors],
+        "prompt_eval_count": words,
+    }
+
+
+async def _vectors(body: dict[str, Any]) -> tuple[list[str], list[Sequence[float]]]:
+    """The texts of a request for embeddings, and the vector of each.
+
+    Raises:
+        BadRequestError: if the texts, the model or the dimensions are invalid.
+        UsageError: as `Embedder.embed` does, or for an unknown model.
+    """
     texts = _texts(body.get("input"), "input", MAX_TEXTS)
     model = body.get("model")
     if not isinstance(model, str):
@@ -318,19 +353,8 @@ async def _embeddings(body: dict[str, Any]) -> dict[str, Any]:
     embedder = get_embedder(model)
     if body.get("dimensions", embedder.dimensions) != embedder.dimensions:
         raise BadRequestError(f"dimensions: must be {embedder.dimensions} for {model}")
-    encode = _base64 if body.get("encoding_format") == "base64" else list
     # In a thread, so that other requests are served meanwhile.
-    vectors = await asyncio.to_thread(embedder.embed, texts)
-    words = sum(len(text.split()) for text in texts)
-    return {
-        "object": "list",
-        "model": model,
-        "data": [
-            {"object": "embedding", "index": n, "embedding": encode(vector)}
-            for n, vector in enumerate(vectors)
-        ],
-        "usage": {"prompt_tokens": words, "total_tokens": words},
-    }
+    return texts, await asyncio.to_thread(embedder.embed, texts)
 
 
 def _base64(vector: Sequence[float]) -> str:

@@ -11,6 +11,7 @@ from memconform.client.client import ContractClient
 from memconform.contract.core import Ingested
 from memconform.contract.wire import Mode
 from memconform.daemons.runner import SdkRunner
+from memconform.daemons.url_runner import RunningDaemon
 from memconform.errors import DaemonError, UsageError
 from memconform.fakes.scripted import ScriptedBrain, ScriptedDaemon
 from memconform.fakes.wire import RawExchange, serving
@@ -59,7 +60,14 @@ async def _seeded(daemon: _Daemon, texts: Sequence[str] = _TEXTS) -> AsyncIterat
     async with (
         serving(daemon.answer, "127.0.0.1", 0) as port,
         ContractClient(f"http://127.0.0.1:{port}") as client,
-        seeded_brain(client, runner, "b", InMemoryCorpus(_documents(texts)), [Mode.BM25]) as seeded,
+        seeded_brain(
+            client,
+            runner,
+            RunningDaemon(client.base_url),
+            "b",
+            InMemoryCorpus(_documents(texts)),
+            [Mode.BM25],
+        ) as seeded,
     ):
         yield seeded
 

@@ -30,6 +30,7 @@ _OTHERS = {
     "ingest/ingested.py": "a temporary file of the documents, removed at the end",
     "runs/relevance.py": "a temporary file of the documents, removed at the end",
     "runs/rescoring.py": "copies the wire of the earlier run, which the sink has written",
+    "ingest/seeding.py": "documents that are put under a daemon's state folder",
     "conformance/disk.py": "documents that are put under a daemon's state folder",
     "conformance/fixture.py": "a document that no brain may reach",
 }

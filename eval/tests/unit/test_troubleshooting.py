@@ -30,6 +30,7 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("bench/daemon_system.py", "doubt.code"): (),
     ("bench/daemon_system.py", "error.code"): (),
     ("bench/engine.py", "error.code"): (),
+    ("client/client.py", "error.code"): ("not_in_dialect",),
     ("ingest/monitor.py", "error.code"): (),
     ("llm/calls.py", "error.code"): (),
     ("ingest/verification.py", "error.code"): (),
