@@ -10,23 +10,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from platformdirs import user_cache_path
-
 from memconform.llm.chat import ChatRequest
 from memconform.llm.names import ModelName
 from memconform.llm.prices import ModelTraits
 from memconform.printing.logs import Logger
 from memconform.redaction import redact, redact_values
+from memconform.user_cache import cache_folder
 
 _log = Logger()
 
 _FORMAT = 1
-
-
-def cache_folder() -> Path:
-    """In `$MEMCONFORM_CACHE`, or in the user's cache folder."""
-    given = os.environ.get("MEMCONFORM_CACHE")
-    return (Path(given) if given else user_cache_path("memconform")) / "llm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +70,7 @@ class ReplyCache:
     """One file a reply, written under a temporary name and renamed: processes may share it."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder or cache_folder()
+        self._folder = folder or cache_folder() / "llm"
         self._warned = False
 
     def read(self, key: str) -> CachedReply | None:
