@@ -26,7 +26,6 @@ _OTHERS = {
     "daemons/guard.py": "cuts that output",
     "datasets/fetching.py": "public data, as it was published",
     "datasets/history.py": "a temporary file of a dataset's texts, removed at the end",
-    "llm/cache.py": "replies that were paid for, which it masks itself",
     "ingest/ingested.py": "a temporary file of the documents, removed at the end",
     "runs/relevance.py": "a temporary file of the documents, removed at the end",
     "runs/rescoring.py": "copies the wire of the earlier run, which the sink has written",
