@@ -13,7 +13,7 @@ from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import SelectedQuestions
 from memconform.errors import ResultsError, UsageError
 from memconform.ingest.records import IndexVerified
-from memconform.llm.chat import HALTING, HALTING_CODES, LlmError
+from memconform.llm.chat import HALTING_CODES, HaltingError
 from memconform.records import Incident
 from memconform.runs.events import RunFinished
 from memconform.runs.journal import Header, Journal, read_attempts, read_header
@@ -155,7 +155,7 @@ def _selected(earlier: _EarlierRun, dataset: str | None) -> SelectedQuestions:
     return SelectedQuestions(opened, rows, settings.questions)
 
 
-def _incident(old: RunSummary | None, halted: LlmError | None) -> Incident | None:
+def _incident(old: RunSummary | None, halted: HaltingError | None) -> Incident | None:
     """What keeps the result from being one: an incident of the run, or that judging ended early."""
     if old is not None and old.incident is not None and old.incident.code not in HALTING_CODES:
         return old.incident
@@ -164,13 +164,13 @@ def _incident(old: RunSummary | None, halted: LlmError | None) -> Incident | Non
 
 async def _judged(
     plan: Plan, journal: Path, questions: dict[int, Question], *, same: bool
-) -> AsyncGenerator[tuple[AttemptRecords, LlmError | None], None]:
+) -> AsyncGenerator[tuple[AttemptRecords, HaltingError | None], None]:
     """The attempts of a journal in their order, judged anew.
 
     Several at a time, if the scorer calls a service. After an error that concerns all calls the
     rest come unjudged, each with that error. `same` says whether the settings are the run's own.
     """
-    halted: LlmError | None = None
+    halted: HaltingError | None = None
 
     async def judge(numbered: tuple[int, AttemptRecords]) -> tuple[int, AttemptRecords]:
         nonlocal halted
@@ -179,7 +179,7 @@ async def _judged(
             if halted is None:
                 await _judge_again(plan, attempt, questions, same=same)
                 return numbered
-        except HALTING as error:
+        except HaltingError as error:
             halted = error
         if attempt.answer is not None:
             # An old judgement is another scorer's.
