@@ -36,8 +36,6 @@ class JudgeSpec:
     budget_usd: float | None = None
     prices: Path | None = None
     policy: CallPolicy = field(default_factory=CallPolicy)
-    accept_floating: bool = False
-    accept_weak: bool = False
 
 
 def judge_names(given: Sequence[str], env: Mapping[str, str]) -> list[ModelName]:
