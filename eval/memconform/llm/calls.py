@@ -24,7 +24,7 @@ from memconform.llm.chat import (
     Usage,
 )
 from memconform.llm.limiter import Limiter
-from memconform.llm.names import Endpoint, ModelName, address, endpoint
+from memconform.llm.names import Endpoint, ModelName, endpoint
 from memconform.llm.prices import ModelTraits, Prices
 from memconform.llm.vendors import open_model, require_priced
 from memconform.printing.logs import Logger
@@ -144,7 +144,7 @@ class Model:
 
     def key(self, request: ChatRequest, repetition: int = 0) -> str:
         """Where the cache keeps the reply to `request`."""
-        where = address(self.name, self.session.env)
+        where = self.endpoint.stable_address
         return cache_key(self.name, where, self.traits, request, repetition)
 
     async def ask(

@@ -87,7 +87,7 @@ async def open_session(
             # By its id another command's upstream would be taken for a process that this one left.
             run_id = f"judge-{secrets.token_hex(8)}"
             upstream = await stack.enter_async_context(scripted_upstream(Path(folder), run_id))
-            fake = Endpoint(f"{upstream.base_url}/v1", "fake")
+            fake = Endpoint(f"{upstream.base_url}/v1", "fake", temporary=True)
         session = LlmSession(
             Ledger(spec.budget_usd),
             policy=spec.policy,

@@ -125,12 +125,10 @@ class JudgeScorer:
 
 def judge_model(model: Model) -> JudgeModel:
     """What a result says of a judge."""
-    is_ours = model.name.provider == "fake"
     return JudgeModel(
         model=str(model.name),
         sampling=dict(model.traits.sampling),
-        # The scripted upstream listens on another port each time.
-        address="" if is_ours else address_digest(model.endpoint.base_url),
+        address=address_digest(model.endpoint.stable_address),
     )
 
 
