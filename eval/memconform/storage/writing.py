@@ -150,7 +150,9 @@ def _replacing(target: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
     except OSError as error:
         raise unwritable(target, error) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        # Where the folder cannot exist this fails too, and the first error says why.
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 @cache
