@@ -46,7 +46,11 @@ def call_policy(flags: CallFlags) -> CallPolicy:
 
 
 def judge_spec(flags: JudgeFlags) -> JudgeSpec:
-    """The judges that the flags ask for; raises UsageError for a budget that is no number."""
+    """The judges that the flags ask for.
+
+    Raises:
+        UsageError: `bad_budget` if JB_EVAL_BUDGET_USD is not an amount of dollars.
+    """
     return JudgeSpec(
         names=flags.judge,
         repeat=flags.judge_repeat or 1,

@@ -1,4 +1,4 @@
-"""Can a judge be trusted? What it says of answers whose worth is known."""
+"""Can a judge be trusted? How often it errs on labelled answers."""
 
 import asyncio
 import hashlib
@@ -120,7 +120,7 @@ class Calibration(Record):
 
     @property
     def weak_groups(self) -> list[Group]:
-        """Groups of wrong answers of which the judge accepts too many, or leaves too many unjudged.
+        """Groups of wrong answers that the judge accepts, or leaves unjudged, too often.
 
         A judge that fails on what it would have accepted must not look careful. `right` is among
         them if the judge is no better than chance: rejecting everything is no care either.
