@@ -57,7 +57,7 @@ class BenchmarkInfo(BaseModel):
     with_gold: int = 0
     """Queries that name the items with their answer."""
     unavoidable: int = 0
-    """Queries with gold of which no gold item exists, so that every system misses them."""
+    """Queries whose gold items are all missing, so that every system misses them."""
     abstain: int = 0
     scored: int | None = None
     """Queries that the official retrieval metrics count, if these exclude some."""

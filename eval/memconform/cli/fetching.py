@@ -192,7 +192,7 @@ def verify_command(targets: tuple[str, ...], data: Path, sources_file: Path | No
 
 
 def _fetched_sources(known: dict[str, DownloadSource], data: Path) -> list[list[PinnedFile]]:
-    """Return the files of each source of which any file is in the data folder."""
+    """Return the files of every source that has at least one file in the data folder."""
     all_files = (pinned(source, data / source.folder) for source in known.values())
     present = [files for files in all_files if _any_exists(files)]
     if not present:

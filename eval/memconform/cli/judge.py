@@ -20,7 +20,7 @@ from memconform.errors import ExitCode
     ),
 )
 def command() -> None:
-    """Measure judges: against answers whose worth is known, and against each other."""
+    """Measure judges: against labelled answers, and against each other."""
 
 
 @command.command(
@@ -58,7 +58,7 @@ def command() -> None:
 def calibrate_command(
     judge: str | None, items: Path | None, output: Path, json_file: str | None, **flags: object
 ) -> ExitCode:
-    """Put answers whose worth is known to a judge, and keep its error rates with the results.
+    """Measure a judge's error rates on labelled answers, and store them with the results.
 
     Reports of runs that this judge scores show them, with the pass rate corrected by them.
     """

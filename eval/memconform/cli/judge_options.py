@@ -175,13 +175,13 @@ def judge_options(command: _Command) -> _Command:
             "--accept-weak-judge",
             group=SCORING,
             is_flag=True,
-            help="Let a judge decide over a floor that its calibration found to accept more than"
-            " 5 % of wrong answers.",
+            help="Allow a floor with a judge whose calibration found that it accepts more than 5 %"
+            " of wrong answers.",
         ),
         option(
             "--accept-floating-judge",
             group=SCORING,
             is_flag=True,
-            help="Let a model decide over a floor whose name its vendor may move to another.",
+            help="Allow a floor with a model name that its vendor may point to another model.",
         ),
     )

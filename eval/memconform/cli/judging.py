@@ -46,7 +46,11 @@ def call_policy(flags: CallFlags) -> CallPolicy:
 
 
 def judge_spec(flags: JudgeFlags) -> JudgeSpec:
-    """The judges that the flags ask for; raises UsageError for a budget that is no number."""
+    """The judges that the flags ask for.
+
+    Raises:
+        UsageError: `bad_budget` if JB_EVAL_BUDGET_USD is not an amount of dollars.
+    """
     return JudgeSpec(
         names=flags.judge,
         repeat=flags.judge_repeat or 1,
@@ -54,8 +58,6 @@ def judge_spec(flags: JudgeFlags) -> JudgeSpec:
         budget_usd=read_budget(flags.max_cost_usd, os.environ),
         prices=flags.prices,
         policy=call_policy(flags),
-        accept_floating=flags.accept_floating_judge,
-        accept_weak=flags.accept_weak_judge,
     )
 
 
@@ -116,11 +118,11 @@ async def open_scorer(
         return
     spec = judge_spec(flags)
     gated = any(floor.rate > 0 for floor in floors)
-    if gated and not spec.accept_floating:
+    if gated and not flags.accept_floating_judge:
         require_pinned(judge_names(spec.names, os.environ), Prices.load(spec.prices))
     async with open_judge(spec, os.environ) as judge:
         known = calibrations(judge.settings, results)
-        if gated and not spec.accept_weak:
+        if gated and not flags.accept_weak_judge:
             require_trusted(known)
         yield OpenScorer(judge, judge.settings, known)
 

@@ -76,6 +76,17 @@ def floors(*, unless_given: str) -> Callable[[_Command], _Command]:
     )
 
 
+def scorer(*, unless_given: str) -> Callable[[_Command], _Command]:
+    """Return a decorator that adds --scorer; `unless_given` describes the default scorer."""
+    return option(
+        "--scorer",
+        group=SCORING,
+        type=click.Choice(["exact", "judge"]),
+        show_default=unless_given,
+        help="`exact` looks for the expected strings; `judge` asks language models (--judge).",
+    )
+
+
 upstream = option(
     "--upstream",
     group=DAEMONS,

@@ -2,10 +2,10 @@
 
 import click
 
-from memconform.cli.grouping import SCORING, Command, option
+from memconform.cli.grouping import Command, option
 from memconform.cli.judge_options import RescoreOptions, call_options, judge_options
 from memconform.cli.lazy import carry_out
-from memconform.cli.options import floors, json_file, output, quiet, schema
+from memconform.cli.options import floors, json_file, output, quiet, schema, scorer
 from memconform.errors import ExitCode
 
 
@@ -31,13 +31,7 @@ from memconform.errors import ExitCode
     metavar="SET",
     help="Another version of the dataset, with the same ids in the same order.",
 )
-@option(
-    "--scorer",
-    group=SCORING,
-    type=click.Choice(["exact", "judge"]),
-    show_default="that of the run",
-    help="`exact` looks for the expected strings; `judge` asks language models (--judge).",
-)
+@scorer(unless_given="that of the run")
 @judge_options
 @call_options
 @floors(unless_given="those of the run")

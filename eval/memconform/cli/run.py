@@ -18,6 +18,7 @@ from memconform.cli.options import (
     quiet,
     rank_by,
     schema,
+    scorer,
     sdks,
     upstream,
 )
@@ -161,13 +162,7 @@ _LIMITS = "Limits and timeouts"
     help="Verify the index again between questions and at the end, and repeat retrievals that"
     " missed expected text. With --no-reverify only counts are compared, which the result states.",
 )
-@option(
-    "--scorer",
-    group=SCORING,
-    type=click.Choice(["exact", "judge"]),
-    show_default="judge; exact with search-retrieve-only",
-    help="`exact` looks for the expected strings; `judge` asks language models (--judge).",
-)
+@scorer(unless_given="judge; exact with search-retrieve-only")
 @floors(unless_given="0.90 of all questions")
 @judge_options
 @call_options

@@ -90,7 +90,7 @@ def _add_keys(value: Any, place: str, lines: set[str]) -> None:  # noqa: ANN401 
 def _object_lines(
     place: str, keys: tuple[tuple[str, type], ...]
 ) -> tuple[frozenset[str], tuple[str, ...]]:
-    """The lines of an object with values of these types, and the keys to descend into."""
+    """Describe an object by its keys and the types of their values; also return the nested keys."""
     lines = {f"{place}: object"}
     nested = []
     for key, kind in keys:

@@ -2,31 +2,24 @@
 
 import hashlib
 import json
-import os
-import tempfile
 import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from platformdirs import user_cache_path
-
+from memconform.errors import ResultsError
 from memconform.llm.chat import ChatRequest
 from memconform.llm.names import ModelName
 from memconform.llm.prices import ModelTraits
 from memconform.printing.logs import Logger
 from memconform.redaction import redact, redact_values
+from memconform.storage.writing import Masked, replacing
+from memconform.user_cache import cache_folder
 
 _log = Logger()
 
 _FORMAT = 1
-
-
-def cache_folder() -> Path:
-    """In `$MEMCONFORM_CACHE`, or in the user's cache folder."""
-    given = os.environ.get("MEMCONFORM_CACHE")
-    return (Path(given) if given else user_cache_path("memconform")) / "llm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +70,7 @@ class ReplyCache:
     """One file a reply, written under a temporary name and renamed: processes may share it."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder or cache_folder()
+        self._folder = folder or cache_folder() / "llm"
         self._warned = False
 
     def read(self, key: str) -> CachedReply | None:
@@ -106,18 +99,11 @@ class ReplyCache:
         """Keep a reply; a cache that cannot be written warns once, for the reply is not lost."""
         entry = {"text": _masked(reply.text), "served_model": redact(reply.served_model)}
         body = json.dumps(entry).encode()
-        file = self._file(key)
+        check = zlib.crc32(key.encode() + body)
         try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=".new-")
-            try:
-                with os.fdopen(handle, "wb") as opened:
-                    opened.write(b"%08x\n" % zlib.crc32(key.encode() + body) + body)
-                Path(temporary).replace(file)
-            except BaseException:
-                Path(temporary).unlink(missing_ok=True)
-                raise
-        except OSError as error:
+            with replacing(self._file(key), durable=False) as file:
+                file.write_masked(Masked(b"%08x\n" % check + body))
+        except ResultsError as error:
             self._warn("the reply cache cannot be written: replies are used but not kept", error)
 
     def stats(self) -> CacheStats:
@@ -151,7 +137,7 @@ class ReplyCache:
     def _file(self, key: str) -> Path:
         return self._folder / key[:2] / f"{key}.json"
 
-    def _warn(self, message: str, error: OSError) -> None:
+    def _warn(self, message: str, error: OSError | ResultsError) -> None:
         if not self._warned:
             self._warned = True
             _log.warning(message, folder=str(self._folder), error=str(error))

@@ -11,11 +11,11 @@ from memconform.llm.accounting import CallCost, Reply, estimate
 from memconform.llm.budget import Ledger
 from memconform.llm.cache import CachedReply, ReplyCache, cache_key
 from memconform.llm.chat import (
-    HALTING,
     BudgetSpentError,
     ChatModel,
     ChatRequest,
     Completion,
+    HaltingError,
     LlmError,
     Message,
     NotCachedError,
@@ -24,7 +24,7 @@ from memconform.llm.chat import (
     Usage,
 )
 from memconform.llm.limiter import Limiter
-from memconform.llm.names import Endpoint, ModelName, address, endpoint
+from memconform.llm.names import Endpoint, ModelName, endpoint
 from memconform.llm.prices import ModelTraits, Prices
 from memconform.llm.vendors import open_model, require_priced
 from memconform.printing.logs import Logger
@@ -70,7 +70,7 @@ class _Provider:
     """Calls in a row that failed to the end."""
     reached: bool = False
     """Whether a call succeeded yet."""
-    halted: dict[str, LlmError] = field(default_factory=dict)
+    halted: dict[str, HaltingError] = field(default_factory=dict)
     """Why no further call to a model is made, by model."""
 
 
@@ -144,7 +144,7 @@ class Model:
 
     def key(self, request: ChatRequest, repetition: int = 0) -> str:
         """Where the cache keeps the reply to `request`."""
-        where = address(self.name, self.session.env)
+        where = self.endpoint.stable_address
         return cache_key(self.name, where, self.traits, request, repetition)
 
     async def ask(
@@ -163,7 +163,7 @@ class Model:
 
         Raises:
             InvalidReplyError: `llm_invalid_reply`.
-            LlmError: whatever else the call ends in; those of `HALTING` concern all calls.
+            LlmError: whatever else the call ends in; a HaltingError concerns all calls.
         """
         use = self.session.policy.cache
         if use == "off":
@@ -319,7 +319,7 @@ class Model:
             raise
         except LlmError as error:
             ledger.settle(reserved, 0)
-            if isinstance(error, HALTING):
+            if isinstance(error, HaltingError):
                 self.provider.halted[self.name.model] = error
             raise
         spent = reserved
@@ -352,7 +352,7 @@ class Model:
         self.provider.halted[self.name.model] = down
         return down
 
-    def _unreachable(self, error: TransientError) -> LlmError:
+    def _unreachable(self, error: TransientError) -> HaltingError:
         return self._halt(
             f"{self.name} cannot be reached: {error.message}",
             code="llm_unreachable",

@@ -101,36 +101,37 @@ class RequestRejectedError(LlmError):
     """The service refuses this request and would refuse it again, say for its length."""
 
 
-class ModelUnusableError(LlmError):
+class HaltingError(LlmError):
+    """No further call makes sense, whatever it asks; `HALTING_CODES` has the codes of its kinds."""
+
+
+class ModelUnusableError(HaltingError):
     """No call to this model can succeed: a wrong key, an unknown model, a missing setting."""
 
     exit_code = ExitCode.USAGE
 
 
-class BudgetSpentError(LlmError):
+class BudgetSpentError(HaltingError):
     """The next call could exceed the budget."""
 
     exit_code = ExitCode.BUDGET
 
 
-class LedgerError(LlmError):
+class LedgerError(HaltingError):
     """The ledger cannot be written, so that no budget could hold."""
 
     exit_code = ExitCode.USAGE
 
 
-class NotCachedError(LlmError):
+class NotCachedError(HaltingError):
     """A call is not in the cache, and only cached calls are allowed."""
 
     exit_code = ExitCode.USAGE
 
 
-class ServiceDownError(LlmError):
+class ServiceDownError(HaltingError):
     """Call after call failed, whatever was asked."""
 
-
-HALTING = (ModelUnusableError, BudgetSpentError, LedgerError, NotCachedError, ServiceDownError)
-"""Errors after which no further call makes sense."""
 
 HALTING_CODES = frozenset(
     (
@@ -138,4 +139,4 @@ HALTING_CODES = frozenset(
         *("budget_spent", "ledger_unusable", "not_cached"),
     )
 )
-"""Their codes, as incidents of results hold them."""
+"""The codes of every `HaltingError`, as incidents of results hold them."""

@@ -76,6 +76,13 @@ class Endpoint:
     base_url: str | None
     """None is the vendor's own address."""
     api_key: str = field(repr=False)
+    temporary: bool = False
+    """Whether a command serves it for itself, on another port each time."""
+
+    @property
+    def stable_address(self) -> str | None:
+        """What caches and results know the service by; None where its name is enough."""
+        return None if self.temporary else self.base_url
 
 
 def has_key(provider: str, env: Mapping[str, str]) -> bool:

@@ -5,7 +5,8 @@ OpenAI's client alone takes 0.3 s to import.
 
 import json
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from memconform.errors import UsageError
@@ -78,7 +79,7 @@ class OpenAIModel:
                     event_hooks={"response": [_limit_body]}, follow_redirects=False
                 ),
             )
-        try:
+        with _translated(self._name, openai, openai.OpenAIError):
             reply = await self._client.chat.completions.create(
                 model=self._name.model,
                 messages=[
@@ -88,14 +89,7 @@ class OpenAIModel:
                 timeout=timeout_s,
                 **self._parameters(request),
             )
-        except openai.OpenAIError as error:
-            raise _failure(self._name, error, openai) from error
-        except _ODD as error:
-            raise _odd_reply(self._name, error) from error
-        try:
             return _openai_completion(reply)
-        except _ODD as error:
-            raise _odd_reply(self._name, error) from error
 
     def _parameters(self, request: ChatRequest) -> dict[str, Any]:
         limit = max(request.max_output_tokens, self._traits.min_output_tokens)
@@ -138,7 +132,7 @@ class AnthropicModel:
         if request.schema is not None and self._traits.json_schema:
             output_format = {"type": "json_schema", "schema": dict(request.schema)}
             body["output_config"] = {"format": output_format}
-        try:
+        with _translated(self._name, anthropic, anthropic.AnthropicError):
             reply = await self._client.messages.create(
                 model=self._name.model,
                 max_tokens=max(request.max_output_tokens, self._traits.min_output_tokens),
@@ -152,14 +146,7 @@ class AnthropicModel:
                 # Sampling parameters are of some models only, and not of the client.
                 extra_body=body or None,
             )
-        except anthropic.AnthropicError as error:
-            raise _failure(self._name, error, anthropic) from error
-        except _ODD as error:
-            raise _odd_reply(self._name, error) from error
-        try:
             return _anthropic_completion(reply)
-        except _ODD as error:
-            raise _odd_reply(self._name, error) from error
 
     async def close(self) -> None:
         if self._client is not None:
@@ -262,6 +249,22 @@ class _Library(Protocol):
     APITimeoutError: Any
 
 
+@contextmanager
+def _translated(name: ModelName, library: _Library, base: type[Exception]) -> Iterator[None]:
+    """Raise an LlmError in place of what a vendor's client raises, or reading its reply.
+
+    `base` is the class of all exceptions of the vendor's own.
+    """
+    try:
+        yield
+    except base as error:
+        raise _failure(name, error, library) from error
+    except _ODD as error:
+        detail = f"{type(error).__name__}: {error}"[:_SHOWN]
+        message = f"{name} sent an unreadable reply: {detail}"
+        raise TransientError(message, code="llm_bad_reply") from error
+
+
 def _failure(name: ModelName, error: Exception, library: _Library) -> LlmError:
     """What a vendor's exception means for the caller."""
     if isinstance(error, library.APIStatusError):
@@ -276,11 +279,6 @@ def _failure(name: ModelName, error: Exception, library: _Library) -> LlmError:
     if isinstance(error, library.APITimeoutError):
         return TransientError(f"{name} did not answer in time", code="llm_timeout")
     return TransientError(f"the connection to {name} failed: {detail}", code="llm_connection")
-
-
-def _odd_reply(name: ModelName, error: Exception) -> TransientError:
-    detail = f"{type(error).__name__}: {error}"[:_SHOWN]
-    return TransientError(f"{name} sent an unreadable reply: {detail}", code="llm_bad_reply")
 
 
 def _status_failure(name: ModelName, error: Any) -> LlmError:  # noqa: ANN401 - of either library

@@ -122,7 +122,7 @@ def _order(one: QuestionResult, other: QuestionResult) -> Divergence | None:
             return Divergence(Stage.ORDER, f"{b.path} at rank {rank}, not {a.path}")
     gap, rank = largest_gap(pairs)
     if gap > SCORE_TOLERANCE:
-        return Divergence(Stage.ORDER, f"score {gap:.3g} apart at rank {rank}")
+        return Divergence(Stage.ORDER, f"score differs by {gap:.3g} at rank {rank}")
     return None
 
 

@@ -4,8 +4,7 @@ import asyncio
 from typing import Protocol
 
 from memconform.datasets.model import Question
-from memconform.errors import MemconformError
-from memconform.llm.chat import HALTING
+from memconform.llm.chat import HaltingError
 from memconform.printing.logs import Logger
 from memconform.runs.journal import Journal
 from memconform.runs.stages import AnswerRecord, JudgementRecord
@@ -37,7 +36,7 @@ class JudgementQueue:
         self._journal = journal
         self._slots = asyncio.Semaphore(_MOST_AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
-        self.halted: MemconformError | None = None
+        self.halted: HaltingError | None = None
         """Why nothing more is judged, once that is so."""
 
     async def judge(
@@ -101,7 +100,7 @@ class JudgementQueue:
     ) -> None:
         try:
             score = await self._scorer.score(question, response)
-        except HALTING as error:
+        except HaltingError as error:
             # No other answer can be judged either: this one stays unjudged, and is resumed.
             self.halted = self.halted or error
             return

@@ -15,7 +15,7 @@ class CalibrationNote(Record):
     false_accepts: dict[str, ErrorRate]
     """Of wrong answers, by group."""
     weak: list[str]
-    """Groups of which it accepts more than 5 %, or on which it failed as often."""
+    """As `Calibration.weak_groups`."""
     weakness: str
     """What is weak about it; empty if nothing is."""
     repeated: int

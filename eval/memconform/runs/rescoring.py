@@ -1,8 +1,6 @@
 """Rescores stored answers without a daemon."""
 
-import asyncio
 import shutil
-from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -15,11 +13,12 @@ from memconform.datasets.registry import open_dataset
 from memconform.datasets.selection import SelectedQuestions
 from memconform.errors import ResultsError, UsageError
 from memconform.ingest.records import IndexVerified
-from memconform.llm.chat import HALTING, HALTING_CODES, LlmError
+from memconform.llm.chat import HALTING_CODES, HaltingError
 from memconform.records import Incident
 from memconform.runs.events import RunFinished
 from memconform.runs.journal import Header, Journal, read_attempts, read_header
 from memconform.runs.judging import stored_response
+from memconform.runs.loop import work_through
 from memconform.runs.plan import DEFAULT_FLOOR, Floor, Plan
 from memconform.runs.question_runner import is_applicable
 from memconform.runs.reading import read_summary
@@ -156,7 +155,7 @@ def _selected(earlier: _EarlierRun, dataset: str | None) -> SelectedQuestions:
     return SelectedQuestions(opened, rows, settings.questions)
 
 
-def _incident(old: RunSummary | None, halted: LlmError | None) -> Incident | None:
+def _incident(old: RunSummary | None, halted: HaltingError | None) -> Incident | None:
     """What keeps the result from being one: an incident of the run, or that judging ended early."""
     if old is not None and old.incident is not None and old.incident.code not in HALTING_CODES:
         return old.incident
@@ -165,43 +164,38 @@ def _incident(old: RunSummary | None, halted: LlmError | None) -> Incident | Non
 
 async def _judged(
     plan: Plan, journal: Path, questions: dict[int, Question], *, same: bool
-) -> AsyncGenerator[tuple[AttemptRecords, LlmError | None], None]:
+) -> AsyncGenerator[tuple[AttemptRecords, HaltingError | None], None]:
     """The attempts of a journal in their order, judged anew.
 
     Several at a time, if the scorer calls a service. After an error that concerns all calls the
     rest come unjudged, each with that error. `same` says whether the settings are the run's own.
     """
-    size = 1 if plan.scorer.in_process else _AT_ONCE
-    halted: LlmError | None = None
+    halted: HaltingError | None = None
 
-    async def judge(attempt: AttemptRecords) -> None:
+    async def judge(numbered: tuple[int, AttemptRecords]) -> tuple[int, AttemptRecords]:
         nonlocal halted
+        _, attempt = numbered
         try:
             if halted is None:
                 await _judge_again(plan, attempt, questions, same=same)
-                return
-        except HALTING as error:
+                return numbered
+        except HaltingError as error:
             halted = error
         if attempt.answer is not None:
             # An old judgement is another scorer's.
             attempt.judgement = None
+        return numbered
 
-    pending: deque[tuple[AttemptRecords, asyncio.Task[None]]] = deque()
-    try:
-        for attempt in read_attempts(journal, trusting=True):
-            pending.append((attempt, asyncio.ensure_future(judge(attempt))))
-            if len(pending) >= size:
-                first, task = pending.popleft()
-                await task
-                yield first, halted
-        while pending:
-            first, task = pending.popleft()
-            await task
-            yield first, halted
-    finally:
-        for _, task in pending:
-            task.cancel()
-        await asyncio.gather(*(task for _, task in pending), return_exceptions=True)
+    attempts = enumerate(read_attempts(journal, trusting=True))
+    concurrency = 1 if plan.scorer.in_process else _AT_ONCE
+    done: dict[int, AttemptRecords] = {}
+    following = 0
+    async with aclosing(work_through(attempts, judge, concurrency)) as judged:
+        async for number, attempt in judged:
+            done[number] = attempt
+            while following in done:
+                yield done.pop(following), halted
+                following += 1
 
 
 async def _judge_again(

@@ -106,13 +106,18 @@ def redact_file(path: Path) -> None:
 
 
 @contextmanager
-def replacing(target: Path) -> Iterator[Sink]:
+def replacing(target: Path, *, durable: bool = True) -> Iterator[Sink]:
     """Write a file atomically: it appears under its name complete or not at all.
+
+    Args:
+        target: the file, which is replaced if it exists.
+        durable: whether it must outlive a power failure; syncing takes milliseconds, which is too
+            long for a file that can be made again and whose reader notices damage.
 
     Raises:
         ResultsError: if it cannot be written (`results_unwritable`).
     """
-    with _replacing(target) as file:
+    with _replacing(target, durable=durable) as file:
         yield Sink(file.write)
 
 
@@ -129,7 +134,7 @@ def device(path: Path) -> Iterator[Sink]:
 
 
 @contextmanager
-def _replacing(target: Path) -> Iterator[IO[bytes]]:
+def _replacing(target: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
     temporary = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -138,13 +143,16 @@ def _replacing(target: Path) -> Iterator[IO[bytes]]:
             _lock(file)
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
             # Before the file is closed, which releases its lock.
             temporary.replace(target)
     except OSError as error:
         raise unwritable(target, error) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        # Where the folder cannot exist this fails too, and the first error says why.
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 @cache

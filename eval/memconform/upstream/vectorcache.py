@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-import os
 import sqlite3
 import threading
 import time
@@ -12,10 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from platformdirs import user_cache_path
-
 from memconform.errors import UsageError
 from memconform.printing.logs import Logger
+from memconform.user_cache import cache_folder
 
 _log = Logger()
 
@@ -35,9 +33,8 @@ _Result = TypeVar("_Result")
 
 
 def cache_file() -> Path:
-    """The cache's path in `$MEMCONFORM_CACHE`, or in the user's cache folder."""
-    folder = os.environ.get("MEMCONFORM_CACHE")
-    return (Path(folder) if folder else user_cache_path("memconform")) / "embeddings.sqlite3"
+    """The file that all processes of a user share."""
+    return cache_folder() / "embeddings.sqlite3"
 
 
 class VectorCache:

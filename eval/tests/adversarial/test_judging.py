@@ -11,6 +11,7 @@ import pytest
 from memconform.datasets.model import Question
 from memconform.runs.journal import read_attempts
 from memconform.runs.plan import Plan
+from memconform.runs.rescoring import rescore
 from memconform.scoring.exact import ExactScorer
 from memconform.scoring.scorer import DaemonResponse, Score
 from memconform.scoring.statuses import QuestionStatus
@@ -52,6 +53,17 @@ class _Failing(_Service):
     async def score(self, question: Question, response: DaemonResponse) -> Score:
         if question.id == "q3":
             return Score(None, QuestionStatus.JUDGE_ERROR, "the service said nothing twice")
+        return await self._exact.score(question, response)
+
+
+class _LastFirst(_Service):
+    async def score(self, question: Question, response: DaemonResponse) -> Score:
+        self.asked.append(question.id)
+        turn = len(self.asked)
+        if turn == QUESTIONS:
+            self.all_asked.set()
+        await self.all_asked.wait()
+        await asyncio.sleep(0.01 * (QUESTIONS - turn))
         return await self._exact.score(question, response)
 
 
@@ -158,3 +170,27 @@ async def test_a_crashing_scorer_loses_no_answer(make_plan: Callable[[_Service],
     left = list(read_attempts(_journal(plan)))
     assert sum(attempt.measured for attempt in left) == QUESTIONS - 1
     assert [attempt.lacks_judgement for attempt in left].count(True) == 1
+
+
+async def test_a_rescore_keeps_the_order_of_attempts_whichever_is_judged_first(
+    make_plan: Callable[[_Service], Plan], tmp_path: Path
+) -> None:
+    """Attempts are numbered as they are copied: the second judged first would become the first."""
+    plan = make_plan(service := _Service())
+    service.released.set()
+    await run_plan(plan)
+    journal = _journal(plan)
+    ended = await rescore(
+        journal,
+        output=tmp_path / "again",
+        dataset=None,
+        scorer=_LastFirst(),
+        floors=plan.floors,
+        command=(),
+    )
+    before, after = (
+        [(attempt.row, attempt.retrieval) for attempt in read_attempts(path)]
+        for path in (journal, ended.result.with_name("journal.jsonl"))
+    )
+    assert after == before
+    assert len(after) == QUESTIONS

@@ -77,7 +77,10 @@ def _latest(folder: Path) -> dict[str, Any]:
     return loaded
 
 
-@pytest.mark.parametrize("model", [_MODEL, "anthropic:claude-haiku-4-5-20251001"])
+@pytest.mark.parametrize(
+    "model",
+    [_MODEL, pytest.param("anthropic:claude-haiku-4-5-20251001", marks=pytest.mark.exhaustive)],
+)
 def test_a_vendors_model_judges_every_answer(
     model: str, memconform: Call, service: Service, run_flags: list[str | Path]
 ) -> None:
@@ -156,12 +159,19 @@ def test_a_dry_run_asks_nothing(
 @pytest.mark.parametrize(
     "reply",
     [
-        {"text": "I would say 3 out of 5."},
-        {"text": '{"reason": "a", "verdict": "correct", "score": NaN}'},
-        {"body": {"id": "x", "object": "chat.completion", "model": "m", "choices": []}},
-        {"status": 400},
+        pytest.param({"text": "I would say 3 out of 5."}, id="prose"),
+        pytest.param(
+            {"text": '{"reason": "a", "verdict": "correct", "score": NaN}'},
+            id="NaN",
+            marks=pytest.mark.exhaustive,
+        ),
+        pytest.param(
+            {"body": {"id": "x", "object": "chat.completion", "model": "m", "choices": []}},
+            id="no choice",
+            marks=pytest.mark.exhaustive,
+        ),
+        pytest.param({"status": 400}, id="rejected"),
     ],
-    ids=["prose", "NaN", "no choice", "rejected"],
 )
 def test_a_judge_failure_is_not_a_zero(
     reply: dict[str, Any], memconform: Call, service: Service, run_flags: list[str | Path]
@@ -185,7 +195,10 @@ def test_a_judge_failure_is_not_a_zero(
     assert len(service.requests) == 1
 
 
-@pytest.mark.parametrize("status", [401, 403, 404])
+@pytest.mark.parametrize(
+    "status",
+    [401, *(pytest.param(other, marks=pytest.mark.exhaustive) for other in (403, 404))],
+)
 def test_a_wrong_key_or_model_is_one_clear_error(
     status: int, memconform: Call, service: Service, run_flags: list[str | Path]
 ) -> None:
@@ -220,7 +233,10 @@ def test_a_spent_budget_keeps_what_was_paid_for_and_resume_pays_the_rest_once(
     assert _latest(resumed.folder)["passed"] == _QUESTIONS
 
 
-@pytest.mark.parametrize("after_requests", [1, 6, _QUESTIONS])
+@pytest.mark.parametrize(
+    "after_requests",
+    [*(pytest.param(end, marks=pytest.mark.exhaustive) for end in (1, _QUESTIONS)), 6],
+)
 def test_a_killed_run_is_resumed_without_paying_twice(
     after_requests: int,
     memconform: Call,
@@ -378,6 +394,7 @@ def test_a_careful_judge_is_a_gate_and_its_runs_show_the_corrected_rate(
     assert "without the judge's errors" in ended.err
 
 
+@pytest.mark.exhaustive
 def test_a_calibration_is_cut_short_by_the_budget_and_goes_on_from_the_cache(
     memconform: Call, service: Service
 ) -> None:
@@ -395,6 +412,7 @@ def test_a_calibration_is_cut_short_by_the_budget_and_goes_on_from_the_cache(
     assert "total: at most $0.0000" in dry.out
 
 
+@pytest.mark.exhaustive
 def test_a_dry_calibration_says_how_many_calls_it_takes(memconform: Call, service: Service) -> None:
     service.says(_WRONG)
     flags = ("judge", "calibrate", "--judge", _MODEL)
@@ -405,6 +423,7 @@ def test_a_dry_calibration_says_how_many_calls_it_takes(memconform: Call, servic
     assert len(service.requests) == calls
 
 
+@pytest.mark.exhaustive
 def test_two_commands_share_a_budget_by_their_ledger(
     memconform: Call,
     service: Service,
@@ -421,6 +440,7 @@ def test_two_commands_share_a_budget_by_their_ledger(
     assert _QUESTIONS < len(service.requests) < 2 * _QUESTIONS
 
 
+@pytest.mark.exhaustive
 def test_only_the_judge_of_a_panel_that_failed_is_asked_again(
     memconform: Call, service: Service, run_flags: list[str | Path]
 ) -> None:
@@ -460,37 +480,24 @@ def test_exact_runs_and_help_import_no_vendors_client(environment: dict[str, str
     assert subprocess.run([python, "-c", code], env=environment, check=False).returncode == 0
 
 
-def test_two_processes_share_one_cache(
+@pytest.mark.exhaustive
+def test_commands_at_once_share_a_cache_and_leave_each_others_upstreams_alone(
     memconform: Call,
     service: Service,
     run_flags: list[str | Path],
     environment: dict[str, str],
     workspace: Path,
 ) -> None:
+    """Upstreams of fake judges had one id: each command took another's for its own and ended it."""
     run = memconform(*run_flags, "--scorer", "exact").result["run_id"]
     service.says(_RIGHT, delay_ms=50)
-    command = [PROGRAM, "rescore", run, "--judge", _MODEL, "--quiet"]
-    processes = [
-        subprocess.Popen(command, cwd=workspace, env=environment, stdout=subprocess.PIPE)
-        for _ in range(2)
-    ]
-    for process in processes:
-        process.communicate(timeout=WAIT_SECONDS)
-    assert [process.returncode for process in processes] == [0, 0]
-    assert _QUESTIONS <= len(service.requests) <= 2 * _QUESTIONS
-    assert len(list((workspace / "cache" / "llm").glob("??/*"))) == _QUESTIONS
-    assert memconform(*command[1:], "--cache-only").code == 0
-
-
-def test_two_fake_judges_at_once_leave_each_other_alone(
-    memconform: Call, run_flags: list[str | Path], environment: dict[str, str], workspace: Path
-) -> None:
-    """Their upstreams had one id, by which each took the other's for its own and ended it."""
-    run = memconform(*run_flags, "--scorer", "exact").result["run_id"]
-    command = [PROGRAM, "rescore", run, "--judge", "fake", "--no-cache", "--quiet"]
+    command = [PROGRAM, "rescore", run, "--judge", _MODEL, "--judge", "fake", "--quiet"]
     processes = [
         subprocess.Popen(command, cwd=workspace, env=environment, stderr=subprocess.PIPE)
         for _ in range(3)
     ]
     errors = [process.communicate(timeout=WAIT_SECONDS)[1] for process in processes]
     assert [process.returncode for process in processes] == [0, 0, 0], errors
+    assert _QUESTIONS <= len(service.requests) <= 3 * _QUESTIONS
+    assert len(list((workspace / "cache" / "llm").glob("??/*"))) == 2 * _QUESTIONS
+    assert memconform(*command[1:], "--cache-only").code == 0

@@ -306,7 +306,7 @@ def test_another_order_and_another_score_are_reported_as_order(
     good = place.run("py", *LME, *SEARCH)
     [pair] = place.parity(good, altered(good, tmp_path, _each(turned)))["pairs"]
     assert pair["stages"] == {"order": 2}
-    assert "1e-05 apart at rank 1" in pair["parted"][1]["detail"]
+    assert "score differs by 1e-05 at rank 1" in pair["parted"][1]["detail"]
 
 
 def test_rejects_runs_that_asked_different_things(place: _Place, tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_equal_runs_agree(tmp_path: Path) -> None:
     ("other", "detail"),
     [
         ([("b", 2.0), ("a", 1.0)], "b at rank 1, not a"),
-        ([("a", 2.0), ("b", 1.0 + 2e-6)], "score 2e-06 apart at rank 2"),
+        ([("a", 2.0), ("b", 1.0 + 2e-6)], "score differs by 2e-06 at rank 2"),
         ([("a", 2.0)], "1 chunk, not 2"),
     ],
 )

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from memconform import redaction
+from memconform.errors import ResultsError
 from memconform.storage.append_only import AppendOnly
 from memconform.storage.writing import Sink, device, replacing, write_whole
 from tests.conftest import CHECKOUT
@@ -26,7 +27,6 @@ _OTHERS = {
     "daemons/guard.py": "cuts that output",
     "datasets/fetching.py": "public data, as it was published",
     "datasets/history.py": "a temporary file of a dataset's texts, removed at the end",
-    "llm/cache.py": "replies that were paid for, which it masks itself",
     "ingest/ingested.py": "a temporary file of the documents, removed at the end",
     "runs/relevance.py": "a temporary file of the documents, removed at the end",
     "runs/rescoring.py": "copies the wire of the earlier run, which the sink has written",
@@ -121,6 +121,14 @@ def test_a_secret_is_masked_however_it_is_written(tmp_path: Path, kind: str) -> 
     written = (tmp_path / "file").read_bytes()
     assert _SECRET.encode() not in written
     assert redaction.MASK.encode() in written
+
+
+def test_a_file_where_the_folder_belongs_is_an_error_with_advice(tmp_path: Path) -> None:
+    """Removing the temporary file failed as well, and that second error ended the program."""
+    (tmp_path / "folder").touch()
+    target = tmp_path / "folder" / "below" / "file"
+    with pytest.raises(ResultsError, match="cannot write"), replacing(target):
+        pass
 
 
 def test_a_secret_is_masked_in_journals_and_wire_files(tmp_path: Path) -> None:

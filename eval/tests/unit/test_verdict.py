@@ -65,6 +65,16 @@ def test_a_dead_daemon_is_never_a_low_score() -> None:
     assert conclusion.reasons[0] == "daemon_died: m"
 
 
+def test_a_spent_budget_is_no_failure_of_the_daemon_even_if_nothing_was_measured() -> None:
+    spent = Incident(
+        code="budget_spent", message="m", hint="", excerpt="", exit_code=ExitCode.BUDGET
+    )
+    for counts in ({"not_run": 20}, {"correct": 1, "not_run": 19}):
+        conclusion = conclude(_tally(**counts), _FLOOR, spent)
+        assert conclusion.exit_code is ExitCode.BUDGET
+        assert conclusion.reasons[0] == "budget_spent: m"
+
+
 def test_unmeasured_questions_are_always_named() -> None:
     conclusion = conclude(_tally(correct=19, timeout=1), _FLOOR, None)
     assert conclusion.exit_code is ExitCode.OK

@@ -1,4 +1,4 @@
-"""Can a judge be trusted? What it says of answers whose worth is known."""
+"""Can a judge be trusted? How often it errs on labelled answers."""
 
 import asyncio
 import hashlib
@@ -18,7 +18,7 @@ from memconform.datasets.registry import judge_calibration
 from memconform.errors import ResultsError, UsageError
 from memconform.llm.accounting import Reply, dollars
 from memconform.llm.calls import Model
-from memconform.llm.chat import HALTING, LlmError
+from memconform.llm.chat import HaltingError, LlmError
 from memconform.records import Record
 from memconform.scoring.judge.prompt import (
     JudgeReply,
@@ -120,7 +120,7 @@ class Calibration(Record):
 
     @property
     def weak_groups(self) -> list[Group]:
-        """Groups of wrong answers of which the judge accepts too many, or leaves too many unjudged.
+        """Groups of wrong answers that the judge accepts, or leaves unjudged, too often.
 
         A judge that fails on what it would have accepted must not look careful. `right` is among
         them if the judge is no better than chance: rejecting everything is no care either.
@@ -214,7 +214,7 @@ async def calibrate(
     """Put the items to a judge, and a sample of them once more.
 
     Raises:
-        LlmError: one of `llm.chat.HALTING`; what was paid for is in the cache.
+        HaltingError: what was paid for is in the cache.
     """
     judged = [item for item in items if _needs_judge(item)]
     replies = await _replies(model, judged, repetition=0)
@@ -284,7 +284,7 @@ async def _replies(
         request = judge_request(item.as_question(), item.candidate)
         try:
             return await model.ask(request, parse_reply, repetition=repetition)
-        except HALTING:
+        except HaltingError:
             raise
         except LlmError as error:
             return error
@@ -294,7 +294,7 @@ async def _replies(
     for reply in replies:
         if isinstance(reply, BaseException) and not isinstance(reply, LlmError):
             raise reply
-        if isinstance(reply, HALTING):
+        if isinstance(reply, HaltingError):
             raise reply
     return {
         item.id: reply

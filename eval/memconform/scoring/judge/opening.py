@@ -36,8 +36,6 @@ class JudgeSpec:
     budget_usd: float | None = None
     prices: Path | None = None
     policy: CallPolicy = field(default_factory=CallPolicy)
-    accept_floating: bool = False
-    accept_weak: bool = False
 
 
 def judge_names(given: Sequence[str], env: Mapping[str, str]) -> list[ModelName]:
@@ -89,7 +87,7 @@ async def open_session(
             # By its id another command's upstream would be taken for a process that this one left.
             run_id = f"judge-{secrets.token_hex(8)}"
             upstream = await stack.enter_async_context(scripted_upstream(Path(folder), run_id))
-            fake = Endpoint(f"{upstream.base_url}/v1", "fake")
+            fake = Endpoint(f"{upstream.base_url}/v1", "fake", temporary=True)
         session = LlmSession(
             Ledger(spec.budget_usd),
             policy=spec.policy,

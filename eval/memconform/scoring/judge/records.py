@@ -41,9 +41,9 @@ class JudgeModel(Record):
     the vendor's own. Two servers may give one name to two models."""
 
 
-def address_digest(base_url: str | None) -> str:
+def address_digest(address: str | None) -> str:
     """The digest of an address as `JudgeModel` has it."""
-    return hashlib.sha256(base_url.encode()).hexdigest()[:12] if base_url else ""
+    return hashlib.sha256(address.encode()).hexdigest()[:12] if address else ""
 
 
 class JudgeSettings(Record):

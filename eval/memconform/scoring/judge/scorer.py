@@ -8,7 +8,7 @@ from memconform.datasets.model import Question
 from memconform.errors import UsageError
 from memconform.llm.accounting import Reply, dollars
 from memconform.llm.calls import Model
-from memconform.llm.chat import HALTING, LlmError
+from memconform.llm.chat import HaltingError, LlmError
 from memconform.scoring.abstention import abstains
 from memconform.scoring.judge.panel import decide, own_verdict
 from memconform.scoring.judge.prompt import (
@@ -70,8 +70,8 @@ class JudgeScorer:
         """The panel's score; `judge_error` where a judge gives no valid verdict.
 
         Raises:
-            LlmError: one of `llm.chat.HALTING`, after which no answer can be judged: the budget is
-                spent, the key is wrong, the service is down.
+            HaltingError: no answer can be judged any more: the budget is spent, the key is wrong,
+                the service is down.
         """
         settled = settled_by_text(question, response.text)
         if settled is not None:
@@ -93,7 +93,7 @@ class JudgeScorer:
         for number in range(self._repeat):
             try:
                 replies.append(await model.ask(request, parse_reply, repetition=number))
-            except HALTING:
+            except HaltingError:
                 raise
             except LlmError as error:
                 failure = error
@@ -125,12 +125,10 @@ class JudgeScorer:
 
 def judge_model(model: Model) -> JudgeModel:
     """What a result says of a judge."""
-    is_ours = model.name.provider == "fake"
     return JudgeModel(
         model=str(model.name),
         sampling=dict(model.traits.sampling),
-        # The scripted upstream listens on another port each time.
-        address="" if is_ours else address_digest(model.endpoint.base_url),
+        address=address_digest(model.endpoint.stable_address),
     )
 
 
