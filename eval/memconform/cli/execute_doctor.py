@@ -17,6 +17,7 @@ from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
 from memconform.runs.doctor import Step, examine
+from memconform.runs.remedies import Remedy, toml
 
 
 def doctor(options: DoctorOptions) -> ExitCode:
@@ -31,17 +32,24 @@ async def _examine(sdk: str, upstream: UpstreamKind, headers: dict[str, str]) ->
     runner = find_runner(sdk, working_folder())
     runner.use_upstream(upstream)
     failures: list[ExitCode] = []
+    helpful: list[Remedy] = []
     folder = tempfile.mkdtemp(prefix="memconform-")
     try:
         async with aclosing(examine(runner, Path(folder), headers, upstream)) as steps:
             async for step in steps:
                 _show(step)
+                helpful += step.remedies
                 if step.error is not None:
                     failures.append(step.error.exit_code)
     finally:
         # After a failure the log stays, because it may be the only place that shows the cause.
         if not failures:
             shutil.rmtree(folder, ignore_errors=True)
+    if block := toml(helpful):
+        for line in ("", "These lines in the sdk.toml would help (docs/DIALECTS.md):", ""):
+            echo(line)
+        for line in (*block.splitlines(), ""):
+            echo(line)
     echo(f"{runner.name}: {_verdict(len(failures))}")
     return gravest(failures)
 
@@ -51,6 +59,8 @@ def _show(step: Step) -> None:
     SafeConsole().print(styled([mark, (f" {step.name:<20} {step.detail}".rstrip(), "")]))
     if step.error is not None:
         echo(indent(step.error.render(), "     "))
+    for remedy in step.remedies:
+        echo(f"       add to sdk.toml: {remedy.line}")
 
 
 def _verdict(failed: int) -> str:

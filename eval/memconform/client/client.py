@@ -85,12 +85,22 @@ class ContractClient:
         self._http = httpx.AsyncClient(
             base_url=self.base_url,
             # Uncompressed bodies need no separate limit on their decompressed size.
-            headers={"Accept-Encoding": "identity", **(headers or {})},
+            headers={"Accept-Encoding": "identity", **self._authorized(headers or {})},
             timeout=httpx.Timeout(None, connect=self.timeouts.connect),
             transport=self._transport,
             # A proxy from the environment must not come between us and a loopback daemon.
             trust_env=False,
         )
+
+    def _authorized(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """Send a bearer token in the way of the dialect."""
+        result = dict(headers)
+        scheme, _, token = headers.get("Authorization", "").partition(" ")
+        if self.dialect is not None and scheme == "Bearer":
+            del result["Authorization"]
+            auth = self.dialect.auth
+            result[auth.header] = auth.value.replace("{token}", token)
+        return result
 
     async def __aenter__(self) -> Self:
         return self
@@ -202,7 +212,9 @@ class ContractClient:
         try:
             with timed(CallClock(limits.first, limits.total)) as clock:
                 method, path = self._route("ask", "POST", f"{_BRAIN}/ask", brain_id)
-                async with self._open(method, path, self._body(request)) as response:
+                extensions = self._as_contract("ask", request)
+                opened = self._open(method, path, self._body(request), extensions=extensions)
+                async with opened as response:
                     first_byte = clock.elapsed_ms()
                     await _require_status(response, self._status("ask", 200))
                     _require_media_type(response, "text/event-stream")
@@ -249,6 +261,13 @@ class ContractClient:
         except DialectError as error:
             raise DaemonFailedError(error.code, error.message) from error
 
+    def _as_contract(self, operation: Operation, body: Request | None) -> dict[str, bytes]:
+        """The request as the contract writes it, by which requests of two dialects are compared."""
+        if self.dialect is None or body is None:
+            return {}
+        content = httpx.Request("POST", self.base_url, json=body.to_body()).content
+        return {AS_CONTRACT: f"POST {operation}\n".encode() + content}
+
     async def _call(
         self,
         operation: Operation,
@@ -279,6 +298,7 @@ class ContractClient:
                 "bad_body",
                 f"{self._where(operation, method, path, brain)}: {fault}",
                 body=_excerpt(content),
+                model=model,
             ) from error
 
     def _where(self, operation: Operation, method: str, path: str, brain: str) -> str:
@@ -303,7 +323,13 @@ class ContractClient:
         limits = self.timeouts
         with timed(CallClock(limits.first, limits.total)) as clock:
             async with self._open(
-                method, path, json, headers, query=query, content=content
+                method,
+                path,
+                json,
+                headers,
+                query=query,
+                content=content,
+                extensions=self._as_contract(operation, body),
             ) as response:
                 first_byte = clock.elapsed_ms()
                 await _require_status(response, status)
@@ -327,6 +353,7 @@ class ContractClient:
         *,
         query: Mapping[str, str] | None = None,
         content: bytes | None = None,
+        extensions: Mapping[str, Any] | None = None,
     ) -> AsyncIterator[httpx.Response]:
         """Send a request and yield the response once its headers arrive.
 
@@ -339,6 +366,7 @@ class ContractClient:
             request = self._http.build_request(
                 method, path, json=json, headers=headers, params=query, content=content
             )
+            request.extensions |= extensions or {}
             exchange = begin_exchange(request)
             response = await self._http.send(request, stream=True)
             try:
@@ -369,6 +397,9 @@ class ContractClient:
                 f" would have been read: {unsolicited!r}",
             )
 
+
+AS_CONTRACT = "memconform.as_contract"
+"""The extension of a request in a dialect that holds the contract's method, operation and body."""
 
 _EXCHANGE = "memconform.exchange"
 """The response extension that holds its recorded Exchange."""

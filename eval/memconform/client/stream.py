@@ -92,7 +92,9 @@ class AskStream:
             raise ContractViolatedError("duplicate_key", f"{name}: {error}", body=data) from error
         except (ValidationError, DialectError) as error:
             fault = first_fault(error) if isinstance(error, ValidationError) else error.message
-            raise ContractViolatedError("bad_event", f"{name}: {fault}", body=data) from error
+            raise ContractViolatedError(
+                "bad_event", f"{name}: {fault}", body=data, model=model
+            ) from error
         self._take(event)
 
     def _take(self, event: StreamEvent) -> None:

@@ -190,7 +190,7 @@ class Dialect(_Table):
                         f"objects.{name}.{key}: unknown key; known are {', '.join(fields)}"
                     )
                 is_missing = names is False or any(part.endswith("?") for part in names)
-                if is_missing and model not in _REQUESTS and not _may_be_missing(field[1]):
+                if is_missing and model not in _REQUESTS and not can_be_unknown(field[1]):
                     raise ValueError(
                         f"objects.{name}.{key} cannot be unknown: without it nothing is measured"
                     )
@@ -276,19 +276,29 @@ class Dialect(_Table):
             names = table.get(key)
             place = f"{where}.{key}".lstrip(".")
             if names is False:
-                if _model_of(field.annotation) is Trace:
+                if model_of(field.annotation) is Trace:
                     result[key] = {}
                 continue
             found = reader.find(names or [_styled(key, self.keys)])
             if found is _MISSING:
                 optional = names is not None and any(part.endswith("?") for part in names)
-                if optional and _model_of(field.annotation) is Trace:
+                if optional and model_of(field.annotation) is Trace:
                     result[key] = {}
                 elif is_unknowable(field) and not optional:
                     raise DialectError("bad_body", f"{place}: the key is missing")
                 continue
             result[key] = self._response_value(found, model, name, field, place)
         return result
+
+    def look_up(self, value: dict[str, Any], key: str, model: type[BaseModel]) -> Any:  # noqa: ANN401 - JSON
+        """The value of a contract's key in a daemon's object of type `model`; None if missing.
+
+        Raises:
+            DialectError: `bad_body` if the key is ambiguous.
+        """
+        names = self.objects.get(to_snake(model.__name__), {}).get(key)
+        found = _Reader(value, "", self.keys).find(names or [_styled(key, self.keys)])
+        return None if found is _MISSING else found
 
     def _response_value(
         self,
@@ -302,7 +312,7 @@ class Dialect(_Table):
             return value
         if (model, name) in _PATHS and isinstance(value, str):
             return self.paths.from_daemon(value)
-        inner = _model_of(field.annotation)
+        inner = model_of(field.annotation)
         if inner is None:
             return value
         if isinstance(value, list):
@@ -344,7 +354,7 @@ class _Reader:
     def _get(self, value: dict[str, Any], key: str) -> Any:  # noqa: ANN401 - JSON
         if key in value or self._style != "any":
             return value.get(key, _MISSING)
-        matches = [other for other in value if _plain(other) == _plain(key)]
+        matches = [other for other in value if plain_key(other) == plain_key(key)]
         if len(matches) > 1:
             raise DialectError(
                 "bad_body",
@@ -353,7 +363,8 @@ class _Reader:
         return value[matches[0]] if matches else _MISSING
 
 
-def _plain(key: str) -> str:
+def plain_key(key: str) -> str:
+    """A key without case and underscores, by which style `any` compares."""
     return key.replace("_", "").replace("-", "").lower()
 
 
@@ -374,11 +385,12 @@ def _fields_by_key(model: type[BaseModel]) -> dict[str, tuple[str, FieldInfo]]:
     return {field.alias or name: (name, field) for name, field in model.model_fields.items()}
 
 
-def _may_be_missing(field: FieldInfo) -> bool:
-    return is_unknowable(field) or not field.is_required() or _model_of(field.annotation) is Trace
+def can_be_unknown(field: FieldInfo) -> bool:
+    """Whether a measurement can do without a field."""
+    return is_unknowable(field) or not field.is_required() or model_of(field.annotation) is Trace
 
 
-def _model_of(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401 - any annotation
+def model_of(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401 - any annotation
     """The wire model within an annotation such as `list[Chunk]`; None if there is none."""
     return next(_models_of(annotation), None)
 
@@ -390,13 +402,25 @@ def _models_of(annotation: Any) -> Iterator[type[BaseModel]]:  # noqa: ANN401 - 
         yield from _models_of(part)
 
 
+def merged_tables(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge tables of a dialect: a table into a table, any other value in place of the old one."""
+    merged = dict(base)
+    for key, value in changes.items():
+        inner = merged.get(key)
+        if isinstance(inner, Mapping) and isinstance(value, Mapping):
+            merged[key] = merged_tables(inner, value)
+        else:
+            merged[key] = value
+    return merged
+
+
 @cache
 def loosened(model: type[M]) -> type[M]:
     """Return a subclass in which every unknowable field may be missing, and is then None."""
     fields: Mapping[str, Any] = {
         name: (_loosened_annotation(field.annotation), _loosened_field(field))
         for name, field in model.model_fields.items()
-        if is_unknowable(field) or _model_of(field.annotation) is not None
+        if is_unknowable(field) or model_of(field.annotation) is not None
     }
     return create_model(model.__name__, __base__=model, **fields)
 
@@ -412,7 +436,7 @@ def _loosened_annotation(annotation: Any) -> Any:  # noqa: ANN401 - any annotati
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return loosened(annotation)
     origin, arguments = get_origin(annotation), get_args(annotation)
-    if _model_of(annotation) is None:
+    if model_of(annotation) is None:
         return annotation
     loose = tuple(_loosened_annotation(part) for part in arguments)
     return Union[loose] if origin in (Union, UnionType) else origin[loose]  # noqa: UP007 - dynamic

@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from memconform.contract.dialect import Dialect
+from memconform.contract.dialect import Dialect, merged_tables
 from memconform.errors import nearest
 
 _FOLDER = resources.files("memconform") / "dialects"
@@ -66,13 +66,4 @@ def _with_base(rest: dict[str, Any]) -> dict[str, Any]:
         suggestion = nearest(str(base), shipped_dialects())
         known = suggestion or f"shipped are {', '.join(shipped_dialects())}"
         raise ValueError(f"unknown dialect {base!r}; {known}")
-    return _merged(_read(base) | {"name": base}, rest)
-
-
-def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    merged = dict(base)
-    for key, value in changes.items():
-        inner = merged.get(key)
-        is_nested = isinstance(inner, dict) and isinstance(value, dict)
-        merged[key] = _merged(inner, value) if is_nested else value  # type: ignore[arg-type]
-    return merged
+    return merged_tables(_read(base) | {"name": base}, rest)

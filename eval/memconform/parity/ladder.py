@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from memconform.contract.wire import UNCONFIRMED
 from memconform.printing.plurals import plural
 from memconform.runs.results import CitedChunk, QuestionResult, RankedChunk
 
@@ -92,7 +93,7 @@ def _request(one: QuestionResult, other: QuestionResult) -> Divergence | None:
 
 
 def _candidates(one: QuestionResult, other: QuestionResult) -> Divergence | None:
-    modes = [(r.trace or {}).get("effectiveMode") for r in (one, other)]
+    modes = [(r.trace or {}).get("effectiveMode", UNCONFIRMED) for r in (one, other)]
     if modes[0] != modes[1]:
         return Divergence(Stage.CANDIDATES, f"served as {modes[1]}, not {modes[0]}")
     ours, theirs = keys(one, other)

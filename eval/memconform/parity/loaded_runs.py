@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from memconform.contract.wire import UNCONFIRMED
 from memconform.errors import UsageError, nearest
 from memconform.runs.reading import read_questions, read_summary
 from memconform.runs.results import QuestionResult, RunSummary
@@ -157,6 +158,7 @@ def require_comparable(runs: Sequence[LoadedRun], *, selections: bool = True) ->
     first = runs[0]
     ours = first.summary.provenance.settings
     for other in runs[1:]:
+        _require_same_confirmation(first, other)
         theirs = other.summary.provenance.settings
         for key in (*(_SELECTION_SETTINGS if selections else ()), *_METHOD_SETTINGS):
             mine, yours = (table.get(key, _EARLIER.get(key)) for table in (ours, theirs))
@@ -174,6 +176,24 @@ def require_comparable(runs: Sequence[LoadedRun], *, selections: bool = True) ->
                     code="unlike_runs",
                     hint="compare runs of the same dataset, selection and settings",
                 )
+
+
+def _require_same_confirmation(first: LoadedRun, other: LoadedRun) -> None:
+    """Check that modes are confirmed in both runs or in neither (docs/DIALECTS.md).
+
+    Raises:
+        UsageError: naming the run whose modes no trace confirms (`unlike_runs`).
+    """
+    unconfirmed = [UNCONFIRMED in run.summary.served_modes for run in (first, other)]
+    if unconfirmed[0] != unconfirmed[1]:
+        names = (first.name, other.name) if unconfirmed[0] else (other.name, first.name)
+        raise UsageError(
+            f"no trace confirms the mode in which {names[0]!r} retrieved, and {names[1]!r} is"
+            " confirmed",
+            code="unlike_runs",
+            hint="compare runs that confirm their modes, such as search-retrieve-only, or runs that"
+            " do not",
+        )
 
 
 def _short(value: object) -> str:

@@ -4,7 +4,7 @@ import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memconform.client.client import ContractClient
@@ -21,6 +21,7 @@ from memconform.errors import DaemonError, ExitCode, MemconformError
 from memconform.ingest.documents import Document, InMemoryCorpus
 from memconform.ingest.seeding import seeded_brain
 from memconform.runs.preflight import read_version
+from memconform.runs.remedies import Remedy, apply, remedies
 from memconform.scenarios import SCENARIOS
 from memconform.scenarios.scenario import RetrievalSettings, require_requested_mode
 
@@ -43,6 +44,10 @@ _CLAIM_CODES = (
 
 
 _DAEMON_DIED = "daemon_died"
+_MOST_REMEDIES = 12
+"""Attempts at a check, each after the lines that the one before suggested."""
+_OF_AN_EMPTY_BRAIN = ("bad_retrieval", "http_404", "delete_failed")
+"""Codes of failed checks that only follow from a brain that could not be filled."""
 _DEATH_SECONDS = 0.5
 """How long to wait, after a failed step, for the report that the daemon has died."""
 _PROMPT_SECONDS = 0.05
@@ -62,6 +67,8 @@ class Step:
     name: str
     detail: str = ""
     error: MemconformError | None = None
+    remedies: tuple[Remedy, ...] = ()
+    """Lines of the sdk.toml that may help."""
 
 
 async def examine(
@@ -108,7 +115,11 @@ async def examine(
 async def _run_checks(
     runner: SdkRunner, daemon: Daemon, client: ContractClient
 ) -> AsyncGenerator[Step, None]:
-    """Run each check in turn; ends early if the daemon dies or cannot be filled."""
+    """Run each check in turn; ends early if the daemon dies.
+
+    A check that a line of the sdk.toml may help is run again as if the line were there, so that the
+    next obstacle shows too.
+    """
     brain = f"mc-doctor-{secrets.token_hex(4)}"
     checks = _Checks(runner, daemon, client, brain)
     steps: list[tuple[str, Callable[[], Awaitable[str]]]] = [
@@ -121,18 +132,27 @@ async def _run_checks(
     if Profile.ASK in runner.profiles:
         steps.append(("ask", checks.ask))
     steps.append(("delete brain", checks.delete))
+    is_filled = True
     for name, check in steps:
-        step = await _run_step(name, check)
-        if step.error is not None:
-            # A connection breaks a moment before the death of its daemon is known.
-            ending = await _ending(daemon, _DEATH_SECONDS)
-            if ending is not None:
-                during = f"during this step ({step.error.code}: {step.error.message})"
-                yield Step(name, error=_died(daemon, during, ending))
-                return
-        yield step
-        if step.error is not None and name in ("version", "ingest"):
-            return
+        for tries in range(_MOST_REMEDIES):
+            step = await _run_step(name, check, runner)
+            if step.error is not None:
+                # A connection breaks a moment before the death of its daemon is known.
+                ending = await _ending(daemon, _DEATH_SECONDS)
+                if ending is not None:
+                    during = f"during this step ({step.error.code}: {step.error.message})"
+                    yield Step(name, error=_died(daemon, during, ending))
+                    return
+            if tries and step.error is None:
+                step = replace(step, detail=f"with that: {step.detail}")
+            if is_filled or step.error is None or step.error.code not in _OF_AN_EMPTY_BRAIN:
+                yield step
+            certain = [remedy for remedy in step.remedies if remedy.is_certain]
+            if step.error is None or not certain:
+                break
+            for remedy in certain:
+                apply(remedy, runner, client)
+        is_filled = is_filled and not (name == "ingest" and step.error is not None)
 
 
 async def _ending(daemon: Daemon, seconds: float) -> str | None:
@@ -161,14 +181,16 @@ def _ignored_sigterm(daemon: Daemon) -> RefutedClaimError:
     )
 
 
-async def _run_step(name: str, check: Callable[[], Awaitable[str]]) -> Step:
+async def _run_step(name: str, check: Callable[[], Awaitable[str]], runner: SdkRunner) -> Step:
     with record_exchanges() as exchanges:
         try:
             return Step(name, await check())
         except DaemonError as error:
             if error.code == "seed_failed" and exchanges:
                 error.hint = f"repeat the call with: {exchanges[-1].curl()}"
-            return Step(name, error=_refuted(error) if error.code in _CLAIM_CODES else error)
+            helps = tuple(remedies(name, error, exchanges, runner))
+            refuted = _refuted(error) if error.code in _CLAIM_CODES else error
+            return Step(name, error=refuted, remedies=helps)
         except MemconformError as error:
             return Step(name, error=error)
         except CallError as error:
@@ -180,6 +202,7 @@ async def _run_step(name: str, check: Callable[[], Awaitable[str]]) -> Step:
             return Step(
                 name,
                 error=error_class(error.message, code=error.code, hint=hint, excerpt=error.body),
+                remedies=tuple(remedies(name, error, exchanges, runner)),
             )
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, suppress
 from itertools import takewhile
 
-from memconform.client.client import ContractClient
+from memconform.client.client import AS_CONTRACT, ContractClient
 from memconform.client.failures import (
     CallError,
     CallTimeoutError,
@@ -246,6 +246,7 @@ class QuestionRunner:
         # Only the path after the brain: address and brain id are not part of the request.
         path = request.url.path.rpartition(f"/{self._retrieval.brain}/")[2]
         content = f"{request.method} {path}\n".encode() + request.content
+        content = request.extensions.get(AS_CONTRACT, content)
         return WireFingerprint(
             request=hashlib.sha256(content).hexdigest(),
             shape=shape(exchange),

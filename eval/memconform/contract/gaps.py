@@ -1,0 +1,75 @@
+"""Which keys of the contract a message lacks, and what a dialect could say of each. No I/O."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.alias_generators import to_snake
+
+from memconform.contract.dialect import Dialect, can_be_unknown, model_of, plain_key
+
+_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A key that is missing from an object of the contract."""
+
+    object: str
+    """The object's name in `[dialect.objects]`."""
+    key: str
+    unknowable: bool
+    """Whether a measurement can do without it."""
+    respelled: str | None
+    """A key of the daemon that differs only in case and underscores."""
+    others: tuple[str, ...]
+    """The daemon's keys of that object which the contract does not have."""
+
+    def line(self) -> str:
+        """The line of an sdk.toml that would help."""
+        if self.respelled is not None:
+            return '[dialect] keys = "any"'
+        shown = [*self.others[:_SHOWN], *(["…"] if self.others[_SHOWN:] else [])]
+        others = f"   # or one of its keys: {', '.join(shown)}" if shown else ""
+        if self.unknowable:
+            return f"[dialect.objects.{self.object}] {self.key} = false{others}"
+        return f'[dialect.objects.{self.object}] {self.key} = "KEY"{others}'
+
+    def table(self) -> dict[str, Any] | None:
+        """The change of the dialect; None if only the user can know the daemon's key."""
+        if self.respelled is not None:
+            return {"keys": "any"}
+        return {"objects": {self.object: {self.key: False}}} if self.unknowable else None
+
+
+def gaps(text: str | bytes, model: type[BaseModel], dialect: Dialect | None) -> list[Gap]:
+    """Return the required keys that a message lacks in a dialect, each once, outermost first."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return []
+    found = _gaps(value, model, dialect or Dialect())
+    return list({(gap.object, gap.key): gap for gap in found}.values())
+
+
+def _gaps(value: object, model: type[BaseModel], dialect: Dialect) -> Iterator[Gap]:
+    if not isinstance(value, dict):
+        return
+    table = dialect.objects.get(to_snake(model.__name__), {})
+    keys = {field.alias or name for name, field in model.model_fields.items()}
+    for name, field in model.model_fields.items():
+        key = field.alias or name
+        if table.get(key) is False:
+            continue
+        inner = dialect.look_up(value, key, model)
+        if inner is not None:
+            nested = model_of(field.annotation)
+            if nested is not None:
+                for item in inner if isinstance(inner, list) else [inner]:
+                    yield from _gaps(item, nested, dialect)
+        elif field.is_required() and key not in value:
+            respelled = next((k for k in value if plain_key(k) == plain_key(key)), None)
+            others = tuple(other for other in value if other not in keys)
+            yield Gap(to_snake(model.__name__), key, can_be_unknown(field), respelled, others)

@@ -1,0 +1,114 @@
+"""What a manifest could say so that `doctor` gets past a failed step."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from memconform.client.client import ContractClient
+from memconform.client.failures import CallError
+from memconform.client.recorder import Exchange
+from memconform.contract.dialect import Dialect, merged_tables
+from memconform.contract.gaps import gaps
+from memconform.daemons.manifest import Seed
+from memconform.daemons.runner import SdkRunner
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """A line for the sdk.toml, and the change that it makes."""
+
+    line: str
+    dialect: Mapping[str, Any] | None = None
+    """Merged into the dialect; None if the line does not change it."""
+    seed: Mapping[str, Any] | None = None
+    """Merged into `[seed]`."""
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the line can be tried as it is, without anything that only the user knows."""
+        return self.dialect is not None or self.seed is not None
+
+
+def remedies(
+    step: str, error: BaseException, exchanges: Sequence[Exchange], runner: SdkRunner
+) -> list[Remedy]:
+    """Return the lines that may help with a failed step; none for a defect of the daemon."""
+    if step == "version":
+        return [Remedy("[dialect.routes] version = false", {"routes": {"version": False}})]
+    call = next((e for e in _causes(error) if isinstance(e, CallError)), None)
+    if call is not None and call.model is not None:
+        return _shape_remedies(call.model, exchanges, runner.dialect)
+    code = call.code if call is not None else getattr(error, "code", "")
+    message = call.message if call is not None else str(error)
+    if step == "ingest":
+        return _ingest_remedies(code, message, runner.seed)
+    return _answer_remedies(step, code, message, runner.seed)
+
+
+def _shape_remedies(
+    model: type[BaseModel], exchanges: Sequence[Exchange], dialect: Dialect | None
+) -> list[Remedy]:
+    """What helps with the keys that the last message lacks."""
+    if not exchanges:
+        return []
+    last = exchanges[-1]
+    text = last.events[-1][1] if last.events else bytes(last.body)
+    return [Remedy(gap.line(), gap.table()) for gap in gaps(text, model, dialect)]
+
+
+def _answer_remedies(step: str, code: str, message: str, seed: Seed) -> list[Remedy]:
+    """What helps with a search or an ask."""
+    if step.startswith("search") and code in ("mode_not_served", "bad_trace"):
+        return [] if seed.restart else [Remedy(_RESTART.line)]
+    if code == "bad_ranking" and "score rises" in message:
+        return [Remedy("measure with --rank-by position")]
+    if code == "no_answer" and "unknown events: " in message:
+        unknown = message.partition("unknown events: ")[2]
+        return [Remedy(f'[dialect.events] answer_delta = "EVENT"   # one of: {unknown}')]
+    return []
+
+
+_RESTART = Remedy(
+    "[seed] restart = true   # if it indexes or embeds only at its start", seed={"restart": True}
+)
+
+
+def _ingest_remedies(code: str, message: str, seed: Seed) -> list[Remedy]:
+    if code in ("http_404", "http_405") and "ingest/batch" in message:
+        return [Remedy('[seed] via = "http"', seed={"via": "http"})]
+    is_changed = code == "index_incomplete" and "was acknowledged as" in message
+    if seed.via in ("http", "batch") and (is_changed or code in ("http_404", "http_405")):
+        via = Remedy('[seed] via = "documents"', seed={"via": "documents"})
+        return [via, Remedy('[dialect.paths] prefix = "…"   # if only some folders are indexed')]
+    if code in ("not_searchable", "index_incomplete", "bad_trace") and not seed.restart:
+        return [_RESTART]
+    return []
+
+
+def apply(remedy: Remedy, runner: SdkRunner, client: ContractClient) -> None:
+    """Let a runner and its client go on as if the sdk.toml had the line of a remedy."""
+    if remedy.seed is not None:
+        runner.seed = runner.seed.model_copy(update=dict(remedy.seed))
+    if remedy.dialect is not None:
+        table = {} if runner.dialect is None else runner.dialect.model_dump(exclude_unset=True)
+        runner.dialect = client.dialect = Dialect.model_validate(
+            merged_tables(table, remedy.dialect)
+        )
+
+
+def _causes(error: BaseException | None) -> Iterable[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__
+
+
+def toml(found: Iterable[Remedy]) -> str:
+    """The lines of several remedies, each once, below the headings of their tables."""
+    tables: dict[str, dict[str, None]] = {}
+    for remedy in found:
+        heading, bracket, line = remedy.line.partition("] ")
+        if bracket:
+            tables.setdefault(f"{heading}]", {})[line] = None
+    return "\n\n".join("\n".join([heading, *lines]) for heading, lines in tables.items())
