@@ -168,7 +168,7 @@ class ContractClient:
         if self.dialect is not None:
             path = self.dialect.paths.to_daemon(path)
         await self._send(
-            "put_document", "PUT", f"{_BRAIN}/documents", 204,
+            "write_document", "PUT", f"{_BRAIN}/documents", 204,
             brain=brain_id, query={"path": path}, content=content,
         )  # fmt: skip
 

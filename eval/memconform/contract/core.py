@@ -12,7 +12,7 @@ from memconform.contract.wire import Closed, Mode, RankBy, Request, Response, Un
 class Health(Response):
     """Whether the daemon accepts requests."""
 
-    ok: bool
+    ok: Unknowable[bool]
 
 
 class Version(Response):

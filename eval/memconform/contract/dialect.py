@@ -49,8 +49,8 @@ from memconform.contract.wire import is_unknowable
 Operation = Literal[
     "health", "version", "list_brains", "create_brain", "brain", "delete_brain", "ingest_file",
     "ingest_batch", "search", "ask", "read_document", "has_document", "stat_document",
-    "list_documents", "put_document", "append_document", "delete_document", "rename_document",
-    "batch_documents", "events",
+    "list_documents", "write_document", "append_document", "delete_document", "rename_document",
+    "batch_ops", "events",
 ]  # fmt: skip
 """The routes of the contract, by the names that `[dialect.routes]` uses."""
 
@@ -325,8 +325,8 @@ class Dialect(_Table):
 
 _OPTIONAL_ROUTES: tuple[Operation, ...] = (
     *("version", "list_brains", "ingest_file", "ingest_batch", "ask", "events"),
-    *("read_document", "has_document", "stat_document", "list_documents", "put_document"),
-    *("append_document", "delete_document", "rename_document", "batch_documents"),
+    *("read_document", "has_document", "stat_document", "list_documents", "write_document"),
+    *("append_document", "delete_document", "rename_document", "batch_ops"),
 )
 
 _MISSING = object()

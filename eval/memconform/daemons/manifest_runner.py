@@ -415,7 +415,7 @@ async def _close_and_end(daemon: ManagedDaemon) -> None:
 def _denies_health(answer: httpx.Response) -> bool:
     """Whether the body says `ok: false`; a custom readiness path may answer anything else."""
     try:
-        return not Health.model_validate_json(answer.content).ok
+        return Health.model_validate_json(answer.content).ok is False
     except ValidationError:
         return False
 

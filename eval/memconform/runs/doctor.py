@@ -223,11 +223,11 @@ class _Checks:
 
     async def health(self) -> str:
         health = await self._client.health()
-        if not health.ok:
+        if health.ok is False:
             raise DaemonError(
                 "/healthz answers ok: false", code="unhealthy", hint="read the daemon's log"
             )
-        return "ok"
+        return "ok" if health.ok else "answers"
 
     async def version(self) -> str:
         version = await read_version(self._client)

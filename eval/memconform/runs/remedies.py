@@ -43,7 +43,7 @@ def remedies(
     code = call.code if call is not None else getattr(error, "code", "")
     message = call.message if call is not None else str(error)
     if step == "ingest":
-        return _ingest_remedies(code, message, runner.seed)
+        return _ingest_remedies(code, message, runner)
     return _answer_remedies(step, code, message, runner.seed)
 
 
@@ -75,15 +75,19 @@ _RESTART = Remedy(
 )
 
 
-def _ingest_remedies(code: str, message: str, seed: Seed) -> list[Remedy]:
-    if code in ("http_404", "http_405") and "ingest/batch" in message:
+def _ingest_remedies(code: str, message: str, runner: SdkRunner) -> list[Remedy]:
+    """What helps with the seeding of a brain."""
+    seed = runner.seed
+    lacks_route = code in ("http_404", "http_405") and "/ingest/" in message
+    if lacks_route and seed.via == "batch":
         return [Remedy('[seed] via = "http"', seed={"via": "http"})]
     is_changed = code == "index_incomplete" and "was acknowledged as" in message
-    if seed.via in ("http", "batch") and (is_changed or code in ("http_404", "http_405")):
+    if seed.via in ("http", "batch") and (is_changed or lacks_route):
         via = Remedy('[seed] via = "documents"', seed={"via": "documents"})
         return [via, Remedy('[dialect.paths] prefix = "…"   # if only some folders are indexed')]
-    if code in ("not_searchable", "index_incomplete", "bad_trace") and not seed.restart:
-        return [_RESTART]
+    if code in ("not_searchable", "bad_trace") and not seed.restart:
+        # A daemon of the contract indexes at once; of another one nobody knows.
+        return [_RESTART if runner.dialect is not None else Remedy(_RESTART.line)]
     return []
 
 

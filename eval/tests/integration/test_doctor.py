@@ -29,7 +29,7 @@ def test_the_reference_daemon_passes_every_step(installed: Call) -> None:
     [
         ("exits", 3, "exiting at once"),
         ("other_contract", 1, "implements contract '2'"),
-        ("not_searchable", 1, "a search for their own words does not find"),
+        ("not_searchable", 1, "a search for their own words (mode bm25) does not find"),
         ("miscounts", 1, "3 documents were sent, but the brain counts 2"),
         ("stays_pending", 1, "conform --case 'brain-counts*'"),
         ("mode_not_served", 1, "requested mode bm25, but the daemon served semantic"),
