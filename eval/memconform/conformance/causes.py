@@ -366,25 +366,28 @@ def status_fault(
     status = outcome.status
     if status is None:
         return Fault(message, no_response(outcome))
-    if _is_never_valid(outcome, status, brain):
-        # Whatever the request was: without the route, every case about it fails, in its own way.
-        return Fault(message, f"status {status}, never valid here")
     route = _route(outcome)
-    if route is not None and all(200 <= code < 300 for code in expected):
+    expects_success = all(200 <= code < 300 for code in expected)
+    named = brain_in(_request(outcome)[1])
+    own = named is not None and named == brain
+    if _is_never_valid(route, status, brain_exists=own or expects_success):
+        # Whatever the request was: without the route, every case about it fails, in its own way.
+        return Fault(
+            message, f"status {status}, never valid here", is_effect=bool(named) and not own
+        )
+    if route is not None and expects_success:
         # A case may permit any success; the defect is the same as where it names one.
         expected = (route.status,)
     wanted = " or ".join(str(code) for code in sorted(set(expected)))
     return Fault(message, f"status {status}, expected {wanted}", is_effect=status < 500)
 
 
-def _is_never_valid(outcome: StepResult, status: int, brain: str | None) -> bool:
-    route = _route(outcome)
+def _is_never_valid(route: Route | None, status: int, *, brain_exists: bool) -> bool:
     if route is None or status not in (404, 405, 501):
         return False
     if status != 404 or route.name in _ALWAYS_FOUND:
         return True
-    in_brain = brain is not None and brain_in(_request(outcome)[1]) == brain
-    return in_brain and route.name in _FOUND_IN_A_BRAIN
+    return brain_exists and route.name in _FOUND_IN_A_BRAIN
 
 
 def _request(outcome: StepResult) -> tuple[str, str]:
