@@ -20,6 +20,7 @@ from memconform.contract.events import PLAIN_EVENTS, Change
 from memconform.contract.problem import STATUS
 from memconform.contract.schemas import Route
 from memconform.contract.wire import JsonValue, Mode
+from memconform.errors import DaemonError
 from memconform.validation import validation_faults
 
 _BODY = "the body"
@@ -427,7 +428,7 @@ _SHOWN_EVENTS = 6
 # Daemons ------------------------------------------------------------------------------------
 
 
-def start_cause(code: str, env: Mapping[str, str]) -> str:
+def start_cause(error: DaemonError, env: Mapping[str, str]) -> str:
     """Return the cause of a daemon that does not start, given what a case sets for it.
 
     A provider is named, because a daemon may know only some; no other value is.
@@ -436,7 +437,7 @@ def start_cause(code: str, env: Mapping[str, str]) -> str:
         f"{name}={value}" if name.endswith("_PROVIDER") else name
         for name, value in sorted(env.items())
     ]
-    return f"the daemon does not start{' with ' if shown else ''}{', '.join(shown)}: {code}"
+    return f"the daemon does not start{' with ' if shown else ''}{', '.join(shown)}: {error.code}"
 
 
 def exit_cause(reason: str, exchanges: Iterable[StepResult]) -> str:

@@ -125,7 +125,7 @@ def _stop(error: Exception, fixture: Fixture, entry: CaseVariant) -> _Stop:
         case UntestableError():
             return _Stop(str(error), error.cause)
         case DaemonError():
-            return _Stop(error.render(), start_cause(error.code, entry.case.daemon.env))
+            return _Stop(error.render(), start_cause(error, entry.case.daemon.env))
         case UnknownVariableError() if not fixture.runner.restartable:
             why = f"{error}: {fixture.runner.name} was not started by memconform"
             return _Stop(why, NOT_MANAGED)

@@ -288,10 +288,10 @@ class StepExecutor:
             if not step.expect:
                 # A daemon that does not start on its own state fails, whatever the case is about.
                 self._context.start_failure = error.render()
-                self._context.start_cause = start_cause(error.code, step.env)
+                self._context.start_cause = start_cause(error, step.env)
                 raise StoppedError(error.render(), self._context.start_cause) from error
             report = ProcessReport(alive=False, ended=error.message, log=error.excerpt)
-            cause = start_cause(error.code, step.env)
+            cause = start_cause(error, step.env)
         took = round((time.perf_counter() - started) * 1e3, 3)
         label = f"process: {step.process}"
         return StepResult(label, took_ms=took, value=report.value(), cause=cause)

@@ -223,7 +223,7 @@ class _JobRunner:
                     await fixture.restore()
                 except DaemonError as error:
                     why = error.render()
-                    cause = start_cause(error.code, entry.case.daemon.env)
+                    cause = start_cause(error, entry.case.daemon.env)
             if why:
                 skipped = skipped_case(entry, Result.UNTESTABLE, why, cause)
                 self._queue.put_nowait(CaseRun(skipped, []))
@@ -251,7 +251,7 @@ class _JobRunner:
 def _why(error: UntestableError | DaemonError, job: Job) -> tuple[str, str]:
     """Return why the cases of a job cannot be run, and the cause."""
     if isinstance(error, DaemonError):
-        return error.render(), start_cause(error.code, job.settings.env)
+        return error.render(), start_cause(error, job.settings.env)
     return str(error), error.cause
 
 

@@ -20,6 +20,7 @@ from memconform.conformance.causes import (
 from memconform.conformance.expecting import evaluate
 from memconform.conformance.step_result import Event, StepResult, StreamEnd
 from memconform.conformance.wire import wire_faults
+from memconform.errors import DaemonError
 
 ERROR = "application/problem+json"
 BRAIN = "/v1/brains/mc-case-1"
@@ -252,7 +253,7 @@ def test_requests_outside_the_contract_share_a_name() -> None:
 
 def test_a_start_is_named_by_its_settings_without_their_secrets() -> None:
     env = {"JB_LLM_PROVIDER": "fake", "JB_AUTH_TOKEN": "conform-token-1"}
-    assert start_cause("daemon_exited", env) == (
+    assert start_cause(DaemonError("x", code="daemon_exited", hint="x"), env) == (
         "the daemon does not start with JB_AUTH_TOKEN, JB_LLM_PROVIDER=fake: daemon_exited"
     )
 
