@@ -10,16 +10,18 @@ from memconform.conformance.bodies import content
 from memconform.conformance.case import Expectation, ProblemSpec
 from memconform.conformance.causes import (
     Fault,
-    event_fault,
     events_cause,
-    header_fault,
-    mismatch_fault,
     no_response,
     status_fault,
 )
 from memconform.conformance.matchers import BadMatcherError, abbreviate, mismatches
 from memconform.conformance.pointer import MISSING, resolve
 from memconform.conformance.step_result import StepResult
+from memconform.conformance.value_causes import (
+    event_fault,
+    header_fault,
+    mismatch_fault,
+)
 from memconform.conformance.variables import substitute
 from memconform.contract.problem import MEDIA_TYPE, STATUS
 from memconform.contract.wire import JsonValue

@@ -67,7 +67,7 @@ def mismatches(expected: JsonValue, got: JsonValue, where: str = "") -> list[Mis
         BadMatcherError: for an unknown matcher, or one beside other keys.
     """
     if isinstance(expected, dict):
-        name = _matcher_name(expected)
+        name = matcher_name(expected)
         if name is not None:
             return _MATCHERS[name](expected[f"${name}"], got, where)
         return _open_object(expected, got, where)
@@ -79,7 +79,7 @@ def mismatches(expected: JsonValue, got: JsonValue, where: str = "") -> list[Mis
 def json_type(value: JsonValue) -> str:
     """Return the name of a value's JSON type; numbers are `number`, whole or not."""
     for name in ("string", "boolean", "number", "array", "object", "null"):
-        if _TYPES[name](value):
+        if JSON_TYPES[name](value):
             return name
     return "nothing"
 
@@ -99,7 +99,7 @@ def _length(least: float, got: JsonValue) -> Kind:
 
 def _ill_typed(where: str, shown: str, got: JsonValue, wanted: str, kind: Kind) -> Mismatch:
     """Report a value that is not of the type `wanted`, or else is wrong in the way of `kind`."""
-    if _TYPES[wanted](got):
+    if JSON_TYPES[wanted](got):
         return Mismatch(where, shown, got, kind)
     return Mismatch(where, shown, got, "type", wanted)
 
@@ -127,24 +127,12 @@ def _exact_array(expected: list[JsonValue], got: JsonValue, where: str) -> list[
     ]
 
 
-def check_matcher(expected: JsonValue) -> None:
-    """Validate all matchers in `expected`.
+def matcher_name(expected: Mapping[str, Any]) -> str | None:
+    """Return the name of the matcher that an object is, without the `$`; None if it is none.
 
     Raises:
-        BadMatcherError: if one is unknown or malformed.
+        BadMatcherError: for an unknown matcher, or one beside other keys.
     """
-    if isinstance(expected, dict):
-        name = _matcher_name(expected)
-        if name in _VALIDATORS:
-            _VALIDATORS[name](expected[f"${name}"])
-        for value in expected.values():
-            check_matcher(value)
-    elif isinstance(expected, list):
-        for value in expected:
-            check_matcher(value)
-
-
-def _matcher_name(expected: Mapping[str, Any]) -> str | None:
     names = [key[1:] for key in expected if key.startswith("$") and not key.startswith("${")]
     if not names:
         return None
@@ -182,7 +170,7 @@ def _equals(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
     )
 
 
-_TYPES: dict[str, Callable[[Any], bool]] = {
+JSON_TYPES: dict[str, Callable[[Any], bool]] = {
     "string": lambda v: isinstance(v, str),
     "boolean": lambda v: isinstance(v, bool),
     "integer": lambda v: isinstance(v, int | float) and not isinstance(v, bool) and v == v // 1,
@@ -194,7 +182,7 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 
 
 def _type(expected: str, got: JsonValue, where: str) -> list[Mismatch]:
-    if _TYPES[expected](got):
+    if JSON_TYPES[expected](got):
         return []
     return [Mismatch(where, f"type {expected}", got, "type", expected)]
 
@@ -213,7 +201,7 @@ def _in(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]
 
 def _range(expected: list[float | None], got: JsonValue, where: str) -> list[Mismatch]:
     least, most = expected
-    fits = _TYPES["number"](got) and (
+    fits = JSON_TYPES["number"](got) and (
         (least is None or got >= least) and (most is None or got <= most)
     )
     if fits:
@@ -223,7 +211,7 @@ def _range(expected: list[float | None], got: JsonValue, where: str) -> list[Mis
 
 def _approx(expected: list[float], got: JsonValue, where: str) -> list[Mismatch]:
     value, tolerance = expected
-    fits = _TYPES["number"](got) and abs(got - value) <= tolerance
+    fits = JSON_TYPES["number"](got) and abs(got - value) <= tolerance
     if fits:
         return []
     return [_ill_typed(where, f"{value} ± {tolerance}", got, "number", "range")]
@@ -231,7 +219,7 @@ def _approx(expected: list[float], got: JsonValue, where: str) -> list[Mismatch]
 
 def _digits(expected: int, got: JsonValue, where: str) -> list[Mismatch]:
     scale = 10**expected
-    fits = _TYPES["number"](got) and math.floor(got * scale + 0.5) / scale == got
+    fits = JSON_TYPES["number"](got) and math.floor(got * scale + 0.5) / scale == got
     if fits:
         return []
     return [_ill_typed(where, f"a number rounded to {expected} digits", got, "number", "range")]
@@ -336,7 +324,7 @@ def is_rfc3339(got: JsonValue) -> bool:
     return True
 
 
-_SCHEMAS: dict[str, type[BaseModel]] = {
+SCHEMAS: dict[str, type[BaseModel]] = {
     model.__name__: model
     for route in ROUTES
     for model in (route.request, route.answer)
@@ -346,7 +334,7 @@ _SCHEMAS: dict[str, type[BaseModel]] = {
 
 def _schema(expected: str, got: JsonValue, where: str) -> list[Mismatch]:
     try:
-        TypeAdapter(_SCHEMAS[expected]).validate_python(got)
+        TypeAdapter(SCHEMAS[expected]).validate_python(got)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = "".join(f"/{token(str(part))}" for part in first["loc"])
@@ -403,49 +391,3 @@ _MATCHERS: dict[str, Callable[[Any, Any, str], list[Mismatch]]] = {
 
 MATCHERS = tuple(f"${name}" for name in _MATCHERS)
 """Names of all matchers, with the `$`."""
-
-
-def _require(fits: bool, message: str) -> None:  # noqa: FBT001 - the condition itself
-    if not fits:
-        raise BadMatcherError(message)
-
-
-def _is_reference(value: JsonValue) -> bool:
-    return isinstance(value, str) and value.startswith("${")
-
-
-def _check_regex(value: JsonValue) -> None:
-    _require(isinstance(value, str), "$regex needs a text")
-    try:
-        re.compile(value)
-    except re.error as error:
-        raise BadMatcherError(f"$regex {value!r}: {error}") from error
-
-
-def _check_bounds(value: JsonValue) -> None:
-    _require(isinstance(value, list) and len(value) == 2, "$range and $items need [least, most]")
-    _require(
-        all(v is None or _TYPES["number"](v) or _is_reference(v) for v in value)
-        and any(v is not None for v in value),
-        "$range and $items need numbers, or null for no bound",
-    )
-
-
-_LIST = "$in, $set, $multiset, $subset and $all need an array"
-_VALIDATORS: dict[str | None, Callable[[Any], None]] = {
-    "type": lambda v: _require(v in _TYPES, f"$type needs one of {', '.join(_TYPES)}"),
-    "regex": _check_regex,
-    "range": _check_bounds,
-    "items": _check_bounds,
-    "approx": lambda v: _require(
-        isinstance(v, list) and len(v) == 2, "$approx needs [value, tolerance]"
-    ),
-    "digits": lambda v: _require(isinstance(v, int), "$digits needs a number"),
-    "schema": lambda v: _require(v in _SCHEMAS, f"$schema needs one of {', '.join(_SCHEMAS)}"),
-    "absent": lambda v: _require(isinstance(v, bool), "$absent needs true or false"),
-    "rfc3339": lambda v: _require(isinstance(v, bool), "$rfc3339 needs true or false"),
-    **dict.fromkeys(
-        ("in", "set", "multiset", "subset", "all"),
-        lambda v: _require(isinstance(v, list) or _is_reference(v), _LIST),
-    ),
-}

@@ -25,11 +25,17 @@ from memconform.conformance.case import (
     UntilStep,
 )
 from memconform.conformance.case_context import CaseContext, CheckResults
-from memconform.conformance.causes import missing_fault, start_cause, status_fault
+from memconform.conformance.causes import (
+    start_cause,
+    status_fault,
+)
 from memconform.conformance.fixture import ProcessReport, UntestableError
 from memconform.conformance.pointer import MISSING, resolve
 from memconform.conformance.raw import converse
 from memconform.conformance.step_result import StepResult
+from memconform.conformance.value_causes import (
+    missing_fault,
+)
 from memconform.conformance.variables import substitute
 from memconform.contract.wire import JsonValue
 from memconform.errors import DaemonError

@@ -11,17 +11,19 @@ from memconform.client.failures import ContractViolatedError, DaemonFailedError
 from memconform.client.stream import AskStream
 from memconform.conformance.causes import (
     Fault,
-    accepted_cause,
-    body_faults,
     cause_of,
     events_cause,
-    media_fault,
     status_fault,
 )
 from memconform.conformance.matchers import is_rfc3339
 from memconform.conformance.pointer import MISSING
 from memconform.conformance.routes import route_of
 from memconform.conformance.step_result import Event, StepResult
+from memconform.conformance.value_causes import (
+    accepted_cause,
+    body_faults,
+    media_fault,
+)
 from memconform.contract.ask import AskRequest
 from memconform.contract.core import (
     SearchRequest,

@@ -12,7 +12,7 @@ from memconform.conformance.case import Expectation
 from memconform.conformance.causes import (
     Fault,
     cause_of,
-    pointer_name,
+    place_name,
     start_cause,
     status_fault,
     step_name,
@@ -258,8 +258,8 @@ def test_a_start_is_named_by_its_settings_without_their_secrets() -> None:
     )
 
 
-def test_pointers_have_no_indices() -> None:
-    assert pointer_name("/chunks/12/a~1b") == "chunks.*.a/b"
+def test_places_have_no_indices() -> None:
+    assert place_name(["chunks", 12, "a~1b"]) == "chunks.*.a/b"
 
 
 _EXPECTATIONS: list[Any] = [
