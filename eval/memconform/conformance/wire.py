@@ -84,7 +84,8 @@ def wire_faults(
     if not 200 <= status < 300:
         message = f"status {status} is not in the contract"
         return _located(outcome, [status_fault(message, outcome, expected, brain)])
-    faults = _located(outcome, _success_faults(route, outcome, sent))
+    wanted = (route.status,) if status in expected else expected
+    faults = _located(outcome, _success_faults(route, outcome, sent, wanted))
     violation = request_violation(route, sent)
     if violation is not None:
         blame: Literal["daemon", "case"] = "case" if expects_success else "daemon"
@@ -132,10 +133,12 @@ def _problem_faults(
     return faults
 
 
-def _success_faults(route: Route, outcome: StepResult, sent: bytes) -> list[Fault]:
+def _success_faults(
+    route: Route, outcome: StepResult, sent: bytes, wanted: Sequence[int]
+) -> list[Fault]:
     if outcome.status != route.status:
         message = f"status {outcome.status}; the contract requires {route.status}"
-        return [status_fault(message, outcome, (route.status,))]
+        return [status_fault(message, outcome, wanted)]
     expected = _media_type(route)
     media = outcome.header("content-type")
     essence = str(media).partition(";")[0].strip().lower()

@@ -223,6 +223,8 @@ def test_each_kind_of_failed_expectation_has_its_cause(
 def test_a_check_and_the_wire_name_one_defect_alike() -> None:
     outcome = _response(body=FOUND | {"trace": _without("effectiveMode", TRACE)})
     assert _checked({"at": "/trace/effectiveMode", "is": "bm25"}, outcome) == _wire(outcome)
+    taken = _response("POST /v1/brains", 200, {})
+    assert _checked("conflict", taken) == _wire(taken, {"brainId": "b"}, expected=(409,))
     problem = _response(status=404, body=_without("code", PROBLEM), media=ERROR)
     assert _checked("not_found", problem) == _wire(problem)
     late = _events(("change", {"kind": "created", "when": "2026-01-01T00:00:00Z"}))
