@@ -31,6 +31,10 @@ class _Tools(LazyGroup):
                 " fails."
             ),
         ),
+        "findings": (
+            "conform_tools:show_findings_of",
+            "Show every check that did not pass in a run, or those of some causes.",
+        ),
         "lint": (
             "conform_tools:lint",
             "Check the case files themselves, and that every rule has a case.",
@@ -41,6 +45,13 @@ class _Tools(LazyGroup):
 
 
 _LIMITS = "Limits"
+
+
+def _new_file(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Reject a target that exists: it may be a list with reasons that somebody wrote."""
+    if value is not None and (value == "-" or Path(value).exists()):
+        raise click.BadParameter(f"{value!r} exists already; name a new file")
+    return writable(ctx, param, value)
 
 
 @click.group(
@@ -83,7 +94,7 @@ _LIMITS = "Limits"
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="List of checks that are known to fail, in addition to those of each sdk.toml;"
+    help="List of checks and causes that are known to fail, in addition to those of each sdk.toml;"
     " docs/CONFORMANCE.md has the format. May be given several times.",
 )
 @option(
@@ -114,7 +125,15 @@ _LIMITS = "Limits"
     "--verbose",
     group=OUTPUT,
     is_flag=True,
-    help="Show every check, including those that pass.",
+    help="Show every check, including those that pass, instead of a list of causes.",
+)
+@option(
+    "--write-known",
+    group=OUTPUT,
+    callback=_new_file,
+    metavar="FILE",
+    help="Write the causes of all failures that no list covers yet to a new FILE, as a list for"
+    " --known.",
 )
 @json_file
 @schema("conformance.results:ConformReport")
@@ -131,8 +150,9 @@ _LIMITS = "Limits"
 def command(ctx: click.Context, /, **flags: object) -> ExitCode | None:
     """Check daemons against the contract, case by case.
 
-    The contract is sdks/CONTRACT.md. Each failure names its rule, a `conform replay` command that
-    starts the daemon again and repeats the case, and a curl command for a daemon that you run.
+    The contract is sdks/CONTRACT.md. Failures are listed by cause, each with an example: its case,
+    what came, and a curl command for a daemon that you run. `conform findings` lists every check,
+    and `conform replay` starts the daemon again and repeats a case.
     """
     if ctx.invoked_subcommand is not None:
         return None

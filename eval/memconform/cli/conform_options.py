@@ -31,6 +31,7 @@ class ConformOptions:
     case: tuple[str, ...]
     cases: Path
     known: tuple[Path, ...]
+    write_known: str | None
     junit: str | None
     json_file: str | None
     markdown: str | None

@@ -1,7 +1,9 @@
 """`memconform conform list | explain | lint | replay`."""
 
 import json
+import shlex
 import tempfile
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import click
@@ -14,9 +16,10 @@ from memconform.cli.targets import json_target
 from memconform.conformance.catalog import CaseVariant, case_line, catalog
 from memconform.conformance.coverage import uncovered_rules
 from memconform.conformance.explaining import explain_case
+from memconform.conformance.findings import SHOWN, causes_of
 from memconform.conformance.fixture import Fixture, UntestableError
 from memconform.conformance.names import CASES, ROBUSTNESS
-from memconform.conformance.results import exit_code_of
+from memconform.conformance.results import Check, exit_code_of
 from memconform.conformance.running import CaseRun, check_ids, run_case, skip_reason
 from memconform.conformance.schema import case_schema
 from memconform.conformance.session import read_report, transcript
@@ -29,7 +32,7 @@ from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
 from memconform.redaction import redact, redact_bytes
-from memconform.reports.conformance import show_case
+from memconform.reports.conformance import show_case, show_checks
 
 
 @click.command(
@@ -171,6 +174,53 @@ def replay(run: str, check: str, output: Path) -> ExitCode:
         )
     configure_logs("warning")
     return run_to_end(_replay(entry, references))
+
+
+@click.command(
+    "findings",
+    cls=Command,
+    examples=(
+        "memconform conform findings results/runs/RUN",
+        "memconform conform findings RUN --cause '*: missing key *'",
+    ),
+    exit_codes={ExitCode.NOTHING_SELECTED: "no check matches"},
+)
+@click.argument("run")
+@option(
+    "--cause",
+    group=OUTPUT,
+    multiple=True,
+    metavar="GLOB",
+    help="Show only checks with a cause that matches GLOB. May be given several times.",
+)
+@results
+def show_findings_of(run: str, cause: tuple[str, ...], output: Path) -> ExitCode:
+    """Show every check that did not pass in a run, or those of some causes.
+
+    RUN is the id of a conform run, or its folder. Each check is shown with its rule, what was
+    expected and what came.
+    """
+    report = read_report(output, run)
+    shown = 0
+    for sdk in report.sdks:
+        checks = [
+            check
+            for case in sdk.cases
+            for check in case.checks
+            if check.result in SHOWN and (not cause or _has_cause(check, cause))
+        ]
+        show_checks(sdk, checks, replay=f"memconform conform replay {shlex.quote(run)}")
+        shown += len(checks)
+    echo(f"{plural(shown, 'check')} did not pass", err=True)
+    return ExitCode.OK if shown or not cause else ExitCode.NOTHING_SELECTED
+
+
+def _has_cause(check: Check, globs: tuple[str, ...]) -> bool:
+    return any(
+        fnmatchcase(cause.cause, glob.replace("[", "[[]"))
+        for cause in causes_of(check)
+        for glob in globs
+    )
 
 
 async def _replay(entry: CaseVariant, references: list[str]) -> ExitCode:

@@ -13,7 +13,13 @@ from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.planning import build_sdks
 from memconform.cli.targets import json_target
 from memconform.conformance.catalog import CaseVariant, catalog
-from memconform.conformance.known import KnownFailure, load_known, require_unexpired
+from memconform.conformance.findings import findings, known_list
+from memconform.conformance.known import (
+    KnownFailure,
+    load_known,
+    require_unexpired,
+    stale_causes,
+)
 from memconform.conformance.names import CASES, ROBUSTNESS
 from memconform.conformance.results import ConformReport, SdkResult, verdict
 from memconform.conformance.running import check_ids
@@ -75,7 +81,8 @@ async def _conform(options: ConformOptions) -> ExitCode:
                 results[event.result.sdk] = event.result
 
         await dispatch(events, [console.handle, collect])
-    sdks = [results[target.name] for target in targets]
+    complete = complete and not options.stop_at_first
+    sdks = [_with_stale(results[target.name], known, complete=complete) for target in targets]
     code = verdict(sdks, (sdk.exit_code for sdk in skipped))
     report = ConformReport(
         run=run.path.name,
@@ -97,6 +104,8 @@ async def _conform(options: ConformOptions) -> ExitCode:
     replay = f"memconform conform replay {shlex.quote(str(run.path))}" if shipped else ""
     for sdk in sdks:
         show_findings(sdk, verbose=options.verbose, replay=replay)
+    if not options.verbose and any(findings(sdk) for sdk in sdks):
+        echo(f"every check: memconform conform findings {shlex.quote(str(run.path))}", err=True)
     for missing in skipped:
         echo(Lines(f"{missing.sdk} skipped: {missing.error.render()}"), err=True)
     for sdk in sdks:
@@ -171,12 +180,23 @@ def _known_in_manifest(target: Target) -> list[KnownFailure]:
     return [entry.model_copy(update={"sdk": target.name}) for entry in entries]
 
 
+def _with_stale(result: SdkResult, known: Sequence[KnownFailure], *, complete: bool) -> SdkResult:
+    """Add the known causes that no longer occur."""
+    stale = stale_causes(result, known, complete=complete)
+    return result.model_copy(update={"stale_known": stale})
+
+
 def _write(options: ConformOptions, run: RunFolder, report: ConformReport, selection: str) -> None:
     """Write the run's record first, so that a report that cannot be written does not lose it."""
     write_suite_report(run, report)
     if options.json_file is not None:
         with json_target(options.json_file) as target:
             target.write_json(report)
+    if options.write_known is not None:
+        names = len(report.sdks) > 1
+        text = known_list(report.sdks, report.started_at.date(), name_sdks=names)
+        with replacing(Path(options.write_known).resolve()) as file:
+            file.write_text(text)
     if options.junit is not None:
         write_junit(Path(options.junit), report)
     if options.markdown is not None:

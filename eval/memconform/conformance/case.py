@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from memconform.conformance.bodies import AnyContent, Size, Strict
-from memconform.conformance.matchers import BadMatcherError, check_matcher
+from memconform.conformance.matcher_validation import check_matcher
+from memconform.conformance.matchers import BadMatcherError
 from memconform.conformance.step_result import StreamEnd
 from memconform.contract.problem import STATUS
 from memconform.contract.wire import JsonValue, Mode, Profile

@@ -1,6 +1,6 @@
 """The state of a running case: its variables, connections and check results."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,11 +10,13 @@ import httpx
 
 from memconform.conformance.case import Expectation, Server
 from memconform.conformance.catalog import CaseVariant
-from memconform.conformance.expecting import ExpectationResult, evaluate
+from memconform.conformance.causes import Fault, cause_of, status_fault, step_name
+from memconform.conformance.expecting import ExpectationResult, evaluate, statuses
 from memconform.conformance.fixture import Fixture, UntestableError
+from memconform.conformance.routes import route_of
 from memconform.conformance.step_result import StepResult
 from memconform.conformance.transport import Sender, Stream
-from memconform.conformance.wire import WireFault, wire_faults
+from memconform.conformance.wire import WireFault, request_violation, wire_faults
 from memconform.contract.wire import JsonValue
 
 
@@ -25,6 +27,8 @@ class CheckState:
     expectation: Expectation
     faults: tuple[str, ...] = ()
     non_preferred: str = ""
+    causes: tuple[str, ...] = ()
+    """Causes of the faults, or else of the non-preferred response."""
     outcome: StepResult | None = None
     """The step that brought the faults, or else the non-preferred response."""
 
@@ -37,14 +41,20 @@ class CheckResults:
     wire: list[tuple[WireFault, StepResult]] = field(default_factory=list)
 
     def add(
-        self, slot: str, expectation: Expectation, result: ExpectationResult, outcome: StepResult
+        self,
+        slot: str,
+        expectation: Expectation,
+        result: ExpectationResult,
+        causes: Sequence[str],
+        outcome: StepResult,
     ) -> None:
         """Record the result of a check, which a case may make several times."""
         state = self.states.setdefault(slot, CheckState(expectation))
         if result.faults and not state.faults:
-            state.faults, state.outcome = result.faults, outcome
+            state.faults, state.causes, state.outcome = result.faults, tuple(causes), outcome
         if result.non_preferred and not state.non_preferred:
             state.non_preferred, state.outcome = result.non_preferred, state.outcome or outcome
+            state.causes = state.causes or tuple(causes)
 
     def merge(self, other: "CheckResults") -> None:
         """Add the results of the last attempt of an `until` step."""
@@ -52,6 +62,10 @@ class CheckResults:
             mine = self.states.setdefault(slot, CheckState(theirs.expectation))
             if theirs.faults and not mine.faults:
                 mine.faults, mine.outcome = theirs.faults, theirs.outcome
+                mine.causes = theirs.causes
+            elif theirs.non_preferred and not mine.faults:
+                mine.causes = mine.causes or theirs.causes
+                mine.outcome = mine.outcome or theirs.outcome
             mine.non_preferred = mine.non_preferred or theirs.non_preferred
         self.wire += other.wire
 
@@ -70,6 +84,11 @@ class CaseContext:
         self.streams: dict[str, tuple[Stream, bytes]] = {}
         self.start_failure = ""
         """Why the daemon failed to start in a step without expectations; empty if it did not."""
+        self.start_cause = ""
+        """The cause of that."""
+        self.brain_created = False
+        self.disturbed = ""
+        """The cause of the first request that should have changed the brain, and went wrong."""
         self.hung = False
         """Whether the daemon did not answer a setup request in time."""
         self.exchanges: list[StepResult] = []
@@ -117,9 +136,52 @@ class CaseContext:
         variables: Mapping[str, Any],
     ) -> None:
         """Evaluate the expectations of a step, by slot, and record the results."""
+        root = self.root_fault(expected.values(), outcome)
+        failed = not expected
+        disturbed = cause_of(outcome, root) if root is not None and _is_write(outcome) else ""
         for slot, expectation in expected.items():
             result = evaluate(expectation, outcome, variables)
-            results.add(slot, expectation, result, outcome)
+            failed = failed or not result.holds
+            if result.holds:
+                causes = [f"{step_name(outcome)}: {result.preference}"]
+            else:
+                # A response with the wrong status explains all that is wrong with it.
+                details = result.details if root is None else (root,)
+                causes = [self.cause(outcome, fault) for fault in details]
+            results.add(slot, expectation, result, [*dict.fromkeys(causes)], outcome)
+        if failed and not self.disturbed:
+            self.disturbed = disturbed
+
+    def root_fault(self, expected: Iterable[Expectation], outcome: StepResult) -> Fault | None:
+        """Return the fault that explains all others of a response: it has the wrong status.
+
+        A step that expects no status in particular expects the one that its route has on success.
+        """
+        if outcome.exchange is None:
+            return Fault(outcome.cause, outcome.cause) if outcome.cause else None
+        codes = [code for expectation in expected for code in statuses(expectation)]
+        method, _, target = outcome.label.partition(" ")
+        route = route_of(method, target)
+        if not codes and route is not None:
+            codes = [route.status]
+        if not codes or outcome.status in codes:
+            return None
+        was_accepted = outcome.status is not None and outcome.status < 300 <= min(codes)
+        if was_accepted and route is not None:
+            violation = request_violation(route, outcome.exchange.request.content)
+            if violation is not None:
+                return violation
+        return status_fault("", outcome, codes, self._existing_brain)
+
+    def cause(self, outcome: StepResult, fault: Fault) -> str:
+        """Return the cause of a fault: an earlier request that failed, if it may follow from it."""
+        if fault.is_effect and self.disturbed:
+            return self.disturbed
+        return cause_of(outcome, fault)
+
+    @property
+    def _existing_brain(self) -> str | None:
+        return str(self._variables["brain"]) if self.brain_created else None
 
     def check_wire(
         self,
@@ -132,7 +194,13 @@ class CaseContext:
         expects_success = any(
             e.status is not None and _is_success(e.status) for e in expected.values()
         )
-        faults = wire_faults(outcome, sent, expects_success=expects_success)
+        faults = wire_faults(
+            outcome,
+            sent,
+            expects_success=expects_success,
+            expected=[code for e in expected.values() for code in statuses(e)],
+            brain=self._existing_brain,
+        )
         results.wire += [(fault, outcome) for fault in faults]
 
     async def close(self) -> None:
@@ -147,3 +215,14 @@ class CaseContext:
 def _is_success(status: int | list[int]) -> bool:
     statuses = status if isinstance(status, list) else [status]
     return all(200 <= code < 300 for code in statuses)
+
+
+def _is_write(outcome: StepResult) -> bool:
+    """Whether a request changes a brain."""
+    method, _, target = outcome.label.partition(" ")
+    route = route_of(method, target)
+    return route is not None and method not in ("GET", "HEAD") and route.name not in _QUESTIONS
+
+
+_QUESTIONS = ("search", "ask")
+"""Names of routes that change nothing, whatever their method."""

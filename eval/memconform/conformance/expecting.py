@@ -3,14 +3,25 @@
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from memconform.conformance.bodies import content
 from memconform.conformance.case import Expectation, ProblemSpec
-from memconform.conformance.matchers import BadMatcherError, Mismatch, abbreviate, mismatches
-from memconform.conformance.pointer import resolve
+from memconform.conformance.causes import (
+    Fault,
+    events_cause,
+    no_response,
+    status_fault,
+)
+from memconform.conformance.matchers import BadMatcherError, abbreviate, mismatches
+from memconform.conformance.pointer import MISSING, resolve
 from memconform.conformance.step_result import StepResult
+from memconform.conformance.value_causes import (
+    event_fault,
+    header_fault,
+    mismatch_fault,
+)
 from memconform.conformance.variables import substitute
 from memconform.contract.problem import MEDIA_TYPE, STATUS
 from memconform.contract.wire import JsonValue
@@ -22,15 +33,22 @@ _NAME = re.compile(r"[a-z_]+")
 class ExpectationResult:
     """Whether an expectation holds, and why not."""
 
-    faults: tuple[str, ...] = ()
-    """What is wrong; empty if the expectation holds."""
+    details: tuple[Fault, ...] = ()
+    """What is wrong, and why; empty if the expectation holds."""
     non_preferred: str = ""
     """Describes the alternative that holds, if it is not the preferred one."""
+    preference: str = ""
+    """The cause of a warning about it."""
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What is wrong, in words."""
+        return tuple(fault.message for fault in self.details)
 
     @property
     def holds(self) -> bool:
         """Whether there are no faults."""
-        return not self.faults
+        return not self.details
 
 
 def evaluate(
@@ -42,89 +60,166 @@ def evaluate(
         UnknownVariableError: if a variable is not in `variables`.
     """
     if expected.any_of is not None:
-        branches = [evaluate(branch, outcome, variables) for branch in expected.any_of]
-        index = next((n for n, branch in enumerate(branches) if branch.holds), None)
-        if index is None:
-            faults = [f"not {describe(b)}" for b in expected.any_of]
-            return ExpectationResult((*faults, *branches[0].faults))
-        preferred, actual = expected.any_of[0], expected.any_of[index]
-        note = f"{describe(actual)}; better {describe(preferred)}" if index else ""
-        return ExpectationResult((), note)
+        return _any_of(expected.any_of, outcome, variables)
     try:
         faults = _faults(expected, outcome, variables)
     except BadMatcherError as error:
         # The case's own matchers were checked at load time: this one is a captured response value.
-        faults = [f"a captured value looks like a matcher: {error}"]
+        message = f"a captured value looks like a matcher: {error}"
+        faults = [Fault(message, "a captured value looks like a matcher")]
     if outcome.exchange is not None and outcome.status is None and not faults:
         # An expectation that something is absent would hold for a missing response too.
-        faults = ["expected a response, got none"]
-    if faults and outcome.failure and outcome.failure not in faults:
-        faults = [*faults, outcome.failure]
+        faults = [Fault("expected a response, got none", no_response(outcome))]
+    failure = outcome.failure
+    if faults and failure and failure not in (fault.message for fault in faults):
+        cause = no_response(outcome) if outcome.status is None else faults[0].cause
+        faults = [*faults, Fault(failure, cause)]
     return ExpectationResult(tuple(faults))
 
 
-def _faults(expected: Expectation, outcome: StepResult, variables: Mapping[str, Any]) -> list[str]:
+def _any_of(
+    alternatives: Sequence[Expectation], outcome: StepResult, variables: Mapping[str, Any]
+) -> ExpectationResult:
+    """Evaluate alternatives, of which the first is preferred."""
+    results = [evaluate(alternative, outcome, variables) for alternative in alternatives]
+    index = next((n for n, result in enumerate(results) if result.holds), None)
+    if index == 0:
+        return ExpectationResult()
+    if index is not None:
+        preferred, actual = alternatives[0], alternatives[index]
+        note = f"{describe(actual)}; better {describe(preferred)}"
+        return ExpectationResult((), note, f"{_brief(actual)}, better {_brief(preferred)}")
+    # The alternative with the status that came says more about the rest of the response.
+    closest = next(
+        (r for e, r in zip(alternatives, results, strict=True) if outcome.status in statuses(e)),
+        results[0],
+    )
+    notes = [Fault(f"not {describe(e)}", closest.details[0].cause) for e in alternatives]
+    return ExpectationResult((*notes, *closest.details))
+
+
+def statuses(expected: Expectation) -> list[int]:
+    """Return the statuses for which an expectation can hold; empty if it is about none."""
+    if expected.any_of is not None:
+        return [status for branch in expected.any_of for status in statuses(branch)]
+    if expected.problem is not None:
+        return [STATUS[expected.problem.code]]
+    if expected.status is None:
+        return []
+    return expected.status if isinstance(expected.status, list) else [expected.status]
+
+
+def _brief(expected: Expectation) -> str:
+    """Describe an alternative without its values."""
+    codes = statuses(expected)
+    if codes:
+        return f"status {' or '.join(map(str, codes))}"
+    name = expected.header or expected.event or expected.at or ""
+    return f"another {expected.subject} {name}".rstrip()
+
+
+def _faults(
+    expected: Expectation, outcome: StepResult, variables: Mapping[str, Any]
+) -> list[Fault]:
     return _SUBJECTS[expected.subject](expected, outcome, variables)
 
 
 def _match_faults(
-    matcher: JsonValue, got: JsonValue, variables: Mapping[str, JsonValue], where: str = ""
-) -> list[str]:
-    faults = mismatches(substitute(matcher, variables), got)
-    return [f"{where}: {fault}" if where else str(fault) for fault in faults]
+    matcher: JsonValue, got: JsonValue, variables: Mapping[str, JsonValue], root: str
+) -> list[Fault]:
+    """Compare a value that is no part of a JSON body; `root` names it in causes."""
+    return [
+        mismatch_fault(mismatch, f"{root}: {mismatch}", body=got, root=root)
+        for mismatch in mismatches(substitute(matcher, variables), got)
+    ]
 
 
-def _status_faults(expected: Expectation, outcome: StepResult, _: Mapping[str, Any]) -> list[str]:
-    statuses = expected.status if isinstance(expected.status, list) else [expected.status]
-    return [] if outcome.status in statuses else [_status_fault(statuses, outcome)]
+def _status_faults(expected: Expectation, outcome: StepResult, _: Mapping[str, Any]) -> list[Fault]:
+    codes = statuses(expected)
+    return [] if outcome.status in codes else [_status_fault(codes, outcome)]
+
+
+def _each_status_faults(
+    expected: Expectation, outcome: StepResult, variables: Mapping[str, Any]
+) -> list[Fault]:
+    """Compare the statuses of all responses on a raw connection."""
+    wanted = substitute(expected.statuses, variables)
+    got = outcome.statuses
+    faults = []
+    for mismatch in mismatches(wanted, got):
+        fault = mismatch_fault(mismatch, f"statuses: {mismatch}", body=got, root="the statuses")
+        if isinstance(mismatch.wanted, int) and isinstance(mismatch.got, int):
+            response = replace(outcome, status=mismatch.got)
+            fault = status_fault(fault.message, response, (mismatch.wanted,))
+        elif mismatch.got is None:
+            fault = Fault(fault.message, no_response(outcome))
+        faults.append(fault)
+    return faults
 
 
 def _header_faults(
     expected: Expectation, outcome: StepResult, variables: Mapping[str, Any]
-) -> list[str]:
+) -> list[Fault]:
     name = expected.header or ""
-    return _match_faults(expected.is_, outcome.header(name), variables, name)
+    got = outcome.header(name)
+    return [
+        header_fault(name, mismatch, f"{name}: {mismatch}")
+        for mismatch in mismatches(substitute(expected.is_, variables), got)
+    ]
 
 
 def _event_faults(
     expected: Expectation, outcome: StepResult, variables: Mapping[str, Any]
-) -> list[str]:
-    data = [event.value() for event in outcome.events if event.name == expected.event]
-    where = f"{expected.event} {expected.at or ''}".rstrip()
-    return _match_faults(expected.is_, resolve(data, expected.at or ""), variables, where)
-
-
-def _ended_faults(expected: Expectation, outcome: StepResult, _: Mapping[str, Any]) -> list[str]:
-    endings = expected.ended if isinstance(expected.ended, list) else [expected.ended]
-    if outcome.ended in endings:
-        return []
-    return [f"expected the end {' or '.join(map(str, endings))}, got {outcome.ended!r}"]
-
-
-def _fold_faults(
-    expected: Expectation, outcome: StepResult, variables: Mapping[str, Any]
-) -> list[str]:
-    deltas = [event.value() for event in outcome.events if event.name == "answer_delta"]
-    texts = [str(d.get("text", "")) if isinstance(d, dict) else "" for d in deltas]
-    return _match_faults(expected.fold, "".join(texts), variables, "the joined answer deltas")
+) -> list[Fault]:
+    name, at = expected.event or "", expected.at or ""
+    events = [event.value() for event in outcome.events if event.name == name]
+    where = f"{name} {at}".rstrip()
+    return [
+        event_fault(mismatch, f"{where}: {mismatch}", events=events, at=at, name=name)
+        for mismatch in mismatches(substitute(expected.is_, variables), resolve(events, at))
+    ]
 
 
 def _value_faults(
     expected: Expectation, outcome: StepResult, variables: Mapping[str, Any]
-) -> list[str]:
-    at = expected.at or ""
-    return _match_faults(expected.is_, resolve(outcome.json(), at), variables, at)
+) -> list[Fault]:
+    at, body = expected.at or "", outcome.json()
+    root = "the body" if outcome.value is MISSING else "the result"
+    return [
+        mismatch_fault(
+            mismatch, f"{at}: {mismatch}" if at else str(mismatch), body=body, at=at, root=root
+        )
+        for mismatch in mismatches(substitute(expected.is_, variables), resolve(body, at))
+    ]
+
+
+def _ended_faults(expected: Expectation, outcome: StepResult, _: Mapping[str, Any]) -> list[Fault]:
+    endings = expected.ended if isinstance(expected.ended, list) else [expected.ended]
+    if outcome.ended in endings:
+        return []
+    wanted = " or ".join(map(str, endings))
+    message = f"expected the end {wanted}, got {outcome.ended!r}"
+    return [Fault(message, f"ended is {outcome.ended}, expected {wanted}")]
+
+
+def _fold_faults(
+    expected: Expectation, outcome: StepResult, variables: Mapping[str, Any]
+) -> list[Fault]:
+    deltas = [event.value() for event in outcome.events if event.name == "answer_delta"]
+    texts = [str(d.get("text", "")) if isinstance(d, dict) else "" for d in deltas]
+    return _match_faults(expected.fold, "".join(texts), variables, "the joined answer deltas")
 
 
 def _plain(source: JsonValue) -> JsonValue:
     return source if isinstance(source, str) else source.model_dump(exclude_none=True)
 
 
-def _status_fault(statuses: Sequence[int | None], outcome: StepResult) -> str:
-    one_of = " or ".join(map(str, statuses))
+def _status_fault(codes: Sequence[int], outcome: StepResult) -> Fault:
+    one_of = " or ".join(map(str, codes))
+    got = f"{outcome.status} {_excerpt(outcome)}".rstrip()
     if outcome.status is None:
-        return f"expected status {one_of}, got no response"
-    return f"expected status {one_of}, got {outcome.status} {_excerpt(outcome)}".rstrip()
+        got = "no response"
+    return status_fault(f"expected status {one_of}, got {got}", outcome, codes)
 
 
 def _excerpt(outcome: StepResult) -> str:
@@ -133,47 +228,61 @@ def _excerpt(outcome: StepResult) -> str:
 
 def _problem_faults(
     expectation: Expectation, outcome: StepResult, variables: Mapping[str, Any]
-) -> list[str]:
+) -> list[Fault]:
     expected = expectation.problem or ProblemSpec(code="internal_error")
     status = STATUS[expected.code]
     if outcome.status != status:
         return [_status_fault([status], outcome)]
-    faults: list[Mismatch] = []
     media = outcome.header("content-type")
-    faults += mismatches({"$media_type": MEDIA_TYPE}, media, "Content-Type")
+    faults = [
+        header_fault("Content-Type", mismatch, str(mismatch))
+        for mismatch in mismatches({"$media_type": MEDIA_TYPE}, media, "Content-Type")
+    ]
     shape = {
         "status": {"$equals": status},
         "title": {"$type": "string"},
         "detail": {"$type": "string"},
         "code": expected.code,
     }
-    faults += mismatches(shape, outcome.json())
+    body = outcome.json()
+    for mismatch in mismatches(shape, body):
+        fault = mismatch_fault(mismatch, str(mismatch), body=body)
+        faults.append(replace(fault, any_route=True, is_effect=False))
     if expected.detail is not None:
         detail = substitute(expected.detail, variables)
-        faults += mismatches(detail, resolve(outcome.json(), "/detail"), "/detail")
-    return [str(fault) for fault in faults]
+        faults += [
+            mismatch_fault(mismatch, str(mismatch), body=body)
+            for mismatch in mismatches(detail, resolve(body, "/detail"), "/detail")
+        ]
+    return faults
 
 
-def _order_faults(expected: Expectation, outcome: StepResult, _: Mapping[str, Any]) -> list[str]:
+def _order_faults(expected: Expectation, outcome: StepResult, _: Mapping[str, Any]) -> list[Fault]:
     pattern = expected.events or ""
     names = " ".join(event.name for event in outcome.events)
     tokens = "".join(_NAME.sub(lambda m: f"(?:{m[0]} )", part) for part in pattern.split())
     if re.fullmatch(tokens, f"{names} " if names else ""):
         return []
-    return [f"expected the events {pattern}, got {abbreviate(names)}"]
+    message = f"expected the events {pattern}, got {abbreviate(names)}"
+    return [Fault(message, events_cause(outcome))]
 
 
-def _id_faults(_: Expectation, outcome: StepResult, __: Mapping[str, Any]) -> list[str]:
+def _id_faults(_: Expectation, outcome: StepResult, __: Mapping[str, Any]) -> list[Fault]:
     ids = [event.id for event in outcome.events if event.name == "change"]
-    if not ids or not all(id_.isascii() and id_.isdigit() for id_ in ids):
-        return [f"expected change events with decimal ids, got the ids {abbreviate(ids)}"]
-    rising = all(int(a) < int(b) for a, b in itertools.pairwise(ids))
-    return [] if rising else [f"expected rising ids, got {abbreviate(ids)}"]
+    if not ids:
+        return [Fault("expected change events with decimal ids, got none", "no event change")]
+    if not all(id_.isascii() and id_.isdigit() for id_ in ids):
+        message = f"expected change events with decimal ids, got the ids {abbreviate(ids)}"
+        return [Fault(message, "ids of change events are not decimal")]
+    if all(int(a) < int(b) for a, b in itertools.pairwise(ids)):
+        return []
+    message = f"expected rising ids, got {abbreviate(ids)}"
+    return [Fault(message, "ids of change events do not rise")]
 
 
 def _body_faults(
     expected: Expectation, outcome: StepResult, variables: Mapping[str, Any]
-) -> list[str]:
+) -> list[Fault]:
     expected_body = content(substitute(_plain(expected.body), variables))
     if outcome.body == expected_body:
         return []
@@ -183,14 +292,14 @@ def _body_faults(
     )
     excerpts = f"{expected_body[start : start + 40]!r} and {outcome.body[start : start + 40]!r}"
     sizes = f"expected {len(expected_body)} bytes, got {len(outcome.body)}"
-    return [f"{sizes}; they differ from byte {start}: {excerpts}"]
+    message = f"{sizes}; they differ from byte {start}: {excerpts}"
+    cause = "the body has other bytes" if outcome.body else "the body is empty"
+    return [Fault(message, cause, is_effect=True)]
 
 
-_SUBJECTS: dict[str, Callable[[Expectation, StepResult, Mapping[str, Any]], list[str]]] = {
+_SUBJECTS: dict[str, Callable[[Expectation, StepResult, Mapping[str, Any]], list[Fault]]] = {
     "status": _status_faults,
-    "statuses": lambda e, o, variables: _match_faults(
-        e.statuses, o.statuses, variables, "statuses"
-    ),
+    "statuses": _each_status_faults,
     "problem": _problem_faults,
     "header": _header_faults,
     "event": _event_faults,
@@ -200,7 +309,7 @@ _SUBJECTS: dict[str, Callable[[Expectation, StepResult, Mapping[str, Any]], list
     "body": _body_faults,
     "fold": _fold_faults,
     "text": lambda e, o, variables: _match_faults(
-        e.text, o.body.decode("utf-8", "replace"), variables
+        e.text, o.body.decode("utf-8", "replace"), variables, "the text"
     ),
     "took_ms": lambda e, o, variables: _match_faults(e.took_ms, o.took_ms, variables, "took_ms"),
     "is": _value_faults,

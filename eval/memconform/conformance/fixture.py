@@ -29,7 +29,14 @@ _END_SECONDS = 2.0
 
 
 class UntestableError(Exception):
-    """The daemon cannot provide what a case needs."""
+    """The daemon cannot provide what a case needs; `cause` names it without the SDK's name."""
+
+    def __init__(self, message: str, cause: str = "") -> None:
+        super().__init__(message)
+        self.cause = cause or message
+
+
+NOT_MANAGED = "memconform did not start the daemon"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +105,8 @@ class Fixture:
         needs_settings = self._settings.env or self._settings.upstream == "scripted"
         if needs_settings and not self.runner.restartable:
             raise UntestableError(
-                f"{self.runner.name} was not started by memconform: its settings cannot be changed"
+                f"{self.runner.name} was not started by memconform: its settings cannot be changed",
+                f"{NOT_MANAGED}, so its settings cannot be changed",
             )
         await asyncio.to_thread(self.folder.mkdir, parents=True, exist_ok=True)
         await asyncio.to_thread(self.outside.write_text, "of no brain")
@@ -106,7 +114,8 @@ class Fixture:
             try:
                 self.runner.use_upstream("scripted")
             except UsageError as error:
-                raise UntestableError(error.message) from error
+                cause = f"the daemon cannot call a scripted upstream: {error.code}"
+                raise UntestableError(error.message, cause) from error
             self._upstream = await self._stack.enter_async_context(
                 scripted_upstream(self.folder / "upstream", self.run_id)
             )
@@ -121,7 +130,8 @@ class Fixture:
         """
         if not self.runner.restartable:
             raise UntestableError(
-                f"{self.runner.name} was not started by memconform: its state folder is unknown"
+                f"{self.runner.name} was not started by memconform: its state folder is unknown",
+                f"{NOT_MANAGED}, so its state folder is unknown",
             )
         return self._launch("daemon").state
 
@@ -287,7 +297,8 @@ class Fixture:
         """Raise UntestableError unless memconform started the daemon."""
         if not self.runner.restartable:
             raise UntestableError(
-                f"{self.runner.name} was not started by memconform: its process is unknown"
+                f"{self.runner.name} was not started by memconform: its process is unknown",
+                f"{NOT_MANAGED}, so its process is unknown",
             )
 
 

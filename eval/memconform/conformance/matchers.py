@@ -9,14 +9,18 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from memconform.conformance.pointer import MISSING
+from memconform.conformance.pointer import MISSING, token
 from memconform.contract.schemas import ROUTES
 from memconform.contract.wire import JsonValue
 from memconform.validation import first_fault
+
+Kind = Literal["value", "type", "few", "many", "contents", "unexpected", "range", "format", "media"]
+"""What is wrong with a value: another value, another JSON type, too few or too many items, other
+items, a value where none may be, a number out of range, a malformed text, another media type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,9 @@ class Mismatch:
     where: str
     expected: str
     got: Any
+    kind: Kind = "value"
+    wanted: Any = MISSING
+    """The expected value if it is a plain one; for `type`, the name of the expected type."""
 
     def __str__(self) -> str:
         at = f"{self.where}: " if self.where else ""
@@ -60,18 +67,46 @@ def mismatches(expected: JsonValue, got: JsonValue, where: str = "") -> list[Mis
         BadMatcherError: for an unknown matcher, or one beside other keys.
     """
     if isinstance(expected, dict):
-        name = _matcher_name(expected)
+        name = matcher_name(expected)
         if name is not None:
             return _MATCHERS[name](expected[f"${name}"], got, where)
         return _open_object(expected, got, where)
     if isinstance(expected, list):
         return _exact_array(expected, got, where)
-    return [] if _equal(expected, got) else [Mismatch(where, abbreviate(expected), got)]
+    return [] if _equal(expected, got) else [_differs(where, abbreviate(expected), expected, got)]
+
+
+def json_type(value: JsonValue) -> str:
+    """Return the name of a value's JSON type; numbers are `number`, whole or not."""
+    for name in ("string", "boolean", "number", "array", "object", "null"):
+        if JSON_TYPES[name](value):
+            return name
+    return "nothing"
+
+
+def _differs(where: str, shown: str, expected: JsonValue, got: JsonValue) -> Mismatch:
+    """Report that `got` is not the plain value `expected`."""
+    if json_type(expected) != json_type(got):
+        return Mismatch(where, shown, got, "type", json_type(expected))
+    if isinstance(expected, list) and len(expected) != len(got):
+        return Mismatch(where, shown, got, _length(len(expected), got))
+    return Mismatch(where, shown, got, wanted=expected)
+
+
+def _length(least: float, got: JsonValue) -> Kind:
+    return "few" if len(got) < least else "many"
+
+
+def _ill_typed(where: str, shown: str, got: JsonValue, wanted: str, kind: Kind) -> Mismatch:
+    """Report a value that is not of the type `wanted`, or else is wrong in the way of `kind`."""
+    if JSON_TYPES[wanted](got):
+        return Mismatch(where, shown, got, kind)
+    return Mismatch(where, shown, got, "type", wanted)
 
 
 def _open_object(expected: Mapping[str, JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
     if not isinstance(got, dict):
-        return [Mismatch(where, "an object", got)]
+        return [Mismatch(where, "an object", got, "type", "object")]
     return [
         fault
         for key, value in expected.items()
@@ -81,9 +116,10 @@ def _open_object(expected: Mapping[str, JsonValue], got: JsonValue, where: str) 
 
 def _exact_array(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
     if not isinstance(got, list):
-        return [Mismatch(where, f"the array {abbreviate(expected)}", got)]
+        return [Mismatch(where, f"the array {abbreviate(expected)}", got, "type", "array")]
     if len(expected) != len(got):
-        return [Mismatch(where, f"the {len(expected)} items {abbreviate(expected)}", got)]
+        shown = f"the {len(expected)} items {abbreviate(expected)}"
+        return [Mismatch(where, shown, got, _length(len(expected), got))]
     return [
         fault
         for index, (wanted, item) in enumerate(zip(expected, got, strict=True))
@@ -91,24 +127,12 @@ def _exact_array(expected: list[JsonValue], got: JsonValue, where: str) -> list[
     ]
 
 
-def check_matcher(expected: JsonValue) -> None:
-    """Validate all matchers in `expected`.
+def matcher_name(expected: Mapping[str, Any]) -> str | None:
+    """Return the name of the matcher that an object is, without the `$`; None if it is none.
 
     Raises:
-        BadMatcherError: if one is unknown or malformed.
+        BadMatcherError: for an unknown matcher, or one beside other keys.
     """
-    if isinstance(expected, dict):
-        name = _matcher_name(expected)
-        if name in _VALIDATORS:
-            _VALIDATORS[name](expected[f"${name}"])
-        for value in expected.values():
-            check_matcher(value)
-    elif isinstance(expected, list):
-        for value in expected:
-            check_matcher(value)
-
-
-def _matcher_name(expected: Mapping[str, Any]) -> str | None:
     names = [key[1:] for key in expected if key.startswith("$") and not key.startswith("${")]
     if not names:
         return None
@@ -142,11 +166,11 @@ def _equals(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
     return (
         []
         if _deep_equal(expected, got)
-        else [Mismatch(where, f"exactly {abbreviate(expected)}", got)]
+        else [_differs(where, f"exactly {abbreviate(expected)}", expected, got)]
     )
 
 
-_TYPES: dict[str, Callable[[Any], bool]] = {
+JSON_TYPES: dict[str, Callable[[Any], bool]] = {
     "string": lambda v: isinstance(v, str),
     "boolean": lambda v: isinstance(v, bool),
     "integer": lambda v: isinstance(v, int | float) and not isinstance(v, bool) and v == v // 1,
@@ -158,12 +182,16 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 
 
 def _type(expected: str, got: JsonValue, where: str) -> list[Mismatch]:
-    return [] if _TYPES[expected](got) else [Mismatch(where, f"type {expected}", got)]
+    if JSON_TYPES[expected](got):
+        return []
+    return [Mismatch(where, f"type {expected}", got, "type", expected)]
 
 
 def _regex(expected: str, got: JsonValue, where: str) -> list[Mismatch]:
     fits = isinstance(got, str) and re.search(expected, got) is not None
-    return [] if fits else [Mismatch(where, f"a text matching /{expected}/", got)]
+    if fits:
+        return []
+    return [_ill_typed(where, f"a text matching /{expected}/", got, "string", "value")]
 
 
 def _in(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
@@ -173,22 +201,28 @@ def _in(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]
 
 def _range(expected: list[float | None], got: JsonValue, where: str) -> list[Mismatch]:
     least, most = expected
-    fits = _TYPES["number"](got) and (
+    fits = JSON_TYPES["number"](got) and (
         (least is None or got >= least) and (most is None or got <= most)
     )
-    return [] if fits else [Mismatch(where, f"a number from {least} to {most}", got)]
+    if fits:
+        return []
+    return [_ill_typed(where, f"a number from {least} to {most}", got, "number", "range")]
 
 
 def _approx(expected: list[float], got: JsonValue, where: str) -> list[Mismatch]:
     value, tolerance = expected
-    fits = _TYPES["number"](got) and abs(got - value) <= tolerance
-    return [] if fits else [Mismatch(where, f"{value} ± {tolerance}", got)]
+    fits = JSON_TYPES["number"](got) and abs(got - value) <= tolerance
+    if fits:
+        return []
+    return [_ill_typed(where, f"{value} ± {tolerance}", got, "number", "range")]
 
 
 def _digits(expected: int, got: JsonValue, where: str) -> list[Mismatch]:
     scale = 10**expected
-    fits = _TYPES["number"](got) and math.floor(got * scale + 0.5) / scale == got
-    return [] if fits else [Mismatch(where, f"a number rounded to {expected} digits", got)]
+    fits = JSON_TYPES["number"](got) and math.floor(got * scale + 0.5) / scale == got
+    if fits:
+        return []
+    return [_ill_typed(where, f"a number rounded to {expected} digits", got, "number", "range")]
 
 
 def _contains(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
@@ -196,7 +230,10 @@ def _contains(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]
         fits = isinstance(expected, str) and expected in got
     else:
         fits = isinstance(got, list) and any(not mismatches(expected, item) for item in got)
-    return [] if fits else [Mismatch(where, f"a value containing {abbreviate(expected)}", got)]
+    kind: Kind = "value" if isinstance(got, str) else "contents"
+    return (
+        [] if fits else [Mismatch(where, f"a value containing {abbreviate(expected)}", got, kind)]
+    )
 
 
 def _items(expected: list[int | None], got: JsonValue, where: str) -> list[Mismatch]:
@@ -204,21 +241,30 @@ def _items(expected: list[int | None], got: JsonValue, where: str) -> list[Misma
     fits = isinstance(got, list | str) and (
         (least is None or len(got) >= least) and (most is None or len(got) <= most)
     )
-    return [] if fits else [Mismatch(where, f"{least} to {most} items", got)]
+    if fits:
+        return []
+    shown = f"{least} to {most} items"
+    if not isinstance(got, list):
+        return [_ill_typed(where, shown, got, "string", "range")]
+    return [Mismatch(where, shown, got, _length(least or 0, got))]
 
 
 def _multiset(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
-    if not isinstance(got, list) or len(got) != len(expected):
-        return [Mismatch(where, f"{abbreviate(expected)} in any order", got)]
+    shown = f"{abbreviate(expected)} in any order"
+    if not isinstance(got, list):
+        return [Mismatch(where, shown, got, "type", "array")]
+    if len(got) != len(expected):
+        return [Mismatch(where, shown, got, _length(len(expected), got))]
     return _subset(expected, got, where)
 
 
 def _set(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
-    has_extra = isinstance(got, list) and any(_in(expected, item, where) for item in got)
-    if not isinstance(got, list) or has_extra:
-        return [Mismatch(where, f"the set {abbreviate(expected)}", got)]
+    shown = f"the set {abbreviate(expected)}"
+    if not isinstance(got, list):
+        return [Mismatch(where, shown, got, "type", "array")]
+    has_extra = any(_in(expected, item, where) for item in got)
     missing = [item for item in expected if _contains(item, got, where)]
-    return [Mismatch(where, f"the set {abbreviate(expected)}", got)] if missing else []
+    return [Mismatch(where, shown, got, "contents")] if has_extra or missing else []
 
 
 def _subset(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
@@ -226,7 +272,8 @@ def _subset(expected: list[JsonValue], got: JsonValue, where: str) -> list[Misma
     for wanted in expected:
         index = next((n for n, item in enumerate(remaining) if not mismatches(wanted, item)), None)
         if index is None:
-            return [Mismatch(where, f"items that include {abbreviate(wanted)}", got)]
+            shown = f"items that include {abbreviate(wanted)}"
+            return [_ill_typed(where, shown, got, "array", "contents")]
         del remaining[index]
     return []
 
@@ -242,12 +289,16 @@ def _prefix(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
 def _absent(expected: bool, got: JsonValue, where: str) -> list[Mismatch]:  # noqa: FBT001 - as all matchers
     if expected == (got is MISSING or got is None):
         return []
-    return [Mismatch(where, "no value" if expected else "a value", got)]
+    return [Mismatch(where, "no value" if expected else "a value", got, "unexpected")]
 
 
 def _media_type(expected: str, got: JsonValue, where: str) -> list[Mismatch]:
     essence = got.partition(";")[0].strip().lower() if isinstance(got, str) else got
-    return [] if essence == expected else [Mismatch(where, f"media type {expected}", got)]
+    return (
+        []
+        if essence == expected
+        else [Mismatch(where, f"media type {expected}", got, "media", expected)]
+    )
 
 
 _RFC3339 = re.compile(
@@ -257,7 +308,9 @@ _RFC3339 = re.compile(
 
 
 def _rfc3339(expected: bool, got: JsonValue, where: str) -> list[Mismatch]:  # noqa: FBT001 - as all matchers
-    return [] if expected == is_rfc3339(got) else [Mismatch(where, "an RFC 3339 date-time", got)]
+    if expected == is_rfc3339(got):
+        return []
+    return [_ill_typed(where, "an RFC 3339 date-time", got, "string", "format")]
 
 
 def is_rfc3339(got: JsonValue) -> bool:
@@ -271,7 +324,7 @@ def is_rfc3339(got: JsonValue) -> bool:
     return True
 
 
-_SCHEMAS: dict[str, type[BaseModel]] = {
+SCHEMAS: dict[str, type[BaseModel]] = {
     model.__name__: model
     for route in ROUTES
     for model in (route.request, route.answer)
@@ -281,22 +334,26 @@ _SCHEMAS: dict[str, type[BaseModel]] = {
 
 def _schema(expected: str, got: JsonValue, where: str) -> list[Mismatch]:
     try:
-        TypeAdapter(_SCHEMAS[expected]).validate_python(got)
+        TypeAdapter(SCHEMAS[expected]).validate_python(got)
     except ValidationError as error:
-        return [Mismatch(where, f"{expected} ({first_fault(error)})", got)]
+        first = error.errors(include_url=False)[0]
+        place = "".join(f"/{token(str(part))}" for part in first["loc"])
+        value = MISSING if first["type"] == "missing" else first["input"]
+        return [Mismatch(where + place, f"{expected} ({first_fault(error)})", value)]
     return []
 
 
 def _each(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
     if not isinstance(got, list) or not got:
         # Every statement holds for the items of an empty array: the case would pass vacuously.
-        return [Mismatch(where, "a non-empty array", got)]
+        return [_ill_typed(where, "a non-empty array", got, "array", "few")]
     return [f for n, item in enumerate(got) for f in mismatches(expected, item, f"{where}/{n}")]
 
 
 def _any(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
     fits = isinstance(got, list) and any(not mismatches(expected, item) for item in got)
-    return [] if fits else [Mismatch(where, f"an item matching {abbreviate(expected)}", got)]
+    shown = f"an item matching {abbreviate(expected)}"
+    return [] if fits else [_ill_typed(where, shown, got, "array", "contents")]
 
 
 def _all(expected: list[JsonValue], got: JsonValue, where: str) -> list[Mismatch]:
@@ -334,49 +391,3 @@ _MATCHERS: dict[str, Callable[[Any, Any, str], list[Mismatch]]] = {
 
 MATCHERS = tuple(f"${name}" for name in _MATCHERS)
 """Names of all matchers, with the `$`."""
-
-
-def _require(fits: bool, message: str) -> None:  # noqa: FBT001 - the condition itself
-    if not fits:
-        raise BadMatcherError(message)
-
-
-def _is_reference(value: JsonValue) -> bool:
-    return isinstance(value, str) and value.startswith("${")
-
-
-def _check_regex(value: JsonValue) -> None:
-    _require(isinstance(value, str), "$regex needs a text")
-    try:
-        re.compile(value)
-    except re.error as error:
-        raise BadMatcherError(f"$regex {value!r}: {error}") from error
-
-
-def _check_bounds(value: JsonValue) -> None:
-    _require(isinstance(value, list) and len(value) == 2, "$range and $items need [least, most]")
-    _require(
-        all(v is None or _TYPES["number"](v) or _is_reference(v) for v in value)
-        and any(v is not None for v in value),
-        "$range and $items need numbers, or null for no bound",
-    )
-
-
-_LIST = "$in, $set, $multiset, $subset and $all need an array"
-_VALIDATORS: dict[str | None, Callable[[Any], None]] = {
-    "type": lambda v: _require(v in _TYPES, f"$type needs one of {', '.join(_TYPES)}"),
-    "regex": _check_regex,
-    "range": _check_bounds,
-    "items": _check_bounds,
-    "approx": lambda v: _require(
-        isinstance(v, list) and len(v) == 2, "$approx needs [value, tolerance]"
-    ),
-    "digits": lambda v: _require(isinstance(v, int), "$digits needs a number"),
-    "schema": lambda v: _require(v in _SCHEMAS, f"$schema needs one of {', '.join(_SCHEMAS)}"),
-    "absent": lambda v: _require(isinstance(v, bool), "$absent needs true or false"),
-    "rfc3339": lambda v: _require(isinstance(v, bool), "$rfc3339 needs true or false"),
-    **dict.fromkeys(
-        ("in", "set", "multiset", "subset", "all"),
-        lambda v: _require(isinstance(v, list) or _is_reference(v), _LIST),
-    ),
-}

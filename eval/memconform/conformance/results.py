@@ -42,6 +42,21 @@ _EXITS = {
 }
 
 
+class Cause(Record):
+    """Why a check did not pass: one of its causes, and where it shows."""
+
+    cause: str
+    """What is wrong, without values that differ between cases: the same for the same defect."""
+    got: str = ""
+    """The fault with its values; empty if the check's `got` has it."""
+    step: str = ""
+    """The step that shows it; empty if it is the check's `step`."""
+    curl: str = ""
+    """A command that repeats that step; empty if it is the check's `curl`."""
+    known: str = ""
+    """The reason given by the matching entry of known failures."""
+
+
 class Check(Record):
     """The result of one check: an expectation of a case, or `wire` or `alive`."""
 
@@ -59,6 +74,8 @@ class Check(Record):
     """A shell command that repeats the step's request."""
     known: str = ""
     """The reason given by the matching entry of known failures."""
+    causes: list[Cause] = Field(default_factory=list)
+    """Why it did not pass; empty in reports of versions before there were causes."""
 
 
 def exit_code_of(checks: Iterable[Check]) -> ExitCode:
@@ -94,6 +111,8 @@ class SdkResult(Record):
     cases: list[CaseResult]
     problems: list[str] = Field(default_factory=list)
     took_s: float = 0.0
+    stale_known: list[str] = Field(default_factory=list)
+    """Known causes of failures that no longer occur."""
 
     def counts(self) -> dict[Result, int]:
         """Count checks by result; results that did not occur count 0."""
@@ -108,6 +127,8 @@ class SdkResult(Record):
         if not counts[Result.PASS]:
             # A daemon that passed no check at all is not conformant.
             codes.append(ExitCode.NOTHING_SELECTED)
+        if self.stale_known:
+            codes.append(ExitCode.FAILED)
         return gravest([*codes, ExitCode.DAEMON if self.problems else ExitCode.OK])
 
 

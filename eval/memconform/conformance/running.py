@@ -5,17 +5,25 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from memconform.conformance.bodies import as_json
 from memconform.conformance.case import Server, StoreStep
 from memconform.conformance.case_context import CaseContext, CheckResults, CheckState
 from memconform.conformance.catalog import CaseVariant
+from memconform.conformance.causes import exit_cause, start_cause
 from memconform.conformance.expecting import describe
-from memconform.conformance.fixture import Fixture, UntestableError, script_body
-from memconform.conformance.results import IMPLICIT, CaseResult, Check, Result
-from memconform.conformance.step_executor import JSON_HEADERS, StepExecutor, StoppedError
+from memconform.conformance.fixture import (
+    NOT_MANAGED,
+    Fixture,
+    UntestableError,
+    script_body,
+)
+from memconform.conformance.results import IMPLICIT, CaseResult, Cause, Check, Result
+from memconform.conformance.step_executor import JSON_HEADERS, StepExecutor, StoppedError, stopped
 from memconform.conformance.step_result import StepResult
 from memconform.conformance.variables import UnknownVariableError
+from memconform.conformance.wire import WireFault
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError
 from memconform.printing.logs import Logger
@@ -57,8 +65,18 @@ def skip_reason(entry: CaseVariant, runner: SdkRunner) -> str | None:
     return None
 
 
-def skipped_case(entry: CaseVariant, result: Result, why: str) -> CaseResult:
-    """Build the result of a case that was not run: all its checks get `result`."""
+@dataclass(frozen=True, slots=True)
+class _Stop:
+    """Why the rest of a case was not run."""
+
+    why: str
+    cause: str
+    outcome: StepResult | None = None
+    is_harness_fault: bool = False
+
+
+def skipped_case(entry: CaseVariant, result: Result, why: str, cause: str = "") -> CaseResult:
+    """Build the result of a case that was not run: all its checks get `result`, and `cause`."""
     checks = [
         Check(
             id=check,
@@ -66,6 +84,7 @@ def skipped_case(entry: CaseVariant, result: Result, why: str) -> CaseResult:
             level=entry.case.level,
             rules=list(entry.case.rules),
             got=[why],
+            causes=[] if result is Result.NOT_APPLICABLE else [Cause(cause=cause or why)],
         )
         for check in check_ids(entry)
     ]
@@ -75,32 +94,48 @@ def skipped_case(entry: CaseVariant, result: Result, why: str) -> CaseResult:
 async def run_case(entry: CaseVariant, fixture: Fixture, brain: str) -> CaseRun:
     """Run a case in a brain of its own; whatever the daemon does is part of the result."""
     context = CaseContext(entry, fixture, brain)
-    results, stopped, harness_fault = CheckResults(), "", ""
+    results, stop = CheckResults(), None
     started = time.perf_counter()
     try:
         async with asyncio.timeout(CASE_SECONDS):
             await _run_steps(entry, context, results)
-    except TimeoutError:
-        stopped = f"the case took longer than {CASE_SECONDS:g} s"
-    except (StoppedError, UntestableError) as error:
-        stopped = str(error)
-    except DaemonError as error:
-        stopped = error.render()
-    except UnknownVariableError as error:
-        if fixture.runner.restartable:
-            harness_fault = str(error)
-        else:
-            stopped = f"{error}: {fixture.runner.name} was not started by memconform"
     except Exception as error:  # noqa: BLE001 - a bug of the harness must not lose the other cases
-        harness_fault = f"{type(error).__name__}: {error}"
+        stop = _stop(error, fixture, entry)
     finally:
         await _clean_up(entry, context)
-    checks = list(_checks(entry, results, stopped, harness_fault))
-    checks.append(_wire_check(entry, results, stopped))
-    checks.append(_alive_check(entry, context.start_failure or await fixture.unexpected_exit()))
+    exit_reason = context.start_failure or await fixture.unexpected_exit()
+    exited = ""
+    if exit_reason is not None:
+        exited = context.start_cause or exit_cause(exit_reason, context.exchanges)
+    checks = list(_checks(entry, results, stop, exited))
+    checks.append(_wire_check(entry, results, stop, exited))
+    checks.append(_alive_check(entry, exit_reason, exited))
     took = round((time.perf_counter() - started) * 1e3, 3)
     result = CaseResult(case=entry.id, title=entry.case.title, took_ms=took, checks=checks)
     return CaseRun(result, context.exchanges, hung=context.hung)
+
+
+def _stop(error: Exception, fixture: Fixture, entry: CaseVariant) -> _Stop:
+    """Say why a case ended early."""
+    match error:
+        case TimeoutError():
+            return _Stop(f"the case took longer than {CASE_SECONDS:g} s", "the case takes too long")
+        case StoppedError():
+            return _Stop(str(error), error.cause, error.outcome)
+        case UntestableError():
+            return _Stop(str(error), error.cause)
+        case DaemonError():
+            return _Stop(error.render(), start_cause(error, entry.case.daemon.env))
+        case UnknownVariableError() if not fixture.runner.restartable:
+            why = f"{error}: {fixture.runner.name} was not started by memconform"
+            return _Stop(why, NOT_MANAGED)
+    is_case = isinstance(error, UnknownVariableError)
+    name = type(error).__name__
+    return _Stop(
+        str(error) if is_case else f"{name}: {error}",
+        "a bug in the case" if is_case else f"a bug in memconform: {name}",
+        is_harness_fault=True,
+    )
 
 
 async def _run_steps(entry: CaseVariant, context: CaseContext, results: CheckResults) -> None:
@@ -113,6 +148,7 @@ async def _run_steps(entry: CaseVariant, context: CaseContext, results: CheckRes
     if case.brain:
         body = as_json({"brainId": context.variables()["brain"]})
         await _require_status(context, results, "POST /v1/brains", 201, body, server="daemon")
+        context.brain_created = True
     if case.documents:
         await executor.run([StoreStep(store=case.documents)], results)
     await executor.run(case.setup, results)
@@ -142,7 +178,7 @@ async def _require_status(
         context.check_wire(results, outcome, body, {})
     if outcome.status != status:
         why = outcome.failure or f"{outcome.status} {outcome.body[:200]!r}"
-        raise StoppedError(f"{line}: {why}")
+        raise stopped(context, outcome, (status,), why)
 
 
 async def _clean_up(entry: CaseVariant, context: CaseContext) -> None:
@@ -164,28 +200,49 @@ async def _clean_up(entry: CaseVariant, context: CaseContext) -> None:
         await context.close()
 
 
-def _checks(entry: CaseVariant, results: CheckResults, stopped: str, fault: str) -> Iterator[Check]:
-    rules, level = list(entry.case.rules), entry.case.level
+def _checks(
+    entry: CaseVariant, results: CheckResults, stop: _Stop | None, exited: str
+) -> Iterator[Check]:
     for slot in dict.fromkeys(entry.slots()):
         check = f"{entry.id}#{slot}"
         state = results.states.get(slot)
-        if state is not None and (state.faults or not (stopped or fault)):
-            yield _evaluated_check(check, entry, state)
-        elif fault or not stopped:
-            why = fault or "its step was never reached"
-            yield Check(id=check, result=Result.ERROR, level=level, rules=rules, got=[why])
+        if state is not None and (state.faults or stop is None):
+            yield _evaluated_check(check, entry, state, exited)
+        elif stop is None:
+            why = "its step was never reached"
+            yield _unmade_check(check, entry, _Stop(why, why, is_harness_fault=True), exited)
         else:
-            yield Check(id=check, result=Result.UNTESTABLE, level=level, rules=rules, got=[stopped])
+            yield _unmade_check(check, entry, stop, exited)
 
 
-def _evaluated_check(check: str, entry: CaseVariant, state: CheckState) -> Check:
+def _unmade_check(check: str, entry: CaseVariant, stop: _Stop, exited: str) -> Check:
+    """Build the result of a check that the case did not come to."""
+    return Check(
+        id=check,
+        result=Result.ERROR if stop.is_harness_fault else Result.UNTESTABLE,
+        level=entry.case.level,
+        rules=list(entry.case.rules),
+        got=[stop.why],
+        step=stop.outcome.label if stop.outcome is not None else "",
+        curl=stop.outcome.curl() if stop.outcome is not None else "",
+        causes=[Cause(cause=_unless_exited(stop.cause, stop.outcome, exited))],
+    )
+
+
+def _unless_exited(cause: str, outcome: StepResult | None, exited: str) -> str:
+    """Return the cause, or that the daemon exited if the response therefore broke off."""
+    return exited if exited and outcome is not None and outcome.ended == "cut" else cause
+
+
+def _evaluated_check(check: str, entry: CaseVariant, state: CheckState, exited: str) -> Check:
     case = entry.case
-    result = Result.PASS
+    result, causes = Result.PASS, list(state.causes)
+    outcome = state.outcome
     if state.faults:
         result = Result.FAIL if case.level == "must" else Result.WARN
+        causes = [_unless_exited(cause, outcome, exited) for cause in causes]
     elif state.non_preferred:
         result = Result.WARN
-    outcome = state.outcome
     return Check(
         id=check,
         result=result,
@@ -195,34 +252,52 @@ def _evaluated_check(check: str, entry: CaseVariant, state: CheckState) -> Check
         got=[*state.faults] or ([state.non_preferred] if state.non_preferred else []),
         step=outcome.label if outcome is not None else "",
         curl=outcome.curl() if outcome is not None else "",
+        causes=[Cause(cause=cause) for cause in dict.fromkeys(causes)],
     )
 
 
-def _wire_check(entry: CaseVariant, results: CheckResults, stopped: str) -> Check:
+def _wire_check(
+    entry: CaseVariant, results: CheckResults, stop: _Stop | None, exited: str
+) -> Check:
     """Build the check of the shapes of all exchanges, whatever the case is about."""
     check = f"{entry.id}#wire"
     blamed = [(fault, outcome) for fault, outcome in results.wire if fault.blame == "case"]
-    faults = blamed or results.wire
-    result = Result.ERROR if blamed else Result.FAIL if faults else Result.PASS
-    if result is Result.PASS and stopped:
-        result = Result.UNTESTABLE
-    first = faults[0][1] if faults else None
+    faults: dict[str, tuple[WireFault, StepResult]] = {}
+    for fault, outcome in blamed or results.wire:
+        faults.setdefault(_unless_exited(fault.cause, outcome, exited), (fault, outcome))
+    if not faults and stop is not None and not stop.is_harness_fault:
+        unmade = _unmade_check(check, entry, stop, exited)
+        return unmade.model_copy(update={"result": Result.UNTESTABLE, **_WIRE})
+    first = next(iter(faults.values()), None)
+    if first is None:
+        return Check(id=check, result=Result.PASS, level="must", **_WIRE)
     return Check(
         id=check,
-        result=result,
+        result=Result.ERROR if blamed else Result.FAIL,
         level="must",
-        rules=["wire.json", "wire.shape", "wire.problem"],
-        expected="every response matches openapi.yaml and events.schema.json",
-        got=list(dict.fromkeys(f"{outcome.label}: {fault.message}" for fault, outcome in faults))[
-            :5
-        ]
-        or ([stopped] if stopped else []),
-        step=first.label if first is not None else "",
-        curl=first.curl() if first is not None else "",
+        **_WIRE,
+        got=[f"{outcome.label}: {fault.message}" for fault, outcome in faults.values()],
+        step=first[1].label,
+        curl=first[1].curl(),
+        causes=[
+            Cause(
+                cause=cause,
+                got=f"{outcome.label}: {fault.message}",
+                step="" if outcome is first[1] else outcome.label,
+                curl="" if outcome is first[1] else outcome.curl(),
+            )
+            for cause, (fault, outcome) in faults.items()
+        ],
     )
 
 
-def _alive_check(entry: CaseVariant, exit_reason: str | None) -> Check:
+_WIRE: dict[str, Any] = {
+    "rules": ["wire.json", "wire.shape", "wire.problem"],
+    "expected": "every response matches openapi.yaml and events.schema.json",
+}
+
+
+def _alive_check(entry: CaseVariant, exit_reason: str | None, exited: str) -> Check:
     return Check(
         id=f"{entry.id}#alive",
         result=Result.PASS if exit_reason is None else Result.FAIL,
@@ -230,4 +305,5 @@ def _alive_check(entry: CaseVariant, exit_reason: str | None) -> Check:
         rules=["robust.alive"],
         expected="the daemon keeps running",
         got=[] if exit_reason is None else ["the daemon exited:", *exit_reason.splitlines()[-5:]],
+        causes=[] if exit_reason is None else [Cause(cause=exited)],
     )

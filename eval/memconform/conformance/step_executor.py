@@ -25,10 +25,17 @@ from memconform.conformance.case import (
     UntilStep,
 )
 from memconform.conformance.case_context import CaseContext, CheckResults
+from memconform.conformance.causes import (
+    start_cause,
+    status_fault,
+)
 from memconform.conformance.fixture import ProcessReport, UntestableError
 from memconform.conformance.pointer import MISSING, resolve
 from memconform.conformance.raw import converse
 from memconform.conformance.step_result import StepResult
+from memconform.conformance.value_causes import (
+    missing_fault,
+)
 from memconform.conformance.variables import substitute
 from memconform.contract.wire import JsonValue
 from memconform.errors import DaemonError
@@ -42,7 +49,15 @@ JSON_HEADERS = {"Content-Type": "application/json"}
 
 
 class StoppedError(Exception):
-    """A step failed in a way that leaves the later ones nothing to work with."""
+    """A step failed in a way that leaves the later ones nothing to work with.
+
+    `cause` names it; `outcome` is the result of the step, if it has one.
+    """
+
+    def __init__(self, message: str, cause: str, outcome: StepResult | None = None) -> None:
+        super().__init__(message)
+        self.cause = cause
+        self.outcome = outcome
 
 
 class StepExecutor:
@@ -91,8 +106,14 @@ class StepExecutor:
             for name, pointer in step.capture.items():
                 value = resolve(outcome.json(), pointer)
                 if value is MISSING:
+                    root = self._context.root_fault(step.expect.values(), outcome)
+                    fault = root or missing_fault(outcome.json(), pointer)
                     why = outcome.failure or f"status {outcome.status}"
-                    raise StoppedError(f"{outcome.label}: no value at {pointer!r} ({why})")
+                    raise StoppedError(
+                        f"{outcome.label}: no value at {pointer!r} ({why})",
+                        self._context.cause(outcome, fault),
+                        outcome,
+                    )
                 self._context.set(name, value)
 
     def _body(self, step: RequestStep, variables: Variables) -> bytes | None:
@@ -135,7 +156,7 @@ class StepExecutor:
     async def _await(self, step: AwaitStep, results: CheckResults, extra: Variables) -> StepResult:
         name = _name(step.await_, extra)
         if name not in self._context.streams:
-            raise StoppedError(f"await: there is no stream {step.await_!r}")
+            raise StoppedError(f"await: there is no stream {step.await_!r}", "await: no stream")
         stream, sent = self._context.streams[name]
         await stream.wait(step.event, step.count, step.within_ms / 1e3)
         self._context.check_wire(results, stream.outcome, sent, step.expect)
@@ -144,7 +165,7 @@ class StepExecutor:
     async def _close(self, step: CloseStep, results: CheckResults, extra: Variables) -> None:
         name = _name(step.close, extra)
         if name not in self._context.streams:
-            raise StoppedError(f"close: there is no stream {step.close!r}")
+            raise StoppedError(f"close: there is no stream {step.close!r}", "close: no stream")
         stream, sent = self._context.streams.pop(name)
         self._context.check_wire(results, stream.outcome, sent, step.expect)
         await stream.close()
@@ -200,7 +221,8 @@ class StepExecutor:
                 break
         if not step.expect and (outcome.status is None or outcome.status >= 300):
             why = outcome.failure or f"{outcome.status} {outcome.body[:200]!r}"
-            raise StoppedError(f"{outcome.label}: {why}")
+            self._context.exchanges.append(outcome)
+            raise stopped(self._context, outcome, (), why)
         return outcome
 
     async def _disk(self, step: DiskStep, results: CheckResults, extra: Variables) -> StepResult:
@@ -229,7 +251,9 @@ class StepExecutor:
                     target = substitute(step.to or "", variables)
                     return await asyncio.to_thread(disk.create_link, state, path, target)
         except disk.NoSuchFileError as error:
-            raise StoppedError(str(error)) from error
+            pattern = step.path.replace("${", "{")
+            cause = f"the state folder has no file {pattern}"
+            raise StoppedError(str(error), cause) from error
 
     async def _process(
         self, step: ProcessStep, results: CheckResults, extra: Variables
@@ -241,7 +265,7 @@ class StepExecutor:
         env = substitute(step.env, variables)
         seconds = step.within_ms / 1e3
         started = time.perf_counter()
-        report = ProcessReport(alive=True)
+        report, cause = ProcessReport(alive=True), ""
         try:
             match step.process:
                 case "stop":
@@ -254,6 +278,8 @@ class StepExecutor:
                     report = await fixture.fails_to_start(
                         env, substitute(step.arguments, variables)
                     )
+                    names = [*sorted(step.env), *(a for a in step.arguments if a[:2] == "--")]
+                    cause = f"starts all the same, with {', '.join(names)}" * report.alive
                 case "second":
                     await fixture.start("second", env, substitute(step.arguments, variables))
                 case "start" | "restart":
@@ -268,10 +294,13 @@ class StepExecutor:
             if not step.expect:
                 # A daemon that does not start on its own state fails, whatever the case is about.
                 self._context.start_failure = error.render()
-                raise StoppedError(error.render()) from error
+                self._context.start_cause = start_cause(error, step.env)
+                raise StoppedError(error.render(), self._context.start_cause) from error
             report = ProcessReport(alive=False, ended=error.message, log=error.excerpt)
+            cause = start_cause(error, step.env)
         took = round((time.perf_counter() - started) * 1e3, 3)
-        return StepResult(f"process: {step.process}", took_ms=took, value=report.value())
+        label = f"process: {step.process}"
+        return StepResult(label, took_ms=took, value=report.value(), cause=cause)
 
     async def _pause(self, step: PauseStep, results: CheckResults, extra: Variables) -> None:
         del results, extra
@@ -302,7 +331,17 @@ class StepExecutor:
                         group.create_task(self.run(branch, results, variables))
         except* (StoppedError, UntestableError) as errors:
             first = errors.exceptions[0]
-            raise StoppedError(str(first)) from first
+            cause = first.cause if isinstance(first, StoppedError | UntestableError) else str(first)
+            outcome = first.outcome if isinstance(first, StoppedError) else None
+            raise StoppedError(str(first), cause, outcome) from first
+
+
+def stopped(
+    context: CaseContext, outcome: StepResult, expected: Sequence[int], why: str
+) -> StoppedError:
+    """Build the error for a request whose response leaves the rest of the case undone."""
+    fault = context.root_fault((), outcome) or status_fault(why, outcome, expected)
+    return StoppedError(f"{outcome.label}: {why}", context.cause(outcome, fault), outcome)
 
 
 def _headers(step: RequestStep, variables: Variables) -> dict[str, Any]:

@@ -45,6 +45,8 @@ class StepResult:
     exchange: Exchange | None = None
     shell: str = ""
     """A shell command that repeats the step, for a step without an exchange."""
+    cause: str = ""
+    """Why checks of a step without a request fail, if they do; empty if it is not known."""
     value: Any = MISSING
     """A JSON result that is not a response body."""
     statuses: list[int | None] = field(default_factory=list)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from memconform.conformance.case import DaemonSettings
 from memconform.conformance.catalog import CaseVariant
+from memconform.conformance.causes import start_cause
 from memconform.conformance.fixture import Fixture, UntestableError
 from memconform.conformance.known import KnownFailure, mark_expected, mark_stale
 from memconform.conformance.results import CaseResult, Result, SdkResult
@@ -193,9 +194,10 @@ class _JobRunner:
         try:
             await fixture.prepare()
         except (UntestableError, DaemonError) as error:
-            why = error.render() if isinstance(error, DaemonError) else str(error)
+            why, cause = _why(error, job)
             for entry in job.entries:
-                self._queue.put_nowait(CaseRun(skipped_case(entry, Result.UNTESTABLE, why), []))
+                skipped = skipped_case(entry, Result.UNTESTABLE, why, cause)
+                self._queue.put_nowait(CaseRun(skipped, []))
             return []
         concurrent = [entry for entry in job.entries if entry.case.concurrent]
         serial = [entry for entry in job.entries if not entry.case.concurrent]
@@ -212,7 +214,7 @@ class _JobRunner:
 
     async def _serial(self, entries: Sequence[CaseVariant], fixture: Fixture) -> None:
         """Run cases in order; once the daemon is unavailable, report the rest as untestable."""
-        hung, why = 0, ""
+        hung, why, cause = 0, "", ""
         for entry in entries:
             if self._stopping.is_set():
                 break
@@ -221,13 +223,16 @@ class _JobRunner:
                     await fixture.restore()
                 except DaemonError as error:
                     why = error.render()
+                    cause = start_cause(error, entry.case.daemon.env)
             if why:
-                self._queue.put_nowait(CaseRun(skipped_case(entry, Result.UNTESTABLE, why), []))
+                skipped = skipped_case(entry, Result.UNTESTABLE, why, cause)
+                self._queue.put_nowait(CaseRun(skipped, []))
                 continue
             run = await self._case(entry, fixture)
             hung = hung + 1 if run.hung else 0
             if hung == _MAX_HUNG:
                 why = f"the daemon did not answer {_MAX_HUNG} cases in a row"
+                cause = "the daemon does not answer any more"
 
     async def _beside(self, entry: CaseVariant, fixture: Fixture) -> CaseVariant | None:
         """Run a case beside others; return it, unreported, if another's daemon died under it."""
@@ -241,6 +246,13 @@ class _JobRunner:
         run = await run_case(entry, fixture, brain_id(entry))
         self._queue.put_nowait(run)
         return run
+
+
+def _why(error: UntestableError | DaemonError, job: Job) -> tuple[str, str]:
+    """Return why the cases of a job cannot be run, and the cause."""
+    if isinstance(error, DaemonError):
+        return error.render(), start_cause(error, job.settings.env)
+    return str(error), error.cause
 
 
 BRAIN_PREFIX = "mc-"

@@ -1,7 +1,7 @@
 """Wire types of profile `core`: health, brains, ingest and search."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints
 
@@ -179,31 +179,53 @@ class SearchResponse(Response):
     trace: Trace
 
 
+class SearchFault(str):
+    """How a search contradicts its request or itself; `cause` has none of its values."""
+
+    __slots__ = ("cause",)
+    cause: str
+
+    def __new__(cls, message: str, cause: str) -> Self:
+        """Create a fault, which is its message."""
+        fault = super().__new__(cls, message)
+        fault.cause = cause
+        return fault
+
+
 _VECTOR_MODES = (Mode.SEMANTIC, Mode.HYBRID, Mode.HYBRID_RERANK)
 
 
-def trace_fault(trace: Trace, requested: Mode) -> str | None:
+def trace_fault(trace: Trace, requested: Mode) -> SearchFault | None:
     """Return how a trace contradicts the request or itself; None if it does not.
 
     A value that the daemon's dialect does not have contradicts nothing.
     """
     effective = trace.effective_mode
     if trace.requested_mode not in (None, requested):
-        return f"requestedMode is {trace.requested_mode!r}, but {requested.value} was requested"
+        message = f"requestedMode is {trace.requested_mode!r}, but {requested.value} was requested"
+        cause = "wrong value at trace.requestedMode"
+        if trace.requested_mode in {mode.value for mode in Mode}:
+            cause = f"trace.requestedMode is {trace.requested_mode}, expected {requested.value}"
+        return SearchFault(message, cause)
     if effective is Mode.AUTO:
-        return "effectiveMode is auto, which is not a search mode"
+        return _contradiction("effectiveMode is auto, which is not a search mode")
     return None if effective is None else _mode_fault(trace, effective)
 
 
-def _mode_fault(trace: Trace, effective: Mode) -> str | None:
+def _mode_fault(trace: Trace, effective: Mode) -> SearchFault | None:
     """Return how a trace contradicts the mode that it reports."""
     if trace.fell_back_to_bm25 and effective is not Mode.BM25:
-        return f"fellBackToBm25 with effectiveMode {effective.value}"
+        return _contradiction(f"fellBackToBm25 with effectiveMode {effective.value}")
     if effective in _VECTOR_MODES and trace.embedder_used is False:
-        return f"effectiveMode {effective.value} without an embedder"
+        return _contradiction(f"effectiveMode {effective.value} without an embedder")
     if effective is Mode.HYBRID_RERANK and trace.reranked is False:
-        return "effectiveMode hybrid-rerank without reranking"
+        return _contradiction("effectiveMode hybrid-rerank without reranking")
     return None
+
+
+def _contradiction(message: str) -> SearchFault:
+    """A fault whose message names nothing but modes."""
+    return SearchFault(message, message)
 
 
 def ranks_all(effective: Mode | None, query: str) -> bool:
@@ -211,31 +233,39 @@ def ranks_all(effective: Mode | None, query: str) -> bool:
     return effective in _VECTOR_MODES and bool(terms(query))
 
 
-def score_rise(scores: Sequence[float]) -> str | None:
+def score_rise(scores: Sequence[float]) -> SearchFault | None:
     """Return where the scores of a ranking rise (core.search.order); None if they never do."""
     for index in range(1, len(scores)):
         if scores[index] > scores[index - 1]:
-            return f"the score rises from chunk {index - 1} to chunk {index}"
+            return SearchFault(
+                f"the score rises from chunk {index - 1} to chunk {index}", "scores of chunks rise"
+            )
     return None
 
 
 def ranking_fault(
     chunks: Sequence[Chunk], top_k: int, *, ranks_all: bool, rank_by: RankBy = "score"
-) -> str | None:
+) -> SearchFault | None:
     """Return the first violation of the ranking rules; None if there is none.
 
     Violations are too many chunks, a duplicate chunk, a chunk without text, an empty ranking of a
     non-empty brain if `ranks_all`, and rising scores unless chunks are ranked by position.
     """
     if not chunks and ranks_all:
-        return "no chunks, although the mode ranks all of them"
+        return SearchFault("no chunks, although the mode ranks all of them", "chunks is empty")
     if len(chunks) > top_k:
-        return f"{len(chunks)} chunks, but topK is {top_k}"
+        message = f"{len(chunks)} chunks, but topK is {top_k}"
+        return SearchFault(message, "chunks has more items than topK")
     seen: set[str] = set()
     for index, chunk in enumerate(chunks):
         if chunk.chunk_id in seen:
-            return f"chunk {chunk.chunk_id} was returned twice"
+            return SearchFault(
+                f"chunk {chunk.chunk_id} was returned twice", "chunks has a chunk twice"
+            )
         seen.add(chunk.chunk_id)
         if not chunk.text and not chunk.summary:
-            return f"chunk {index} has neither text nor summary"
+            return SearchFault(
+                f"chunk {index} has neither text nor summary",
+                "chunks.* has neither text nor summary",
+            )
     return score_rise([chunk.score for chunk in chunks]) if rank_by == "score" else None

@@ -1,9 +1,9 @@
 """Conformance reports: progress and findings on the terminal, and the one-line verdict."""
 
 import shlex
-from collections import Counter
 from collections.abc import Sequence
 
+from memconform.conformance.findings import Finding, count_line, findings
 from memconform.conformance.results import RED, CaseResult, Check, Result, SdkResult
 from memconform.conformance.rules import rules
 from memconform.conformance.suite import CaseFinished, Event
@@ -22,7 +22,6 @@ STYLE = {
     Result.NOT_APPLICABLE: "dim",
     Result.ERROR: "bold magenta",
 }
-_SHOWN_RESULTS = (*RED, Result.WARN, Result.XFAIL)
 
 
 def conform_banner(sdk: SdkResult, selection: str = "") -> str:
@@ -40,8 +39,10 @@ def conform_banner(sdk: SdkResult, selection: str = "") -> str:
     verb = "passes" if applicable == 1 else "pass"
     line = f"{name}: {counts[Result.PASS]} of {checks} {verb} in {plural(ran, 'case variant')}"
     others = [f"{n} {r.value}" for r, n in counts.items() if n and r is not Result.PASS]
+    if sdk.stale_known:
+        others.append(f"{len(sdk.stale_known)} stale known")
     verdict = "conformant" if sdk.exit_code == 0 else "no verdict"
-    if counts[Result.FAIL] or counts[Result.XPASS]:
+    if counts[Result.FAIL] or counts[Result.XPASS] or sdk.stale_known:
         verdict = "NOT conformant"
     elif sdk.exit_code == 0 and counts[Result.XFAIL]:
         verdict = f"conformant except for {plural(counts[Result.XFAIL], 'known failure')}"
@@ -69,39 +70,80 @@ class ConformanceConsole(ProgressReport):
             self._progress.advance(self._tasks[event.sdk])
 
 
-def show_findings(sdk: SdkResult, *, verbose: bool = False, replay: str = "") -> None:
-    """Print everything about an SDK that is not a plain pass to standard error.
+_DETAILED = 5
+"""Up to so many causes, the example of each is shown with its rule and what was expected."""
 
-    `replay` is the command that repeats a case, without the check; empty if there is none.
+
+def show_findings(sdk: SdkResult, *, verbose: bool = False, replay: str = "") -> None:
+    """Print the causes for which checks of an SDK did not pass to standard error.
+
+    `verbose` prints every check instead. `replay` is the command that repeats a case, without the
+    check; empty if there is none.
     """
+    if verbose:
+        show_checks(sdk, [c for case in sdk.cases for c in case.checks], replay=replay)
+        return
     console = standard_error()
+    _show_problems(console, sdk)
+    causes = findings(sdk)
+    red = [finding for finding in causes if finding.is_red]
+    for finding in causes:
+        _show_finding(console, sdk.sdk, finding, replay, detailed=len(red) <= _DETAILED)
+    if red:
+        total = sum(sdk.counts()[result] for result in RED)
+        console.print(f"{sdk.sdk}: {plural(total, 'red check')}, {plural(len(red), 'cause')}")
+
+
+def _show_problems(console: SafeConsole, sdk: SdkResult) -> None:
     for problem in sdk.problems:
         console.print(Lines(f"{sdk.sdk}: {problem}"), style=STYLE[Result.FAIL])
-    reasons: Counter[tuple[str, ...]] = Counter()
+    for cause in sdk.stale_known:
+        line = f"{sdk.sdk}: listed as known to fail, but no longer occurs: {cause}"
+        console.print(line, style=STYLE[Result.XPASS])
+
+
+def _show_finding(
+    console: SafeConsole, sdk: str, finding: Finding, replay: str, *, detailed: bool
+) -> None:
+    case, check = finding.case, finding.check
+    if case is None or check is None:
+        return
+    style = STYLE[check.result if finding.is_red else Result.XFAIL]
+    head = [(f"{count_line(finding)}: ", style), (finding.cause, "bold")]
+    console.print(styled([*head, (f"  (known: {finding.known})" if finding.known else "", "")]))
+    if detailed:
+        evidence: dict[str, object] = {"step": finding.step, "curl": finding.curl, "causes": []}
+        if finding.example is not None and finding.example.got:
+            evidence["got"] = [finding.example.got]
+        _show(console, sdk, case, [check.model_copy(update=evidence)])
+        if replay and check.result is Result.FAIL:
+            console.print(f"    replay    {replay} {shlex.quote(f'{sdk}:{check.id}')}")
+        return
+    console.print(f"    example   {check.id}  {case.title}")
+    console.print(f"    got       {_first_line(finding.got)}")
+    if finding.curl:
+        console.print(f"    try       {shortened(finding.curl)}")
+
+
+_GOT_SHOWN = 300
+
+
+def _first_line(text: str) -> str:
+    line = text.partition("\n")[0]
+    return line if len(line) <= _GOT_SHOWN else f"{line[:_GOT_SHOWN]}…"
+
+
+def show_checks(sdk: SdkResult, checks: Sequence[Check], *, replay: str = "") -> None:
+    """Print these checks of an SDK, each with its rule, evidence and commands."""
+    console = standard_error()
+    _show_problems(console, sdk)
+    wanted = {check.id for check in checks}
     for case in sdk.cases:
-        checks = [c for c in case.checks if c.result in _SHOWN_RESULTS or verbose]
-        if _share_a_reason(checks) and not verbose:
-            checks = checks[:1]
-            reason = tuple(checks[0].got)
-            reasons[reason] += 1
-            if reasons[reason] > 1:
-                continue
-        _show(console, sdk.sdk, case, checks)
-        failed = next((check for check in checks if check.result is Result.FAIL), None)
+        mine = [check for check in case.checks if check.id in wanted]
+        _show(console, sdk.sdk, case, mine)
+        failed = next((check for check in mine if check.result is Result.FAIL), None)
         if replay and failed is not None:
             console.print(f"    replay    {replay} {shlex.quote(f'{sdk.sdk}:{failed.id}')}")
-    for reason, count in reasons.items():
-        if count > 1:
-            first = reason[0].partition("\n")[0] if reason else ""
-            more = plural(count - 1, "more case")
-            line = f"{sdk.sdk}: {more} for the same reason: {first}"
-            console.print(line, style=STYLE[Result.UNTESTABLE])
-
-
-def _share_a_reason(checks: Sequence[Check]) -> bool:
-    """Whether a case as a whole could not be tested, which is reported once."""
-    reasons = {(check.result, tuple(check.got)) for check in checks}
-    return len(reasons) == 1 and checks[0].result in (Result.UNTESTABLE, Result.ERROR)
 
 
 def show_case(sdk: str, case: CaseResult) -> None:
@@ -130,7 +172,11 @@ def _show_details(console: SafeConsole, check: Check, shown_rules: set[str]) -> 
         if rule is not None and name not in shown_rules:
             shown_rules.add(name)
             console.print(f"    rule      {name}: {rule.text}")
-    for name, value in (("expected", check.expected), ("at", check.step), ("known", check.known)):
+    causes = "; ".join(cause.cause for cause in check.causes)
+    facts = (
+        ("cause", causes), ("expected", check.expected), ("at", check.step), ("known", check.known),
+    )  # fmt: skip
+    for name, value in facts:
         if value:
             console.print(f"    {name:<9} {value}")
     for number, got in enumerate(check.got):

@@ -36,8 +36,8 @@ def _suite(number: int, sdk: SdkResult, report: ConformReport) -> ET.Element:
         id=str(number),
         package="memconform.conform",
         name=_clean_line(sdk.sdk),
-        tests=str(len(checks) + len(sdk.problems)),
-        failures=str(sum(counts[r] for r in _FAILURES)),
+        tests=str(len(checks) + len(sdk.problems) + len(sdk.stale_known)),
+        failures=str(sum(counts[r] for r in _FAILURES) + len(sdk.stale_known)),
         errors=str(sum(counts[r] for r in _ERRORS) + len(sdk.problems)),
         skipped=str(counts[Result.NOT_APPLICABLE] + counts[Result.XFAIL]),
         time=f"{sdk.took_s:.3f}",
@@ -56,6 +56,12 @@ def _suite(number: int, sdk: SdkResult, report: ConformReport) -> ET.Element:
             suite, "testcase", name=f"daemon {index}", classname=_clean_line(sdk.sdk), time="0"
         )
         _add(element, "error", problem.partition("\n")[0], problem)
+    for index, cause in enumerate(sdk.stale_known):
+        element = ET.SubElement(
+            suite, "testcase", name=f"known {index}", classname=_clean_line(sdk.sdk), time="0"
+        )
+        message = f"listed as known to fail, but no longer occurs: {cause}"
+        _add(element, "failure", message, message)
     warnings = [
         f"{check.id}: {'; '.join(check.got)}" for _, check in checks if check.result is Result.WARN
     ]
@@ -72,13 +78,16 @@ def _case(sdk: str, check: Check, took_s: float) -> ET.Element:
         classname=_clean_line(f"{sdk}.{case}"),
         time=f"{took_s:.3f}",
     )
-    text = "\n".join([*check.got, check.curl, f"rules: {', '.join(check.rules)}"])
+    causes = [cause.cause for cause in check.causes]
+    lines = [*check.got, check.curl, f"rules: {', '.join(check.rules)}"]
+    text = "\n".join([*lines, *(f"cause: {cause}" for cause in causes)])
+    kind = causes[0] if causes else ""
     first = check.got[0] if check.got else check.result.value
     if check.result in _FAILURES:
         message = f"passes, but is listed as known to fail: {check.known}"
-        _add(element, "failure", first if check.result is Result.FAIL else message, text)
+        _add(element, "failure", first if check.result is Result.FAIL else message, text, kind)
     elif check.result in _ERRORS:
-        _add(element, "error", f"{check.result.value}: {first}", text)
+        _add(element, "error", f"{check.result.value}: {first}", text, kind)
     elif check.result is Result.NOT_APPLICABLE:
         ET.SubElement(element, "skipped", message=_clean_line(first))
     elif check.result is Result.XFAIL:
@@ -86,8 +95,10 @@ def _case(sdk: str, check: Check, took_s: float) -> ET.Element:
     return element
 
 
-def _add(element: ET.Element, kind: str, message: str, text: str) -> None:
-    ET.SubElement(element, kind, message=_clean_line(message), type=kind).text = _clean(text)
+def _add(element: ET.Element, tag: str, message: str, text: str, kind: str = "") -> None:
+    """Add a failure or error; CI servers group those of one kind, which is the first cause."""
+    attributes = {"message": _clean_line(message), "type": _clean_line(kind or tag)}
+    ET.SubElement(element, tag, attributes).text = _clean(text)
 
 
 def _clean(text: str) -> str:

@@ -2,12 +2,14 @@
 
 import re
 
-from memconform.conformance.results import RED, Check, ConformReport, Result, SdkResult
+from memconform.conformance.findings import Finding, count_line, findings
+from memconform.conformance.results import RED, ConformReport, Result, SdkResult
 from memconform.printing.escaping import escape_markdown, printable
+from memconform.printing.plurals import plural
 from memconform.reports.conformance import conform_banner, shortened
 
 _SHOWN = 50
-"""Maximum number of findings per SDK: nobody reads a longer summary, and CI servers cut it."""
+"""Maximum number of causes per SDK: nobody reads a longer summary, and CI servers cut it."""
 
 _COLUMNS = (
     Result.PASS,
@@ -22,7 +24,7 @@ _COLUMNS = (
 
 
 def conformance_markdown(report: ConformReport, selection: str = "") -> str:
-    """Render a table of counts, then a section with the findings of each SDK.
+    """Render a table of counts, then a section with the causes of each SDK's failures.
 
     `selection` names the part of the cases that was run; empty if all were.
     """
@@ -47,30 +49,35 @@ def conformance_markdown(report: ConformReport, selection: str = "") -> str:
 
 
 def _section(sdk: SdkResult, selection: str) -> list[str]:
-    findings = [
-        (case.title, check)
-        for case in sdk.cases
-        for check in case.checks
-        if check.result in RED or check.result is Result.WARN
-    ]
-    if not findings and not sdk.problems:
+    causes = findings(sdk, (*RED, Result.WARN))
+    if not causes and not sdk.problems and not sdk.stale_known:
         return []
     lines = ["", f"### {escape_markdown(conform_banner(sdk, selection))}", ""]
     lines += [f"- daemon: {escape_markdown(problem)}" for problem in sdk.problems]
-    for title, check in findings[:_SHOWN]:
-        lines += _finding(title, check)
-    if len(findings) > _SHOWN:
-        lines.append(f"- and {len(findings) - _SHOWN} more")
+    lines += [
+        f"- listed as known to fail, but no longer occurs: {escape_markdown(cause)}"
+        for cause in sdk.stale_known
+    ]
+    for finding in causes[:_SHOWN]:
+        lines += _finding(finding)
+    if len(causes) > _SHOWN:
+        lines.append(f"- and {plural(len(causes) - _SHOWN, 'more cause')}")
     return lines
 
 
-def _finding(title: str, check: Check) -> list[str]:
+def _finding(finding: Finding) -> list[str]:
+    case, check = finding.case, finding.check
+    if case is None or check is None:
+        return []
     rules = ", ".join(f"`{rule}`" for rule in check.rules)
-    lines = [f"- **{check.result.value}** `{check.id}` {escape_markdown(title)} ({rules})"]
-    lines += [f"  - {escape_markdown(got)}" for got in check.got]
-    if check.curl:
+    example = f"`{check.id}` {escape_markdown(case.title)} ({rules})"
+    got = finding.example.got if finding.example is not None else ""
+    lines = [f"- **{count_line(finding)}**: {escape_markdown(finding.cause)}"]
+    lines += [f"  - **{check.result.value}** {example}"]
+    lines += [f"  - {escape_markdown(line)}" for line in ([got] if got else check.got)]
+    if finding.curl:
         # Only a fence longer than any run of backticks inside cannot be closed early.
-        curl = printable(shortened(check.curl))
+        curl = printable(shortened(finding.curl))
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", curl)), default=0))
         lines += [f"  {fence}sh", f"  {curl}", f"  {fence}"]
     return lines

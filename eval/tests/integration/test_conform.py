@@ -141,10 +141,34 @@ def test_a_failure_is_reported_with_its_evidence(
     junit = (workspace / "j.xml").read_text(encoding="utf-8")
     assert 'failures="2"' in junit
     markdown = (workspace / "m.md").read_text(encoding="utf-8")
+    assert "**2 checks in 1 case**: POST /v1/brains: status 200, expected 409" in markdown
     assert "**fail** `brain-create#again`" in markdown
     assert "curl -sS" in markdown
     [wire] = (workspace / "results" / "runs").glob("*/wire/proxied/brain-create.txt")
     assert b"HTTP/1.1 200" in wire.read_bytes()
+
+
+def test_findings_are_grouped_listed_and_written_as_known(
+    memconform: Callable[..., Ended], broken: Callable[..., Path], workspace: Path
+) -> None:
+    manifest = broken(CONFLICT_TAKEN)
+    ended = memconform("conform", "--sdk", manifest, *QUICK, "--write-known", "known.yaml")
+    assert "2 checks in 1 case: POST /v1/brains: status 200, expected 409" in ended.err
+    assert "proxied: 2 red checks, 1 cause\n" in ended.err
+    [run] = (workspace / "results" / "runs").iterdir()
+    listed = memconform("conform", "findings", run.name, "--cause", "*: status 200, *")
+    assert listed.code == 0
+    assert "FAIL       proxied brain-create#again" in listed.err
+    assert "FAIL       proxied brain-create#wire" in listed.err
+    assert memconform("conform", "findings", run.name, "--cause", "nothing").code == 4
+    unfinished = memconform("conform", "--sdk", manifest, *QUICK, "--known", "known.yaml")
+    assert (unfinished.code, "address of your issue" in unfinished.err) == (2, True)
+    # A list with reasons that somebody wrote is never overwritten.
+    assert memconform("conform", "--sdk", manifest, "--write-known", "known.yaml").code == 2
+    text = (workspace / "known.yaml").read_text().replace("TODO", "https://example.org/1")
+    (workspace / "known.yaml").write_text(text)
+    ended = memconform("conform", "--sdk", manifest, *QUICK, "--known", "known.yaml")
+    assert (ended.code, "2 xfail" in ended.out) == (0, True)
 
 
 def test_replay_shows_the_exchange_again(
@@ -212,9 +236,8 @@ def test_known_failures_of_a_manifest_change_the_verdict(
     memconform: Callable[..., Ended], broken: Callable[..., Path], workspace: Path
 ) -> None:
     entry = "  reason: x\n  link: https://example.org/1\n  expires: 2999-01-31\n"
-    (workspace / "mine.yaml").write_text(
-        f"- check: brain-create#again\n{entry}- check: brain-create#wire\n{entry}"
-    )
+    cause = "POST /v1/brains: status 200, expected 409"
+    (workspace / "mine.yaml").write_text(f'- cause: "{cause}"\n{entry}')
     manifest = broken(CONFLICT_TAKEN, known="mine.yaml")
     ended = memconform("conform", "--sdk", manifest, *QUICK)
     assert ended.code == 0, ended.err

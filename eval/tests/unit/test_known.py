@@ -4,7 +4,9 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
+from memconform.conformance.findings import NOT_RECORDED, findings
 from memconform.conformance.known import (
     KnownFailure,
     load_known,
@@ -12,7 +14,7 @@ from memconform.conformance.known import (
     mark_stale,
     require_unexpired,
 )
-from memconform.conformance.results import CaseResult, Check, Result, SdkResult
+from memconform.conformance.results import CaseResult, Cause, Check, Result, SdkResult
 from memconform.errors import ExitCode, UsageError
 
 ENTRY = {
@@ -63,7 +65,63 @@ def test_a_glob_with_a_remaining_failure_is_not_stale() -> None:
 def test_implicit_checks_must_be_named_explicitly() -> None:
     red = [("wire", Result.FAIL), ("alive", Result.FAIL)]
     assert _after(*red, known=_known(check="*")) == [Result.FAIL, Result.FAIL]
-    assert _after(*red, known=_known(check="*#wire")) == [Result.XFAIL, Result.FAIL]
+    assert _after(*red, known=_known(check="*#alive")) == [Result.FAIL, Result.XFAIL]
+
+
+def test_an_entry_for_wire_names_its_cause() -> None:
+    """Such an entry, written for one missing key, hid null arrays and errors 500 too."""
+    for check in ("*#wire", "ask-flush#wire"):
+        with pytest.raises(ValidationError, match="name one with `cause`"):
+            _known(check=check)
+    assert _known(check="*#wire", cause="GET /version: *").covers("ask-flush#wire")
+
+
+def _caused(*causes: str) -> Check:
+    listed = [Cause(cause=cause) for cause in causes]
+    return Check(id="a#wire", result=Result.FAIL, level="must", rules=[], causes=listed)
+
+
+def _marked(check: Check, *known: KnownFailure) -> Check:
+    case = mark_expected(CaseResult(case="a", title="t", checks=[check]), "go", known)
+    return case.checks[0]
+
+
+def _cause(cause: str, **more: str) -> KnownFailure:
+    return KnownFailure.model_validate({**ENTRY, "check": None, "cause": cause, **more})
+
+
+def test_a_check_is_expected_only_if_all_its_causes_are_known() -> None:
+    check = _caused("GET /a: missing key x", "GET /b: x is null")
+    partly = _marked(check, _cause("GET /a: *"))
+    assert partly.result is Result.FAIL
+    assert [bool(cause.known) for cause in partly.causes] == [True, False]
+    assert _marked(check, _cause("GET /a: *"), _cause("GET /b: *")).result is Result.XFAIL
+    assert _marked(check, _cause("*: missing key *")).result is Result.FAIL
+    assert _marked(check, _cause("GET /a: *"), _cause("GET /b: *", sdk="ts")).result is Result.FAIL
+    assert _marked(check, _cause("GET /*", check="b#*")).result is Result.FAIL
+    assert _marked(check, _cause("GET /*", check="a#*")).result is Result.XFAIL
+
+
+@pytest.mark.parametrize("entry", [{"cause": "*"}, {"cause": " ?*"}, {}, {"link": "TODO"}])
+def test_an_entry_that_hides_everything_or_is_unfinished_is_rejected(entry: dict[str, str]) -> None:
+    with pytest.raises(ValidationError):
+        KnownFailure.model_validate({**ENTRY, "check": None, **entry})
+
+
+def test_a_stale_cause_fails_a_run() -> None:
+    passed = Check(id="a#b", result=Result.PASS, level="must", rules=[])
+    case = CaseResult(case="a", title="t", checks=[passed])
+    good = SdkResult(sdk="go", profiles=[], modes=[], cases=[case])
+    assert good.exit_code is ExitCode.OK
+    assert good.model_copy(update={"stale_known": ["x"]}).exit_code is ExitCode.FAILED
+
+
+def test_reports_without_causes_can_still_be_read() -> None:
+    old = {"id": "a#b", "result": "fail", "level": "must", "rules": [], "got": ["x"]}
+    case = CaseResult.model_validate({"case": "a", "title": "t", "checks": [old]})
+    sdk = SdkResult(sdk="go", profiles=[], modes=[], cases=[case])
+    [finding] = findings(sdk)
+    assert (finding.cause, finding.checks, finding.got) == (NOT_RECORDED, 1, "x")
 
 
 def test_an_entry_applies_only_to_matching_sdks_and_checks() -> None:

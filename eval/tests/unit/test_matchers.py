@@ -6,13 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memconform.conformance.matchers import (
-    MATCHERS,
-    BadMatcherError,
-    check_matcher,
-    is_rfc3339,
-    mismatches,
-)
+from memconform.conformance.matcher_validation import check_matcher
+from memconform.conformance.matchers import MATCHERS, BadMatcherError, is_rfc3339, mismatches
 from memconform.conformance.pointer import MISSING, resolve
 
 HOLDS: list[tuple[Any, Any]] = [

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from memconform.conformance.routes import route_of
 from memconform.conformance.step_result import Event, StepResult
-from memconform.conformance.wire import route_of, wire_faults
+from memconform.conformance.wire import wire_faults
 
 JSON = "application/json"
 PROBLEM_TYPE = "application/problem+json"

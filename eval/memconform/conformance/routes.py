@@ -1,0 +1,40 @@
+"""Finds the route of the contract that a request belongs to, and names requests by it. Pure."""
+
+import re
+
+from memconform.contract.schemas import ROUTES, Route
+
+_PATTERNS = [
+    (route, re.compile(route.path.replace("{brainId}", r"(?P<brain>[^/?]+)") + r"(?:\?.*)?"))
+    for route in ROUTES
+]
+
+UNKNOWN_ROUTE = "unknown route"
+WRONG_METHOD = "wrong method"
+
+
+def route_of(method: str, target: str) -> Route | None:
+    """Return the route of a request, given its method and its target as sent."""
+    return next(
+        (r for r, pattern in _PATTERNS if r.method.upper() == method and pattern.fullmatch(target)),
+        None,
+    )
+
+
+def brain_in(target: str) -> str | None:
+    """Return the id of the brain that a target names; None if it names none."""
+    match = next((m for _, pattern in _PATTERNS if (m := pattern.fullmatch(target))), None)
+    return match.groupdict().get("brain") if match is not None else None
+
+
+def request_name(method: str, target: str) -> str:
+    """Name a request by its route, as `POST /v1/brains/{brain}/search`.
+
+    All requests outside the contract share a name, by what is wrong with them: the defects that
+    they show concern no route.
+    """
+    route = route_of(method, target)
+    if route is not None:
+        return f"{method} {route.path.replace('{brainId}', '{brain}')}"
+    known = any(pattern.fullmatch(target) for _, pattern in _PATTERNS)
+    return WRONG_METHOD if known else UNKNOWN_ROUTE
