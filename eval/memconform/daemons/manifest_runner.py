@@ -183,7 +183,9 @@ class ManifestRunner(SdkRunner):
             f"http://{_bracket(launch.host)}:{port}",
             process,
             (time.perf_counter() - started) * 1e3,
-            Sampler(process.pid) if launch.sampled else None,
+            Sampler(process.pid, watches_connections=launch.upstream is not None)
+            if launch.sampled
+            else None,
         )
         try:
             yield daemon

@@ -21,8 +21,10 @@ from memconform.runs.results import (
     Provenance,
     QuestionResult,
     RunSummary,
+    UpstreamRecord,
     VerificationRecord,
 )
+from memconform.runs.upstream_use import warnings
 from memconform.runs.verdict import Tally, conclude
 from memconform.scenarios import SCENARIOS
 from memconform.scoring.statuses import QuestionStatus
@@ -84,6 +86,7 @@ class ResultBuilder:
         daemon: DaemonRecord,
         seeded: SeedRecord | None,
         verification: VerificationRecord | None = None,
+        upstream: UpstreamRecord | None = None,
     ) -> RunSummary:
         """Write the result, summary first, and close the journal.
 
@@ -95,7 +98,7 @@ class ResultBuilder:
             for result in self._results(journal):
                 self._count(result)
                 questions.write_json(result, indent=None)
-        summary = self._summary(incident, daemon, seeded, verification)
+        summary = self._summary(incident, daemon, seeded, verification, upstream)
         journal.close({"exit_code": summary.exit_code, "counts": summary.counts})
         with replacing(folder.result) as target, part.open("rb") as questions:
             write_result(target, summary, map(Masked, questions))
@@ -132,6 +135,7 @@ class ResultBuilder:
         daemon: DaemonRecord,
         seeded: SeedRecord | None,
         verification: VerificationRecord | None,
+        upstream: UpstreamRecord | None,
     ) -> RunSummary:
         tally, plan, settings = self._tally, self._plan, self._plan.settings
         conclusion = conclude(tally, plan.floors, incident)
@@ -165,11 +169,12 @@ class ResultBuilder:
             ),
             floors=list(conclusion.floors),
             exit_code=conclusion.exit_code,
-            reasons=list(conclusion.reasons),
+            reasons=[*conclusion.reasons, *(warnings(upstream) if upstream else ())],
             incident=incident,
             daemon=daemon,
             seeded=seeded,
             verification=verification,
+            upstream=upstream,
             judging=None if self._judging is None else self._judging.summary(void=void),
             provenance=self._provenance,
         )

@@ -102,6 +102,24 @@ def test_variables_of_the_command_line_take_precedence_and_are_recorded(memconfo
             assert b"pass-word" not in path.read_bytes(), path
 
 
+def test_answers_of_another_upstream_are_no_scores_of_the_scripted_one(
+    memconform: Call, environment: dict[str, str]
+) -> None:
+    """A daemon that ignored the address had a pass rate like that of the scripted reader."""
+    with upstream_by_hand(environment) as address:
+        ended = memconform(
+            *("run", *_PY, *_SMOKE, "--upstream", "scripted", "--scenario", "ask-basic"),
+            *("--env", f"OPENAI_BASE_URL={address}/v1"),
+        )
+    assert ended.code == 3
+    assert "upstream_not_called" in ended.err
+    result = ended.result
+    assert (result["pass_rate"], result["counts"]["daemon_error"]) == (None, 4)
+    assert (result["upstream"]["answered"], result["upstream"]["asked"]) == (4, 0)
+    assert result["upstream"]["elsewhere"] == [address.removeprefix("http://")]
+    assert address.removeprefix("http://") in ended.err
+
+
 @pytest.mark.parametrize("text", ["X", "=x", "A B=x", "1=x"])
 def test_rejects_an_invalid_variable(memconform: Call, text: str) -> None:
     ended = memconform("run", *_PY, *_SMOKE, "--env", text)
