@@ -270,7 +270,7 @@ class RunSummary(Record):
 
     Null, like the two rates below, if an incident ended the run or nothing was measured."""
     pass_rate_interval: tuple[float, float]
-    """Wilson interval, 95 %."""
+    """Wilson interval, 95 %; [0, 1], which says nothing, where `pass_rate` is null."""
     pass_rate_answered: float | None
     """passed / measured."""
     mean_score: float | None

@@ -17,8 +17,6 @@ from memconform.runs.journal import Journal
 from memconform.runs.results import UpstreamRecord
 from memconform.upstream.watching import read_counts
 
-_NOT_CALLED = "upstream_not_called"
-
 
 class UpstreamUse:
     """Compares a run's answers with the calls that reached the upstream meanwhile."""
@@ -61,12 +59,11 @@ class UpstreamUse:
             elsewhere=[address for address in connections if address != own],
         )
         if record.ignored and self._journal.written > self._first:
-            error = not_called(record)
             self._journal.write_statement(
                 IndexInvalidated(
                     attempts=self._journal.written,
                     since=self._first,
-                    error=Failure(code=error.code, message=error.message),
+                    error=Failure(code="upstream_not_called", message=not_called(record).message),
                 )
             )
         return record
@@ -85,7 +82,7 @@ def not_called(record: UpstreamRecord) -> DaemonError:
     return DaemonError(
         f"the daemon gave {plural(record.answered, 'answer')} without asking the scripted upstream"
         f" for one{seen}",
-        code=_NOT_CALLED,
+        code="upstream_not_called",
         hint="check the variables of [upstream.scripted] in the sdk.toml, and --env;"
         " --upstream own measures the daemon's own reader",
     )
