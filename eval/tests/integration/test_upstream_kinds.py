@@ -236,7 +236,7 @@ def test_rejects_an_invalid_address(memconform: Call, addr: str) -> None:
 
 
 def test_vendor_clients_work_against_the_upstream(environment: dict[str, str]) -> None:
-    prompt = "The kiln is hot.\nIs the kiln hot?"
+    prompt = "Notes:\nThe kiln is hot.\n\nQuestion: Is the kiln hot?"
     with upstream_by_hand(environment) as address:
         for base in (f"{address}/v1", address):
             with openai.OpenAI(base_url=base, api_key="k", max_retries=0) as client:
@@ -264,7 +264,7 @@ def test_control_replaces_the_script_and_refuses_an_invalid_one(
         upstream_by_hand(environment) as address,
         httpx.Client(base_url=address, trust_env=False) as http,
     ):
-        body = {"messages": [{"role": "user", "content": "x"}], "model": "m"}
+        body = {"messages": [{"role": "user", "content": "Question: x"}], "model": "m"}
         rule = {"reply": {"status": 429, "retry_after": 2}, "times": 1}
         assert http.put("/_control/script", json={"rules": [rule]}).status_code == 204
         refused = http.post("/v1/chat/completions", json=body, headers={"x-api-key": _KEY})
