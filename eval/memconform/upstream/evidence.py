@@ -66,22 +66,22 @@ class Section:
 
 def sections(text: str) -> list[Section]:
     """Find the places at which evidence may begin, in order; the first is the one to read."""
-    found = [
+    marks = [
         Section(m.start(), m.end(), "heading", level=len(m[1])) for m in _HEADING.finditer(text)
     ]
-    found += [Section(m.start(), m.end(), "label") for m in _LABEL.finditer(text)]
+    marks += [Section(m.start(), m.end(), "label") for m in _LABEL.finditer(text)]
     closings: dict[str, int] = {}
     for match in _TAG.finditer(text):
         if match[1] not in closings:
             closings[match[1]] = text.rfind(f"</{match[1]}>")
         if closings[match[1]] >= match.end():
-            found.append(_tagged(match, closings[match[1]]))
+            marks.append(_tagged(match, closings[match[1]]))
     # Marks that other text may have by chance count only where there is no other.
-    if not found:
-        found = [Section(m.start(), m.end(), "numbers") for m in _NUMBERS.finditer(text)]
-    if not found:
-        found = [Section(m.start(), m.end(), "label") for m in _INLINE.finditer(text)]
-    return sorted(found, key=lambda section: section.start)
+    if not marks:
+        marks = [Section(m.start(), m.end(), "numbers") for m in _NUMBERS.finditer(text)]
+    if not marks:
+        marks = [Section(m.start(), m.end(), "label") for m in _INLINE.finditer(text)]
+    return sorted(marks, key=lambda section: section.start)
 
 
 def _tagged(match: re.Match[str], closing: int) -> Section:

@@ -144,10 +144,10 @@ def _questions(text: str, marks: Sequence[Section]) -> Iterator[_Question]:
     ends = sorted([*ends, *(section.start for section in marks), len(text)])
     paragraph_ends = [*(match.start() for match in _BLANK_LINE.finditer(text)), len(text)]
 
-    found = [_Question(start, end, content.strip()) for start, end, content in tagged]
+    candidates = [_Question(start, end, content.strip()) for start, end, content in tagged]
     for match in headings:
         end = ends[bisect_left(ends, match.end())]
-        found.append(_Question(match.start(), end, text[match.end() : end].strip()))
+        candidates.append(_Question(match.start(), end, text[match.end() : end].strip()))
     for match in labels:
         begin = match.start(1)
         if not match[1].strip() and (first := _TEXT.search(text, begin)):
@@ -156,8 +156,8 @@ def _questions(text: str, marks: Sequence[Section]) -> Iterator[_Question]:
             ends[bisect_left(ends, match.end())],
             paragraph_ends[bisect_left(paragraph_ends, begin)],
         )
-        found.append(_Question(match.start(), max(end, match.end()), text[begin:end].strip()))
-    for question in sorted(found, key=lambda question: question.start):
+        candidates.append(_Question(match.start(), max(end, match.end()), text[begin:end].strip()))
+    for question in sorted(candidates, key=lambda question: question.start):
         if _BLANK_LINE.search(question.text):
             raise UnreadablePromptError("its question has several paragraphs")
         if question.text:

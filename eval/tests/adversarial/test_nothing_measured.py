@@ -160,7 +160,7 @@ def _formats_interval(text: ast.JoinedStr) -> bool:
 
 
 def test_no_other_function_formats_an_interval() -> None:
-    found = set()
+    functions = set()
     folder = Path(memconform.__file__).parent
     for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -168,5 +168,5 @@ def test_no_other_function_formats_an_interval() -> None:
                 isinstance(child, ast.JoinedStr) and _formats_interval(child)
                 for child in ast.walk(node)
             ):
-                found.add((path.relative_to(folder).as_posix(), node.name))
-    assert found == _OTHER_INTERVALS
+                functions.add((path.relative_to(folder).as_posix(), node.name))
+    assert functions == _OTHER_INTERVALS
