@@ -18,14 +18,19 @@ from memconform.contract.wire import CONTRACT_VERSION
 from memconform.daemons.availability import SkippedSdk
 from memconform.errors import DaemonError, ExitCode, UsageError, gravest
 from memconform.fuzzing import session
-from memconform.fuzzing.program_runner import BrainLostError
+from memconform.fuzzing.failures import BrainLostError
 from memconform.fuzzing.results import FoundDisagreement, FuzzReport
 from memconform.fuzzing.session import Disagreement
 from memconform.fuzzing.writing import case_file
 from memconform.printing.escaping import Lines
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
-from memconform.reports.fuzzing import FuzzConsole, fuzz_banner, show_disagreement
+from memconform.reports.fuzzing import (
+    FuzzConsole,
+    fuzz_banner,
+    show_disagreement,
+    show_resets,
+)
 from memconform.storage.provenance import Origin
 from memconform.storage.writing import replacing
 
@@ -54,11 +59,11 @@ async def _fuzz(options: FuzzOptions) -> ExitCode:
         tempfile.TemporaryDirectory(prefix="memconform-", ignore_cleanup_errors=True) as folder,
         FuzzConsole(options.examples) as console,
     ):
-        async with session.serve_sdks(runners, Path(folder)) as addresses:
+        async with session.serve_sdks(runners, Path(folder)) as targets:
             search = asyncio.create_task(
                 asyncio.to_thread(
                     session.find_disagreement,
-                    addresses,
+                    targets,
                     profiles,
                     examples=options.examples,
                     seed_value=seed,
@@ -69,17 +74,13 @@ async def _fuzz(options: FuzzOptions) -> ExitCode:
             try:
                 outcome = await asyncio.shield(search)
             except BrainLostError as error:
-                raise DaemonError(
-                    str(error),
-                    code="daemon_lost",
-                    hint=f"check it with memconform doctor; --seed {seed} sends the same requests",
-                ) from error
+                raise _daemon_error(error, seed) from error
             finally:
                 stop.set()
                 await asyncio.gather(search, return_exceptions=True)
     found = outcome.disagreement
     record = None if found is None else await asyncio.to_thread(_write_case, options.output, found)
-    code = ExitCode.FAILED if found is not None else ExitCode.OK
+    code = ExitCode.FAILED if found is not None or outcome.resets else ExitCode.OK
     code = gravest([code, *(sdk.exit_code for sdk in skipped)])
     report = FuzzReport(
         sdks=[runner.name for runner in runners],
@@ -91,10 +92,26 @@ async def _fuzz(options: FuzzOptions) -> ExitCode:
         requests=outcome.requests,
         took_s=round(time.perf_counter() - clock, 3),
         disagreement=record,
+        connection_resets=outcome.resets,
         exit_code=int(code),
     )
     _show(options, report, skipped)
     return code
+
+
+def _daemon_error(error: BrainLostError, seed: int) -> DaemonError:
+    """The error of a search that cannot go on, by what happened to the daemon."""
+    again = f"--seed {seed} sends the same requests"
+    if error.kind == "process ended":
+        return DaemonError(str(error), code="daemon_died", hint=f"see its log; {again}")
+    if error.kind == "connection reset":
+        return DaemonError(
+            str(error),
+            code="connection_reset",
+            hint=f"look for a handler that ends without a response; {again}",
+        )
+    hint = f"check it with memconform doctor; {again}"
+    return DaemonError(str(error), code="daemon_lost", hint=hint)
 
 
 def _write_case(folder: Path, found: Disagreement) -> FoundDisagreement:
@@ -122,4 +139,5 @@ def _show(options: FuzzOptions, report: FuzzReport, skipped: Sequence[SkippedSdk
         echo(Lines(f"{sdk.sdk} skipped: {sdk.error.render()}"), err=True)
     if report.disagreement is not None:
         show_disagreement(report, options.sdk)
+    show_resets(report)
     echo(fuzz_banner(report), err=options.json_file == "-")

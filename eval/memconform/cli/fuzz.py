@@ -22,7 +22,7 @@ _REQUESTS = "What to send"
     ),
     exit_codes={
         ExitCode.OK: "the SDKs agree",
-        ExitCode.FAILED: "they disagree",
+        ExitCode.FAILED: "they disagree, or one resets connections",
         ExitCode.DAEMON: "a daemon did not start, or stopped responding",
     },
 )

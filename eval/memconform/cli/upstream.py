@@ -47,7 +47,8 @@ def command(addr: str, script: Path | None, *, schema: bool) -> ExitCode:
 
     Speaks OpenAI's chat completions, embeddings and models, Anthropic's messages, and a common
     /rerank, below /v1 and below /. GET /_control/requests returns the requests received so far; PUT
-    /_control/script replaces the script.
+    /_control/script replaces the script. docs/UPSTREAM.md lists the prompts that it can answer; any
+    other gets an error.
     """
     if schema:
         echo(Lines(json.dumps(Script.model_json_schema(), indent=2)))

@@ -78,7 +78,11 @@ class ManagedDaemon:
         self._launch = replace(launch, port=port)
         self._process = process
         self._restarting = asyncio.Lock()
-        self._sampler = Sampler(process.pid) if launch.sampled else None
+        self._sampler = (
+            Sampler(process.pid, watches_connections=launch.upstream is not None)
+            if launch.sampled
+            else None
+        )
         self._sampling = asyncio.create_task(self._sampler.run()) if self._sampler else None
 
     @property

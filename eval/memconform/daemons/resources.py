@@ -1,12 +1,20 @@
 """Memory and CPU time of a daemon's process tree, and processes that escaped from it."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from ipaddress import ip_address
 
 import psutil
 
 _INTERVAL_SECONDS = 0.25
+
+_WITH_PEER = (
+    *(psutil.CONN_SYN_SENT, psutil.CONN_ESTABLISHED, psutil.CONN_CLOSE_WAIT, psutil.CONN_LAST_ACK),
+    *(psutil.CONN_FIN_WAIT1, psutil.CONN_FIN_WAIT2, psutil.CONN_CLOSING, psutil.CONN_TIME_WAIT),
+)
+"""States of a connection that has the address of a server."""
 
 RUN_ID_VARIABLE = "MEMCONFORM_RUN_ID"
 """Set in the environment of every daemon and thus of its children."""
@@ -20,13 +28,18 @@ class Resources:
     """The largest sampled sum over the process tree."""
     cpu_seconds: float
     """User and system time of the processes that were alive when sampled."""
+    connections: tuple[str, ...] = ()
+    """`host:port` of servers to which connections were seen, in order, if they are watched."""
 
 
 class Sampler:
     """Samples the memory and CPU time of a process tree."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, *, watches_connections: bool = False) -> None:
+        """`watches_connections` also collects the addresses that the processes connect to."""
         self._pid = pid
+        self._watches_connections = watches_connections
+        self._connections: dict[str, None] = {}
         self._peak = 0
         self._cpu = 0.0
         self._ended_cpu = 0.0
@@ -46,7 +59,10 @@ class Sampler:
     def sample(self) -> None:
         """Take one sample."""
         rss, cpu = 0, 0.0
-        for process in process_tree(self._pid):
+        tree = process_tree(self._pid)
+        if self._watches_connections:
+            self._connections |= dict.fromkeys(_outgoing(tree))
+        for process in tree:
             with suppress(psutil.Error), process.oneshot():
                 rss += process.memory_info().rss
                 times = process.cpu_times()
@@ -57,7 +73,28 @@ class Sampler:
 
     def result(self) -> Resources:
         """The peak values so far."""
-        return Resources(self._peak, round(self._ended_cpu + self._cpu, 3))
+        cpu = round(self._ended_cpu + self._cpu, 3)
+        return Resources(self._peak, cpu, tuple(self._connections))
+
+
+def _outgoing(tree: Sequence[psutil.Process]) -> list[str]:
+    """The servers outside the tree to which its processes have TCP connections."""
+    connections = []
+    for process in tree:
+        with suppress(psutil.Error):
+            connections += process.net_connections(kind="tcp")
+    served = {c.laddr.port for c in connections if c.status == psutil.CONN_LISTEN}
+    return [
+        _address(c.raddr.ip, c.raddr.port)
+        for c in connections
+        if c.status in _WITH_PEER and c.laddr.port not in served
+        if c.raddr.port not in served or not ip_address(c.raddr.ip).is_loopback
+    ]
+
+
+def _address(host: str, port: int) -> str:
+    host = host.removeprefix("::ffff:")
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def process_tree(pid: int) -> list[psutil.Process]:

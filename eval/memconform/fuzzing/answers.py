@@ -35,16 +35,18 @@ class ProgramAnswer:
     body: JsonValue = None
     """JSON; for a stream, a list of `[name, data, id]`; for bytes, `{"bytes": hex}`."""
     failure: str = ""
-    """`broken`, `silent` or `endless` if the response did not end properly."""
+    """A `FailureKind` if there was no response or it did not end properly; of a process that ended,
+    with its exit status."""
 
     def value(self) -> dict[str, Any]:
         """Return the answer as JSON, so that two answers can be compared key by key."""
         return {
+            # First: it explains a missing status, which it comes with.
+            "failure": self.failure,
             "status": self.status,
             "media": self.media,
             "headers": {name: list(words) for name, words in self.headers},
             "body": self.body,
-            "failure": self.failure,
         }
 
 

@@ -4,6 +4,7 @@ import contextlib
 import json
 import secrets
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -12,22 +13,27 @@ import httpx
 from memconform.conformance.suite import BRAIN_PREFIX
 from memconform.contract.wire import JsonValue
 from memconform.fuzzing.answers import ProgramAnswer, normalize
+from memconform.fuzzing.failures import BrainLostError, FuzzTarget, failure_of
 from memconform.fuzzing.programs import BRAIN, Call, Program
 
 _SECONDS = 20.0
 """Time limit for a whole response; a stream that stays open longer counts as endless."""
-
-
-class BrainLostError(Exception):
-    """A daemon did not create or delete a brain, so its answers cannot be compared."""
+_IDLE_SECONDS = 1.0
+_RETRIES = 3
+"""How often a brain is created or deleted if the connection is reset. Requests of a program are
+never repeated: what they did is unknown."""
 
 
 class ProgramRunner:
     """A client of one daemon, with persistent connections. Not thread-safe."""
 
-    def __init__(self, base_url: str) -> None:
+    def __init__(self, target: FuzzTarget) -> None:
+        self._target = target
         self._http = httpx.Client(
-            base_url=base_url,
+            base_url=target.address,
+            # Shorter than the idle timeout of any server known to us (Node.js: 5 s): a connection
+            # that a daemon closes because it is idle would look like a reset.
+            limits=httpx.Limits(keepalive_expiry=_IDLE_SECONDS),
             trust_env=False,
             timeout=_SECONDS,
             headers={"Accept-Encoding": "identity"},
@@ -35,6 +41,9 @@ class ProgramRunner:
         # A random prefix, because a running daemon may have brains of another session.
         self._prefix = f"{BRAIN_PREFIX}fuzz-{secrets.token_hex(3)}"
         self._count = 0
+        self._brain = ""
+        self.resets: Counter[str] = Counter()
+        """Requests of the harness itself whose connection was reset while the process lived."""
 
     def close(self) -> None:
         """Close the connections."""
@@ -50,7 +59,7 @@ class ProgramRunner:
             BrainLostError: if the brain cannot be created or deleted.
         """
         self._count += 1
-        brain = f"{self._prefix}-{self._count}"
+        brain = self._brain = f"{self._prefix}-{self._count}"
         self._create(brain)
         answers: list[ProgramAnswer] = []
         try:
@@ -64,26 +73,48 @@ class ProgramRunner:
                 raise
             # The daemon stopped responding, which is how it differs from the others.
             missing = len(program.calls) + program.listens - len(answers)
-            answers += [ProgramAnswer(None, failure="broken")] * missing
+            last = next(a.failure for a in reversed(answers) if a.status is None)
+            answers += [ProgramAnswer(None, failure=last)] * missing
         return answers
 
     def _create(self, brain: str) -> None:
-        try:
-            response = self._http.post("/v1/brains", json={"brainId": brain})
-        except httpx.HTTPError as error:
-            raise BrainLostError(f"POST /v1/brains: {error!r}") from error
-        if response.status_code != 201:
-            raise BrainLostError(f"POST /v1/brains: {response.status_code} {response.text[:200]}")
+        response, repeated = self._send("POST", "/v1/brains", json={"brainId": brain})
+        # A connection may be reset after the brain was created.
+        if response.status_code != 201 and not (repeated and response.status_code == 409):
+            detail = f"{response.status_code} {response.text[:200]}"
+            raise BrainLostError("POST /v1/brains", "unexpected answer", detail)
 
     def _delete(self, brain: str) -> None:
         """Delete the brain, which a call of the program may have deleted already."""
-        headers = {"X-Confirm-Delete": "yes"}
-        try:
-            response = self._http.delete(f"/v1/brains/{brain}", headers=headers)
-        except httpx.HTTPError as error:
-            raise BrainLostError(f"DELETE /v1/brains/{brain}: {error!r}") from error
+        path, headers = f"/v1/brains/{brain}", {"X-Confirm-Delete": "yes"}
+        response, _ = self._send("DELETE", path, headers=headers)
         if response.status_code not in (204, 404):
-            raise BrainLostError(f"DELETE /v1/brains/{brain}: {response.status_code}")
+            raise BrainLostError(f"DELETE {path}", "unexpected answer", str(response.status_code))
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        headers: dict[str, str] | None = None,
+        json: JsonValue = None,
+    ) -> tuple[httpx.Response, bool]:
+        """Send a request of the harness, again if its connection is reset.
+
+        Returns:
+            The response, and whether the request was repeated.
+        """
+        for attempt in range(1, _RETRIES + 1):
+            try:
+                return self._http.request(method, path, headers=headers, json=json), attempt > 1
+            except httpx.HTTPError as error:
+                kind, detail = failure_of(error, self._target)
+                if kind == "connection reset":
+                    self.resets[f"{method} {path.replace(self._brain, BRAIN)}"] += 1
+                    if attempt < _RETRIES:
+                        continue
+                raise BrainLostError(f"{method} {path}", kind, detail) from error
+        raise AssertionError("unreachable")
 
     @contextlib.contextmanager
     def _open_streams(self, brain: str, *, listens: bool) -> Iterator[list["_ResponseReader"]]:
@@ -94,8 +125,9 @@ class ProgramRunner:
         try:
             response = self._http.send(request, stream=True)
         except httpx.HTTPError as error:
-            raise BrainLostError(f"GET /v1/brains/{brain}/events: {error!r}") from error
-        stream = _ResponseReader(response)
+            kind, detail = failure_of(error, self._target)
+            raise BrainLostError(f"GET /v1/brains/{brain}/events", kind, detail) from error
+        stream = _ResponseReader(response, self._target)
         try:
             # Changes that precede this event need not be reported.
             stream.read(until=b"event: ready")
@@ -116,8 +148,8 @@ class ProgramRunner:
             # Never sent: a bug of the harness, not an answer.
             raise
         except httpx.HTTPError as error:
-            return ProgramAnswer(None, failure=_failure_kind(error))
-        reader = _ResponseReader(response)
+            return ProgramAnswer(None, failure=_describe(error, self._target))
+        reader = _ResponseReader(response, self._target)
         try:
             reader.read()
         finally:
@@ -136,8 +168,9 @@ class ProgramRunner:
 class _ResponseReader:
     """Reads a response piece by piece."""
 
-    def __init__(self, response: httpx.Response) -> None:
+    def __init__(self, response: httpx.Response, target: FuzzTarget) -> None:
         self._response = response
+        self._target = target
         self._pieces = response.iter_raw()
         self._content = bytearray()
         self._failure = ""
@@ -155,7 +188,9 @@ class _ResponseReader:
                     self._failure = "endless"
                     return
         except httpx.HTTPError as error:
-            self._failure = _failure_kind(error)
+            failure = _describe(error, self._target)
+            # Part of a response came: the status of the answer.
+            self._failure = "broken" if failure == "connection reset" else failure
 
     def answer(self, brain: str) -> ProgramAnswer:
         """Return what was read, normalized."""
@@ -163,8 +198,10 @@ class _ResponseReader:
         return replace(answer, failure=self._failure)
 
 
-def _failure_kind(error: httpx.HTTPError) -> str:
-    return "silent" if isinstance(error, httpx.TimeoutException) else "broken"
+def _describe(error: httpx.HTTPError, target: FuzzTarget) -> str:
+    """The failure of an answer: equal for two daemons that fail alike."""
+    kind, detail = failure_of(error, target)
+    return f"{kind}: {detail}" if kind == "process ended" else kind
 
 
 def encode_body(call: Call, brain: str) -> tuple[bytes | None, dict[str, str]]:

@@ -2,6 +2,8 @@
 
 from typing import Any, Literal
 
+from pydantic import Field
+
 from memconform.records import Record
 from memconform.storage.provenance import Origin, ReportHeader
 
@@ -16,7 +18,9 @@ class FoundDisagreement(Record):
     case: str
     """Id of the case."""
     pointer: str
-    """JSON pointer to the difference, into status, media, headers and body of the last answer."""
+    """JSON pointer to the difference, into failure, status, media, headers and body of the last
+    answer. At `/failure`, the values say how a daemon failed to answer: `connection reset`,
+    `process ended: exit status 3`, `timeout`, …; empty if it answered."""
     values: dict[str, Any]
     """The value of each SDK at the pointer; an SDK without a value is missing."""
     requests: int
@@ -38,3 +42,6 @@ class FuzzReport(Origin, ReportHeader):
     """Number of requests sent to each daemon."""
     took_s: float
     disagreement: FoundDisagreement | None
+    connection_resets: dict[str, dict[str, int]] = Field(default_factory=dict)
+    """By SDK: how often it reset the connection of a request that creates or deletes a brain, while
+    its process lived. Resets of other requests are disagreements at `/failure`."""

@@ -13,10 +13,11 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.errors import Flaky
 
 from memconform.contract.wire import Profile
-from memconform.daemons.runner import Launch, SdkRunner
+from memconform.daemons.runner import Daemon, Launch, SdkRunner
 from memconform.fuzzing.answers import ProgramAnswer
 from memconform.fuzzing.comparing import AnswerDifference, compare_answers
-from memconform.fuzzing.program_runner import BrainLostError, ProgramRunner
+from memconform.fuzzing.failures import BrainLostError, FuzzTarget
+from memconform.fuzzing.program_runner import ProgramRunner
 from memconform.fuzzing.programs import Program
 from memconform.fuzzing.strategies import programs
 
@@ -44,6 +45,8 @@ class FuzzResult:
     requests: int
     """Number of requests sent to each daemon."""
     disagreement: Disagreement | None
+    resets: dict[str, dict[str, int]]
+    """By SDK: how often it reset the connection of which request of the harness itself."""
 
 
 class _DisagreementError(Exception):
@@ -55,28 +58,42 @@ class _StoppedError(BaseException):
 
 
 @asynccontextmanager
-async def serve_sdks(runners: Sequence[SdkRunner], folder: Path) -> AsyncIterator[dict[str, str]]:
-    """Start all daemons and yield their addresses, by SDK.
+async def serve_sdks(
+    runners: Sequence[SdkRunner], folder: Path
+) -> AsyncIterator[dict[str, FuzzTarget]]:
+    """Start all daemons and yield them, by SDK.
 
     Raises:
         DaemonError: if one of them does not start.
     """
     async with AsyncExitStack() as stack:
-        addresses = {}
+        targets = {}
         for runner in runners:
             subfolder = folder / runner.name
             await asyncio.to_thread(subfolder.mkdir, parents=True)
             # With a shared id, stopping a daemon would also end those of a concurrent session.
             run_id = f"fuzz-{runner.name}-{secrets.token_hex(4)}"
             launch = Launch(run_id=run_id, folder=subfolder)
-            addresses[runner.name] = (
-                await stack.enter_async_context(runner.serve(launch))
-            ).base_url
-        yield addresses
+            daemon = await stack.enter_async_context(runner.serve(launch))
+            targets[runner.name] = _target(daemon, stack)
+        yield targets
+
+
+def _target(daemon: Daemon, stack: AsyncExitStack) -> FuzzTarget:
+    """The daemon for the threads of a search; until the stack is left, its end is noticed."""
+    if daemon.process is None:
+        return FuzzTarget(daemon.base_url)
+    ending = asyncio.ensure_future(daemon.wait_exit())
+    stack.callback(ending.cancel)
+
+    def exit_status() -> str:
+        return ending.result() if ending.done() and not ending.cancelled() else ""
+
+    return FuzzTarget(daemon.base_url, exit_status)
 
 
 def find_disagreement(
-    addresses: Mapping[str, str],
+    targets: Mapping[str, FuzzTarget],
     profiles: set[Profile],
     *,
     examples: int,
@@ -89,7 +106,7 @@ def find_disagreement(
     Blocks the thread.
 
     Args:
-        addresses: Base URLs of the daemons, by SDK.
+        targets: The daemons, by SDK.
         profiles: Profiles that all of them claim.
         examples: Maximum number of programs to try before shrinking.
         seed_value: The same seed generates the same programs.
@@ -99,7 +116,7 @@ def find_disagreement(
     Raises:
         BrainLostError: if a daemon stops working before a disagreement was found.
     """
-    search = _Search(addresses, tried, stop)
+    search = _Search(targets, tried, stop)
     run_example = given(programs(profiles))(search.run_example)
     run_example = settings(
         max_examples=examples,
@@ -121,9 +138,9 @@ def find_disagreement(
 
 class _Search:
     def __init__(
-        self, addresses: Mapping[str, str], tried: Callable[[], None], stop: threading.Event
+        self, targets: Mapping[str, FuzzTarget], tried: Callable[[], None], stop: threading.Event
     ) -> None:
-        self._runners = {name: ProgramRunner(address) for name, address in addresses.items()}
+        self._runners = {name: ProgramRunner(target) for name, target in targets.items()}
         self._threads = ThreadPoolExecutor(len(self._runners))
         self._tried = tried
         self._stop = stop
@@ -159,13 +176,15 @@ class _Search:
             try:
                 answers[name] = future.result()
             except BrainLostError as error:
-                raise BrainLostError(f"{name}: {error}") from error
+                raise error.of(name) from error
         return answers
 
     def result(self) -> FuzzResult:
         if self._lost is not None and self._smallest is None:
             raise self._lost
-        return FuzzResult(self._examples, self._requests, self._smallest)
+        resets = {name: dict(runner.resets) for name, runner in self._runners.items()}
+        resets = {name: requests for name, requests in resets.items() if requests}
+        return FuzzResult(self._examples, self._requests, self._smallest, resets)
 
     def repeat(self) -> None:
         """Repeat the minimal program, and record whether the daemons disagree each time."""

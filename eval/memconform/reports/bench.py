@@ -19,6 +19,7 @@ from memconform.printing.escaping import Lines, escape_markdown
 from memconform.printing.plurals import plural
 from memconform.reports.console import ProgressReport, fitting_tables, standard_error
 from memconform.reports.parity import contrast_line
+from memconform.reports.rates import format_rate
 from memconform.scoring.retrieval import RATES
 from memconform.stats.quantiles import QuantileSummary
 
@@ -151,17 +152,19 @@ def _score_cells(rows: Iterable[tuple[str, str, Scores]]) -> tuple[list[str], _C
     systems = list(rows)
     names = [name for name in systems[0][2].metrics if name.partition("@")[0] in _SHOWN]
     cells = [
-        [system, label or _MISSING, *(_cell(name, scores.metrics[name]) for name in names)]
+        [
+            system,
+            label or _MISSING,
+            *(_cell(name, scores.metrics[name], scores.queries) for name in names),
+        ]
         for system, label, scores in systems
     ]
     return ["system", "strategy", *names], cells
 
 
-def _cell(name: str, estimate: Estimate) -> str:
-    value = f"{estimate.value:.1f}"
-    if name.partition("@")[0] in RATES[:1]:
-        value += f" ({estimate.low:.1f} to {estimate.high:.1f})"
-    return value
+def _cell(name: str, estimate: Estimate, queries: int) -> str:
+    interval = (estimate.low, estimate.high) if name.partition("@")[0] in RATES[:1] else None
+    return format_rate(estimate.value, interval, measured=queries, spec=".1f")
 
 
 def _costs(report: BenchReport) -> list[tuple[list[str], _Cells]]:

@@ -15,6 +15,7 @@ from memconform.printing.escaping import Lines
 from memconform.printing.plurals import plural
 from memconform.reports.digest import failed_lines, slowest_lines
 from memconform.reports.judging import judging_lines
+from memconform.reports.rates import pass_rate_text
 from memconform.runs.events import (
     BrainSeeded,
     DaemonReady,
@@ -172,16 +173,8 @@ def verdict_counts(summary: RunSummary) -> Text:
 
 
 def _rows(summary: RunSummary) -> list[tuple[str, str | Text]]:
-    low, high = summary.pass_rate_interval
     rows: list[tuple[str, str | Text]] = [("verdicts", verdict_counts(summary))]
-    missing = sum(n for v, n in summary.counts.items() if v.expected and not v.measured)
-    if summary.pass_rate is not None and missing:
-        most = (summary.passed + missing) / summary.total
-        bounds = f"{summary.pass_rate:.3f} to {most:.3f}"
-        rows.append(("pass rate", f"{bounds}: {plural(missing, 'question')} not measured"))
-    elif summary.pass_rate is not None:
-        rate = f"{summary.pass_rate:.3f}  (95 % interval {low:.3f} to {high:.3f})"
-        rows.append(("pass rate", rate))
+    rows.append(("pass rate (95 %)", pass_rate_text(summary)))
     if summary.served_modes:
         served = ", ".join(f"{count} {mode}" for mode, count in summary.served_modes.items())
         rows.append(("served", served))

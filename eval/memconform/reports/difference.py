@@ -10,6 +10,7 @@ from memconform.printing.console import SafeConsole
 from memconform.printing.plurals import plural
 from memconform.reports.console import standard_error
 from memconform.reports.parity import contrast_line
+from memconform.reports.rates import measured_questions, missing_questions, pass_rate_text
 from memconform.runs.results import RunSummary
 
 _LISTED = (
@@ -60,8 +61,8 @@ def show_difference(report: DiffReport) -> None:
 def show_trend(summaries: Sequence[RunSummary]) -> None:
     """Print one row per run to standard output, in the given order.
 
-    A run that was not completely measured has no pass rate, because an outage would look like a low
-    one.
+    A run that was not completely measured has bounds in place of a pass rate, because an outage
+    would look like a low one.
     """
     console = SafeConsole()
     if not console.is_terminal:
@@ -74,10 +75,10 @@ def show_trend(summaries: Sequence[RunSummary]) -> None:
     earlier = ""
     for summary in summaries:
         what = f"{summary.sdk} {summary.dataset} {summary.scenario} {summary.mode}"
-        low, high = summary.pass_rate_interval
-        rate = summary.pass_rate
-        measured = sum(count for v, count in summary.counts.items() if v.measured)
-        missing = summary.total - measured
+        measured = measured_questions(summary.counts)
+        missing = str(summary.total - measured)
+        if not measured:
+            missing = f"{missing}: {missing_questions(summary.counts)}"
         done, incident = summary.latency.done, summary.incident
         cells = (
             "" if what == earlier else what,
@@ -85,8 +86,8 @@ def show_trend(summaries: Sequence[RunSummary]) -> None:
             summary.daemon.version or "-",
             (summary.daemon.build_hash or "-")[:8],
             f"{summary.passed}/{summary.total}" if incident is None else "-",
-            "-" if rate is None or missing or incident else f"{rate:.3f} ({low:.3f}-{high:.3f})",
-            str(missing) if incident is None else f"all: {incident.code}",
+            pass_rate_text(summary, brief=True),
+            missing if incident is None else f"all: {incident.code}",
             f"{done.p50:.1f}" if done and incident is None else "-",
             f"{done.p95:.1f}" if done and incident is None else "-",
         )

@@ -31,6 +31,8 @@ def fuzz_banner(report: FuzzReport) -> str:
         if disagreement is None
         else f"DISAGREE at {disagreement.pointer}, see {disagreement.file}"
     )
+    if report.connection_resets:
+        verdict += f"; connection reset by {', '.join(report.connection_resets)}"
     return (
         f"{', '.join(report.sdks)}: {verdict}; {plural(report.examples, 'program')},"
         f" {plural(report.requests, 'request')} each, seed {report.seed}"
@@ -57,8 +59,22 @@ def show_disagreement(report: FuzzReport, references: Sequence[str]) -> None:
         )
         shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
         console.print(f"    {sdk:<9} {shown or '(missing)'}")
-    if not disagreement.steady:
+    if any(str(value).startswith("process ended") for value in disagreement.values.values()):
+        console.print("    not repeated, because a daemon's process ended", style="yellow")
+    elif not disagreement.steady:
         console.print("    not reproducible every time", style="yellow")
     folder = disagreement.file.rpartition("/")[0] or "."
     sdks = " ".join(f"--sdk {reference}" for reference in references)
     console.print(f"    try       memconform conform {sdks} --cases {folder}")
+
+
+def show_resets(report: FuzzReport) -> None:
+    """Print which requests a daemon ended by resetting their connection, to standard error."""
+    console = standard_error()
+    for sdk, requests in report.connection_resets.items():
+        for request, count in requests.items():
+            console.print(
+                f"RESET      {sdk} reset the connection of {request} {plural(count, 'time')},"
+                " without a response and with its process alive",
+                style="bold red",
+            )

@@ -7,6 +7,7 @@ from rich.table import Table
 
 from memconform.parity.judge_comparison import Disagreement, JudgeComparison
 from memconform.reports.console import standard_error
+from memconform.reports.rates import NOT_MEASURED, format_rate
 from memconform.scoring.judge.calibration import Calibration
 from memconform.scoring.judge.records import ErrorRate
 
@@ -17,9 +18,12 @@ _ANSWER = 200
 
 def _percent(rate: ErrorRate) -> str:
     if rate.rate is None:
-        return "not measured"
+        return NOT_MEASURED
     low, high = rate.interval
-    return f"{rate.errors}/{rate.items}  {100 * rate.rate:.1f} % ({100 * low:.1f}-{100 * high:.1f})"
+    percent = format_rate(
+        100 * rate.rate, (100 * low, 100 * high), measured=rate.items, spec=".1f", unit=" %"
+    )
+    return f"{rate.errors}/{rate.items}  {percent}"
 
 
 def show_calibration(calibration: Calibration) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from memconform.printing.plurals import plural
+from memconform.reports.rates import format_rate
 from memconform.runs.judging_summary import JudgingSummary
 
 
@@ -31,22 +32,19 @@ def judging_lines(summary: JudgingSummary) -> Iterator[str]:
         yield f"{plural(summary.settled, 'answer')} needed no judge"
     if (agreement := summary.agreement) is not None:
         yield (
-            f"judges agree: Fleiss' kappa {_coefficient(agreement.fleiss_kappa)}"
-            f" {_interval(agreement.fleiss_interval)}, Krippendorff's alpha"
-            f" {_coefficient(agreement.krippendorff_alpha)} {_interval(agreement.alpha_interval)}"
+            f"judges agree: Fleiss' kappa"
+            f" {_coefficient(agreement.fleiss_kappa, agreement.fleiss_interval)},"
+            " Krippendorff's alpha"
+            f" {_coefficient(agreement.krippendorff_alpha, agreement.alpha_interval)}"
         )
     for corrected in summary.corrected:
-        low, high = corrected.interval
+        rate = format_rate(corrected.rate, corrected.interval, measured=1)
         yield (
             f"pass rate of measured answers without the judge's errors, if wrong answers are"
-            f" {corrected.wrong_answers}: {corrected.rate:.3f} ({low:.3f} to {high:.3f})"
+            f" {corrected.wrong_answers}: {rate}"
         )
     yield from summary.notes
 
 
-def _coefficient(value: float | None) -> str:
-    return "undefined" if value is None else f"{value:.3f}"
-
-
-def _interval(interval: tuple[float, float] | None) -> str:
-    return "" if interval is None else f"({interval[0]:.3f} to {interval[1]:.3f})"
+def _coefficient(value: float | None, interval: tuple[float, float] | None) -> str:
+    return "undefined" if value is None else format_rate(value, interval, measured=1)

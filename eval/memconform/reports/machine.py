@@ -11,6 +11,7 @@ from memconform.errors import ExitCode
 from memconform.parity.agreement import Agreement
 from memconform.parity.records import ParityReport
 from memconform.records import Record, SkipRecord
+from memconform.reports.rates import measured_questions, missing_questions
 from memconform.runs.results import RunResult, RunSummary
 from memconform.storage.writing import Masked, Sink, json_bytes
 
@@ -33,10 +34,10 @@ class RunReport(Record):
 def banner(summary: RunSummary) -> str:
     """Format `<sdk>: <passed>/<total> pass_rate=<rate> mean_score=<score>[ not_measured=<n>]`.
 
-    An unknown rate is `none`. A run that an incident ended has no rates:
-    `<sdk>: <code>; <n> of <total> questions measured`.
+    An unknown rate is `none`. Where nothing was measured, the counts by status follow. A run that
+    an incident ended has no rates: `<sdk>: <code>; <n> of <total> questions measured`.
     """
-    measured = sum(count for verdict, count in summary.counts.items() if verdict.measured)
+    measured = measured_questions(summary.counts)
     if summary.incident is not None:
         return (
             f"{summary.sdk}: {summary.incident.code};"
@@ -46,6 +47,8 @@ def banner(summary: RunSummary) -> str:
     pass_rate, mean_score = ("none" if rate is None else f"{rate:.4f}" for rate in rates)
     counts = f"{summary.passed}/{summary.total}"
     missing = f" not_measured={summary.total - measured}" if measured < summary.total else ""
+    if missing and not measured:
+        missing += f" ({missing_questions(summary.counts)})"
     return f"{summary.sdk}: {counts} pass_rate={pass_rate} mean_score={mean_score}{missing}"
 
 

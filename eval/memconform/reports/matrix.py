@@ -10,6 +10,7 @@ from memconform.parity.agreement import Agreement
 from memconform.printing.escaping import Lines
 from memconform.printing.plurals import plural
 from memconform.reports.console import standard_error, verdict_counts
+from memconform.reports.rates import pass_rate_text
 from memconform.runs.results import RunSummary
 from memconform.stats.quantiles import QuantileSummary
 
@@ -38,12 +39,10 @@ def _table(summaries: Sequence[RunSummary]) -> Table:
     for name in ("pass rate (95 %)", "p50 ms", "TTFT ms", "MiB", "ready ms"):
         table.add_column(name, justify="right", no_wrap=True)
     for summary in summaries:
-        low, high = summary.pass_rate_interval
-        rate = summary.pass_rate
         table.add_row(
             summary.sdk,
             verdict_counts(summary),
-            _MISSING if rate is None else f"{rate:.3f} ({low:.3f}-{high:.3f})",
+            pass_rate_text(summary, brief=True),
             _p50(summary.latency.done),
             _p50(summary.latency.first_delta),
             _whole(summary.daemon.rss_peak_bytes, 2**20),

@@ -19,6 +19,7 @@ from memconform.printing.console import SafeConsole, styled
 from memconform.printing.escaping import Lines, escape_markdown
 from memconform.printing.plurals import plural
 from memconform.reports.console import standard_error
+from memconform.reports.rates import format_rate
 from memconform.runs.results import QuestionResult
 
 _STYLES = {
@@ -168,13 +169,14 @@ def _method(report: ParityReport) -> str:
 
 def _cells(pair: Pair) -> list[str]:
     contrast, shapes = pair.contrast, pair.shapes
-    low, high = 100 * contrast.difference.low, 100 * contrast.difference.high
+    difference = contrast.difference
+    interval = (100 * difference.low, 100 * difference.high)
     return [
         f"{pair.first}, {pair.second}",
         contrast.verdict.value,
         str(contrast.first_only),
         str(contrast.second_only),
-        f"{100 * contrast.difference.value:+.1f} ({low:+.1f} to {high:+.1f})",
+        format_rate(100 * difference.value, interval, measured=contrast.compared, spec="+.1f"),
         f"{contrast.mid_p:.3g} ({contrast.holm_p:.3g})",
         f"{contrast.exact_p:.3g}",
         f"{pair.rankings.equal} of {contrast.compared}",

@@ -14,6 +14,7 @@ from memconform.conformance.mutation.results import KillCount
 from memconform.errors import UsageError
 from memconform.printing.plurals import plural
 from memconform.reports.mutation import mutation_table
+from memconform.reports.rates import format_rate
 from memconform.upstream.embedders import MINILM
 from memconform.validation import first_fault
 
@@ -93,10 +94,18 @@ def _lme_table(results: Sequence[dict[str, Any]]) -> str:
         "| --- | --- | --- | --- | --- |",
     ]
     for result in results:
-        low, high = result["pass_rate_interval"]
+        if result["pass_rate"] is None:
+            raise UsageError(
+                f"{result['mode']}: nothing was measured",
+                code="not_published",
+                hint="publish a completely measured run",
+            )
+        rate, interval = format_rate(
+            result["pass_rate"], result["pass_rate_interval"], measured=result["total"]
+        ).split(" ", 1)
         lines.append(
             f"| {result['mode']} | {result['passed']} of {result['total']}"
-            f" | {result['pass_rate']:.3f} | {low:.3f} to {high:.3f}"
+            f" | {rate} | {interval.strip('()')}"
             f" | {', '.join(result['sdks'])}: {result['rankings_equal']} of {result['total']} |"
         )
     return "\n".join(lines) + "\n"
@@ -131,8 +140,9 @@ def _cells(report: BenchReport, row: Row) -> list[str]:
         )
     metrics = row.views[ALL].metrics
     scores = [f"{metrics[name].value:.1f}" for name in _METRICS]
-    interval = metrics[_METRICS[0]]
-    scores[0] += f" ({interval.low:.1f} to {interval.high:.1f})"
+    first, queries = metrics[_METRICS[0]], row.views[ALL].queries
+    interval = (first.low, first.high)
+    scores[0] = format_rate(first.value, interval, measured=queries, spec=".1f")
     model = system.variables.get("JB_EMBED_MODEL") or system.embedder
     label = f"{row.system} {row.strategy}".strip()
     speed = row.latency.answer if row.latency else None

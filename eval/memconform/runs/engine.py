@@ -32,7 +32,8 @@ from memconform.runs.plan import Plan, own_brain
 from memconform.runs.preflight import open_brain, read_version, verify_claims
 from memconform.runs.question_runner import QuestionRunner, is_applicable
 from memconform.runs.result_builder import ResultBuilder
-from memconform.runs.results import DaemonRecord, VerificationRecord
+from memconform.runs.results import DaemonRecord, UpstreamRecord, VerificationRecord
+from memconform.runs.upstream_use import UpstreamUse, not_called
 from memconform.scenarios import SCENARIOS
 from memconform.storage.folders import RunFolder, new_run_id
 from memconform.upstream.watching import UpstreamWatch
@@ -46,6 +47,7 @@ class _RunFacts:
     version: Version | None = None
     seeded: SeedRecord | None = None
     verification: VerificationRecord | None = None
+    upstream: UpstreamRecord | None = None
 
     def record(self, build_hash: str | None) -> DaemonRecord:
         resources = self.daemon.resources() if self.daemon else None
@@ -114,7 +116,9 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
         raise
     incident = Incident.of(halted) if halted else None
     daemon = facts.record(plan.settings.build_hash)
-    summary = builder.finish(folder, journal, incident, daemon, facts.seeded, facts.verification)
+    summary = builder.finish(
+        folder, journal, incident, daemon, facts.seeded, facts.verification, facts.upstream
+    )
     folder.redact_log()
     folder.drop_state()
     yield RunFinished(
@@ -141,9 +145,11 @@ async def _stages(
             )
         )
         # With several questions in flight, a prompt cannot be attributed to one of them.
-        address = upstream_of(daemon) if plan.concurrency == 1 else None
+        address = upstream_of(daemon)
         watch = (
-            await stack.enter_async_context(aclosing(UpstreamWatch(address))) if address else None
+            await stack.enter_async_context(aclosing(UpstreamWatch(address)))
+            if address and plan.concurrency == 1
+            else None
         )
         facts.daemon = daemon
         yield DaemonReady(daemon.base_url, daemon.ready_ms)
@@ -173,13 +179,20 @@ async def _stages(
             reverify=plan.reverify,
             watch=watch,
         )
+        use = UpstreamUse(address, journal) if address else None
+        if use is not None:
+            await use.begin()
         try:
             async with aclosing(_ask(plan, question_runner)) as events:
                 async for event in events:
                     yield event
         finally:
             facts.verification = question_runner.checkpoints.record()
+            if use is not None:
+                facts.upstream = await use.finish(question_runner.answered, daemon)
             await question_runner.close()
+        if facts.upstream is not None and facts.upstream.ignored and not question_runner.halted:
+            yield RunHalted(not_called(facts.upstream))
 
 
 async def _build(runner: SdkRunner) -> AsyncGenerator[str, None]:

@@ -12,7 +12,7 @@ from memconform.scoring.statuses import QuestionStatus
 _DAEMON_CODES = frozenset(
     {
         *("brain_changed", "daemon_gone", "index_not_proven", "index_pending"),
-        *("not_confirmed", "not_searchable"),
+        *("not_confirmed", "not_searchable", "upstream_not_called"),
     }
 )
 """Codes that are daemon errors; all others are protocol errors."""

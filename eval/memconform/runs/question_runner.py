@@ -88,6 +88,8 @@ class QuestionRunner:
         self._documents = verifier.seeded.documents if verifier.seeded else None
         self._judging = JudgementQueue(scorer, journal)
         self._relevant = RelevantDocuments(self._documents)
+        self.answered = 0
+        """Answers of a reader so far that followed a retrieval with results."""
         self._ended: list[tuple[int, Question]] = []
         """Rows whose last attempt has ended but is not settled yet."""
         self.checkpoints = Checkpoints(
@@ -199,6 +201,7 @@ class QuestionRunner:
                 self._record_failure(row, attempt, question, error, exchanges)
                 return
         self._monitor.answered()
+        self.answered += self._scenario.text_kind == "answer" and bool(response.chunks)
         # For every attempt: prompts not fetched now would be attributed to the next question.
         fingerprint = await self._observe(exchanges[-1])
         # No await between writing and adding the attempt, so no verification can come between.

@@ -138,6 +138,7 @@ async def rescore(
         old.daemon if old else _UNKNOWN_DAEMON,
         old.seeded if old else None,
         old.verification if old else None,
+        old.upstream if old else None,
     )
     return RunFinished(summary, builder.highlights, folder.result, folder.result)
 

@@ -23,8 +23,10 @@ from memconform.runs.results import (
     Provenance,
     QuestionResult,
     RunSummary,
+    UpstreamRecord,
     VerificationRecord,
 )
+from memconform.runs.upstream_use import warnings
 from memconform.runs.verdict import Tally, conclude
 from memconform.scenarios import SCENARIOS
 from memconform.scoring.statuses import QuestionStatus
@@ -87,6 +89,7 @@ class ResultBuilder:
         daemon: DaemonRecord,
         seeded: SeedRecord | None,
         verification: VerificationRecord | None = None,
+        upstream: UpstreamRecord | None = None,
     ) -> RunSummary:
         """Write the result, summary first, and close the journal.
 
@@ -98,7 +101,7 @@ class ResultBuilder:
             for result in self._results(journal):
                 self._count(result)
                 questions.write_json(result, indent=None)
-        summary = self._summary(incident, daemon, seeded, verification)
+        summary = self._summary(incident, daemon, seeded, verification, upstream)
         journal.close({"exit_code": summary.exit_code, "counts": summary.counts})
         with replacing(folder.result) as target, part.open("rb") as questions:
             write_result(target, summary, map(Masked, questions))
@@ -136,6 +139,7 @@ class ResultBuilder:
         daemon: DaemonRecord,
         seeded: SeedRecord | None,
         verification: VerificationRecord | None,
+        upstream: UpstreamRecord | None,
     ) -> RunSummary:
         tally, plan, settings = self._tally, self._plan, self._plan.settings
         conclusion = conclude(tally, plan.floors, incident)
@@ -158,7 +162,7 @@ class ResultBuilder:
             total=tally.total,
             passed=tally.passed,
             pass_rate=tally.passed / total if total else None,
-            pass_rate_interval=wilson(tally.passed, tally.total),
+            pass_rate_interval=wilson(tally.passed if total else 0, total),
             pass_rate_answered=tally.passed / measured if measured else None,
             mean_score=tally.score_sum / measured if measured else None,
             counts={verdict: tally.counts[verdict] for verdict in QuestionStatus},
@@ -170,11 +174,12 @@ class ResultBuilder:
             ),
             floors=list(conclusion.floors),
             exit_code=conclusion.exit_code,
-            reasons=list(conclusion.reasons),
+            reasons=[*conclusion.reasons, *(warnings(upstream) if upstream else ())],
             incident=incident,
             daemon=daemon,
             seeded=seeded,
             verification=verification,
+            upstream=upstream,
             judging=None if self._judging is None else self._judging.summary(void=void),
             provenance=self._provenance,
         )

@@ -216,6 +216,27 @@ class VerificationRecord(Record):
     """Repeated retrievals that differed, so that their attempts do not count."""
 
 
+class UpstreamRecord(Record):
+    """Whether the scripted upstream wrote the answers of a run."""
+
+    answered: int
+    """Answers that this run received and that followed a retrieval with results."""
+    asked: int
+    """Chats in which the daemon asked the upstream for an answer, including those of the warm-up
+    and those that were refused."""
+    refused: int
+    """Prompts that the upstream's reader could not read."""
+    refusal: str
+    """The last refusal's message."""
+    elsewhere: list[str]
+    """Addresses other than the upstream's to which the daemon had connections when sampled."""
+
+    @property
+    def ignored(self) -> bool:
+        """Whether no answer can be the upstream's."""
+        return self.answered > 0 and self.asked == 0
+
+
 class Provenance(HostOrigin):
     """Where a result comes from."""
 
@@ -250,7 +271,7 @@ class RunSummary(Record):
 
     Null, like the two rates below, if an incident ended the run or nothing was measured."""
     pass_rate_interval: tuple[float, float]
-    """Wilson interval, 95 %."""
+    """Wilson interval, 95 %; [0, 1], which says nothing, where `pass_rate` is null."""
     pass_rate_answered: float | None
     """passed / measured."""
     mean_score: float | None
@@ -272,6 +293,8 @@ class RunSummary(Record):
     seeded: SeedRecord | None
     verification: VerificationRecord | None = None
     """Null in results of earlier versions, which only compared counts at the end."""
+    upstream: UpstreamRecord | None = None
+    """Null without the scripted upstream, and in results of earlier versions."""
     judging: JudgingSummary | None = None
     """What the judges did; null with another scorer."""
     provenance: Provenance

@@ -1,7 +1,7 @@
 """Turns counts into a verdict; banner, JSON and exit code all use this one."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memconform.errors import ExitCode, gravest
@@ -111,7 +111,7 @@ def conclude(tally: Tally, floors: Sequence[Floor], incident: Incident | None) -
             )
     unmeasured = tally.total - tally.measured
     if unmeasured:
-        statuses = ", ".join(_unmeasured_counts(tally.counts))
+        statuses = ", ".join(unmeasured_counts(tally.counts))
         reasons.append(f"{unmeasured} of {tally.total} questions were not measured: {statuses}")
     return Conclusion(gravest(codes), tuple(reasons), results)
 
@@ -131,9 +131,10 @@ def _check_floor(tally: Tally, floor: Floor) -> FloorResult:
     )
 
 
-def _unmeasured_counts(counts: Counter[QuestionStatus]) -> Iterable[str]:
+def unmeasured_counts(counts: Mapping[QuestionStatus, int]) -> Iterable[str]:
+    """How many questions ended in each status without a score, such as `3 timeout`."""
     return (
         f"{counts[verdict]} {verdict.value}"
         for verdict in QuestionStatus
-        if counts[verdict] and verdict.expected and not verdict.measured
+        if counts.get(verdict) and verdict.expected and not verdict.measured
     )

@@ -16,8 +16,8 @@ class BadRequestError(ValueError):
 class Dialect(Protocol):
     """The wire format of one chat API: bytes for events of a stream, bodies for whole answers."""
 
-    def prompt(self, body: Body) -> tuple[str, str]:
-        """The system and the last user message; raises BadRequestError if `body` has none."""
+    def prompt(self, body: Body) -> tuple[str, list[str]]:
+        """The system message and the user messages; raises BadRequestError if there are none."""
         ...
 
     def opening(self, model: str, usage: TokenUsage) -> bytes: ...
@@ -26,7 +26,7 @@ class Dialect(Protocol):
     def error(self, message: str) -> bytes: ...
     def bad_json(self) -> bytes: ...
     def whole(self, model: str, text: str, usage: TokenUsage) -> Body: ...
-    def problem(self, status: int, message: str) -> Body: ...
+    def problem(self, status: int, message: str, error_code: str = "") -> Body: ...
 
 
 def _frame(data: Body, event: str = "") -> bytes:
@@ -54,20 +54,20 @@ def _messages(body: Body) -> Sequence[Body]:
     return messages
 
 
-def _last_user(messages: Sequence[Body]) -> str:
-    for message in reversed(messages):
-        if message.get("role") == "user":
-            return _text(message.get("content"))
-    raise BadRequestError("messages: there is no message with role 'user'")
+def _users(messages: Sequence[Body]) -> list[str]:
+    users = [_text(m.get("content")) for m in messages if m.get("role") == "user"]
+    if not users:
+        raise BadRequestError("messages: there is no message with role 'user'")
+    return users
 
 
 class OpenAI:
     """OpenAI's chat completions (https://platform.openai.com/docs/api-reference/chat)."""
 
-    def prompt(self, body: Body) -> tuple[str, str]:
+    def prompt(self, body: Body) -> tuple[str, list[str]]:
         messages = _messages(body)
         system = [m for m in messages if m.get("role") in ("system", "developer")]
-        return "\n".join(_text(m.get("content")) for m in system), _last_user(messages)
+        return "\n".join(_text(m.get("content")) for m in system), _users(messages)
 
     def _chunk(self, model: str, choices: list[Body], **more: object) -> bytes:
         return _frame(
@@ -114,7 +114,7 @@ class OpenAI:
             "usage": _openai_usage(usage),
         }
 
-    def problem(self, status: int, message: str) -> Body:
+    def problem(self, status: int, message: str, error_code: str = "") -> Body:
         kinds = {
             400: "invalid_request_error",
             401: "authentication_error",
@@ -123,8 +123,8 @@ class OpenAI:
             429: "rate_limit_error",
         }
         kind = kinds.get(status, "server_error")
-        code = "model_not_found" if status == 404 else None
-        return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+        shown = "model_not_found" if status == 404 else error_code or None
+        return {"error": {"message": message, "type": kind, "param": None, "code": shown}}
 
 
 def _openai_usage(usage: TokenUsage) -> Body:
@@ -138,10 +138,10 @@ def _openai_usage(usage: TokenUsage) -> Body:
 class Anthropic:
     """Anthropic's messages (https://docs.anthropic.com/en/api/messages, and -streaming)."""
 
-    def prompt(self, body: Body) -> tuple[str, str]:
+    def prompt(self, body: Body) -> tuple[str, list[str]]:
         if not isinstance(body.get("max_tokens"), int):
             raise BadRequestError("max_tokens: must be an integer")
-        return _text(body.get("system", "")), _last_user(_messages(body))
+        return _text(body.get("system", "")), _users(_messages(body))
 
     def _message(self, model: str, content: list[Body], stop: str | None, usage: Body) -> Body:
         return {
@@ -198,7 +198,8 @@ class Anthropic:
         tokens = {"input_tokens": usage.input, "output_tokens": usage.output}
         return self._message(model, [{"type": "text", "text": text}], "end_turn", tokens)
 
-    def problem(self, status: int, message: str) -> Body:
+    def problem(self, status: int, message: str, error_code: str = "") -> Body:
+        del error_code  # Anthropic's errors have a type and a message only.
         kinds = {
             400: "invalid_request_error",
             413: "request_too_large",

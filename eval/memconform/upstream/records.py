@@ -35,6 +35,8 @@ class RecordedRequest:
     outcome: ExchangeOutcome = "open"
     pieces: int = 0
     """How many deltas of a stream were sent."""
+    refusal: str = ""
+    """Why the request was refused, if its content was the reason."""
 
     @property
     def size(self) -> int:
@@ -49,6 +51,33 @@ class RecordedRequest:
         return json.dumps(values)[:-1].encode() + b', "body": ' + self.body + b"}"
 
 
+@dataclass(slots=True)
+class RequestCounts:
+    """How many requests arrived, including those whose records were dropped."""
+
+    chat: int = 0
+    embeddings: int = 0
+    rerank: int = 0
+    answers: int = 0
+    """Chats that ask for an answer, neither for scores nor for a verdict."""
+    refused: int = 0
+    """Chats whose prompt the reader cannot read."""
+    last_refusal: str = ""
+
+    def add(self, kind: Kind) -> None:
+        """Count a request."""
+        setattr(self, kind, getattr(self, kind) + 1)
+
+    def refuse(self, reason: str) -> None:
+        """Count a chat that the reader refused."""
+        self.refused += 1
+        self.last_refusal = reason
+
+    def dump(self) -> dict[str, int | str]:
+        """Encode the counts as a JSON object."""
+        return asdict(self)
+
+
 class Records:
     """The most recent requests: at most `_MAX_RECORDS`, and `MAX_KEPT_BYTES` in total."""
 
@@ -57,12 +86,14 @@ class Records:
         self._count = 0
         self._bytes = 0
         self._records: deque[RecordedRequest] = deque()
+        self.counts = RequestCounts()
 
     def add(
         self, kind: Kind, path: str, headers: Mapping[str, str], body: bytes
     ) -> RecordedRequest:
         """Append a request; `body` is its JSON text."""
         self._count += 1
+        self.counts.add(kind)
         recorded = RecordedRequest(
             number=self._count,
             kind=kind,
@@ -81,6 +112,7 @@ class Records:
         self._records.clear()
         self._bytes = 0
         self._count = 0
+        self.counts = RequestCounts()
 
     def dump(self, after: int = 0) -> bytes:
         """The requests numbered above `after`, and how many were dropped, as JSON."""

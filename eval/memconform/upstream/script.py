@@ -53,6 +53,12 @@ class Reply(_Strict):
     after: int = Field(default=0, ge=0)
     """How many pieces of a stream precede the fault; a non-streamed body is cut in half."""
 
+    @property
+    def replaces_text(self) -> bool:
+        """Whether no complete answer of the reader is sent."""
+        given = (self.text, self.deltas, self.body, self.fault)
+        return self.status != 200 or any(part is not None for part in given)
+
     @model_validator(mode="after")
     def _one_answer(self) -> Self:
         if self.text is not None and self.deltas is not None:

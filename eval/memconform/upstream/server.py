@@ -1,6 +1,7 @@
 """The upstream's HTTP API: two chat APIs, embeddings, reranking, models, and control routes.
 
 GET  /_control/requests     recorded requests, in order; ?after=N skips the first N
+GET  /_control/counts       how many requests of each kind arrived, and how many were refused
 PUT  /_control/script       replaces the script and clears the records
 """
 
@@ -31,8 +32,9 @@ from memconform.upstream.bodies import (
 )
 from memconform.upstream.dialects import Anthropic, BadRequestError, Dialect, OpenAI
 from memconform.upstream.embedders import get_embedder, served_models
-from memconform.upstream.extractive import complete, lexical_scores
+from memconform.upstream.extractive import NO_ANSWER, complete, lexical_scores, wants_scores
 from memconform.upstream.lexical_judge import is_judging, judge
+from memconform.upstream.reader_prompt import UnreadablePromptError
 from memconform.upstream.records import RecordedRequest, Records
 from memconform.upstream.script import Kind, Reply, Script, ScriptPlayer, TokenUsage
 from memconform.validation import first_fault
@@ -87,6 +89,7 @@ class ScriptedUpstream:
                 Route("/healthz", _health),
                 Route("/version", self._send_version),
                 Route("/_control/requests", self._requests),
+                Route("/_control/counts", self._counts),
                 Route("/_control/script", self._set_script, methods=["PUT"]),
             ]
         )
@@ -99,6 +102,9 @@ class ScriptedUpstream:
         if not after.isdecimal() or len(after) > _MAX_DIGITS:
             return JSONResponse({"error": "after: must be the number of a request"}, 400)
         return Response(self._records.dump(int(after)), media_type="application/json")
+
+    async def _counts(self, _: Request) -> Response:
+        return JSONResponse(self._records.counts.dump())
 
     async def _set_script(self, request: Request) -> Response:
         try:
@@ -126,12 +132,18 @@ class ScriptedUpstream:
             recorded = None
             try:
                 recorded, body, reply = await self._record("chat", request)
-                system, user = dialect.prompt(body)
+                system, users = dialect.prompt(body)
+                if not is_judging(system) and not wants_scores(system):
+                    self._records.counts.answers += 1
+                default = await _default_text(reply, system, users)
             except BadRequestError as error:
                 return _error_response(dialect, error, recorded)
+            except UnreadablePromptError as error:
+                self._records.counts.refuse(str(error))
+                return _error_response(dialect, error, recorded, error_code=error.code)
             except BodyTooLargeError as error:
                 return _error_response(dialect, str(error), None, 413)
-            chat = _Chat(dialect, recorded, body, reply, await _complete(system, user))
+            chat = _Chat(dialect, recorded, body, reply, default)
             if body.get("stream") is True and reply.status == 200:
                 return await _stream_response(request, recorded, reply, chat.stream())
             return await _body_response(request, recorded, reply, chat.whole(), dialect)
@@ -208,24 +220,35 @@ class _Chat:
                 return
 
 
-async def _complete(system: str, user: str) -> str:
+async def _default_text(reply: Reply, system: str, users: Sequence[str]) -> str:
+    """The text of an answer, as far as the script leaves it open.
+
+    Raises:
+        UnreadablePromptError: if the answer depends on a prompt that has no recognized structure.
+    """
     if is_judging(system):
-        return judge(user)
-    if len(user) > _LONG_PROMPT:
-        return await asyncio.to_thread(complete, system, user)
-    return complete(system, user)
+        return judge(users[-1])
+    try:
+        if sum(map(len, users)) + len(system) > _LONG_PROMPT:
+            return await asyncio.to_thread(complete, system, users)
+        return complete(system, users)
+    except UnreadablePromptError:
+        if reply.replaces_text:
+            return NO_ANSWER
+        raise
 
 
 def _error_response(
     dialect: Dialect,
-    error: BadRequestError | str,
+    error: ValueError | str,
     recorded: RecordedRequest | None,
     status: int = 400,
+    error_code: str = "",
 ) -> Response:
     if recorded is not None:
-        recorded.outcome = "refused"
+        recorded.outcome, recorded.refusal = "refused", str(error)
     headers = _CLOSE if status == 413 else {}
-    return JSONResponse(dialect.problem(status, str(error)), status, headers)
+    return JSONResponse(dialect.problem(status, str(error), error_code=error_code), status, headers)
 
 
 async def _stream_response(

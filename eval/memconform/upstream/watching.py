@@ -5,6 +5,22 @@ from typing import Any
 import httpx
 
 _CHAT = "chat"
+_COUNTS_SECONDS = 5
+
+
+async def read_counts(
+    base_url: str, transport: httpx.AsyncBaseTransport | None = None
+) -> dict[str, int | str] | None:
+    """Read how many requests have reached the upstream; None if it does not say."""
+    try:
+        async with httpx.AsyncClient(
+            base_url=base_url, trust_env=False, timeout=_COUNTS_SECONDS, transport=transport
+        ) as http:
+            answer = await http.get("/_control/counts")
+            counts: dict[str, int | str] = answer.raise_for_status().json()
+    except (httpx.HTTPError, ValueError):
+        return None
+    return counts
 
 
 class UpstreamWatch:

@@ -20,7 +20,7 @@ _MEMORY = 3 << 30
 _CHAT = "/v1/chat/completions"
 _MESSAGES = "/v1/messages"
 _EMBEDDINGS = "/v1/embeddings"
-_ASKED = {"messages": [{"role": "user", "content": "Who?"}]}
+_ASKED = {"messages": [{"role": "user", "content": "Question: Who?"}]}
 _EMBEDDED = {"model": "fh256-1", "input": ["x"]}
 
 
@@ -164,7 +164,14 @@ def test_body_that_is_not_utf_8_is_a_400(upstream: httpx.Client) -> None:
         (_MESSAGES, _ASKED | {"max_tokens": 1}),
         (_EMBEDDINGS, _EMBEDDED | {"input": ["x"] * 2_048, "dimensions": 256}),
         ("/rerank", {"query": "x", "documents": ["x"] * 10_000, "top_n": 10_000}),
-        (_CHAT, {"messages": [{"role": "user", "content": "word. " * 1_000_000}]}),
+        (
+            _CHAT,
+            {
+                "messages": [
+                    {"role": "user", "content": f"Notes:\n{'word. ' * 1_000_000}\n\nQuestion: Who?"}
+                ]
+            },
+        ),
     ],
     ids=["chat", "messages", "embeddings", "rerank", "a long prompt"],
 )

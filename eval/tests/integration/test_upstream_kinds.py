@@ -102,6 +102,24 @@ def test_variables_of_the_command_line_take_precedence_and_are_recorded(memconfo
             assert b"pass-word" not in path.read_bytes(), path
 
 
+def test_answers_of_another_upstream_are_no_scores_of_the_scripted_one(
+    memconform: Call, environment: dict[str, str]
+) -> None:
+    """A daemon that ignored the address had a pass rate like that of the scripted reader."""
+    with upstream_by_hand(environment) as address:
+        ended = memconform(
+            *("run", *_PY, *_SMOKE, "--upstream", "scripted", "--scenario", "ask-basic"),
+            *("--env", f"OPENAI_BASE_URL={address}/v1"),
+        )
+    assert ended.code == 3
+    assert "upstream_not_called" in ended.err
+    result = ended.result
+    assert (result["pass_rate"], result["counts"]["daemon_error"]) == (None, 4)
+    assert (result["upstream"]["answered"], result["upstream"]["asked"]) == (4, 0)
+    assert result["upstream"]["elsewhere"] == [address.removeprefix("http://")]
+    assert address.removeprefix("http://") in ended.err
+
+
 @pytest.mark.parametrize("text", ["X", "=x", "A B=x", "1=x"])
 def test_rejects_an_invalid_variable(memconform: Call, text: str) -> None:
     ended = memconform("run", *_PY, *_SMOKE, "--env", text)
@@ -218,7 +236,7 @@ def test_rejects_an_invalid_address(memconform: Call, addr: str) -> None:
 
 
 def test_vendor_clients_work_against_the_upstream(environment: dict[str, str]) -> None:
-    prompt = "The kiln is hot.\nIs the kiln hot?"
+    prompt = "Notes:\nThe kiln is hot.\n\nQuestion: Is the kiln hot?"
     with upstream_by_hand(environment) as address:
         for base in (f"{address}/v1", address):
             with openai.OpenAI(base_url=base, api_key="k", max_retries=0) as client:
@@ -246,7 +264,7 @@ def test_control_replaces_the_script_and_refuses_an_invalid_one(
         upstream_by_hand(environment) as address,
         httpx.Client(base_url=address, trust_env=False) as http,
     ):
-        body = {"messages": [{"role": "user", "content": "x"}], "model": "m"}
+        body = {"messages": [{"role": "user", "content": "Question: x"}], "model": "m"}
         rule = {"reply": {"status": 429, "retry_after": 2}, "times": 1}
         assert http.put("/_control/script", json={"rules": [rule]}).status_code == 204
         refused = http.post("/v1/chat/completions", json=body, headers={"x-api-key": _KEY})

@@ -24,7 +24,7 @@ from memconform.daemons.runner import Launch, SdkRunner
 from memconform.fuzzing import session
 from memconform.fuzzing.answers import ProgramAnswer, normalize
 from memconform.fuzzing.comparing import AnswerDifference, compare_answers, group_by_answer
-from memconform.fuzzing.program_runner import BrainLostError
+from memconform.fuzzing.failures import BrainLostError, FuzzTarget
 from memconform.fuzzing.programs import BRAIN, Call, Program
 from memconform.fuzzing.session import Disagreement, find_disagreement, serve_sdks
 from memconform.fuzzing.strategies import TEXTS, programs
@@ -54,9 +54,9 @@ def _json(body: Any, status: int = 200) -> ProgramAnswer:
         (_json({"a/b": {"~": 1}}), _json({"a/b": {"~": 2}}), "/body/a~1b/~0"),
         (_json({}), _json({}, 201), "/status"),
         (_json({}), ProgramAnswer(200, "text/plain", body={}), "/media"),
-        (_json({}), ProgramAnswer(None, failure="ReadTimeout"), "/status"),
-        (ProgramAnswer(None, failure="silent"), ProgramAnswer(None, failure="silent"), None),
-        (ProgramAnswer(None, failure="silent"), ProgramAnswer(None, failure="broken"), "/failure"),
+        (_json({}), ProgramAnswer(None, failure="timeout"), "/failure"),
+        (ProgramAnswer(None, failure="timeout"), ProgramAnswer(None, failure="timeout"), None),
+        (ProgramAnswer(None, failure="timeout"), ProgramAnswer(None, failure="broken"), "/failure"),
     ],
 )
 def test_a_difference_points_to_the_first_differing_value(
@@ -129,8 +129,8 @@ async def test_concurrent_sessions_do_not_stop_each_others_daemons(
 ) -> None:
     runner = _FakeRunner()
     for session_folder in ("one", "two"):
-        async with serve_sdks([runner], tmp_path / session_folder) as addresses:
-            assert addresses == {"launched": "http://127.0.0.1:1"}
+        async with serve_sdks([runner], tmp_path / session_folder) as targets:
+            assert targets == {"launched": FuzzTarget("http://127.0.0.1:1")}
     assert len(set(runner.run_ids)) == 2
 
 
@@ -143,7 +143,7 @@ class _FakeRunner(SdkRunner):
     @asynccontextmanager
     async def serve(self, launch: Launch) -> AsyncIterator[Any]:
         self.run_ids.append(launch.run_id)
-        yield SimpleNamespace(base_url="http://127.0.0.1:1")
+        yield SimpleNamespace(base_url="http://127.0.0.1:1", process=None)
 
 
 def test_bytes_are_compared_exactly() -> None:
@@ -288,13 +288,14 @@ def test_unclaimed_profiles_are_not_called(program: Program) -> None:
 class _LosesOneBrain:
     """A runner that fails once and works when it is called again."""
 
-    def __init__(self, address: str) -> None:
-        self._left = 3 if address == "http://bad" else -1
+    def __init__(self, target: FuzzTarget) -> None:
+        self._left = 3 if target.address == "http://bad" else -1
+        self.resets: dict[str, int] = {}
 
     def run(self, program: Program) -> list[ProgramAnswer]:
         self._left -= 1
         if self._left == 0:
-            raise BrainLostError("POST /v1/brains: ReadTimeout")
+            raise BrainLostError("POST /v1/brains", "timeout")
         return [_json({}) for _ in program.calls]
 
     def close(self) -> None:
@@ -305,7 +306,7 @@ def test_a_daemon_that_is_lost_once_is_not_an_agreement(monkeypatch: pytest.Monk
     monkeypatch.setattr(session, "ProgramRunner", _LosesOneBrain)
     with pytest.raises(BrainLostError):
         find_disagreement(
-            {"good": "http://good", "bad": "http://bad"},
+            {name: FuzzTarget(f"http://{name}") for name in ("good", "bad")},
             {Profile.CORE},
             examples=50,
             seed_value=1,

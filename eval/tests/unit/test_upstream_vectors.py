@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from memconform.contract.terms import terms
-from memconform.upstream.extractive import NO_ANSWER, STOP_WORDS, complete, lexical_scores
+from memconform.upstream.extractive import STOP_WORDS, complete, lexical_scores
 from memconform.upstream.featurehash import feature_hash
+from memconform.upstream.reader_prompt import read_prompt
 
 _FOLDER = Path(__file__).parents[3] / "sdks" / "vectors"
 
@@ -40,20 +41,17 @@ def test_extractive_reply_matches_the_fake_reader(case: dict[str, Any]) -> None:
     notes = [f"[{n}] raw/{n}.md\n{text}" for n, text in enumerate(case["chunks"], 1)]
     user = "\n\n".join(["Notes:", *notes, f"Question: {case['question']}"])
     marker = "" if case["source"] is None else f" [{case['source'] + 1}]"
-    assert complete("", user) == case["answer"] + marker
+    assert complete("", [user]) == case["answer"] + marker
 
 
 @pytest.mark.parametrize("case", _vectors("prompt")["cases"], ids=lambda case: case["question"])
 def test_parses_the_prompts_of_the_contract(case: dict[str, Any]) -> None:
-    scores = json.loads(complete(_vectors("prompt")["rerankSystem"], case["user"]))["scores"]
-    assert len(scores) == max(len(case["chunks"]), 1)
-
-
-def test_answers_a_prompt_of_another_format_from_its_text() -> None:
-    assert complete("", "The lamp is green. The kiln is hot.\nIs the kiln hot?") == (
-        "The kiln is hot."
-    )
-    assert complete("", "Nothing here.\nIs the kiln hot?") == NO_ANSWER
+    prompt = read_prompt("", [case["user"]])
+    assert prompt.question == case["question"]
+    texts = [(str(n), f"\n{chunk['text']}") for n, chunk in enumerate(case["chunks"], 1)]
+    assert [(number, text.rstrip("\n")) for number, text in prompt.notes] == texts
+    scores = json.loads(complete(_vectors("prompt")["rerankSystem"], [case["user"]]))["scores"]
+    assert len(scores) == len(case["chunks"])
 
 
 def test_lexical_scores_are_fractions_of_the_query_s_terms() -> None:

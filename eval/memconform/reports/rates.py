@@ -1,0 +1,61 @@
+"""Rates as text. Where nothing was measured there is no rate and no interval, but the reason."""
+
+from collections.abc import Mapping
+
+from memconform.printing.plurals import plural
+from memconform.runs.results import RunSummary
+from memconform.runs.verdict import unmeasured_counts
+from memconform.scoring.statuses import QuestionStatus
+
+NOT_MEASURED = "not measured"
+
+
+def format_rate(
+    rate: float | None,
+    interval: tuple[float, float] | None,
+    *,
+    measured: int,
+    spec: str = ".3f",
+    unit: str = "",
+) -> str:
+    """Format `0.900 (0.699 to 0.972)`, or `not measured`.
+
+    Args:
+        rate: the estimate; None if there is none.
+        interval: its confidence interval, if one was computed.
+        measured: the number of measurements behind the rate.
+        spec: the format of each number.
+        unit: printed after the rate, such as ` %`.
+    """
+    if rate is None or measured <= 0:
+        return NOT_MEASURED
+    text = f"{rate:{spec}}{unit}"
+    return text if interval is None else f"{text} ({interval[0]:{spec}} to {interval[1]:{spec}})"
+
+
+def pass_rate_text(summary: RunSummary, *, brief: bool = False) -> str:
+    """Format a run's pass rate: with its interval, as bounds, or as the reason why it has none.
+
+    Unmeasured questions leave bounds only. `brief` omits reasons, for tables that have them in
+    another column.
+    """
+    measured = measured_questions(summary.counts)
+    missing = summary.total - measured
+    if summary.incident is not None or summary.pass_rate is None or not measured:
+        reason = summary.incident.code if summary.incident else missing_questions(summary.counts)
+        return f"{NOT_MEASURED}: {reason}" if reason and not brief else NOT_MEASURED
+    if missing:
+        most = (summary.passed + missing) / summary.total
+        bounds = f"{summary.pass_rate:.3f} to {most:.3f}"
+        return bounds if brief else f"{bounds}: {plural(missing, 'question')} not measured"
+    return format_rate(summary.pass_rate, summary.pass_rate_interval, measured=measured)
+
+
+def measured_questions(counts: Mapping[QuestionStatus, int]) -> int:
+    """The number of questions with a score."""
+    return sum(count for status, count in counts.items() if status.measured)
+
+
+def missing_questions(counts: Mapping[QuestionStatus, int]) -> str:
+    """How the questions without a score ended: `18 daemon_error, 2 timeout`."""
+    return ", ".join(unmeasured_counts(counts))
