@@ -77,13 +77,14 @@ class Finding:
         self.results[check.result] += 1
         self.cases.add(case.case)
         self.reasons.append(cause.known)
-        command = cause.curl or check.curl
-        if self.check is None or (_awkward(self.curl) and not _awkward(command)):
+        if self.check is None or _worth(check, cause) > _worth(self.check, self.example):
             self.case, self.check, self.example = case, check, cause
 
 
-def _awkward(command: str) -> bool:
-    return not command or len(command) > _SHORT
+def _worth(check: Check, cause: Cause | None) -> tuple[bool, bool]:
+    """Order checks by what they show as examples: one that fails the run, with a short command."""
+    command = (cause.curl if cause is not None else "") or check.curl
+    return check.result in RED, 0 < len(command) <= _SHORT
 
 
 def causes_of(check: Check) -> list[Cause]:

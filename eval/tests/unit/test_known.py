@@ -181,3 +181,20 @@ def test_an_invalid_list_is_rejected_and_named(tmp_path: Path, old: str, new: st
     path.write_text(text.replace(old, new))
     with pytest.raises(UsageError, match=r"known\.yaml"):
         load_known(path)
+
+
+def test_the_example_of_a_cause_is_a_check_that_fails_the_run() -> None:
+    def made(name: str, result: Result, curl: str) -> Check:
+        causes = [Cause(cause="x", known="r" if result is Result.XFAIL else "")]
+        return Check(id=name, result=result, level="must", rules=[], curl=curl, causes=causes)
+
+    checks = [
+        made("a#known", Result.XFAIL, "curl 1"),
+        made("a#long", Result.FAIL, "curl " + "x" * 999),
+        made("a#short", Result.FAIL, "curl 2"),
+        made("a#later", Result.FAIL, "curl 3"),
+    ]
+    case = CaseResult(case="a", title="t", checks=checks)
+    [finding] = findings(SdkResult(sdk="go", profiles=[], modes=[], cases=[case]))
+    assert finding.check is checks[2]
+    assert (finding.checks, finding.known, finding.is_red) == (4, "", True)
