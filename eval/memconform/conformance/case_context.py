@@ -10,6 +10,7 @@ import httpx
 
 from memconform.conformance.case import Expectation, Server
 from memconform.conformance.catalog import CaseVariant
+from memconform.conformance.controls import is_rejection
 from memconform.conformance.expecting import ExpectationResult, evaluate
 from memconform.conformance.fixture import Fixture, UntestableError
 from memconform.conformance.step_result import StepResult
@@ -25,6 +26,8 @@ class CheckState:
     expectation: Expectation
     faults: tuple[str, ...] = ()
     non_preferred: str = ""
+    vacuous: str = ""
+    """Why it proves nothing that the expectation holds."""
     outcome: StepResult | None = None
     """The step that brought the faults, or else the non-preferred response."""
 
@@ -53,6 +56,7 @@ class CheckResults:
             if theirs.faults and not mine.faults:
                 mine.faults, mine.outcome = theirs.faults, theirs.outcome
             mine.non_preferred = mine.non_preferred or theirs.non_preferred
+            mine.vacuous = mine.vacuous or theirs.vacuous
         self.wire += other.wire
 
     @property
@@ -72,6 +76,8 @@ class CaseContext:
         """Why the daemon failed to start in a step without expectations; empty if it did not."""
         self.hung = False
         """Whether the daemon did not answer a setup request in time."""
+        self.rejection_faults: dict[str, str] = {}
+        """Why a rejection proves nothing, by request line; see `Controls`."""
         self.exchanges: list[StepResult] = []
         """Results of all requests and steps, in order, for the trace."""
         self._senders: dict[str, Sender] = {}
@@ -115,11 +121,17 @@ class CaseContext:
         expected: Mapping[str, Expectation],
         outcome: StepResult,
         variables: Mapping[str, Any],
+        vacuous: str = "",
     ) -> None:
-        """Evaluate the expectations of a step, by slot, and record the results."""
+        """Evaluate the expectations of a step, by slot, and record the results.
+
+        `vacuous` is why its rejections prove nothing; empty if they do prove something.
+        """
         for slot, expectation in expected.items():
             result = evaluate(expectation, outcome, variables)
             results.add(slot, expectation, result, outcome)
+            if vacuous and is_rejection(expectation):
+                results.states[slot].vacuous = vacuous
 
     def check_wire(
         self,

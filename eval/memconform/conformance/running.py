@@ -2,28 +2,35 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
 from memconform.conformance.bodies import as_json
-from memconform.conformance.case import Server, StoreStep
+from memconform.conformance.case import Server
 from memconform.conformance.case_context import CaseContext, CheckResults, CheckState
 from memconform.conformance.catalog import CaseVariant
+from memconform.conformance.controls import rejected_lines
 from memconform.conformance.expecting import describe
 from memconform.conformance.fixture import Fixture, UntestableError, script_body
+from memconform.conformance.fixture_documents import StoppedError, fixture_steps, require_stored
 from memconform.conformance.results import IMPLICIT, CaseResult, Check, Result
-from memconform.conformance.step_executor import JSON_HEADERS, StepExecutor, StoppedError
+from memconform.conformance.step_executor import JSON_HEADERS, StepExecutor
 from memconform.conformance.step_result import StepResult
 from memconform.conformance.variables import UnknownVariableError
+from memconform.contract.wire import Profile
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError
 from memconform.printing.logs import Logger
+from memconform.upstream.script import Script
 
 _log = Logger()
 
 CASE_SECONDS = 60.0
 """Time limit for a whole case; the longest one, which waits for a ping, takes 26 s."""
+
+_CONTROL_SECONDS = 10.0
+"""Time limit for a control, as long as that of the case's own requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +41,8 @@ class CaseRun:
     exchanges: list[StepResult]
     hung: bool = False
     """Whether the daemon did not even answer the setup request in time."""
+    unanswered: bool = False
+    """Whether it left any request without an answer."""
 
 
 def check_ids(entry: CaseVariant) -> list[str]:
@@ -100,23 +109,51 @@ async def run_case(entry: CaseVariant, fixture: Fixture, brain: str) -> CaseRun:
     checks.append(_alive_check(entry, context.start_failure or await fixture.unexpected_exit()))
     took = round((time.perf_counter() - started) * 1e3, 3)
     result = CaseResult(case=entry.id, title=entry.case.title, took_ms=took, checks=checks)
-    return CaseRun(result, context.exchanges, hung=context.hung)
+    unanswered = context.hung or any(o.is_unanswered for o in context.exchanges)
+    return CaseRun(result, context.exchanges, hung=context.hung, unanswered=unanswered)
 
 
 async def _run_steps(entry: CaseVariant, context: CaseContext, results: CheckResults) -> None:
     case, executor = entry.case, StepExecutor(context)
+    await _run_controls(entry, context, results)
     if context.fixture.has_upstream:
-        script = script_body(case.upstream)
-        await _require_status(
-            context, results, "PUT /_control/script", 204, script, server="upstream"
-        )
+        await _set_script(context, results, case.upstream)
     if case.brain:
         body = as_json({"brainId": context.variables()["brain"]})
         await _require_status(context, results, "POST /v1/brains", 201, body, server="daemon")
     if case.documents:
-        await executor.run([StoreStep(store=case.documents)], results)
+        has_store = Profile.DOCUMENTS in entry.needed_profiles
+        await executor.run(fixture_steps(case.documents, has_store=has_store), results)
+        await require_stored(context, case.documents, has_store=has_store)
     await executor.run(case.setup, results)
     await executor.run(case.steps, results)
+
+
+async def _run_controls(entry: CaseVariant, context: CaseContext, results: CheckResults) -> None:
+    """Send the controls of all rejections that the case expects, unless they have been sent."""
+    lines, controls = rejected_lines(entry.case), context.fixture.controls
+    if controls is None or not lines:
+        return
+    if context.fixture.has_upstream and not controls.has_all(lines):
+        # The script of the case before may let every call fail.
+        await _set_script(context, results, None)
+
+    async def send(line: str, headers: Mapping[str, str], body: bytes | None) -> StepResult:
+        sender = context.sender("daemon")
+        request, exchange = sender.request(line, {**JSON_HEADERS, **headers}, body)
+        if line.endswith("/events"):
+            stream = await sender.open(request, exchange, _CONTROL_SECONDS)
+            await stream.close()
+            return stream.outcome
+        return await sender.send(request, exchange, _CONTROL_SECONDS)
+
+    for line in lines:
+        context.rejection_faults[line] = await controls.fault(line, send)
+
+
+async def _set_script(context: CaseContext, results: CheckResults, script: Script | None) -> None:
+    line, body = "PUT /_control/script", script_body(script)
+    await _require_status(context, results, line, 204, body, server="upstream")
 
 
 async def _require_status(
@@ -169,8 +206,11 @@ def _checks(entry: CaseVariant, results: CheckResults, stopped: str, fault: str)
     for slot in dict.fromkeys(entry.slots()):
         check = f"{entry.id}#{slot}"
         state = results.states.get(slot)
-        if state is not None and (state.faults or not (stopped or fault)):
+        if state is not None and (state.faults or not (stopped or fault or state.vacuous)):
             yield _evaluated_check(check, entry, state)
+        elif state is not None and state.vacuous and not (stopped or fault):
+            got = [state.vacuous]
+            yield Check(id=check, result=Result.UNTESTABLE, level=level, rules=rules, got=got)
         elif fault or not stopped:
             why = fault or "its step was never reached"
             yield Check(id=check, result=Result.ERROR, level=level, rules=rules, got=[why])

@@ -110,6 +110,7 @@ class ManifestRunner(SdkRunner):
         self.scripted_modes = tuple(manifest.upstream.modes) if manifest.upstream else ()
         self.known_failures = folder / manifest.known.file if manifest.known else None
         self.seed_via = manifest.seed.via
+        self.takes_address = any("{addr}" in part for part in manifest.serve.argv)
         self._build_dir: Path | None = None
         self._upstream: UpstreamKind = "own"
         self._overrides: dict[str, str] = {}
@@ -180,7 +181,7 @@ class ManifestRunner(SdkRunner):
         started = time.perf_counter()
         process, port = await self._start(launch)
         daemon = ManagedDaemon(
-            f"http://{_bracket(launch.host)}:{port}",
+            f"http://{_bracket(launch.reachable_host)}:{port}",
             process,
             (time.perf_counter() - started) * 1e3,
             Sampler(process.pid) if launch.sampled else None,
@@ -204,12 +205,12 @@ class ManifestRunner(SdkRunner):
                 code="daemon_left_over",
                 hint="memconform ended them; a daemon must keep its children in its process group",
             )
-        if await wait_closed(launch.host, port, seconds=2):
+        if await wait_closed(launch.reachable_host, port, seconds=2):
             return
         # Another server may have taken the port already, if many start concurrently.
         owner = await asyncio.to_thread(listener, port)
         if owner is None:
-            still_served = is_open(launch.host, port)
+            still_served = is_open(launch.reachable_host, port)
         else:
             still_served = not is_unrelated(owner, launch.run_id, process.started_at)
         if still_served:
@@ -226,7 +227,7 @@ class ManifestRunner(SdkRunner):
 
     async def _start(self, launch: Launch) -> tuple[DaemonProcess, int]:
         """Start the daemon and wait until it is ready; retries on another port if one is lost."""
-        if launch.port and is_open(launch.host, launch.port):
+        if launch.port and is_open(launch.reachable_host, launch.port):
             raise DaemonError(
                 f"port {launch.port} is in use by {listener_name(launch.port)}",
                 code="port_taken",
@@ -234,7 +235,7 @@ class ManifestRunner(SdkRunner):
             )
         for attempt in range(1, _BIND_ATTEMPTS + 1):
             announced = self.serving.port == "announced" and not launch.port
-            port = 0 if announced else launch.port or free_port(launch.host)
+            port = 0 if announced else launch.port or free_port(launch.reachable_host)
             process = await self._spawn(launch, port)
             try:
                 return process, await self._await_ready(process, launch, port)
@@ -253,7 +254,7 @@ class ManifestRunner(SdkRunner):
         state = launch.state
         state.mkdir(parents=True, exist_ok=True)
         values = {
-            "host": launch.host,
+            "host": launch.reachable_host,
             "port": str(port),
             "addr": f"{_bracket(launch.host)}:{port}",
             "state_dir": str(state.resolve()),
@@ -336,7 +337,7 @@ class ManifestRunner(SdkRunner):
             if not port:
                 # Do not sleep while more is pending, or a chatty daemon stays ahead.
                 await asyncio.sleep(0 if len(new) >= OUTPUT_BYTES else _POLL_SECONDS)
-        base_url = f"http://{_bracket(launch.host)}:{port}"
+        base_url = f"http://{_bracket(launch.reachable_host)}:{port}"
         state.text = f"no answer of {base_url}{path}"
         # Without TLS there is nothing to verify, and loading the certificates takes 25 ms.
         async with httpx.AsyncClient(
