@@ -4,6 +4,7 @@ Objects match on the listed keys only, arrays match exactly, numbers compare by 
 is not a number. An object whose only key begins with `$` is a matcher.
 """
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -191,6 +192,15 @@ def _digits(expected: int, got: JsonValue, where: str) -> list[Mismatch]:
     return [] if fits else [Mismatch(where, f"a number rounded to {expected} digits", got)]
 
 
+def _descending(expected: bool, got: JsonValue, where: str) -> list[Mismatch]:  # noqa: FBT001 - as all matchers
+    is_ranking = isinstance(got, list) and len(got) > 1 and all(map(_TYPES["number"], got))
+    holds = is_ranking and all(a >= b for a, b in itertools.pairwise(got))
+    if is_ranking and expected == holds:
+        return []
+    order = "never increase" if expected else "increase somewhere"
+    return [Mismatch(where, f"two or more numbers that {order}", got)]
+
+
 def _contains(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
     if isinstance(got, str):
         fits = isinstance(expected, str) and expected in got
@@ -316,6 +326,7 @@ _MATCHERS: dict[str, Callable[[Any, Any, str], list[Mismatch]]] = {
     "range": _range,
     "approx": _approx,
     "digits": _digits,
+    "descending": _descending,
     "contains": _contains,
     "items": _items,
     "set": _set,
@@ -375,6 +386,7 @@ _VALIDATORS: dict[str | None, Callable[[Any], None]] = {
     "schema": lambda v: _require(v in _SCHEMAS, f"$schema needs one of {', '.join(_SCHEMAS)}"),
     "absent": lambda v: _require(isinstance(v, bool), "$absent needs true or false"),
     "rfc3339": lambda v: _require(isinstance(v, bool), "$rfc3339 needs true or false"),
+    "descending": lambda v: _require(isinstance(v, bool), "$descending needs true or false"),
     **dict.fromkeys(
         ("in", "set", "multiset", "subset", "all"),
         lambda v: _require(isinstance(v, list) or _is_reference(v), _LIST),

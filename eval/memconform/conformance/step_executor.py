@@ -278,6 +278,8 @@ class StepExecutor:
                         only_stdout=step.only_stdout,
                         without_host=step.without_host,
                     )
+                    if step.without_host:
+                        report = await fixture.inspect()
         except DaemonError as error:
             if not step.expect:
                 # A daemon that does not start on its own state fails, whatever the case is about.

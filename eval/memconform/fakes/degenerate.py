@@ -3,6 +3,7 @@
 Each kind does part of what a case needs before its checks, and gives everything else one answer.
 """
 
+import asyncio
 import base64
 import json
 import re
@@ -13,10 +14,11 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from memconform.contract.problem import STATUS
-from memconform.contract.wire import Mode, Profile
+from memconform.contract.wire import JsonValue, Mode, Profile
 from memconform.daemons.kinds import UpstreamKind
+from memconform.daemons.process import DaemonProcess
+from memconform.daemons.resources import Resources
 from memconform.daemons.runner import Daemon, Launch, SdkRunner
-from memconform.daemons.url_runner import UrlRunner
 from memconform.fakes.wire import RawExchange, RawRequest, serving
 
 _BRAIN = re.compile(r"/v1/brains/([^/]+)(/.*)?")
@@ -91,14 +93,14 @@ class DegenerateDaemon:
             self._brains[brain] = _Brain()
             return 201, self._describe(brain)
         match = _BRAIN.fullmatch(path)
-        if match is None or match[2] or match[1] not in self._brains:
-            return None
-        if request.method == "GET":
-            return 200, self._describe(match[1])
-        if request.method == "DELETE" and "x-confirm-delete" in request.headers:
-            del self._brains[match[1]]
-            return 204, None
-        return None
+        response: tuple[int, Any] | None = None
+        if match is not None and not match[2] and match[1] in self._brains:
+            if request.method == "GET":
+                response = 200, self._describe(match[1])
+            elif request.method == "DELETE" and "x-confirm-delete" in request.headers:
+                del self._brains[match[1]]
+                response = 204, None
+        return response
 
     def _describe(self, brain: str) -> dict[str, Any]:
         count = len(self._brains[brain].documents)
@@ -164,21 +166,42 @@ _NOTHING: dict[str, tuple[int, Any]] = {
 def _json(request: RawRequest) -> dict[str, Any]:
     try:
         return request.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
 
 
 async def _reply(
-    exchange: RawExchange, request: RawRequest, status: int, content: Any
+    exchange: RawExchange, request: RawRequest, status: int, content: JsonValue | bytes
 ) -> None:
     media = "application/problem+json" if status >= 400 else "application/json"
-    body = b"" if content is None else json.dumps(content).encode()
     if isinstance(content, bytes):
         media, body = "application/octet-stream", content
+    else:
+        body = b"" if content is None else json.dumps(content).encode()
     if request.method == "HEAD" or status == 204:
         await exchange.raw(f"HTTP/1.1 {status} X\r\nContent-Type: {media}\r\n\r\n".encode())
         return
     await exchange.reply(status, body, media)
+
+
+class _Serving:
+    """A daemon in this process, which cannot end."""
+
+    ready_ms: float | None = 0.0
+    process: DaemonProcess | None = None
+
+    def __init__(self, base_url: str) -> None:
+        self.base_url = base_url
+
+    async def wait_exit(self) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    def log_tail(self) -> str:
+        return ""
+
+    def resources(self) -> Resources | None:
+        return None
 
 
 class DegenerateRunner(SdkRunner):
@@ -197,8 +220,6 @@ class DegenerateRunner(SdkRunner):
 
     @asynccontextmanager
     async def serve(self, launch: Launch) -> AsyncIterator[Daemon]:
-        async with (
-            serving(self._daemon.answer, "127.0.0.1", 0) as port,
-            UrlRunner(f"http://127.0.0.1:{port}").serve(launch) as daemon,
-        ):
-            yield daemon
+        del launch
+        async with serving(self._daemon.answer, "127.0.0.1", 0) as port:
+            yield _Serving(f"http://127.0.0.1:{port}")
