@@ -17,7 +17,7 @@ from memconform.conformance.fixture_documents import StoppedError, fixture_steps
 from memconform.conformance.results import IMPLICIT, CaseResult, Check, Result
 from memconform.conformance.step_executor import JSON_HEADERS, StepExecutor
 from memconform.conformance.step_result import StepResult
-from memconform.conformance.variables import UnknownVariableError
+from memconform.conformance.variables import MissingPartError, UnknownVariableError
 from memconform.contract.wire import Profile
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError
@@ -91,7 +91,7 @@ async def run_case(entry: CaseVariant, fixture: Fixture, brain: str) -> CaseRun:
             await _run_steps(entry, context, results)
     except TimeoutError:
         stopped = f"the case took longer than {CASE_SECONDS:g} s"
-    except (StoppedError, UntestableError) as error:
+    except (StoppedError, UntestableError, MissingPartError) as error:
         stopped = str(error)
     except DaemonError as error:
         stopped = error.render()

@@ -213,7 +213,7 @@ class DegenerateRunner(SdkRunner):
     restartable = True
 
     def __init__(self, degeneracy: Degeneracy) -> None:
-        self._daemon = DegenerateDaemon(degeneracy)
+        self.daemon = DegenerateDaemon(degeneracy)
 
     def use_upstream(self, kind: UpstreamKind) -> None:
         """Accept any: it calls none."""
@@ -221,5 +221,5 @@ class DegenerateRunner(SdkRunner):
     @asynccontextmanager
     async def serve(self, launch: Launch) -> AsyncIterator[Daemon]:
         del launch
-        async with serving(self._daemon.answer, "127.0.0.1", 0) as port:
+        async with serving(self.daemon.answer, "127.0.0.1", 0) as port:
             yield _Serving(f"http://127.0.0.1:{port}")
