@@ -92,10 +92,14 @@ async def serving(handler: Handler, host: str, port: int) -> AsyncIterator[int]:
             tasks.add(task)
             task.add_done_callback(tasks.discard)
         # asyncio logs an error if a task that it started is cancelled from outside.
-        with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError, _Bad):
-            while (request := await _read_request(reader)) is not None:
-                await handler(request, RawExchange(writer))
-        writer.close()
+        try:
+            with suppress(ConnectionError, asyncio.IncompleteReadError, _Bad):
+                while (request := await _read_request(reader)) is not None:
+                    await handler(request, RawExchange(writer))
+            writer.close()
+        except asyncio.CancelledError:
+            # To close would wait until a client reads that never does.
+            writer.transport.abort()
 
     server = await asyncio.start_server(connected, host, port)
     try:
