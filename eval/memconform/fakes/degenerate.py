@@ -67,8 +67,9 @@ class DegenerateDaemon:
             return 200, {}
         if self._is.answer == "nothing":
             return _NOTHING.get(path.rpartition("/")[2], (204, None))
-        code = self._is.answer
-        return STATUS[code], {"status": STATUS[code], "title": code, "detail": code, "code": code}
+        answer = self._is.answer
+        status = STATUS[answer]
+        return status, {"status": status, "title": answer, "detail": answer, "code": answer}
 
     def _answer_health(
         self, request: RawRequest, path: str, _: Mapping[str, Sequence[str]]

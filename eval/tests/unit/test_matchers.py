@@ -16,6 +16,8 @@ from memconform.conformance.matchers import (
 from memconform.conformance.pointer import MISSING, resolve
 
 HOLDS: list[tuple[Any, Any]] = [
+    ({"$descending": True}, [2, 1, 1]),
+    ({"$descending": False}, [1, 2]),
     ({"a": 1}, {"a": 1, "b": 2}),
     ([1, 2], [1, 2]),
     (5, 5.0),
@@ -54,6 +56,10 @@ HOLDS: list[tuple[Any, Any]] = [
 ]
 
 FAILS: list[tuple[Any, Any]] = [
+    ({"$descending": True}, [1, 2]),
+    ({"$descending": True}, [1]),
+    ({"$descending": True}, []),
+    ({"$descending": False}, [2, 1]),
     ({"a": 1}, {"b": 1}),
     ({"a": 1}, [1]),
     ([1, 2], [1, 2, 3]),
