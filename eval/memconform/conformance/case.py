@@ -118,6 +118,9 @@ class BaseStep(Strict):
     """What all steps have in common."""
 
     expect: dict[Slug, Expectation] = Field(default_factory=dict)
+    require: list[Expectation] = Field(default_factory=list)
+    """What must hold for the checks of the case to mean anything. If one does not, the case stops,
+    and checks that would pass are untestable."""
     capture: dict[Variable, Pointer] = Field(default_factory=dict)
     """Variables for later steps, as JSON pointers into the body."""
 
@@ -217,6 +220,8 @@ class ProcessStep(BaseStep):
     arguments: list[str] = Field(default_factory=list)
     only_stdout: bool = False
     """For a start or restart: log only what the daemon writes to standard output."""
+    without_host: bool = False
+    """For a start or restart: the address has no host, as in `--addr :8080`."""
     within_ms: Milliseconds = 10_000
 
 

@@ -11,6 +11,7 @@ import httpx
 from memconform.conformance.case import Expectation, Server
 from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.causes import Fault, cause_of, status_fault, step_name
+from memconform.conformance.controls import is_rejection
 from memconform.conformance.expecting import ExpectationResult, evaluate, statuses
 from memconform.conformance.fixture import Fixture, UntestableError
 from memconform.conformance.routes import route_of
@@ -29,6 +30,8 @@ class CheckState:
     non_preferred: str = ""
     causes: tuple[str, ...] = ()
     """Causes of the faults, or else of the non-preferred response."""
+    vacuous: str = ""
+    """Why it proves nothing that the expectation holds."""
     outcome: StepResult | None = None
     """The step that brought the faults, or else the non-preferred response."""
 
@@ -67,6 +70,7 @@ class CheckResults:
                 mine.causes = mine.causes or theirs.causes
                 mine.outcome = mine.outcome or theirs.outcome
             mine.non_preferred = mine.non_preferred or theirs.non_preferred
+            mine.vacuous = mine.vacuous or theirs.vacuous
         self.wire += other.wire
 
     @property
@@ -91,6 +95,8 @@ class CaseContext:
         """The cause of the first request that should have changed the brain, and went wrong."""
         self.hung = False
         """Whether the daemon did not answer a setup request in time."""
+        self.rejection_faults: dict[str, str] = {}
+        """Why a rejection proves nothing, by request line; see `Controls`."""
         self.exchanges: list[StepResult] = []
         """Results of all requests and steps, in order, for the trace."""
         self._senders: dict[str, Sender] = {}
@@ -134,8 +140,12 @@ class CaseContext:
         expected: Mapping[str, Expectation],
         outcome: StepResult,
         variables: Mapping[str, Any],
+        vacuous: str = "",
     ) -> None:
-        """Evaluate the expectations of a step, by slot, and record the results."""
+        """Evaluate the expectations of a step, by slot, and record the results.
+
+        `vacuous` is why its rejections prove nothing; empty if they do prove something.
+        """
         root = self.root_fault(expected.values(), outcome)
         failed = not expected
         disturbed = cause_of(outcome, root) if root is not None and _is_write(outcome) else ""
@@ -149,6 +159,8 @@ class CaseContext:
                 details = result.details if root is None else (root,)
                 causes = [self.cause(outcome, fault) for fault in details]
             results.add(slot, expectation, result, [*dict.fromkeys(causes)], outcome)
+            if vacuous and is_rejection(expectation):
+                results.states[slot].vacuous = vacuous
         if failed and not self.disturbed:
             self.disturbed = disturbed
 

@@ -180,11 +180,12 @@ def _check_variables(case: Case) -> None:
     defined, used = set(BUILT_IN), set[str]()
     _require_defined([case.documents, case.daemon.env], defined)
     for step in walk_steps(case):
-        nested = {"until", "repeat", "parallel", "expect"}
+        nested = {"until", "repeat", "parallel", "expect", "require"}
         own = step.model_dump(by_alias=True, exclude=nested, exclude_unset=True)
         used |= _require_defined(own, defined)
         defined |= set(step.capture)
-        expected = [e.model_dump(by_alias=True, exclude_unset=True) for e in step.expect.values()]
+        expectations = [*step.expect.values(), *step.require]
+        expected = [e.model_dump(by_alias=True, exclude_unset=True) for e in expectations]
         used |= _require_defined(expected, defined)
     for name in sorted(defined - BUILT_IN - used):
         raise UnknownVariableError(f"{name} is captured but never used")

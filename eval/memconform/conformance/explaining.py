@@ -48,7 +48,7 @@ def _step(step: BaseStep) -> Iterator[str]:
         mode="json",
         by_alias=True,
         exclude_defaults=True,
-        exclude={"expect", "capture", "until", "repeat", "parallel"},
+        exclude={"expect", "require", "capture", "until", "repeat", "parallel"},
     )
     nested: list[Any] = [*getattr(step, "until", []), *getattr(step, "repeat", [])]
     branches: list[list[Any]] = getattr(step, "parallel", [])
@@ -64,6 +64,7 @@ def _step(step: BaseStep) -> Iterator[str]:
         yield "    concurrently:"
         for inner in branch:
             yield from (f"      {line}" for line in _step(inner))
+    yield from (f"  required: {describe(required)}" for required in step.require)
     yield from (f"  #{slot}: {describe(expected)}" for slot, expected in step.expect.items())
 
 

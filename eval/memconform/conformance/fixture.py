@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+import httpx
 import psutil
 
 from memconform.conformance.case import DaemonSettings, Server
+from memconform.conformance.controls import Controls
+from memconform.conformance.transport import certificates
 from memconform.daemons.ports import is_open
 from memconform.daemons.process import DaemonProcess
 from memconform.daemons.resources import process_tree
@@ -23,6 +26,9 @@ from memconform.upstream.script import Script
 
 CONTROL_ENV = {"JB_UPSTREAM_TIMEOUT": "2"}
 """A short timeout, so that cases about a silent upstream are fast; a case may override it."""
+
+_HEALTH_SECONDS = 5.0
+"""How long a daemon that left a request unanswered may take for its health; busy ones took 2 s."""
 
 _END_SECONDS = 2.0
 """How long the exit of a daemon may take to be reported after its port has closed."""
@@ -68,12 +74,21 @@ class Fixture:
     """
 
     def __init__(
-        self, runner: SdkRunner, settings: DaemonSettings, folder: Path, run_id: str
+        self,
+        runner: SdkRunner,
+        settings: DaemonSettings,
+        folder: Path,
+        run_id: str,
+        *,
+        has_controls: bool = True,
     ) -> None:
+        """`has_controls`: whether rejections are compared with valid requests; see `Controls`."""
         self.runner = runner
-        self.folder = folder
+        self.controls = Controls(settings.env) if has_controls else None
+        # The daemon has another working directory, and cases name files in this folder.
+        self.folder = folder.absolute()
         self.run_id = run_id
-        self.outside = folder / "outside.txt"
+        self.outside = self.folder / "outside.txt"
         self._settings = settings
         self._stack = AsyncExitStack()
         self._upstream: Daemon | None = None
@@ -193,6 +208,7 @@ class Fixture:
         arguments: Sequence[str] = (),
         *,
         only_stdout: bool = False,
+        without_host: bool = False,
     ) -> None:
         """Start a daemon on the existing state, after stopping the one that runs.
 
@@ -200,11 +216,17 @@ class Fixture:
 
         Raises:
             DaemonError: if it does not start.
+            UntestableError: if it cannot be started `without_host`.
         """
+        if without_host and not self.runner.takes_address:
+            raise UntestableError(
+                f"{self.runner.name} is not started with an address; [serve] argv has no {{addr}}"
+            )
         await self.stop(server)
         launch = self._launch(server)
         launch = replace(
             launch,
+            host="" if without_host else launch.host,
             variables={**launch.variables, **(env or {})},
             arguments=arguments,
             only_stdout=only_stdout,
@@ -213,7 +235,27 @@ class Fixture:
         daemon = await stack.enter_async_context(self.runner.serve(launch))
         self._daemons[server] = stack, daemon
         if server == "daemon":
-            self._has_own_settings = not (env or arguments or only_stdout)
+            self._has_own_settings = not (env or arguments or only_stdout or without_host)
+
+    async def answers(self) -> bool:
+        """Whether the daemon answers a request for its health within a moment."""
+        with suppress(httpx.HTTPError, UntestableError):
+            async with httpx.AsyncClient(
+                trust_env=False, timeout=_HEALTH_SECONDS, verify=certificates()
+            ) as http:
+                await http.get(f"{self.address('daemon')}/healthz")
+            return True
+        return False
+
+    async def restart(self) -> None:
+        """Start the daemon anew, with its own settings.
+
+        Raises:
+            DaemonError: if it does not start.
+        """
+        await self.stop("second")
+        await self.stop()
+        await self.start()
 
     async def restore(self) -> None:
         """Make the daemon run with its own settings again, whatever a case did to it.
@@ -227,8 +269,7 @@ class Fixture:
             or "daemon" not in self._daemons
             or await self.unexpected_exit() is not None
         ):
-            await self.stop()
-            await self.start()
+            await self.restart()
 
     async def stop(self, server: Server = "daemon") -> None:
         """Stop a daemon, if it runs, with SIGTERM, or with SIGKILL after 5 s."""

@@ -4,6 +4,7 @@ Objects match on the listed keys only, arrays match exactly, numbers compare by 
 is not a number. An object whose only key begins with `$` is a matcher.
 """
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -225,6 +226,15 @@ def _digits(expected: int, got: JsonValue, where: str) -> list[Mismatch]:
     return [_ill_typed(where, f"a number rounded to {expected} digits", got, "number", "range")]
 
 
+def _descending(expected: bool, got: JsonValue, where: str) -> list[Mismatch]:  # noqa: FBT001 - as all matchers
+    is_ranking = isinstance(got, list) and len(got) > 1 and all(map(JSON_TYPES["number"], got))
+    holds = is_ranking and all(a >= b for a, b in itertools.pairwise(got))
+    if is_ranking and expected == holds:
+        return []
+    order = "never increase" if expected else "increase somewhere"
+    return [Mismatch(where, f"two or more numbers that {order}", got)]
+
+
 def _contains(expected: JsonValue, got: JsonValue, where: str) -> list[Mismatch]:
     if isinstance(got, str):
         fits = isinstance(expected, str) and expected in got
@@ -373,6 +383,7 @@ _MATCHERS: dict[str, Callable[[Any, Any, str], list[Mismatch]]] = {
     "range": _range,
     "approx": _approx,
     "digits": _digits,
+    "descending": _descending,
     "contains": _contains,
     "items": _items,
     "set": _set,

@@ -2,16 +2,17 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from memconform.conformance.bodies import as_json
-from memconform.conformance.case import Server, StoreStep
+from memconform.conformance.case import Server
 from memconform.conformance.case_context import CaseContext, CheckResults, CheckState
 from memconform.conformance.catalog import CaseVariant
 from memconform.conformance.causes import exit_cause, start_cause
+from memconform.conformance.controls import rejected_lines
 from memconform.conformance.expecting import describe
 from memconform.conformance.fixture import (
     NOT_MANAGED,
@@ -19,19 +20,25 @@ from memconform.conformance.fixture import (
     UntestableError,
     script_body,
 )
+from memconform.conformance.fixture_documents import StoppedError, fixture_steps, require_stored
 from memconform.conformance.results import IMPLICIT, CaseResult, Cause, Check, Result
-from memconform.conformance.step_executor import JSON_HEADERS, StepExecutor, StoppedError, stopped
+from memconform.conformance.step_executor import JSON_HEADERS, StepExecutor, stopped
 from memconform.conformance.step_result import StepResult
-from memconform.conformance.variables import UnknownVariableError
+from memconform.conformance.variables import MissingPartError, UnknownVariableError
 from memconform.conformance.wire import WireFault
+from memconform.contract.wire import Profile
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError
 from memconform.printing.logs import Logger
+from memconform.upstream.script import Script
 
 _log = Logger()
 
 CASE_SECONDS = 60.0
 """Time limit for a whole case; the longest one, which waits for a ping, takes 26 s."""
+
+_CONTROL_SECONDS = 10.0
+"""Time limit for a control, as long as that of the case's own requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,8 @@ class CaseRun:
     exchanges: list[StepResult]
     hung: bool = False
     """Whether the daemon did not even answer the setup request in time."""
+    unanswered: bool = False
+    """Whether it left any request without an answer."""
 
 
 def check_ids(entry: CaseVariant) -> list[str]:
@@ -63,6 +72,13 @@ def skip_reason(entry: CaseVariant, runner: SdkRunner) -> str | None:
         if modes is not None and mode not in modes:
             return f"mode {mode.value} is not claimed"
     return None
+
+
+_VACUOUS = "a rejection proves nothing, because a valid request is not served either"
+"""Cause of checks that pass on a daemon that rejects everything."""
+
+
+_MISSING_PART = "a response lacks a part that a later step needs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +128,8 @@ async def run_case(entry: CaseVariant, fixture: Fixture, brain: str) -> CaseRun:
     checks.append(_alive_check(entry, exit_reason, exited))
     took = round((time.perf_counter() - started) * 1e3, 3)
     result = CaseResult(case=entry.id, title=entry.case.title, took_ms=took, checks=checks)
-    return CaseRun(result, context.exchanges, hung=context.hung)
+    unanswered = context.hung or any(o.is_unanswered for o in context.exchanges)
+    return CaseRun(result, context.exchanges, hung=context.hung, unanswered=unanswered)
 
 
 def _stop(error: Exception, fixture: Fixture, entry: CaseVariant) -> _Stop:
@@ -122,8 +139,9 @@ def _stop(error: Exception, fixture: Fixture, entry: CaseVariant) -> _Stop:
             return _Stop(f"the case took longer than {CASE_SECONDS:g} s", "the case takes too long")
         case StoppedError():
             return _Stop(str(error), error.cause, error.outcome)
-        case UntestableError():
-            return _Stop(str(error), error.cause)
+        case UntestableError() | MissingPartError():
+            cause = error.cause if isinstance(error, UntestableError) else _MISSING_PART
+            return _Stop(str(error), cause)
         case DaemonError():
             return _Stop(error.render(), start_cause(error, entry.case.daemon.env))
         case UnknownVariableError() if not fixture.runner.restartable:
@@ -140,19 +158,46 @@ def _stop(error: Exception, fixture: Fixture, entry: CaseVariant) -> _Stop:
 
 async def _run_steps(entry: CaseVariant, context: CaseContext, results: CheckResults) -> None:
     case, executor = entry.case, StepExecutor(context)
+    await _run_controls(entry, context, results)
     if context.fixture.has_upstream:
-        script = script_body(case.upstream)
-        await _require_status(
-            context, results, "PUT /_control/script", 204, script, server="upstream"
-        )
+        await _set_script(context, results, case.upstream)
     if case.brain:
         body = as_json({"brainId": context.variables()["brain"]})
         await _require_status(context, results, "POST /v1/brains", 201, body, server="daemon")
         context.brain_created = True
     if case.documents:
-        await executor.run([StoreStep(store=case.documents)], results)
+        has_store = Profile.DOCUMENTS in entry.needed_profiles
+        await executor.run(fixture_steps(case.documents, has_store=has_store), results)
+        await require_stored(context, case.documents, has_store=has_store)
     await executor.run(case.setup, results)
     await executor.run(case.steps, results)
+
+
+async def _run_controls(entry: CaseVariant, context: CaseContext, results: CheckResults) -> None:
+    """Send the controls of all rejections that the case expects, unless they have been sent."""
+    lines, controls = rejected_lines(entry.case), context.fixture.controls
+    if controls is None or not lines:
+        return
+    if context.fixture.has_upstream and not controls.has_all(lines):
+        # The script of the case before may let every call fail.
+        await _set_script(context, results, None)
+
+    async def send(line: str, headers: Mapping[str, str], body: bytes | None) -> StepResult:
+        sender = context.sender("daemon")
+        request, exchange = sender.request(line, {**JSON_HEADERS, **headers}, body)
+        if line.endswith("/events"):
+            stream = await sender.open(request, exchange, _CONTROL_SECONDS)
+            await stream.close()
+            return stream.outcome
+        return await sender.send(request, exchange, _CONTROL_SECONDS)
+
+    for line in lines:
+        context.rejection_faults[line] = await controls.fault(line, send)
+
+
+async def _set_script(context: CaseContext, results: CheckResults, script: Script | None) -> None:
+    line, body = "PUT /_control/script", script_body(script)
+    await _require_status(context, results, line, 204, body, server="upstream")
 
 
 async def _require_status(
@@ -206,8 +251,10 @@ def _checks(
     for slot in dict.fromkeys(entry.slots()):
         check = f"{entry.id}#{slot}"
         state = results.states.get(slot)
-        if state is not None and (state.faults or stop is None):
+        if state is not None and (state.faults or not (stop or state.vacuous)):
             yield _evaluated_check(check, entry, state, exited)
+        elif state is not None and stop is None:
+            yield _unmade_check(check, entry, _Stop(state.vacuous, _VACUOUS), exited)
         elif stop is None:
             why = "its step was never reached"
             yield _unmade_check(check, entry, _Stop(why, why, is_harness_fault=True), exited)

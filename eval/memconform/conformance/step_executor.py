@@ -29,7 +29,10 @@ from memconform.conformance.causes import (
     start_cause,
     status_fault,
 )
+from memconform.conformance.controls import rejected_line
+from memconform.conformance.expecting import evaluate
 from memconform.conformance.fixture import ProcessReport, UntestableError
+from memconform.conformance.fixture_documents import StoppedError, document, require_acknowledged
 from memconform.conformance.pointer import MISSING, resolve
 from memconform.conformance.raw import converse
 from memconform.conformance.step_result import StepResult
@@ -37,7 +40,6 @@ from memconform.conformance.value_causes import (
     missing_fault,
 )
 from memconform.conformance.variables import substitute
-from memconform.contract.wire import JsonValue
 from memconform.errors import DaemonError
 
 Variables = Mapping[str, Any]
@@ -46,18 +48,6 @@ _NOTHING: Variables = {}
 
 JSON_HEADERS = {"Content-Type": "application/json"}
 """Not required (wire.json), but daemons that are not conformant yet may depend on it."""
-
-
-class StoppedError(Exception):
-    """A step failed in a way that leaves the later ones nothing to work with.
-
-    `cause` names it; `outcome` is the result of the step, if it has one.
-    """
-
-    def __init__(self, message: str, cause: str, outcome: StepResult | None = None) -> None:
-        super().__init__(message)
-        self.cause = cause
-        self.outcome = outcome
 
 
 class StepExecutor:
@@ -94,7 +84,8 @@ class StepExecutor:
             extra: Variables in addition to those of the case.
 
         Raises:
-            StoppedError: if a value to capture is missing, or a step without expectations fails.
+            StoppedError: if a request gets no answer, a requirement does not hold, a value to
+                capture is missing, or a step without expectations fails.
             UntestableError: if the daemon does not support what a step needs.
         """
         for step in steps:
@@ -102,7 +93,22 @@ class StepExecutor:
             if outcome is None:
                 continue
             self._context.exchanges.append(outcome)
-            self._context.expect(results, step.expect, outcome, self._context.variables(extra))
+            variables = self._context.variables(extra)
+            vacuous = self._context.rejection_faults.get(rejected_line(step), "")
+            self._context.expect(results, step.expect, outcome, variables, vacuous)
+            if outcome.is_unanswered and isinstance(step, RequestStep):
+                # Each later step would wait as long, and then say less.
+                raise stopped(self._context, outcome, (), outcome.failure or "")
+            for required in step.require:
+                result = evaluate(required, outcome, variables)
+                if not result.holds:
+                    why = "; ".join(result.faults)
+                    root = self._context.root_fault([required], outcome)
+                    raise StoppedError(
+                        f"{outcome.label}: what the case requires is missing: {why}",
+                        self._context.cause(outcome, root or result.details[0]),
+                        outcome,
+                    )
             for name, pointer in step.capture.items():
                 value = resolve(outcome.json(), pointer)
                 if value is MISSING:
@@ -186,7 +192,7 @@ class StepExecutor:
     async def _store(self, step: StoreStep, results: CheckResults, extra: Variables) -> StepResult:
         variables = self._context.variables(extra)
         documents = [
-            _document(path, bodies.build_body(source, dict(variables)))
+            document(path, bodies.build_body(source, dict(variables)))
             for path, source in substitute(step.store, variables).items()
         ]
         base = f"POST {variables['brain_url']}"
@@ -212,14 +218,18 @@ class StepExecutor:
                 ]
         sender = self._context.sender("daemon")
         outcome = StepResult("store")
-        for line, sent in requests:
+        is_fixture = not (step.expect or step.require)
+        for number, (line, sent) in enumerate(requests):
             headers = {} if step.via in ("put", "append") else JSON_HEADERS
             request, exchange = sender.request(line, headers, sent)
             outcome = await sender.send(request, exchange, 30)
             self._context.check_wire(results, outcome, sent, {})
             if outcome.status is None or outcome.status >= 300:
                 break
-        if not step.expect and (outcome.status is None or outcome.status >= 300):
+            sources = documents if step.via == "batch" else documents[number : number + 1]
+            if is_fixture and step.via in ("file", "batch"):
+                require_acknowledged(outcome, sources)
+        if is_fixture and (outcome.status is None or outcome.status >= 300):
             why = outcome.failure or f"{outcome.status} {outcome.body[:200]!r}"
             self._context.exchanges.append(outcome)
             raise stopped(self._context, outcome, (), why)
@@ -289,7 +299,10 @@ class StepExecutor:
                         env,
                         substitute(step.arguments, variables),
                         only_stdout=step.only_stdout,
+                        without_host=step.without_host,
                     )
+                    if step.without_host:
+                        report = await fixture.inspect()
         except DaemonError as error:
             if not step.expect:
                 # A daemon that does not start on its own state fails, whatever the case is about.
@@ -355,13 +368,3 @@ def _headers(step: RequestStep, variables: Variables) -> dict[str, Any]:
 def _name(stream: str, extra: Variables) -> str:
     """Return the name of the stream, unique for each copy of a branch."""
     return f"{stream} {extra['index']}" if extra.get("copy") else stream
-
-
-def _document(path: str, source: JsonValue) -> dict[str, JsonValue]:
-    """Build the body of an ingest request."""
-    fields: dict[str, Any] = {}
-    if isinstance(source, dict):
-        fields = {key: source[key] for key in ("title", "tags", "metadata") if key in source}
-        source = {key: value for key, value in source.items() if key not in fields}
-    encoded = bodies.build_body({"$base64": source}, {})
-    return {"path": path, "contentType": "text/markdown", "contentBase64": encoded, **fields}

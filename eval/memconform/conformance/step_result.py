@@ -52,6 +52,11 @@ class StepResult:
     statuses: list[int | None] = field(default_factory=list)
     """Statuses of all responses on a raw connection; None for a missing response."""
 
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether a request got no response in time; a raw connection may stay open on purpose."""
+        return self.exchange is not None and self.status is None and self.ended == "open"
+
     def header(self, name: str) -> JsonValue:
         """Return all values of a header, joined as in RFC 9110; MISSING if it is absent."""
         values = [value for key, value in self.headers if key.lower() == name.lower()]

@@ -19,7 +19,11 @@ from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError
 
 _MAX_HUNG = 3
-"""Consecutive cases without an answer after which the rest is not run on that daemon."""
+"""Consecutive cases that get no answer, each from a daemon just started, before it is given up."""
+
+_HUNG_SECONDS = 900.0
+"""How long the cases that share a daemon may wait for answers in vain, in total: sixty cases with
+one unanswered request each, and the starts after them."""
 
 MakeRunner = Callable[[], SdkRunner]
 """Creates a runner; each daemon needs one of its own, because a runner holds state."""
@@ -80,6 +84,7 @@ async def conform(
     folder: Path,
     run_id: str,
     slots: asyncio.Semaphore,
+    has_controls: bool = True,
     stop: Callable[[CaseResult], bool] = lambda _: False,
 ) -> AsyncGenerator[Event, None]:
     """Run `entries` on an SDK and yield events; the last one has all results.
@@ -92,6 +97,7 @@ async def conform(
         folder: Holds the state and logs of daemons.
         run_id: Prefix of the daemons' run ids.
         slots: Bounds how many daemons run at once.
+        has_controls: Whether rejections are compared with valid requests to the same route.
         stop: No more cases are started once it returns True for a result.
     """
     started = time.perf_counter()
@@ -112,6 +118,7 @@ async def conform(
         folder=folder,
         run_id=run_id,
         slots=slots,
+        has_controls=has_controls,
         queue=queue,
         stopping=stopping,
     )
@@ -157,6 +164,7 @@ class _JobRunner:
         folder: Path,
         run_id: str,
         slots: asyncio.Semaphore,
+        has_controls: bool,
         queue: "asyncio.Queue[CaseRun | None]",
         stopping: asyncio.Event,
     ) -> None:
@@ -165,6 +173,7 @@ class _JobRunner:
         self._folder = folder
         self._run_id = run_id
         self._slots = slots
+        self._has_controls = has_controls
         self._queue = queue
         self._stopping = stopping
 
@@ -182,7 +191,13 @@ class _JobRunner:
                 return []
             label = f"{self._name}-{number:03}"
             run_id = f"{self._run_id}-{label}"
-            fixture = Fixture(self._make_runner(), job.settings, self._folder / label, run_id)
+            fixture = Fixture(
+                self._make_runner(),
+                job.settings,
+                self._folder / label,
+                run_id,
+                has_controls=self._has_controls,
+            )
             try:
                 async with fixture:
                     return await self._run_job(fixture, job)
@@ -214,7 +229,7 @@ class _JobRunner:
 
     async def _serial(self, entries: Sequence[CaseVariant], fixture: Fixture) -> None:
         """Run cases in order; once the daemon is unavailable, report the rest as untestable."""
-        hung, why, cause = 0, "", ""
+        hangs, why, cause = _Hangs(fixture), "", ""
         for entry in entries:
             if self._stopping.is_set():
                 break
@@ -228,11 +243,17 @@ class _JobRunner:
                 skipped = skipped_case(entry, Result.UNTESTABLE, why, cause)
                 self._queue.put_nowait(CaseRun(skipped, []))
                 continue
-            run = await self._case(entry, fixture)
-            hung = hung + 1 if run.hung else 0
-            if hung == _MAX_HUNG:
-                why = f"the daemon did not answer {_MAX_HUNG} cases in a row"
-                cause = "the daemon does not answer any more"
+            run = await run_case(entry, fixture, brain_id(entry))
+            try:
+                if await hangs.recover(run) and run.hung:
+                    # The case before left the daemon in this state: it alone is lost.
+                    run = await run_case(entry, fixture, brain_id(entry))
+                    await hangs.recover(run)
+            except DaemonError as error:
+                why, cause = error.render(), start_cause(error, entry.case.daemon.env)
+            self._queue.put_nowait(run)
+            if hangs.verdict and not why:
+                why, cause = hangs.verdict, "the daemon does not answer any more"
 
     async def _beside(self, entry: CaseVariant, fixture: Fixture) -> CaseVariant | None:
         """Run a case beside others; return it, unreported, if another's daemon died under it."""
@@ -242,10 +263,59 @@ class _JobRunner:
         self._queue.put_nowait(run)
         return None
 
-    async def _case(self, entry: CaseVariant, fixture: Fixture) -> CaseRun:
-        run = await run_case(entry, fixture, brain_id(entry))
-        self._queue.put_nowait(run)
-        return run
+
+class _Hangs:
+    """Restarts a daemon that has stopped answering, as long as that is likely to help."""
+
+    def __init__(self, fixture: Fixture) -> None:
+        self._fixture = fixture
+        self._is_new = True
+        """Whether the daemon has been started since the last case that got an answer."""
+        self._in_a_row = 0
+        self._seconds = 0.0
+        self.verdict = ""
+        """Why no more cases should be run; empty if they should."""
+
+    async def recover(self, run: CaseRun) -> bool:
+        """Restart the daemon if it answers no more.
+
+        Returns:
+            Whether a case that got no answer should be run again on the daemon just started.
+
+        Raises:
+            DaemonError: if the daemon does not start.
+        """
+        was_new, self._is_new = self._is_new, self._is_new and run.hung
+        if not run.unanswered:
+            self._in_a_row = 0
+            return False
+        self._seconds += run.result.took_ms / 1e3
+        can_restart = self._fixture.runner.restartable
+        if run.hung and (was_new or not can_restart):
+            self._in_a_row += 1
+        elif not run.hung:
+            self._in_a_row = 0
+        name = self._fixture.runner.name
+        if self._in_a_row == _MAX_HUNG:
+            self.verdict = (
+                f"{name} was given up: after each of {_MAX_HUNG} starts in a row, it did not answer"
+                " the first request of a case"
+                if can_restart
+                else f"{name} did not answer {_MAX_HUNG} cases in a row, and memconform cannot"
+                " restart a daemon that it did not start"
+            )
+        elif self._seconds > _HUNG_SECONDS:
+            self.verdict = (
+                f"{name} was given up: its cases waited {self._seconds:.0f} s in total for answers"
+                " that did not come"
+            )
+        if self.verdict or not can_restart:
+            return False
+        if not run.hung and await self._fixture.answers():
+            return False
+        await self._fixture.restart()
+        self._is_new = True
+        return not was_new
 
 
 def _why(error: UntestableError | DaemonError, job: Job) -> tuple[str, str]:

@@ -13,6 +13,10 @@ class UnknownVariableError(Exception):
     """A variable is malformed, undefined or unused."""
 
 
+class MissingPartError(UnknownVariableError):
+    """A variable is defined, but its value, which a daemon sent, lacks the part referred to."""
+
+
 def references(value: JsonValue) -> list[str]:
     """Return the names of the variables in all texts of `value`, including keys.
 
@@ -52,7 +56,8 @@ def substitute(
         partly: Leave variables that are not in `values` unchanged.
 
     Raises:
-        UnknownVariableError: if a variable is not in `values`, unless `partly`.
+        UnknownVariableError: if a variable is not in `values`, unless `partly`; MissingPartError
+            if only a part of it is not.
     """
 
     def look_up(name: str) -> JsonValue:
@@ -63,6 +68,8 @@ def substitute(
             elif isinstance(node, Mapping) and part in node:
                 node = node[part]
             else:
+                if node is not values:
+                    raise MissingPartError(f"${{{name}}} is missing in the response it refers to")
                 raise UnknownVariableError(f"${{{name}}} is not defined here")
         return node
 

@@ -71,7 +71,7 @@ class ManagedDaemon:
         port: int,
         ready_ms: float,
     ) -> None:
-        self.base_url = f"http://{_bracket(launch.host)}:{port}"
+        self.base_url = f"http://{_bracket(launch.reachable_host)}:{port}"
         self.state = launch.state
         self.ready_ms: float | None = ready_ms
         self._runner = runner
@@ -148,6 +148,7 @@ class ManifestRunner(SdkRunner):
         self.known_failures = folder / manifest.known.file if manifest.known else None
         self.seed = manifest.seed
         self.dialect = manifest.dialect
+        self.takes_address = any("{addr}" in part for part in manifest.serve.argv)
         self._build_dir: Path | None = None
         self._upstream: UpstreamKind = "own"
         self._overrides: dict[str, str] = {}
@@ -236,12 +237,12 @@ class ManifestRunner(SdkRunner):
                 code="daemon_left_over",
                 hint="memconform ended them; a daemon must keep its children in its process group",
             )
-        if await wait_closed(launch.host, port, seconds=2):
+        if await wait_closed(launch.reachable_host, port, seconds=2):
             return
         # Another server may have taken the port already, if many start concurrently.
         owner = await asyncio.to_thread(listener, port)
         if owner is None:
-            still_served = is_open(launch.host, port)
+            still_served = is_open(launch.reachable_host, port)
         else:
             still_served = not is_unrelated(owner, launch.run_id, process.started_at)
         if still_served:
@@ -262,7 +263,7 @@ class ManifestRunner(SdkRunner):
         Raises:
             DaemonError: if it does not become ready.
         """
-        if launch.port and is_open(launch.host, launch.port):
+        if launch.port and is_open(launch.reachable_host, launch.port):
             raise DaemonError(
                 f"port {launch.port} is in use by {listener_name(launch.port)}",
                 code="port_taken",
@@ -270,7 +271,7 @@ class ManifestRunner(SdkRunner):
             )
         for attempt in range(1, _BIND_ATTEMPTS + 1):
             announced = self.serving.port == "announced" and not launch.port
-            port = 0 if announced else launch.port or free_port(launch.host)
+            port = 0 if announced else launch.port or free_port(launch.reachable_host)
             process = await self._spawn(launch, port)
             try:
                 return process, await self._await_ready(process, launch, port)
@@ -289,7 +290,7 @@ class ManifestRunner(SdkRunner):
         state = launch.state
         state.mkdir(parents=True, exist_ok=True)
         values = {
-            "host": launch.host,
+            "host": launch.reachable_host,
             "port": str(port),
             "addr": f"{_bracket(launch.host)}:{port}",
             "state_dir": str(state.resolve()),
@@ -372,7 +373,7 @@ class ManifestRunner(SdkRunner):
             if not port:
                 # Do not sleep while more is pending, or a chatty daemon stays ahead.
                 await asyncio.sleep(0 if len(new) >= OUTPUT_BYTES else _POLL_SECONDS)
-        base_url = f"http://{_bracket(launch.host)}:{port}"
+        base_url = f"http://{_bracket(launch.reachable_host)}:{port}"
         state.text = f"no answer of {base_url}{path}"
         # Without TLS there is nothing to verify, and loading the certificates takes 25 ms.
         async with httpx.AsyncClient(

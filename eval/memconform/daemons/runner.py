@@ -22,10 +22,12 @@ class Launch:
 
     run_id: str
     folder: Path
-    """Holds the log and the daemon's state; it must exist."""
+    """Holds the log and the daemon's state; it must exist. Absolute, because the daemon has another
+    working directory: a relative path that a case names would not exist for it."""
     port: int = 0
     """0 picks a free one."""
     host: str = "127.0.0.1"
+    """Empty for an address without a host, such as `:8080`."""
     upstream: str | None = None
     """Address of the scripted upstream; None if there is none."""
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -36,6 +38,14 @@ class Launch:
     """Whether standard error is discarded, so that the log contains standard output only."""
     sampled: bool = False
     """Whether its memory and CPU time are sampled, which costs some of both."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "folder", self.folder.absolute())
+
+    @property
+    def reachable_host(self) -> str:
+        """The host at which the harness expects the daemon."""
+        return self.host or "127.0.0.1"
 
     @property
     def state(self) -> Path:
@@ -101,6 +111,8 @@ class SdkRunner(ABC):
     """Modes that the SDK claims in addition with the scripted upstream."""
     restartable: bool = False
     """Whether it honours a launch's variables, arguments and folder, and stops on request."""
+    takes_address: bool = False
+    """Whether it passes host and port to the daemon as one address, which can lack the host."""
     known_failures: Path | None = None
     """A file that lists conformance checks that are known to fail."""
     managed: bool = True

@@ -113,7 +113,8 @@ async def _main() -> int:
             writer.close()
 
     host, _, port = options.addr.rpartition(":")
-    host = "0.0.0.0" if mutation.everywhere else host  # noqa: S104 - the fault to detect
+    # Without a host, asyncio would listen on all interfaces.
+    host = "0.0.0.0" if mutation.everywhere else host or "127.0.0.1"  # noqa: S104 - the fault
     server = await asyncio.start_server(connected, host, int(port), backlog=512)
     if not mutation.ignore_term:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)

@@ -63,6 +63,10 @@ class RawExchange:
         self._writer.transport.abort()
 
 
+class _Bad(Exception):  # noqa: N818 - the connection ends; nobody reports it
+    """A request that is not HTTP, or too long."""
+
+
 Handler = Callable[[RawRequest, RawExchange], Awaitable[None]]
 
 
@@ -88,10 +92,14 @@ async def serving(handler: Handler, host: str, port: int) -> AsyncIterator[int]:
             tasks.add(task)
             task.add_done_callback(tasks.discard)
         # asyncio logs an error if a task that it started is cancelled from outside.
-        with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            while (request := await _read_request(reader)) is not None:
-                await handler(request, RawExchange(writer))
-        writer.close()
+        try:
+            with suppress(ConnectionError, asyncio.IncompleteReadError, _Bad):
+                while (request := await _read_request(reader)) is not None:
+                    await handler(request, RawExchange(writer))
+            writer.close()
+        except asyncio.CancelledError:
+            # To close would wait until a client reads that never does.
+            writer.transport.abort()
 
     server = await asyncio.start_server(connected, host, port)
     try:
@@ -110,10 +118,17 @@ async def _read_request(reader: asyncio.StreamReader) -> RawRequest | None:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:
         return None
+    except asyncio.LimitOverrunError as error:
+        raise _Bad from error
     first, *lines = head.decode("latin-1").split("\r\n")
+    if first.count(" ") < 2:
+        raise _Bad
     method, path, _ = first.split(" ", 2)
     headers = {
         name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
     }
-    body = await reader.readexactly(int(headers.get("content-length", 0)))
+    length = headers.get("content-length", "0")
+    if not length.isdecimal():
+        raise _Bad
+    body = await reader.readexactly(int(length))
     return RawRequest(method, path, headers, body)

@@ -11,6 +11,8 @@ from memconform.conformance.matchers import MATCHERS, BadMatcherError, is_rfc333
 from memconform.conformance.pointer import MISSING, resolve
 
 HOLDS: list[tuple[Any, Any]] = [
+    ({"$descending": True}, [2, 1, 1]),
+    ({"$descending": False}, [1, 2]),
     ({"a": 1}, {"a": 1, "b": 2}),
     ([1, 2], [1, 2]),
     (5, 5.0),
@@ -49,6 +51,10 @@ HOLDS: list[tuple[Any, Any]] = [
 ]
 
 FAILS: list[tuple[Any, Any]] = [
+    ({"$descending": True}, [1, 2]),
+    ({"$descending": True}, [1]),
+    ({"$descending": True}, []),
+    ({"$descending": False}, [2, 1]),
     ({"a": 1}, {"b": 1}),
     ({"a": 1}, [1]),
     ([1, 2], [1, 2, 3]),

@@ -59,6 +59,7 @@ _DAEMON_SIDE = {
 _DAEMON_SIDE_DICTS = {
     "conformance/case.py",  # the shorthand of a ProblemSpec, written out
     "conformance/expecting.py",  # the fields that are expected of problem+json
+    "fakes/degenerate.py",  # problem+json of daemons that do next to nothing
     "fakes/faults.py",  # `error` events that broken daemons send
     "fakes/scripted.py",  # problem+json of the scripted daemon
     "fakes/wire.py",  # problem+json of all fake daemons

@@ -84,7 +84,9 @@ class DaemonPool:
         self._count += 1
         runner = mutant_of(self._make_runner(), Mutation())
         folder = self._folder / f"pooled-{self._count:03}"
-        fixture = Fixture(runner, settings, folder, f"{self.session}-{folder.name}")
+        run_id = f"{self.session}-{folder.name}"
+        # A control would use up `skip` and `times` of a mutation.
+        fixture = Fixture(runner, settings, folder, run_id, has_controls=False)
         daemon = _PooledDaemon(settings.model_dump_json(), fixture, runner)
         try:
             await fixture.prepare()

@@ -246,6 +246,9 @@ class _MutantScorer:
             folder=folder,
             run_id=f"{self._session}-{label}",
             slots=self._slots,
+            # Those of the unmodified daemon have been sent; here they would use up `skip` and
+            # `times` of a mutation.
+            has_controls=mutant is None,
             stop=lambda case: mutant is not None and detecting_check(mutant, case) is not None,
         )
         async with aclosing(events):

@@ -1,0 +1,164 @@
+"""All cases on daemons that do next to nothing: which pass there, and why they may."""
+
+import asyncio
+import gc
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from memconform.conformance.catalog import catalog
+from memconform.conformance.results import IMPLICIT, Result
+from memconform.conformance.suite import SdkFinished, conform
+from memconform.fakes.degenerate import Degeneracy, DegenerateRunner
+
+pytestmark = [
+    # httpcore leaves transports open if a request is cancelled. They are collected here.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+REASONS = {
+    "health": "it is healthy",
+    "version": "it states its version",
+    "auth-health": "health needs no token",
+    "auth-off": "no token is set",
+    "brain-id-accepted": "it creates these brains, and describes them",
+    "alive-half-request": "it survives, and describes the brain",
+    "alive-no-http": "it survives, and describes the brain",
+    "alive-bad-host": "it survives, and describes the brain",
+    "alive-huge-head": "it survives, and describes the brain",
+    "alive-pipelined": "it answers the requests in order",
+    "brain-id-encoded": "it serves other brains, and rejects these",
+    "brain-id-dot-segments": "it serves other brains, and rejects these",
+    "brain-unknown": "it serves these routes in a brain that exists",
+    "doc-unknown-brain": "it serves these routes in a brain that exists",
+    "shape-problems": "it describes brains, and rejects the unknown one",
+    "wire-unknown-route": "it serves other routes, and rejects these",
+    "wire-errors-keep-connection": "it rejects the first request, and answers the second",
+    "wire-types-brain": "it creates brains, and rejects these bodies",
+    "body-refused-brain": "it creates brains, and rejects these bodies",
+    "wire-types-ingest": "it stores documents, and rejects these bodies",
+    "wire-null-is-missing": "it stores documents, and rejects these bodies",
+    "ingest-missing-key": "it stores documents, and rejects these bodies",
+    "ingest-base64-refused": "it stores documents, and rejects these bodies",
+    "ingest-no-read": "it stores documents, and rejects these bodies",
+    "body-refused": "it stores documents, and rejects these bodies",
+    "body-depth": "it stores documents, and rejects these bodies",
+    "doc-parameters-refused": "it reads documents, and rejects these paths",
+    "ingest-limit-file": "it stores and counts what it acknowledges",
+    "ingest-limit-batch": "it stores and counts what it acknowledges",
+    "ingest-batch-size": "it stores and counts what it acknowledges",
+    "chunk-one": "it stores and counts what it acknowledges",
+    "doc-media-type": "it stores and reads documents",
+    "doc-read-ingested": "it stores and reads documents",
+    "doc-read-large": "it stores and reads documents",
+    "search-empty-brain": "an empty brain has nothing to find",
+    "doc-list-empty-brain": "an empty brain has nothing to list",
+}
+"""Why a case may pass on a degenerate daemon: it does what the case is about."""
+
+_SURVIVES = {
+    "health": 1, "version": 1, "auth-health": 3, "brain-id-accepted": 5, "alive-half-request": 10,
+    "alive-no-http": 12, "alive-bad-host": 8, "alive-huge-head": 3, "alive-pipelined": 1,
+}  # fmt: skip
+_STORES = {
+    "ingest-limit-file": 1, "ingest-limit-batch": 1, "ingest-batch-size": 1, "chunk-one": 1,
+    "doc-media-type": 4, "doc-read-ingested": 3, "doc-read-large": 1,
+}  # fmt: skip
+_REJECTS = {"brain-id-encoded": 11, "brain-id-dot-segments": 4, "wire-errors-keep-connection": 5}
+_REJECTS_404 = {**_REJECTS, "wire-unknown-route": 8, "shape-problems": 1}
+_REJECTS_400 = {**_REJECTS, "wire-types-brain": 2, "body-refused-brain": 6}
+_LISTS_NOTHING = {"search-empty-brain": 4, "doc-list-empty-brain": 3, "auth-off": 1}
+_REJECTS_BODIES = {
+    "wire-types-ingest": 1, "wire-null-is-missing": 2, "ingest-missing-key": 3,
+    "ingest-base64-refused": 9, "ingest-no-read": 6, "body-refused": 38, "body-depth": 4,
+    "doc-parameters-refused": 2,
+}  # fmt: skip
+
+
+def _nothing(answer: str, *, health: bool = False) -> Degeneracy:
+    return Degeneracy(answer, health=health, brains=False, acknowledges=False, stores=False)
+
+
+def _brains(answer: str) -> Degeneracy:
+    return Degeneracy(answer, acknowledges=False, stores=False)
+
+
+DAEMONS: dict[str, tuple[Degeneracy, dict[str, int]]] = {
+    "404 to everything": (_nothing("not_found"), {}),
+    "500 to everything": (_nothing("internal_error"), {}),
+    "an empty object for everything": (_nothing("empty"), {}),
+    "401 to everything but health": (
+        _nothing("unauthorized", health=True),
+        {"health": 1, "version": 1, "auth-health": 3},
+    ),
+    "brains, and else 400": (_brains("validation_error"), _SURVIVES | _REJECTS_400),
+    "brains, and else 404": (_brains("not_found"), _SURVIVES | _REJECTS_404 | {"brain-unknown": 1}),
+    "brains, and else 500": (_brains("internal_error"), _SURVIVES),
+    "brains, and else an empty object": (_brains("empty"), _SURVIVES | {"auth-off": 1}),
+    "acknowledges all, stores nothing": (
+        Degeneracy("nothing", stores=False),
+        _SURVIVES | _LISTS_NOTHING,
+    ),
+    "stores all, finds and lists nothing": (
+        Degeneracy("nothing"),
+        _SURVIVES | _STORES | _LISTS_NOTHING,
+    ),
+    "stores all, and else 400": (
+        Degeneracy("validation_error"),
+        _SURVIVES | _STORES | _REJECTS_400 | _REJECTS_BODIES,
+    ),
+    "stores all, and else 404": (
+        Degeneracy("not_found"),
+        _SURVIVES | _STORES | _REJECTS_404 | {"brain-unknown": 3, "doc-unknown-brain": 2},
+    ),
+    "stores all, and else 409": (Degeneracy("conflict"), _SURVIVES | _STORES),
+    "stores all, and else 502": (Degeneracy("bad_gateway"), _SURVIVES | _STORES),
+}
+"""Each daemon, and how many variants of which cases pass on it."""
+
+_QUICK = ("brains, and else 404", "acknowledges all, stores nothing")
+"""Those that every test run takes; each takes about 20 s, and twice that on a busy machine."""
+
+_BUSY = "alive-idle-connections"
+"""Its 200 connections, served by the event loop that opens them, may time out."""
+
+
+def _params() -> list[object]:
+    marks = {kind: [] if kind in _QUICK else [pytest.mark.exhaustive] for kind in DAEMONS}
+    return [pytest.param(kind, id=kind, marks=marks[kind]) for kind in DAEMONS]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("kind", _params())
+def test_only_cases_about_what_a_daemon_does_pass_on_it(kind: str, tmp_path: Path) -> None:
+    degeneracy, expected = DAEMONS[kind]
+
+    async def run() -> Counter[str]:
+        events = conform(
+            "degenerate",
+            lambda: DegenerateRunner(degeneracy),
+            [entry for entry in catalog() if entry.base != _BUSY],
+            known=(),
+            folder=tmp_path,
+            run_id="degenerate",
+            slots=asyncio.Semaphore(4),
+        )
+        [finished] = [event async for event in events if isinstance(event, SdkFinished)]
+        passed: Counter[str] = Counter()
+        for case in finished.result.cases:
+            own = [c for c in case.checks if c.id.rpartition("#")[2] not in IMPLICIT]
+            assert not any(check.result is Result.ERROR for check in own), case
+            if all(check.result is Result.PASS for check in own):
+                passed[case.case.partition("[")[0]] += 1
+        return passed
+
+    try:
+        assert dict(asyncio.run(run())) == expected
+    finally:
+        gc.collect()
+
+
+def test_every_pass_has_a_reason_and_every_reason_a_pass() -> None:
+    passing = {case for _, expected in DAEMONS.values() for case in expected}
+    assert passing == set(REASONS)

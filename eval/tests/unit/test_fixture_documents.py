@@ -1,0 +1,208 @@
+"""A document that a case begins with, and that is not where it should be, makes it untestable."""
+
+import asyncio
+import gc
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memconform.conformance.catalog import CaseVariant, catalog
+from memconform.conformance.fixture import Fixture
+from memconform.conformance.results import CaseResult, Result
+from memconform.conformance.running import run_case
+from memconform.conformance.suite import SdkFinished, brain_id, conform
+from memconform.daemons.runner import Launch
+from memconform.fakes.degenerate import Degeneracy, DegenerateDaemon, DegenerateRunner
+from memconform.fakes.wire import RawExchange, RawRequest
+
+pytestmark = [
+    # httpcore leaves transports open if a request is cancelled. They are collected here.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+def _case(id_: str) -> CaseVariant:
+    return next(entry for entry in catalog() if entry.id == id_)
+
+
+def _run(runner: DegenerateRunner, id_: str, folder: Path) -> CaseResult:
+    async def run() -> CaseResult:
+        entry = _case(id_)
+        async with Fixture(runner, entry.case.daemon, folder, "test") as fixture:
+            await fixture.prepare()
+            return (await run_case(entry, fixture, brain_id(entry))).result
+
+    return asyncio.run(run())
+
+
+def _own_checks(result: CaseResult) -> dict[str, Result]:
+    checks = {check.id.partition("#")[2]: check.result for check in result.checks}
+    return {slot: checks[slot] for slot in checks if slot not in ("wire", "alive")}
+
+
+class _StoresElsewhere(DegenerateDaemon):
+    """Gives every document another path."""
+
+    def _ingest(self, brain: Any, body: Any) -> dict[str, Any]:
+        return super()._ingest(brain, {**body, "path": "raw/" + str(body["path"])})
+
+
+class _Loses(DegenerateDaemon):
+    """Acknowledges every document, and has none."""
+
+    def _store(self, brain: Any, path: str, content: bytes) -> None:
+        del brain, path, content
+
+
+def _runner(daemon: DegenerateDaemon) -> DegenerateRunner:
+    runner = DegenerateRunner(Degeneracy("not_found"))
+    runner.daemon = daemon
+    return runner
+
+
+@pytest.mark.parametrize("kind", [_StoresElsewhere, _Loses])
+def test_a_document_that_is_not_stored_as_sent_makes_its_case_untestable(
+    kind: type[DegenerateDaemon], tmp_path: Path
+) -> None:
+    result = _run(_runner(kind(Degeneracy("nothing"))), "search-nothing-found", tmp_path)
+    assert _own_checks(result) == {"empty": Result.UNTESTABLE}
+    assert "a.md" in result.checks[0].got[0]
+
+
+def test_documents_of_the_store_are_laid_by_put_and_read_back(tmp_path: Path) -> None:
+    routes: list[str] = []
+
+    class Recording(DegenerateDaemon):
+        async def answer(self, request: RawRequest, exchange: RawExchange) -> None:
+            if "mc-doc-missing" in request.path and "folder" in request.path:
+                routes.append(f"{request.method} {request.path.partition('?')[0].split('/', 4)[4]}")
+            await super().answer(request, exchange)
+
+    _run(_runner(Recording(Degeneracy("not_found"))), "doc-missing[folder]", tmp_path)
+    assert routes[:2] == ["PUT documents", "GET documents/read"]
+
+
+def test_a_missing_folder_is_no_proof_that_folders_are_not_documents(tmp_path: Path) -> None:
+    """Doc-missing[folder] passed on a daemon that had stored `folder/a.md` elsewhere."""
+    result = _run(_runner(_Loses(Degeneracy("not_found"))), "doc-missing[folder]", tmp_path)
+    assert set(_own_checks(result).values()) == {Result.UNTESTABLE}
+
+
+def test_a_rejection_by_a_daemon_that_rejects_everything_is_untestable(tmp_path: Path) -> None:
+    runner = DegenerateRunner(Degeneracy("validation_error"))
+    result = _run(runner, "search-refuse[empty]", tmp_path)
+    assert _own_checks(result) == {"refused": Result.UNTESTABLE}
+    assert "does not serve a valid request either" in result.checks[0].got[0]
+    assert "/search: 400" in result.checks[0].got[0]
+
+
+def test_a_failure_beside_a_missing_control_stays_a_failure(tmp_path: Path) -> None:
+    runner = DegenerateRunner(Degeneracy("internal_error"))
+    result = _run(runner, "search-refuse[empty]", tmp_path)
+    assert _own_checks(result) == {"refused": Result.FAIL}
+
+
+def test_a_launch_and_a_fixture_have_absolute_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relative --output named files that did not exist for the daemon, which runs elsewhere."""
+    monkeypatch.chdir(tmp_path)
+    assert Launch(run_id="x", folder=Path("results")).folder == tmp_path / "results"
+    runner = DegenerateRunner(Degeneracy("nothing"))
+    fixture = Fixture(runner, _case("health").case.daemon, Path("results"), "x")
+    assert fixture.outside == tmp_path / "results" / "outside.txt"
+
+
+class _Hanging(DegenerateDaemon):
+    """Answers nothing more after a search, until it is started anew."""
+
+    def __init__(self, *, forever: bool = False) -> None:
+        super().__init__(Degeneracy("nothing"))
+        self.is_stuck = False
+        self.forever = forever
+
+    async def answer(self, request: RawRequest, exchange: RawExchange) -> None:
+        self.is_stuck = self.is_stuck or self.forever or request.path.endswith("/search")
+        if self.is_stuck:
+            await asyncio.Event().wait()
+        await super().answer(request, exchange)
+
+    def begin(self) -> None:
+        self.is_stuck = False
+
+
+def _conform(
+    daemon: _Hanging, ids: list[str], folder: Path, *, can_restart: bool = True
+) -> list[CaseResult]:
+    class Runner(DegenerateRunner):
+        restartable = can_restart
+
+        def serve(self, launch: Launch) -> Any:
+            daemon.begin()
+            return super().serve(launch)
+
+    runner = Runner(Degeneracy("nothing"))
+    runner.daemon = daemon
+
+    async def run() -> list[CaseResult]:
+        events = conform(
+            "hanging",
+            lambda: runner,
+            [_case(id_) for id_ in ids],
+            known=(),
+            folder=folder,
+            run_id="x",
+            slots=asyncio.Semaphore(1),
+        )
+        results = [e.result async for e in events if isinstance(e, SdkFinished)]
+        return results[0].cases
+
+    try:
+        return asyncio.run(run())
+    finally:
+        gc.collect()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for a tenth of a second instead of ten."""
+    from memconform.conformance.transport import Sender  # noqa: PLC0415
+
+    send = Sender.send
+
+    async def send_shortly(self: Sender, request: Any, exchange: Any, seconds: float) -> Any:
+        return await send(self, request, exchange, min(seconds, 0.2))
+
+    monkeypatch.setattr(Sender, "send", send_shortly)
+    monkeypatch.setattr("memconform.conformance.fixture._HEALTH_SECONDS", 0.2)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_daemon_that_hangs_is_restarted_and_only_the_case_is_lost(tmp_path: Path) -> None:
+    """Three cases in a row without an answer cost a daemon 509 checks."""
+    searches = [f"search-empty-brain[{mode}]" for mode in ("auto", "bm25", "semantic", "hybrid")]
+    others = [f"brain-id-accepted[{id_}]" for id_ in ("one", "mixed", "dots", "hyphen")]
+    ids = [id_ for pair in zip(searches, others, strict=True) for id_ in pair]
+    results = _conform(_Hanging(), ids, tmp_path)
+    by_id = {result.case: set(_own_checks(result).values()) for result in results}
+    assert {id_: by_id[id_] for id_ in others} == {id_: {Result.PASS} for id_ in others}
+    assert {id_: by_id[id_] for id_ in searches} == {id_: {Result.FAIL} for id_ in searches}
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_daemon_that_hangs_from_the_start_is_given_up_with_a_word(tmp_path: Path) -> None:
+    ids = [f"search-empty-brain[{mode}]" for mode in ("auto", "bm25", "semantic", "hybrid")]
+    results = _conform(_Hanging(forever=True), ids, tmp_path)
+    assert all(set(_own_checks(result).values()) == {Result.UNTESTABLE} for result in results)
+    assert "after each of 3 starts in a row" in json.dumps(results[-1].checks[0].got)
+    assert "after each of 3 starts" not in json.dumps(results[0].checks[0].got)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_daemon_that_cannot_be_restarted_is_given_up_with_a_word(tmp_path: Path) -> None:
+    ids = [f"search-empty-brain[{mode}]" for mode in ("auto", "bm25", "semantic", "hybrid")]
+    ids.append("search-nothing-found")
+    results = _conform(_Hanging(forever=True), ids, tmp_path, can_restart=False)
+    assert "cannot restart a daemon that it did not start" in json.dumps(results[-1].checks[0].got)
