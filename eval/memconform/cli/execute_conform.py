@@ -16,6 +16,7 @@ from memconform.conformance.catalog import CaseVariant, catalog
 from memconform.conformance.findings import findings, known_list
 from memconform.conformance.known import (
     KnownFailure,
+    choice_entry,
     load_known,
     require_unexpired,
     stale_causes,
@@ -168,16 +169,24 @@ def _target(name: str, reference: str) -> Target:
 
 
 def _known_in_manifest(target: Target) -> list[KnownFailure]:
-    """Load the known failures that the SDK's own sdk.toml names, restricted to that SDK."""
-    path = target.make_runner().known_failures
+    """Load the known failures that the SDK's own sdk.toml names, restricted to that SDK.
+
+    The choices of its dialect are known too.
+    """
+    runner = target.make_runner()
+    choices = [
+        choice_entry(choice.cause, choice.reason, target.name)
+        for choice in (runner.dialect.choices if runner.dialect is not None else ())
+    ]
+    path = runner.known_failures
     if path is None:
-        return []
+        return choices
     if not path.is_file():
         raise UsageError(
             f"{path} is missing", code="known_missing", hint="check [known] file in sdk.toml"
         )
     entries = [entry for entry in load_known(path) if entry.sdk in (None, target.name)]
-    return [entry.model_copy(update={"sdk": target.name}) for entry in entries]
+    return [*choices, *(entry.model_copy(update={"sdk": target.name}) for entry in entries)]
 
 
 def _with_stale(result: SdkResult, known: Sequence[KnownFailure], *, complete: bool) -> SdkResult:

@@ -16,6 +16,7 @@ from memconform.conformance.expecting import ExpectationResult, evaluate, status
 from memconform.conformance.fixture import Fixture, UntestableError
 from memconform.conformance.routes import route_of
 from memconform.conformance.step_result import StepResult
+from memconform.conformance.translation import Translation, without_gaps
 from memconform.conformance.transport import Sender, Stream
 from memconform.conformance.wire import WireFault, request_violation, wire_faults
 from memconform.contract.wire import JsonValue
@@ -30,6 +31,8 @@ class CheckState:
     non_preferred: str = ""
     causes: tuple[str, ...] = ()
     """Causes of the faults, or else of the non-preferred response."""
+    gap: str = ""
+    """A value that it needs and that the daemon's dialect does not have."""
     vacuous: str = ""
     """Why it proves nothing that the expectation holds."""
     outcome: StepResult | None = None
@@ -131,7 +134,9 @@ class CaseContext:
         """
         address = self.fixture.address(server)
         if address not in self._senders:
-            self._senders[address] = Sender(address)
+            dialect = self.fixture.runner.dialect if server != "upstream" else None
+            translation = None if dialect is None else Translation(dialect)
+            self._senders[address] = Sender(address, translation)
         return self._senders[address]
 
     def expect(
@@ -150,7 +155,7 @@ class CaseContext:
         failed = not expected
         disturbed = cause_of(outcome, root) if root is not None and _is_write(outcome) else ""
         for slot, expectation in expected.items():
-            result = evaluate(expectation, outcome, variables)
+            result, gap = without_gaps(evaluate(expectation, outcome, variables), outcome)
             failed = failed or not result.holds
             if result.holds:
                 causes = [f"{step_name(outcome)}: {result.preference}"]
@@ -159,6 +164,8 @@ class CaseContext:
                 details = result.details if root is None else (root,)
                 causes = [self.cause(outcome, fault) for fault in details]
             results.add(slot, expectation, result, [*dict.fromkeys(causes)], outcome)
+            if gap:
+                results.states[slot].gap = gap
             if vacuous and is_rejection(expectation):
                 results.states[slot].vacuous = vacuous
         if failed and not self.disturbed:
@@ -180,7 +187,7 @@ class CaseContext:
             return None
         was_accepted = outcome.status is not None and outcome.status < 300 <= min(codes)
         if was_accepted and route is not None:
-            violation = request_violation(route, outcome.exchange.request.content)
+            violation = request_violation(route, outcome.sent)
             if violation is not None:
                 return violation
         return status_fault("", outcome, codes, self._existing_brain)

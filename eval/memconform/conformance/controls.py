@@ -70,6 +70,7 @@ _ASK = Control(
 )
 _CREATE = Control("POST", "/v1/brains", body=as_json({"brainId": CONTROL_BRAIN}), in_brain=False)
 _INGEST = Control("POST", "/ingest/file", body=as_json(_DOCUMENT))
+_PUT = Control("PUT", "/documents", f"?path={_FILE}", _TEXT.encode())
 _DELETE = Control("DELETE", "")
 _VERSION = Control("GET", "/version", in_brain=False)
 
@@ -88,7 +89,7 @@ CONTROLS: tuple[Control, ...] = (
     Control("GET", "/documents/stat", f"?path={_FILE}", needs_document=True),
     Control("HEAD", "/documents", f"?path={_FILE}", needs_document=True),
     Control("GET", "/documents", "?recursive=true", needs_document=True),
-    Control("PUT", "/documents", f"?path={_FILE}", _TEXT.encode()),
+    _PUT,
     Control("DELETE", "/documents", f"?path={_FILE}", needs_document=True),
     Control("POST", "/documents/append", f"?path={_FILE}", _TEXT.encode()),
     Control(
@@ -142,8 +143,14 @@ def rejected_lines(case: Case) -> list[str]:
 class Controls:
     """The controls of one daemon; each is sent once, because most cases share a few."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        """`environment` has the settings of the daemon, which may be a token or no reader."""
+    def __init__(self, environment: Mapping[str, str], *, by_path: bool = False) -> None:
+        """Create the controls of a daemon.
+
+        Args:
+            environment: The settings of the daemon, which may be a token or no reader.
+            by_path: Whether documents are stored by their path, not ingested.
+        """
+        self._by_path = by_path
         token = environment.get("JB_AUTH_TOKEN", "")
         self._headers = {"X-Confirm-Delete": "yes"}
         if token:
@@ -172,7 +179,7 @@ class Controls:
     async def _run(self, control: Control, send: Send) -> str:
         await send(_DELETE.line, self._headers, None)
         try:
-            for step in _requests(control):
+            for step in _requests(control, by_path=self._by_path):
                 outcome = await send(step.line, self._headers, step.body)
                 if outcome.status is None or not 200 <= outcome.status < 300:
                     got = outcome.status if outcome.status is not None else outcome.failure
@@ -185,9 +192,9 @@ class Controls:
         return ""
 
 
-def _requests(control: Control) -> Iterator[Control]:
+def _requests(control: Control, *, by_path: bool) -> Iterator[Control]:
     if control.in_brain:
         yield _CREATE
         if control.needs_document:
-            yield _INGEST
+            yield _PUT if by_path else _INGEST
     yield control

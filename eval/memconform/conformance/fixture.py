@@ -84,7 +84,11 @@ class Fixture:
     ) -> None:
         """`has_controls`: whether rejections are compared with valid requests; see `Controls`."""
         self.runner = runner
-        self.controls = Controls(settings.env) if has_controls else None
+        self.controls = (
+            Controls(settings.env, by_path=runner.seed.via in ("documents", "files"))
+            if has_controls
+            else None
+        )
         # The daemon has another working directory, and cases name files in this folder.
         self.folder = folder.absolute()
         self.run_id = run_id
@@ -191,7 +195,7 @@ class Fixture:
         return f"{await daemon.wait_exit()}\n{daemon.process.tail()}"
 
     def _launch(self, server: Server) -> Launch:
-        variables = dict(self._settings.env)
+        variables = self._translated(self._settings.env)
         if self._upstream is not None:
             variables = CONTROL_ENV | variables
         return Launch(
@@ -200,6 +204,14 @@ class Fixture:
             upstream=self._upstream.base_url if self._upstream else None,
             variables=variables,
         )
+
+    def _translated(self, env: Mapping[str, str]) -> dict[str, str]:
+        """Variables of the contract, as the daemon's dialect has them."""
+        dialect = self.runner.dialect
+        if dialect is None:
+            return dict(env)
+        settings = [dialect.setting(name, value) for name, value in env.items()]
+        return dict(setting for setting in settings if setting is not None)
 
     async def start(
         self,
@@ -227,7 +239,7 @@ class Fixture:
         launch = replace(
             launch,
             host="" if without_host else launch.host,
-            variables={**launch.variables, **(env or {})},
+            variables={**launch.variables, **self._translated(env or {})},
             arguments=arguments,
             only_stdout=only_stdout,
         )

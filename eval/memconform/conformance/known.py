@@ -92,6 +92,21 @@ class KnownFailure(Strict):
         return self.cause is None or _matches(self.cause, cause)
 
 
+def choice_entry(cause: str, reason: str, sdk: str) -> KnownFailure:
+    """Return the entry of a cause that is a choice of an SDK's dialect.
+
+    It has no issue and does not expire, which only entries of a file must.
+    """
+    return KnownFailure.model_construct(
+        cause=cause,
+        kind="flaky",
+        reason=f"a choice of the dialect: {reason}",
+        link="",
+        expires=date.max,
+        sdk=sdk,
+    )
+
+
 def _matches(glob: str, text: str) -> bool:
     return fnmatchcase(text, glob.replace("[", "[[]"))
 

@@ -26,6 +26,7 @@ from memconform.conformance.step_executor import JSON_HEADERS, StepExecutor, sto
 from memconform.conformance.step_result import StepResult
 from memconform.conformance.variables import MissingPartError, UnknownVariableError
 from memconform.conformance.wire import WireFault
+from memconform.contract.dialect import DialectError
 from memconform.contract.wire import Profile
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError
@@ -115,6 +116,8 @@ async def run_case(entry: CaseVariant, fixture: Fixture, brain: str) -> CaseRun:
     try:
         async with asyncio.timeout(CASE_SECONDS):
             await _run_steps(entry, context, results)
+    except DialectError as error:
+        return CaseRun(skipped_case(entry, Result.NOT_APPLICABLE, error.message), [])
     except Exception as error:  # noqa: BLE001 - a bug of the harness must not lose the other cases
         stop = _stop(error, fixture, entry)
     finally:
@@ -166,7 +169,8 @@ async def _run_steps(entry: CaseVariant, context: CaseContext, results: CheckRes
         await _require_status(context, results, "POST /v1/brains", 201, body, server="daemon")
         context.brain_created = True
     if case.documents:
-        has_store = Profile.DOCUMENTS in entry.needed_profiles
+        stored = context.fixture.runner.seed.via in ("documents", "files")
+        has_store = stored or Profile.DOCUMENTS in entry.needed_profiles
         await executor.run(fixture_steps(case.documents, has_store=has_store), results)
         await require_stored(context, case.documents, has_store=has_store)
     await executor.run(case.setup, results)
@@ -251,7 +255,9 @@ def _checks(
     for slot in dict.fromkeys(entry.slots()):
         check = f"{entry.id}#{slot}"
         state = results.states.get(slot)
-        if state is not None and (state.faults or not (stop or state.vacuous)):
+        if state is not None and state.gap and not state.faults:
+            yield _inapplicable_check(check, entry, state.gap)
+        elif state is not None and (state.faults or not (stop or state.vacuous)):
             yield _evaluated_check(check, entry, state, exited)
         elif state is not None and stop is None:
             yield _unmade_check(check, entry, _Stop(state.vacuous, _VACUOUS), exited)
@@ -260,6 +266,17 @@ def _checks(
             yield _unmade_check(check, entry, _Stop(why, why, is_harness_fault=True), exited)
         else:
             yield _unmade_check(check, entry, stop, exited)
+
+
+def _inapplicable_check(check: str, entry: CaseVariant, gap: str) -> Check:
+    """Build the result of a check about a value that the daemon's dialect does not have."""
+    return Check(
+        id=check,
+        result=Result.NOT_APPLICABLE,
+        level=entry.case.level,
+        rules=list(entry.case.rules),
+        got=[f"the daemon's dialect has no {gap}"],
+    )
 
 
 def _unmade_check(check: str, entry: CaseVariant, stop: _Stop, exited: str) -> Check:

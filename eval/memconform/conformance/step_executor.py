@@ -30,16 +30,18 @@ from memconform.conformance.causes import (
     status_fault,
 )
 from memconform.conformance.controls import rejected_line
-from memconform.conformance.expecting import evaluate
+from memconform.conformance.expecting import ExpectationResult, evaluate
 from memconform.conformance.fixture import ProcessReport, UntestableError
 from memconform.conformance.fixture_documents import StoppedError, document, require_acknowledged
 from memconform.conformance.pointer import MISSING, resolve
 from memconform.conformance.raw import converse
 from memconform.conformance.step_result import StepResult
+from memconform.conformance.translation import without_gaps
 from memconform.conformance.value_causes import (
     missing_fault,
 )
 from memconform.conformance.variables import substitute
+from memconform.contract.dialect import DialectError
 from memconform.errors import DaemonError
 
 Variables = Mapping[str, Any]
@@ -100,7 +102,9 @@ class StepExecutor:
                 # Each later step would wait as long, and then say less.
                 raise stopped(self._context, outcome, (), outcome.failure or "")
             for required in step.require:
-                result = evaluate(required, outcome, variables)
+                result, gap = without_gaps(evaluate(required, outcome, variables), outcome)
+                if gap and result.holds:
+                    raise DialectError("not_in_dialect", f"the daemon's dialect has no {gap}")
                 if not result.holds:
                     why = "; ".join(result.faults)
                     root = self._context.root_fault([required], outcome)
@@ -114,6 +118,9 @@ class StepExecutor:
                 if value is MISSING:
                     root = self._context.root_fault(step.expect.values(), outcome)
                     fault = root or missing_fault(outcome.json(), pointer)
+                    lacking = ExpectationResult((fault,))
+                    if gap := without_gaps(lacking, outcome)[1]:
+                        raise DialectError("not_in_dialect", f"the daemon's dialect has no {gap}")
                     why = outcome.failure or f"status {outcome.status}"
                     raise StoppedError(
                         f"{outcome.label}: no value at {pointer!r} ({why})",

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from memconform.client.recorder import Exchange
 from memconform.conformance.pointer import MISSING
+from memconform.contract.dialect import Dialect
 from memconform.contract.wire import JsonValue
 
 StreamEnd = Literal["end", "cut", "open"]
@@ -19,6 +20,8 @@ class Event:
     data: str
     id: str
     at_ms: float
+    received: tuple[str, str] | None = None
+    """Name and data as they were received, if a dialect was translated."""
 
     def value(self) -> JsonValue:
         """Return the data decoded as JSON, or unchanged if it is not JSON."""
@@ -37,6 +40,13 @@ class StepResult:
     status: int | None = None
     headers: list[tuple[str, str]] = field(default_factory=list)
     body: bytes = b""
+    """The response body, in the words of the contract."""
+    received: bytes = b""
+    """The response body as it was received, if it was read as a whole."""
+    sent: bytes = b""
+    """The request body, in the words of the contract."""
+    dialect: Dialect | None = None
+    """The daemon's dialect."""
     events: list[Event] = field(default_factory=list)
     ended: StreamEnd | None = None
     took_ms: float = 0.0

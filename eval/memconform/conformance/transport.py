@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -15,6 +16,7 @@ from httpx_sse import EventSource, SSEError
 from memconform.client.byte_streams import observe_body, without_bom
 from memconform.client.recorder import Exchange
 from memconform.conformance.step_result import Event, StepResult
+from memconform.conformance.translation import Translation
 
 RESPONSE_LIMIT = 64 * 2**20
 """Largest response, in bytes; the largest that a case requests has 12 MiB."""
@@ -38,11 +40,48 @@ def certificates() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
+_SPOKEN = "memconform.spoken"
+"""The extension of a request that holds what it means in the contract."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A request as the contract puts it, and how the response to it is translated."""
+
+    line: str
+    body: bytes
+    translation: Translation | None
+
+    @property
+    def label(self) -> str:
+        """Names the step."""
+        return self.line.encode("utf-8", "surrogatepass").decode("latin-1")
+
+    def status(self, status: int) -> int:
+        """The status, as the contract has it."""
+        return status if self.translation is None else self.translation.status(self.line, status)
+
+    def answer(self, status: int | None, body: bytes) -> bytes:
+        """The body of a response, in the words of the contract."""
+        is_success = status is not None and 200 <= status < 300
+        if self.translation is None or not is_success:
+            return body
+        return self.translation.answer(self.line, body)
+
+    def event(self, name: str, data: str) -> tuple[str, str]:
+        """The name and data of an event, in the words of the contract."""
+        if self.translation is None:
+            return name, data
+        return self.translation.event(self.line, name, data)
+
+
 class Sender:
     """A client of one server, with one connection pool, that lives as long as the case."""
 
-    def __init__(self, base_url: str) -> None:
+    def __init__(self, base_url: str, translation: Translation | None = None) -> None:
+        """`translation` is between the contract and the daemon's dialect, if it has one."""
         self.base_url = base_url
+        self._translation = translation
         self._http = httpx.AsyncClient(
             base_url=base_url,
             # Bodies are compared byte by byte, so the daemon must not compress them.
@@ -60,7 +99,14 @@ class Sender:
     def request(
         self, line: str, headers: Mapping[str, Any], body: bytes | None
     ) -> tuple[httpx.Request, Exchange]:
-        """Build a request from `METHOD /target`, and the recorder of its exchange."""
+        """Build a request from `METHOD /target`, and the recorder of its exchange.
+
+        Raises:
+            DialectError: `not_in_dialect` if the daemon's dialect has no such route or key.
+        """
+        spoken = Spoken(line, body or b"", self._translation)
+        if self._translation is not None:
+            line, body = self._translation.request(line, body)
         method, _, target = line.partition(" ")
         pairs = [
             (name, item)
@@ -73,22 +119,22 @@ class Sender:
             headers=pairs,
             content=body,
             # httpx would normalize dots and escapes, which a case may be about.
-            extensions={"target": target.encode("utf-8", "surrogatepass")},
+            extensions={"target": target.encode("utf-8", "surrogatepass"), _SPOKEN: spoken},
         )
         # Nothing is masked: everything that a case sends is part of the case.
         return request, Exchange(request, open=True)
 
     async def send(self, request: httpx.Request, exchange: Exchange, seconds: float) -> StepResult:
         """Send a request and read the whole response; errors become the result's failure."""
-        target = request.extensions["target"].decode("latin-1")
-        outcome = StepResult(f"{request.method} {target}", exchange=exchange)
+        spoken: Spoken = request.extensions[_SPOKEN]
+        outcome = StepResult(spoken.label, exchange=exchange, sent=spoken.body)
         started = time.perf_counter()
         body = bytearray()
         try:
             async with asyncio.timeout(seconds):
                 response = await self._http.send(request, stream=True)
                 try:
-                    _record_head(outcome, response)
+                    _record_head(outcome, response, spoken)
                     async for piece in response.aiter_raw():
                         exchange.add_body(piece)
                         body += piece
@@ -105,7 +151,8 @@ class Sender:
             outcome.ended = "cut"
         else:
             outcome.ended = "end"
-        outcome.body = bytes(body)
+        outcome.received = bytes(body)
+        outcome.body = spoken.answer(outcome.status, outcome.received)
         outcome.took_ms = _elapsed_ms(started)
         return outcome
 
@@ -114,8 +161,9 @@ class Sender:
         return await Stream.begin(self._http, request, exchange, seconds)
 
 
-def _record_head(outcome: StepResult, response: httpx.Response) -> None:
-    outcome.status = response.status_code
+def _record_head(outcome: StepResult, response: httpx.Response, spoken: "Spoken") -> None:
+    outcome.status = spoken.status(response.status_code)
+    outcome.dialect = spoken.translation.dialect if spoken.translation is not None else None
     outcome.headers = list(response.headers.multi_items())
     if outcome.exchange is not None:
         outcome.exchange.begin_response(response)
@@ -128,8 +176,9 @@ def _elapsed_ms(started: float) -> float:
 class Stream:
     """A response that is read in the background; `outcome` grows meanwhile."""
 
-    def __init__(self, outcome: StepResult, started: float) -> None:
+    def __init__(self, outcome: StepResult, started: float, spoken: "Spoken") -> None:
         self.outcome = outcome
+        self._spoken = spoken
         self._started = started
         self._counts: Counter[str] = Counter()
         self._changed = asyncio.Condition()
@@ -141,10 +190,10 @@ class Stream:
         cls, http: httpx.AsyncClient, request: httpx.Request, exchange: Exchange, seconds: float
     ) -> "Stream":
         """Send a request and wait up to `seconds` for the response head."""
-        target = request.extensions["target"].decode("latin-1")
+        spoken: Spoken = request.extensions[_SPOKEN]
         started = time.perf_counter()
-        outcome = StepResult(f"{request.method} {target}", exchange=exchange, ended="open")
-        stream = cls(outcome, started)
+        outcome = StepResult(spoken.label, exchange=exchange, ended="open", sent=spoken.body)
+        stream = cls(outcome, started, spoken)
         try:
             async with asyncio.timeout(seconds):
                 response = await http.send(request, stream=True)
@@ -154,7 +203,7 @@ class Stream:
             stream.outcome.failure = f"{type(error).__name__}: {error}".rstrip(": ")
             stream.outcome.ended = "cut"
         else:
-            _record_head(stream.outcome, response)
+            _record_head(stream.outcome, response, spoken)
             stream._response = response
         stream.outcome.took_ms = _elapsed_ms(started)
         return stream
@@ -180,9 +229,11 @@ class Stream:
             try:
                 async for event in EventSource(without_bom(response)).aiter_sse():
                     at = _elapsed_ms(self._started)
-                    outcome.events.append(Event(event.event, event.data, event.id, at))
+                    name, data = self._spoken.event(event.event, event.data)
+                    received = (event.event, event.data) if outcome.dialect else None
+                    outcome.events.append(Event(name, data, event.id, at, received))
                     outcome.body = bytes(body) if len(body) <= _OPEN_BODY_LIMIT else b""
-                    self._counts[event.event] += 1
+                    self._counts[name] += 1
                     await self._notify()
             except SSEError:
                 await response.aread()

@@ -31,7 +31,9 @@ from memconform.contract.core import (
     ranking_fault,
     trace_fault,
 )
+from memconform.contract.dialect import Dialect, DialectError, loosened
 from memconform.contract.events import PLAIN_EVENTS, Change
+from memconform.contract.gaps import gaps
 from memconform.contract.problem import MEDIA_TYPE, STATUS, Problem
 from memconform.contract.schemas import BYTES, Route
 from memconform.contract.wire import JsonValue
@@ -149,7 +151,26 @@ def _success_faults(
         return [media_fault(f"Content-Type {essence}, not {expected}", media, expected)]
     if route.stream:
         return _event_faults(route, outcome, sent)
-    return _body_faults(route.answer, outcome.body, sent) if route.answer is not None else []
+    return [] if route.answer is None else _answer_faults(route.answer, outcome, sent)
+
+
+def _answer_faults(model: type[BaseModel], outcome: StepResult, sent: bytes) -> list[Fault]:
+    if outcome.dialect is None:
+        return _body_faults(model, outcome.body, sent)
+    missing = _undeclared(outcome.received, model, outcome.dialect)
+    return [*missing, *_body_faults(loosened(model), outcome.body, sent)]
+
+
+def _undeclared(text: bytes, model: type[BaseModel], dialect: Dialect) -> list[Fault]:
+    """Return the unknowable keys that are missing although the dialect declares them to be there.
+
+    A model with the dialect's freedom would not find them.
+    """
+    return [
+        Fault(f"the response body: {gap.key}: missing", f"missing key {gap.place}")
+        for gap in gaps(text, model, dialect)
+        if gap.unknowable
+    ]
 
 
 def _media_type(route: Route) -> str | None:
@@ -231,12 +252,12 @@ def _ask_faults(outcome: StepResult, sent: bytes) -> list[Fault]:
     request = _parse(AskRequest, sent)
     if request is None:
         return []
-    stream = AskStream(request, whole_brain=False)
+    stream = AskStream(request, whole_brain=False, dialect=outcome.dialect)
     name = ""
     try:
         for event in outcome.events:
             name = event.name
-            stream.feed(event.name, event.data)
+            stream.feed(*(event.received or (event.name, event.data)))
         if outcome.ended == "end":
             stream.finish()
     except ContractViolatedError as error:
@@ -253,6 +274,8 @@ def _violation_faults(error: ContractViolatedError, event: str, outcome: StepRes
     match error.code, error.__cause__:
         case "bad_event", ValidationError() as cause:
             return _in_event(event, cause, f"{error.code}: {event}")
+        case "bad_event", DialectError() as cause:
+            return [Fault(message, f"event {event}: missing key {cause.place}")]
         case "event_order" | "stream_ended_early", _:
             return [Fault(message, events_cause(outcome))]
     # The codes are stable, and documented.

@@ -6,6 +6,7 @@ is missing without such a declaration, a `null`, or a value of another type rema
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
 from types import UnionType
@@ -42,9 +43,10 @@ from memconform.contract.core import (
     Tuning,
     Version,
 )
-from memconform.contract.documents import Listing, Stat
+from memconform.contract.documents import BatchOps, Committed, Listing, Op, Rename, Stat
+from memconform.contract.events import Change
 from memconform.contract.strict_json import require_unique_keys
-from memconform.contract.wire import is_unknowable
+from memconform.contract.wire import Request, is_unknowable
 
 Operation = Literal[
     "health", "version", "list_brains", "create_brain", "brain", "delete_brain", "ingest_file",
@@ -54,10 +56,24 @@ Operation = Literal[
 ]  # fmt: skip
 """The routes of the contract, by the names that `[dialect.routes]` uses."""
 
-_REQUESTS = (AskRequest, CreateBrain, Filters, IngestBatch, IngestFile, SearchRequest, Tuning)
+_REQUESTS = (
+    *(AskRequest, BatchOps, CreateBrain, Filters, IngestBatch, IngestFile, Op, Rename),
+    *(SearchRequest, Tuning),
+)
 _RESPONSES = (
-    *(AnswerDelta, Brain, BrainItem, Brains, Chunk, Citation, Done, Health, Ingested),
-    *(IngestedBatch, Listing, Retrieve, SearchResponse, Stat, StreamError, Trace, Usage, Version),
+    *(AnswerDelta, Brain, BrainItem, Brains, Change, Chunk, Citation, Committed, Done, Health),
+    *(
+        Ingested,
+        IngestedBatch,
+        Listing,
+        Retrieve,
+        SearchResponse,
+        Stat,
+        StreamError,
+        Trace,
+        Usage,
+        Version,
+    ),
 )
 OBJECTS: dict[str, type[BaseModel]] = {
     to_snake(model.__name__): model for model in (*_REQUESTS, *_RESPONSES)
@@ -72,7 +88,8 @@ _PATHS = {
         (IngestFile, "path"),
         (Stat, "path"),
     ),
-    *((Filters, "paths"), (Filters, "path_prefix")),
+    *((Filters, "paths"), (Filters, "path_prefix"), (Op, "path"), (Op, "to"), (Rename, "from_")),
+    *((Rename, "to"), (Change, "path"), (Change, "old_path")),
 }
 """The fields that hold paths of documents."""
 
@@ -85,12 +102,16 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class DialectError(ValueError):
-    """A message cannot be translated: `code` is `bad_body`, or `not_in_dialect` for a request."""
+    """A message cannot be translated: `code` is `bad_body`, or `not_in_dialect` for a request.
 
-    def __init__(self, code: str, message: str) -> None:
+    `place` is the missing or ambiguous key, with `*` for an index.
+    """
+
+    def __init__(self, code: str, message: str, place: str = "") -> None:
         super().__init__(message)
         self.code = code
         self.message = message
+        self.place = re.sub(r"\[\d+\]", ".*", place)
 
 
 def _as_list(names: object) -> object:
@@ -155,6 +176,9 @@ class Dialect(_Table):
     """Status of a success, by operation, where it differs from the contract's."""
     objects: dict[str, dict[str, Names]] = Field(default_factory=dict)
     """By object and by the contract's key: the daemon's key."""
+    settings: dict[str, str] = Field(default_factory=dict)
+    """By `NAME=value`, as cases set a variable of the contract: the daemon's `NAME=value`; empty to
+    set nothing."""
     events: dict[Literal["retrieve", "answer_delta", "citation", "error", "done"], str] = Field(
         default_factory=dict
     )
@@ -196,6 +220,14 @@ class Dialect(_Table):
                     )
         return self
 
+    def setting(self, name: str, value: str) -> tuple[str, str] | None:
+        """The daemon's variable for one of the contract; None if it is not set."""
+        own = self.settings.get(f"{name}={value}")
+        if own is None:
+            return name, value
+        name, equals, value = own.partition("=")
+        return (name, value) if equals else None
+
     @cached_property
     def event_names(self) -> dict[str, str]:
         """The contract's event name by the daemon's."""
@@ -205,47 +237,65 @@ class Dialect(_Table):
         """Whether the daemon has this route."""
         return self.routes.get(operation) is not False
 
-    def request(self, body: BaseModel) -> dict[str, Any]:
+    def request(self, body: Request) -> dict[str, Any]:
         """Translate a request body.
 
         Raises:
             DialectError: `not_in_dialect` if it has a value for which the daemon has no key.
         """
-        return self._request_object(body, to_snake(type(body).__name__))
+        result: dict[str, Any] = self.request_json(body.to_body(), type(body))
+        return result
 
-    def _request_object(self, body: BaseModel, where: str) -> dict[str, Any]:
-        table = self.objects.get(to_snake(type(body).__name__), {})
+    def request_json(self, value: Any, model: type[BaseModel], *, where: str = "") -> Any:  # noqa: ANN401 - JSON
+        """Translate the keys of a request of type `model`; keys and values unknown to it pass.
+
+        Raises:
+            DialectError: `not_in_dialect` if it has a value for which the daemon has no key.
+        """
+        if not isinstance(value, dict):
+            return value
+        fields = _fields_by_key(model)
+        table = self.objects.get(to_snake(model.__name__), {})
         result: dict[str, Any] = {}
-        for name, field in type(body).model_fields.items():
-            value = getattr(body, name)
-            if value is None:
+        for key, inner in value.items():
+            if key not in fields:
+                result[key] = inner
                 continue
-            key = field.alias or name
+            name, field = fields[key]
             names = table.get(key)
+            place = f"{where}.{key}".lstrip(".")
             if names is False:
                 raise DialectError(
                     "not_in_dialect",
-                    f"the dialect {self.name!r} has no key for {where}.{key}, which is set to"
-                    f" {value!r}",
+                    f"the dialect {self.name!r} has no key for {to_snake(model.__name__)}.{key},"
+                    f" which is set to {inner!r}",
                 )
-            value = self._request_value(value, (type(body), name), f"{where}.{key}")
             target = (names[0] if names else _styled(key, self.request_keys)).rstrip("?")
             *parents, last = target.split(".")
-            place = result
+            holder = result
             for parent in parents:
-                place = place.setdefault(parent, {})
-            place[last] = value
+                holder = holder.setdefault(parent, {})
+            holder[last] = self._request_value(inner, model, name, field, place)
         return result
 
-    def _request_value(self, value: Any, field: tuple[type, str], where: str) -> Any:  # noqa: ANN401 - JSON
-        if isinstance(value, BaseModel):
-            return self._request_object(value, where)
+    def _request_value(
+        self,
+        value: Any,  # noqa: ANN401 - JSON
+        model: type[BaseModel],
+        name: str,
+        field: FieldInfo,
+        where: str,
+    ) -> Any:  # noqa: ANN401 - JSON
         if isinstance(value, list):
-            return [self._request_value(item, field, where) for item in value]
-        if field in _PATHS:
-            is_prefix = field == (Filters, "path_prefix")
-            return f"{self.paths.prefix}{value}" if is_prefix else self.paths.to_daemon(value)
-        return value
+            return [self._request_value(item, model, name, field, where) for item in value]
+        if (model, name) in _PATHS and isinstance(value, str) and value:
+            if (model, name) == (Filters, "path_prefix"):
+                return f"{self.paths.prefix}{value}"
+            return self.paths.to_daemon(value)
+        if (model, name) in _FREE_FORM:
+            return value
+        inner = model_of(field.annotation)
+        return value if inner is None else self.request_json(value, inner, where=where)
 
     def response(self, content: str | bytes, model: type[M]) -> M:
         """Translate a response body or an event's data and validate it.
@@ -260,8 +310,17 @@ class Dialect(_Table):
         value: M = loosened(model).model_validate_json(json.dumps(translated))
         return value
 
-    def translate(self, value: Any, model: type[BaseModel], *, where: str = "") -> Any:  # noqa: ANN401 - JSON
+    def translate(
+        self,
+        value: Any,  # noqa: ANN401 - JSON
+        model: type[BaseModel],
+        *,
+        where: str = "",
+        lenient: bool = False,
+    ) -> Any:  # noqa: ANN401 - JSON
         """Translate the keys of a JSON value of type `model` to the contract's.
+
+        `lenient` leaves out a key that is missing without a declaration.
 
         Raises:
             DialectError: `bad_body` if a key is missing or ambiguous.
@@ -284,11 +343,24 @@ class Dialect(_Table):
                 optional = names is not None and any(part.endswith("?") for part in names)
                 if optional and model_of(field.annotation) is Trace:
                     result[key] = {}
-                elif is_unknowable(field) and not optional:
-                    raise DialectError("bad_body", f"{place}: the key is missing")
+                elif is_unknowable(field) and not optional and not lenient:
+                    raise DialectError("bad_body", f"{place}: the key is missing", place)
                 continue
-            result[key] = self._response_value(found, model, name, field, place)
+            result[key] = self._response_value(found, model, name, field, place, lenient=lenient)
         return result
+
+    def unknown_places(self, model: type[BaseModel], where: str = "") -> list[str]:
+        """The places in a message of type `model` that may be missing, such as `trace.searchMs`."""
+        table = self.objects.get(to_snake(model.__name__), {})
+        places = []
+        for key, (_, field) in _fields_by_key(model).items():
+            names, inner = table.get(key), model_of(field.annotation)
+            if names is False or any(part.endswith("?") for part in names or ()):
+                places.append(f"{where}{key}")
+            elif inner is not None:
+                is_list = get_origin(field.annotation) is list
+                places += self.unknown_places(inner, f"{where}{key}.{'*.' if is_list else ''}")
+        return places
 
     def look_up(self, value: dict[str, Any], key: str, model: type[BaseModel]) -> Any:  # noqa: ANN401 - JSON
         """The value of a contract's key in a daemon's object of type `model`; None if missing.
@@ -307,6 +379,8 @@ class Dialect(_Table):
         name: str,
         field: FieldInfo,
         where: str,
+        *,
+        lenient: bool,
     ) -> Any:  # noqa: ANN401 - JSON
         if (model, name) in _FREE_FORM:
             return value
@@ -317,10 +391,10 @@ class Dialect(_Table):
             return value
         if isinstance(value, list):
             return [
-                self.translate(item, inner, where=f"{where}[{index}]")
+                self.translate(item, inner, where=f"{where}[{index}]", lenient=lenient)
                 for index, item in enumerate(value)
             ]
-        return self.translate(value, inner, where=where)
+        return self.translate(value, inner, where=where, lenient=lenient)
 
 
 _OPTIONAL_ROUTES: tuple[Operation, ...] = (

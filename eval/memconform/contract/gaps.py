@@ -20,6 +20,8 @@ class Gap:
     object: str
     """The object's name in `[dialect.objects]`."""
     key: str
+    place: str
+    """Where the key is missing, as in `chunks.*.text`."""
     unknowable: bool
     """Whether a measurement can do without it."""
     respelled: str | None
@@ -54,22 +56,35 @@ def gaps(text: str | bytes, model: type[BaseModel], dialect: Dialect | None) -> 
     return list({(gap.object, gap.key): gap for gap in found}.values())
 
 
-def _gaps(value: object, model: type[BaseModel], dialect: Dialect) -> Iterator[Gap]:
+def _gaps(
+    value: object, model: type[BaseModel], dialect: Dialect, where: str = ""
+) -> Iterator[Gap]:
     if not isinstance(value, dict):
         return
     table = dialect.objects.get(to_snake(model.__name__), {})
     keys = {field.alias or name for name, field in model.model_fields.items()}
     for name, field in model.model_fields.items():
         key = field.alias or name
-        if table.get(key) is False:
+        names = table.get(key)
+        if names is False:
             continue
         inner = dialect.look_up(value, key, model)
         if inner is not None:
             nested = model_of(field.annotation)
             if nested is not None:
+                place = f"{where}{key}.*." if isinstance(inner, list) else f"{where}{key}."
                 for item in inner if isinstance(inner, list) else [inner]:
-                    yield from _gaps(item, nested, dialect)
+                    yield from _gaps(item, nested, dialect, place)
+        elif any(part.endswith("?") for part in names or ()):
+            continue
         elif field.is_required() and key not in value:
             respelled = next((k for k in value if plain_key(k) == plain_key(key)), None)
             others = tuple(other for other in value if other not in keys)
-            yield Gap(to_snake(model.__name__), key, can_be_unknown(field), respelled, others)
+            yield Gap(
+                to_snake(model.__name__),
+                key,
+                f"{where}{key}",
+                can_be_unknown(field),
+                respelled,
+                others,
+            )

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Sequence
 
-from memconform.conformance.findings import Finding, count_line, findings
+from memconform.conformance.findings import Finding, count_line, families, findings
 from memconform.conformance.results import RED, CaseResult, Check, Result, SdkResult
 from memconform.conformance.rules import rules
 from memconform.conformance.suite import CaseFinished, Event
@@ -70,6 +70,9 @@ class ConformanceConsole(ProgressReport):
             self._progress.advance(self._tasks[event.sdk])
 
 
+_MOST_CAUSES = 20
+"""With more causes, only the most frequent of each kind are shown, so that they fit one screen."""
+_SHOWN_CAUSES = 3
 _DETAILED = 5
 """Up to so many causes, the example of each is shown with its rule and what was expected."""
 
@@ -87,11 +90,29 @@ def show_findings(sdk: SdkResult, *, verbose: bool = False, replay: str = "") ->
     _show_problems(console, sdk)
     causes = findings(sdk)
     red = [finding for finding in causes if finding.is_red]
+    if len(red) > _MOST_CAUSES:
+        _show_families(console, red)
+        causes = [finding for finding in causes if not finding.is_red]
     for finding in causes:
         _show_finding(console, sdk.sdk, finding, replay, detailed=len(red) <= _DETAILED)
     if red:
         total = sum(sdk.counts()[result] for result in RED)
         console.print(f"{sdk.sdk}: {plural(total, 'red check')}, {plural(len(red), 'cause')}")
+
+
+def _show_families(console: SafeConsole, red: Sequence[Finding]) -> None:
+    """Print causes by kind: of each kind the most frequent, and a command that shows the first."""
+    for family in families(red):
+        checks, causes = plural(family.checks, "check"), plural(len(family.findings), "cause")
+        console.print(
+            styled([(f"{family.name}: ", STYLE[Result.FAIL]), (f"{checks}, {causes}", "")])
+        )
+        for finding in family.findings[:_SHOWN_CAUSES]:
+            console.print(f"  {finding.checks:>5}  {finding.cause}")
+        if len(family.findings) > _SHOWN_CAUSES:
+            console.print(f"         and {len(family.findings) - _SHOWN_CAUSES} more")
+        if curl := next((f.curl for f in family.findings if f.curl), ""):
+            console.print(f"    try  {_first_line(curl)}")
 
 
 def _show_problems(console: SafeConsole, sdk: SdkResult) -> None:

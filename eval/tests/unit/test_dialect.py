@@ -284,8 +284,8 @@ def test_a_class_says_what_data_cannot(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "percents.py").write_text(
         "from memconform.contract.dialect import Dialect\n"
         "class Percent(Dialect):\n"
-        "    def translate(self, value, model, *, where=''):\n"
-        "        result = super().translate(value, model, where=where)\n"
+        "    def translate(self, value, model, **options):\n"
+        "        result = super().translate(value, model, **options)\n"
         "        if isinstance(result, dict) and 'score' in result:\n"
         "            result['score'] = float(result['score'].rstrip(' %')) / 100\n"
         "        return result\n"

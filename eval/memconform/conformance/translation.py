@@ -1,0 +1,152 @@
+"""Lets cases speak the contract to a daemon that speaks a dialect. No I/O."""
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any, cast
+from urllib.parse import quote
+
+from pydantic.alias_generators import to_snake
+
+from memconform.conformance.expecting import ExpectationResult
+from memconform.conformance.routes import brain_in, route_of
+from memconform.conformance.step_result import StepResult
+from memconform.contract.ask import EVENTS
+from memconform.contract.dialect import Dialect, DialectError, Operation
+from memconform.contract.events import Change
+from memconform.contract.schemas import Route
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """Translates the requests of cases and the responses to them.
+
+    Whatever is not of the contract, such as an invalid body, passes unchanged: a case may be about
+    just that.
+    """
+
+    dialect: Dialect
+
+    def request(self, line: str, body: bytes | None) -> tuple[str, bytes | None]:
+        """Translate `METHOD /target` and a body.
+
+        Raises:
+            DialectError: `not_in_dialect` if the daemon has no such route or key.
+        """
+        method, _, target = line.partition(" ")
+        route = route_of(method, target)
+        if route is None:
+            return line, body
+        operation = _operation(route)
+        if not self.dialect.has(operation):
+            raise DialectError(
+                "not_in_dialect", f"the dialect {self.dialect.name!r} has no route {operation}"
+            )
+        path, _, query = target.partition("?")
+        own = self.dialect.routes.get(operation)
+        if own:
+            method, _, path = own.partition(" ")
+            path = path.replace("{brain}", brain_in(target) or "")
+        query = self._query(query, is_listing=operation == "list_documents")
+        return f"{method} {path}{'?' if query else ''}{query}", self._body(route, body)
+
+    def _query(self, query: str, *, is_listing: bool) -> str:
+        """Map the values of `path` and `dir`, which may hold anything but a `&`."""
+        paths = self.dialect.paths
+        parameters = query.split("&") if query else []
+        if is_listing and not any(p.startswith("dir=") for p in parameters) and paths.prefix:
+            parameters.append("dir=")
+        mapped = []
+        for parameter in parameters:
+            name, equals, value = parameter.partition("=")
+            if name == "path" and value:
+                value = f"{quote(paths.prefix)}{value}{quote(paths.suffix)}"
+            elif name == "dir":
+                value = f"{quote(paths.prefix)}{value}".rstrip("/")
+            mapped.append(f"{name}{equals}{value}")
+        return "&".join(mapped)
+
+    def _body(self, route: Route, body: bytes | None) -> bytes | None:
+        value = _json(body)
+        if route.request is None or not isinstance(value, dict):
+            return body
+        translated = self.dialect.request_json(value, route.request)
+        return json.dumps(translated, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+    def status(self, line: str, status: int) -> int:
+        """Return the contract's status for the dialect's status of a success."""
+        route = route_of(*_split(line))
+        if route is None:
+            return status
+        return route.status if self.dialect.statuses.get(_operation(route)) == status else status
+
+    def answer(self, line: str, body: bytes) -> bytes:
+        """Translate the body of a success."""
+        route = route_of(*_split(line))
+        value = _json(body)
+        if route is None or route.answer is None or not isinstance(value, dict):
+            return body
+        try:
+            translated = self.dialect.translate(value, route.answer, lenient=True)
+        except DialectError:
+            return body
+        return json.dumps(translated, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+    def event(self, line: str, name: str, data: str) -> tuple[str, str]:
+        """Translate the name and the data of an event."""
+        route = route_of(*_split(line))
+        if route is None or not route.stream:
+            return name, data
+        name = self.dialect.event_names.get(name, name)
+        model = Change if name == "change" else EVENTS.get(name)
+        value = _json(data)
+        if model is None or not isinstance(value, dict):
+            return name, data
+        try:
+            return name, json.dumps(self.dialect.translate(value, model, lenient=True))
+        except DialectError:
+            return name, data
+
+
+def _operation(route: Route) -> Operation:
+    return cast("Operation", to_snake(route.name))
+
+
+def _split(line: str) -> tuple[str, str]:
+    method, _, target = line.partition(" ")
+    return method, target
+
+
+def _json(text: bytes | str | None) -> Any:  # noqa: ANN401 - JSON
+    try:
+        return json.loads(text or b"null")
+    except (ValueError, RecursionError):
+        return None
+
+
+def without_gaps(result: ExpectationResult, outcome: StepResult) -> tuple[ExpectationResult, str]:
+    """Leave out what an expectation finds missing because the dialect does not have it.
+
+    Returns:
+        The rest, and the first place that was left out; empty if none was.
+    """
+    if outcome.dialect is None or not result.details:
+        return result, ""
+    gaps = {fault.cause: place for fault in result.details if (place := _gap(fault.cause, outcome))}
+    rest = tuple(fault for fault in result.details if fault.cause not in gaps)
+    return replace(result, details=rest), next(iter(gaps.values()), "")
+
+
+def _gap(cause: str, outcome: StepResult) -> str:
+    """The place of a value that a cause calls missing, if the dialect does not have it."""
+    event, _, missing = cause.rpartition("missing key ")
+    place = missing or ""
+    if not place or not cause.endswith(f"missing key {place}") or outcome.dialect is None:
+        return ""
+    route = route_of(*_split(outcome.label))
+    model = None if route is None else route.answer
+    if event.startswith("event "):
+        model = EVENTS.get(event.removeprefix("event ").removesuffix(": "))
+    if model is None:
+        return ""
+    unknown = outcome.dialect.unknown_places(model)
+    return place if any(f"{place}.".startswith(f"{known}.") for known in unknown) else ""

@@ -1,0 +1,186 @@
+"""Cases speak the contract to a daemon that speaks a dialect."""
+
+import json
+from typing import Any
+
+import pytest
+
+from memconform.conformance.causes import Fault
+from memconform.conformance.expecting import ExpectationResult
+from memconform.conformance.findings import OTHER_FAMILY, families, family_of
+from memconform.conformance.known import choice_entry
+from memconform.conformance.step_result import Event, StepResult
+from memconform.conformance.translation import Translation, without_gaps
+from memconform.conformance.wire import wire_faults
+from memconform.contract.dialect import Dialect, DialectError
+from memconform.fakes.foreign import DIALECT
+
+_FOREIGN = Dialect.model_validate(DIALECT)
+_TRANSLATION = Translation(_FOREIGN)
+_BRAIN = "/v1/brains/mc-1"
+
+
+@pytest.mark.parametrize(
+    ("line", "own"),
+    [
+        (f"GET {_BRAIN}", "GET /stores/mc-1"),
+        (f"PUT {_BRAIN}/documents?path=a%2Fb.md", "PUT /stores/mc-1/docs?path=kb/a%2Fb.md.txt"),
+        (f"PUT {_BRAIN}/documents?path=../x", "PUT /stores/mc-1/docs?path=kb/../x.txt"),
+        (f"PUT {_BRAIN}/documents?path=", "PUT /stores/mc-1/docs?path="),
+        (f"GET {_BRAIN}/documents?dir=n", "GET /stores/mc-1/docs?dir=kb/n"),
+        (f"GET {_BRAIN}/documents", "GET /stores/mc-1/docs?dir=kb"),
+        ("GET /nowhere", "GET /nowhere"),
+        ("PATCH /v1/brains", "PATCH /v1/brains"),
+    ],
+)
+def test_a_request_line_is_translated(line: str, own: str) -> None:
+    assert _TRANSLATION.request(line, None) == (own, None)
+
+
+def test_a_body_is_translated_and_what_is_not_of_the_contract_passes() -> None:
+    def sent(body: object) -> Any:
+        encoded = json.dumps(body).encode()
+        return json.loads(_TRANSLATION.request(f"POST {_BRAIN}/search", encoded)[1] or b"")
+
+    body = {"query": "red", "topK": "ten", "filters": {"paths": ["a.md"]}, "other": 1}
+    only = {"paths": ["kb/a.md.txt"]}
+    assert sent(body) == {"text": "red", "limit": "ten", "only": only, "other": 1}
+    assert sent([1]) == [1]
+    raw = b'{"query": '
+    assert _TRANSLATION.request(f"POST {_BRAIN}/search", raw)[1] == raw
+
+
+def test_a_route_that_the_dialect_lacks_is_not_applicable() -> None:
+    with pytest.raises(DialectError, match="no route ingest_file") as caught:
+        _TRANSLATION.request(f"POST {_BRAIN}/ingest/file", b"{}")
+    assert caught.value.code == "not_in_dialect"
+
+
+def _outcome(label: str, body: object, status: int = 200) -> StepResult:
+    received = json.dumps(body).encode()
+    return StepResult(
+        label,
+        status=status,
+        headers=[("content-type", "application/json")],
+        body=_TRANSLATION.answer(label, received),
+        received=received,
+        dialect=_FOREIGN,
+        ended="end",
+    )
+
+
+_HIT = {"ChunkId": "1", "Path": "kb/a.md.txt", "Score": 1.0, "Body": "x"}
+_SEARCH = f"POST {_BRAIN}/search"
+_ASKED = b'{"query": "x", "mode": "bm25"}'
+
+
+@pytest.mark.parametrize(
+    ("body", "causes"),
+    [
+        ({"Result": {"Hits": [_HIT]}, "Debug": {"Served": "bm25"}}, []),
+        ({"Result": {"Hits": [_HIT]}}, []),
+        ({"Result": {"Hits": None}, "Debug": {"Served": "bm25"}}, ["chunks is null"]),
+        ({"Result": {"Hits": [_HIT]}, "Debug": {}}, ["missing key trace.effectiveMode"]),
+        (
+            {"Result": {"Hits": [{**_HIT, "Path": None}]}, "Debug": {"Served": "bm25"}},
+            ["chunks.*.path is null"],
+        ),
+        ({"Result": {}, "Debug": {"Served": "bm25"}}, ["missing key chunks"]),
+    ],
+)
+def test_the_wire_check_knows_what_a_dialect_declares_and_nothing_more(
+    body: dict[str, Any], causes: list[str]
+) -> None:
+    faults = wire_faults(_outcome(_SEARCH, body), _ASKED, expects_success=True)
+    route = "POST /v1/brains/{brain}/search"
+    assert [fault.cause for fault in faults] == [f"{route}: {cause}" for cause in causes]
+
+
+def test_events_are_translated_and_checked_in_the_daemons_words() -> None:
+    label = f"POST {_BRAIN}/ask"
+    sent = [("hits", {"Chunks": [_HIT]}), ("token", {"Text": "x"}), ("end", {"Ok": True})]
+    events = []
+    for name, data in sent:
+        text = json.dumps(data)
+        events.append(Event(*_TRANSLATION.event(label, name, text), "", 0.0, (name, text)))
+    assert [event.name for event in events] == ["retrieve", "answer_delta", "done"]
+    assert json.loads(events[0].data)["chunks"][0]["path"] == "a.md"
+    outcome = StepResult(
+        label,
+        status=200,
+        headers=[("content-type", "text/event-stream")],
+        events=events,
+        dialect=_FOREIGN,
+        ended="end",
+    )
+    asked = b'{"question": "x"}'
+    assert wire_faults(outcome, asked, expects_success=True) == []
+    outcome.events[1] = Event(
+        "answer_delta", '{"text": null}', "", 0.0, ("token", '{"Text": null}')
+    )
+    assert wire_faults(outcome, asked, expects_success=True) != []
+
+
+def test_a_status_of_the_dialect_is_the_contracts() -> None:
+    assert _TRANSLATION.status("POST /v1/brains", 200) == 201
+    assert _TRANSLATION.status("POST /v1/brains", 202) == 202
+    assert _TRANSLATION.status(f"GET {_BRAIN}", 200) == 200
+
+
+def test_an_expectation_about_an_unknown_value_is_not_applicable() -> None:
+    outcome = _outcome(f"GET {_BRAIN}", {"Store": {"Id": "mc-1"}})
+    gap, fault = Fault("no documents", "missing key documents"), Fault("b", "brainId is null")
+    rest, place = without_gaps(ExpectationResult((gap, fault)), outcome)
+    assert (rest.details, place) == ((fault,), "documents")
+    outcome.dialect = None
+    rest, place = without_gaps(ExpectationResult((gap,)), outcome)
+    assert (rest.details, place) == ((gap,), "")
+
+
+def test_a_key_that_the_dialect_declares_is_no_gap() -> None:
+    outcome = _outcome(_SEARCH, {"Result": {"Hits": []}})
+    for cause, place in (
+        ("missing key trace.effectiveMode", "trace.effectiveMode"),
+        ("missing key chunks.*.documentId", "chunks.*.documentId"),
+        ("missing key chunks", ""),
+        ("missing key chunks.*.path", ""),
+    ):
+        assert without_gaps(ExpectationResult((Fault("m", cause),)), outcome)[1] == place
+
+
+@pytest.mark.parametrize(
+    ("cause", "family"),
+    [
+        ("POST /v1/brains/{brain}/search: accepts topK out of range", "accepted, and must be"),
+        ("process: fails_to_start: starts all the same, with A", "accepted, and must be"),
+        ("PUT /v1/brains/{brain}/documents: status 204, expected 400", "accepted, and must be"),
+        ("POST /v1/brains: status 500, expected 400", "errors of the daemon itself"),
+        ("GET /v1/brains: status 403, expected 401", "rejected with another status"),
+        ("GET /v1/brains: status 404, expected 200", "rejected, and must be served"),
+        ("GET /v1/brains/{brain}: missing key documents", "other keys, types or headers"),
+        ("POST /v1/brains/{brain}/search: chunks is null", "other keys, types or headers"),
+        ("POST /v1/brains/{brain}/ask: wrong events: retrieve done", "streams of events"),
+        ("GET /v1/brains/{brain}: the daemon exits: exit status 1", "the daemon ends"),
+        ("POST /v1/brains/{brain}/search: no response in time", "no response"),
+        (
+            "POST /v1/brains/{brain}/ingest/file: another path is acknowledged than was sent",
+            "documents are not stored as sent",
+        ),
+        ("POST /v1/brains/{brain}/search: wrong value at chunks.*.score", OTHER_FAMILY),
+    ],
+)
+def test_each_cause_is_of_a_kind(cause: str, family: str) -> None:
+    assert family_of(cause).startswith(family)
+
+
+def test_no_causes_have_no_kinds() -> None:
+    assert families([]) == []
+
+
+def test_a_choice_of_a_dialect_is_known_by_its_cause_and_never_stale() -> None:
+    entry = choice_entry("wrong method: *", "one answer for all", "mine")
+    assert entry.applies_to("mine", "any-case#wire")
+    assert not entry.applies_to("other", "any-case#wire")
+    assert entry.explains("wrong method: status 404, expected 405")
+    assert not entry.explains("POST /v1/brains: status 404, expected 405")
+    assert entry.kind == "flaky"
