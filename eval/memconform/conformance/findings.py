@@ -109,7 +109,10 @@ def findings(sdk: SdkResult, results: Sequence[Result] = SHOWN) -> list[Finding]
     return sorted(groups.values(), key=lambda f: (not f.is_red, -f.checks, f.cause))
 
 
+_SHAPES = "other keys, types or headers"
+
 _FAMILIES = (
+    (r"(no|wrong) header ", _SHAPES),
     (r"the daemon (exits|does not start)", "the daemon ends"),
     (r"no response|no connection|not answer|response is incomplete|not HTTP", "no response"),
     (r"acknowledged|is not stored", "documents are not stored as sent"),
@@ -123,7 +126,7 @@ _FAMILIES = (
     (r"events?\b|answer deltas|ended is|no_answer", "streams of events"),
     (
         r"(missing|unexpected) key|null|wrong (type|format)|, expected an? |header|media type|JSON",
-        "other keys, types or headers",
+        _SHAPES,
     ),
 )
 """What a cause is about, by the first pattern that is found in it."""

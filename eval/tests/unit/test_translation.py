@@ -156,6 +156,7 @@ def test_a_key_that_the_dialect_declares_is_no_gap() -> None:
         ("PUT /v1/brains/{brain}/documents: status 204, expected 400", "accepted, and must be"),
         ("POST /v1/brains: status 500, expected 400", "errors of the daemon itself"),
         ("GET /v1/brains: status 403, expected 401", "rejected with another status"),
+        ("error responses with status 401: no header allow", "other keys, types or headers"),
         ("GET /v1/brains: status 404, expected 200", "rejected, and must be served"),
         ("GET /v1/brains/{brain}: missing key documents", "other keys, types or headers"),
         ("POST /v1/brains/{brain}/search: chunks is null", "other keys, types or headers"),

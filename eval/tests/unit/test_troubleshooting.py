@@ -35,6 +35,8 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("llm/calls.py", "error.code"): (),
     ("ingest/verification.py", "error.code"): (),
     ("records.py", "error.code"): (),
+    ("runs/remedies.py", "call.code"): (),
+    ("runs/remedies.py", "getattr(error, 'code', '')"): (),
     ("runs/question_runner.py", "**fields"): (),  # the dict with `error.code`, the next entry
     ("runs/question_runner.py", "error.code"): (),
     (
