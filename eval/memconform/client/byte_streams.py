@@ -1,9 +1,11 @@
 """Filters between httpx's byte stream and its readers."""
 
 import codecs
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
 
 import httpx
+from httpx_sse import EventSource, ServerSentEvent
 
 
 class _ObservedStream(httpx.AsyncByteStream):
@@ -67,3 +69,13 @@ def _async_stream(response: httpx.Response) -> httpx.AsyncByteStream:
     if not isinstance(response.stream, httpx.AsyncByteStream):
         raise TypeError("the response must come from an async client")
     return response.stream
+
+
+async def dispatched_events(response: httpx.Response) -> AsyncGenerator[ServerSentEvent, None]:
+    """Yield the events that the event-stream rules dispatch."""
+    async with aclosing(EventSource(without_bom(response)).aiter_sse()) as events:
+        async for event in events:
+            # By the event-stream rules an event without data is not dispatched; httpx-sse 0.4.3
+            # yields such an event once an id has been seen.
+            if event.data:
+                yield event

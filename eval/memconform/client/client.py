@@ -1,6 +1,6 @@
 """The async client of the contract, with one connection pool per daemon."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -8,17 +8,21 @@ from urllib.parse import quote
 
 import httpcore
 import httpx
-from httpx_sse import EventSource, ServerSentEvent
 from pydantic import ValidationError
 
-from memconform.client.byte_streams import observe_body, without_bom
+from memconform.client.byte_streams import dispatched_events, observe_body
 from memconform.client.failures import (
-    BODY_LIMIT,
     CallTimeoutError,
     ContractViolatedError,
     DaemonFailedError,
 )
 from memconform.client.recorder import Exchange, begin_exchange
+from memconform.client.responses import (
+    SizeLimit,
+    excerpt,
+    require_media_type,
+    require_status,
+)
 from memconform.client.stream import AskResult, AskStream
 from memconform.client.timing import Timeouts, Timings
 from memconform.client.transport import CallClock, Transport, timed
@@ -38,10 +42,9 @@ from memconform.contract.core import (
     ranks_all,
     trace_fault,
 )
-from memconform.contract.dialect import Dialect, DialectError, Operation
+from memconform.contract.dialect import Dialect, Operation
+from memconform.contract.dialect_keys import DialectError
 from memconform.contract.documents import Listing
-from memconform.contract.problem import MEDIA_TYPE as PROBLEM_MEDIA_TYPE
-from memconform.contract.problem import Problem
 from memconform.contract.strict_json import RepeatedKeyError, require_unique_keys
 from memconform.contract.wire import RankBy, Request, Response
 from memconform.validation import first_fault
@@ -216,10 +219,10 @@ class ContractClient:
                 opened = self._open(method, path, self._body(request), extensions=extensions)
                 async with opened as response:
                     first_byte = clock.elapsed_ms()
-                    await _require_status(response, self._status("ask", 200))
-                    _require_media_type(response, "text/event-stream")
+                    await require_status(response, self._status("ask", 200))
+                    require_media_type(response, "text/event-stream")
                     exchange: Exchange | None = response.extensions.get(_EXCHANGE)
-                    async with aclosing(_events(response)) as events:
+                    async with aclosing(dispatched_events(response)) as events:
                         async for event in events:
                             now = clock.elapsed_ms()
                             if exchange is not None:
@@ -290,14 +293,14 @@ class ContractClient:
         except RepeatedKeyError as error:
             raise ContractViolatedError(
                 "duplicate_key", f"{self._where(operation, method, path, brain)}: {error}",
-                body=_excerpt(content),
+                body=excerpt(content),
             ) from error  # fmt: skip
         except (ValidationError, DialectError) as error:
             fault = first_fault(error) if isinstance(error, ValidationError) else error.message
             raise ContractViolatedError(
                 "bad_body",
                 f"{self._where(operation, method, path, brain)}: {fault}",
-                body=_excerpt(content),
+                body=excerpt(content),
                 model=model,
             ) from error
 
@@ -332,10 +335,10 @@ class ContractClient:
                 extensions=self._as_contract(operation, body),
             ) as response:
                 first_byte = clock.elapsed_ms()
-                await _require_status(response, status)
+                await require_status(response, status)
                 if status != httpx.codes.NO_CONTENT:
-                    _require_media_type(response, "application/json")
-                size_limit = _SizeLimit(RESPONSE_LIMIT)
+                    require_media_type(response, "application/json")
+                size_limit = SizeLimit(RESPONSE_LIMIT)
                 received = bytearray()
                 async for piece in response.aiter_bytes():
                     size_limit.count(piece)
@@ -374,7 +377,7 @@ class ContractClient:
                     exchange.begin_response(response)
                     response.extensions[_EXCHANGE] = exchange
                     observe_body(response, exchange.add_body)
-                observe_body(response, _SizeLimit(RESPONSE_LIMIT).count)
+                observe_body(response, SizeLimit(RESPONSE_LIMIT).count)
                 yield response
             finally:
                 await response.aclose()
@@ -405,73 +408,3 @@ _EXCHANGE = "memconform.exchange"
 """The response extension that holds its recorded Exchange."""
 
 _CONNECTION_ERRORS = (httpcore.NetworkError, httpcore.ProtocolError, httpx.HTTPError)
-
-
-async def _events(response: httpx.Response) -> AsyncGenerator[ServerSentEvent, None]:
-    """Yield the events that the event-stream rules dispatch."""
-    async with aclosing(EventSource(without_bom(response)).aiter_sse()) as events:
-        async for event in events:
-            # By the event-stream rules an event without data is not dispatched; httpx-sse 0.4.3
-            # yields such an event once an id has been seen.
-            if event.data:
-                yield event
-
-
-class _SizeLimit:
-    """Rejects a body that exceeds a limit, before it fills the memory."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._size = 0
-
-    def count(self, piece: bytes) -> None:
-        self._size += len(piece)
-        if self._size > self._limit:
-            raise ContractViolatedError("too_large", f"the answer exceeds {self._limit} bytes")
-
-
-async def _require_status(response: httpx.Response, status: int) -> None:
-    if response.status_code == status:
-        return
-    content = await response.aread()
-    where = f"{response.request.method} {response.request.url.path}"
-    reason = _problem_detail(response, content)
-    if response.is_success or response.is_redirect:
-        raise ContractViolatedError(
-            "unexpected_status",
-            f"{where}: got status {response.status_code}, the contract requires {status}",
-            body=_excerpt(content),
-        )
-    raise DaemonFailedError(
-        f"http_{response.status_code}",
-        f"{where}: {response.status_code} {reason}".rstrip(),
-        body=_excerpt(content),
-    )
-
-
-def _problem_detail(response: httpx.Response, content: bytes) -> str:
-    """Code and detail of a problem+json body; empty for any other body."""
-    if _media_type(response) != PROBLEM_MEDIA_TYPE:
-        return ""
-    try:
-        problem = Problem.model_validate_json(content)
-    except ValidationError:
-        return ""
-    return f"{problem.code}: {problem.detail}"
-
-
-def _require_media_type(response: httpx.Response, expected: str) -> None:
-    actual = _media_type(response)
-    if actual != expected:
-        raise ContractViolatedError(
-            "bad_media_type", f"Content-Type is {actual!r}, expected {expected!r}"
-        )
-
-
-def _media_type(response: httpx.Response) -> str:
-    header: str = response.headers.get("content-type", "")
-    return header.partition(";")[0].strip().lower()
-
-
-def _excerpt(content: bytes) -> str:
-    return content[: 4 * BODY_LIMIT].decode("utf-8", "replace")[:BODY_LIMIT]

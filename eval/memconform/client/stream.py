@@ -17,7 +17,8 @@ from memconform.contract.ask import (
     StreamEvent,
 )
 from memconform.contract.core import ranking_fault, ranks_all, trace_fault
-from memconform.contract.dialect import Dialect, DialectError
+from memconform.contract.dialect import Dialect
+from memconform.contract.dialect_keys import DialectError
 from memconform.contract.strict_json import RepeatedKeyError, require_unique_keys
 from memconform.contract.text import is_visible
 from memconform.contract.wire import RankBy

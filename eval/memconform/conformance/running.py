@@ -26,7 +26,7 @@ from memconform.conformance.step_executor import JSON_HEADERS, StepExecutor, sto
 from memconform.conformance.step_result import StepResult
 from memconform.conformance.variables import MissingPartError, UnknownVariableError
 from memconform.conformance.wire import WireFault
-from memconform.contract.dialect import DialectError
+from memconform.contract.dialect_keys import DialectError
 from memconform.contract.wire import Profile
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError

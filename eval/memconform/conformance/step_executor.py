@@ -41,7 +41,7 @@ from memconform.conformance.value_causes import (
     missing_fault,
 )
 from memconform.conformance.variables import substitute
-from memconform.contract.dialect import DialectError
+from memconform.contract.dialect_keys import DialectError
 from memconform.errors import DaemonError
 
 Variables = Mapping[str, Any]

@@ -11,7 +11,8 @@ from memconform.conformance.expecting import ExpectationResult
 from memconform.conformance.routes import brain_in, route_of
 from memconform.conformance.step_result import StepResult
 from memconform.contract.ask import EVENTS
-from memconform.contract.dialect import Dialect, DialectError, Operation
+from memconform.contract.dialect import Dialect, Operation
+from memconform.contract.dialect_keys import DialectError
 from memconform.contract.events import Change
 from memconform.contract.schemas import Route
 

@@ -31,7 +31,9 @@ from memconform.contract.core import (
     ranking_fault,
     trace_fault,
 )
-from memconform.contract.dialect import Dialect, DialectError, loosened
+from memconform.contract.dialect import Dialect
+from memconform.contract.dialect_keys import DialectError
+from memconform.contract.dialect_objects import loosened
 from memconform.contract.events import PLAIN_EVENTS, Change
 from memconform.contract.gaps import gaps
 from memconform.contract.problem import MEDIA_TYPE, STATUS, Problem

@@ -6,45 +6,25 @@ is missing without such a declaration, a `null`, or a value of another type rema
 """
 
 import json
-import re
-from collections.abc import Iterator, Mapping
-from functools import cache, cached_property
-from types import UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from functools import cached_property
+from typing import Annotated, Any, Literal, TypeVar, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
-from pydantic.alias_generators import to_pascal, to_snake
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_snake
 from pydantic.fields import FieldInfo
 
-from memconform.contract.ask import (
-    AnswerDelta,
-    AskRequest,
-    Citation,
-    Done,
-    Retrieve,
-    StreamError,
-    Usage,
+from memconform.contract.core import Filters, Trace
+from memconform.contract.dialect_keys import MISSING, DialectError, KeyReader, styled
+from memconform.contract.dialect_objects import (
+    FREE_FORM,
+    OBJECTS,
+    PATHS,
+    REQUESTS,
+    can_be_unknown,
+    fields_by_key,
+    loosened,
+    model_of,
 )
-from memconform.contract.core import (
-    Brain,
-    BrainItem,
-    Brains,
-    Chunk,
-    CreateBrain,
-    Filters,
-    Health,
-    IngestBatch,
-    Ingested,
-    IngestedBatch,
-    IngestFile,
-    SearchRequest,
-    SearchResponse,
-    Trace,
-    Tuning,
-    Version,
-)
-from memconform.contract.documents import BatchOps, Committed, Listing, Op, Rename, Stat
-from memconform.contract.events import Change
 from memconform.contract.strict_json import require_unique_keys
 from memconform.contract.wire import Request, is_unknowable
 
@@ -56,62 +36,10 @@ Operation = Literal[
 ]  # fmt: skip
 """The routes of the contract, by the names that `[dialect.routes]` uses."""
 
-_REQUESTS = (
-    *(AskRequest, BatchOps, CreateBrain, Filters, IngestBatch, IngestFile, Op, Rename),
-    *(SearchRequest, Tuning),
-)
-_RESPONSES = (
-    *(AnswerDelta, Brain, BrainItem, Brains, Change, Chunk, Citation, Committed, Done, Health),
-    *(
-        Ingested,
-        IngestedBatch,
-        Listing,
-        Retrieve,
-        SearchResponse,
-        Stat,
-        StreamError,
-        Trace,
-        Usage,
-        Version,
-    ),
-)
-OBJECTS: dict[str, type[BaseModel]] = {
-    to_snake(model.__name__): model for model in (*_REQUESTS, *_RESPONSES)
-}
-"""The JSON objects of the contract whose keys a dialect may rename, by name."""
-
-_PATHS = {
-    *(
-        (Chunk, "path"),
-        (Ingested, "path"),
-        (Citation, "path"),
-        (IngestFile, "path"),
-        (Stat, "path"),
-    ),
-    *((Filters, "paths"), (Filters, "path_prefix"), (Op, "path"), (Op, "to"), (Rename, "from_")),
-    *((Rename, "to"), (Change, "path"), (Change, "old_path")),
-}
-"""The fields that hold paths of documents."""
-
-_FREE_FORM = {(Chunk, "metadata"), (IngestFile, "metadata"), (Trace, "tuning")}
-"""Fields whose keys belong to a document or an implementation."""
 
 EVENT_NAMES = ("retrieve", "answer_delta", "citation", "error", "done")
 
 M = TypeVar("M", bound=BaseModel)
-
-
-class DialectError(ValueError):
-    """A message cannot be translated: `code` is `bad_body`, or `not_in_dialect` for a request.
-
-    `place` is the missing or ambiguous key, with `*` for an index.
-    """
-
-    def __init__(self, code: str, message: str, place: str = "") -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.place = re.sub(r"\[\d+\]", ".*", place)
 
 
 def _as_list(names: object) -> object:
@@ -206,7 +134,7 @@ class Dialect(_Table):
             model = OBJECTS.get(name)
             if model is None:
                 raise ValueError(f"objects.{name}: unknown object; known are {', '.join(OBJECTS)}")
-            fields = _fields_by_key(model)
+            fields = fields_by_key(model)
             for key, names in keys.items():
                 field = fields.get(key)
                 if field is None:
@@ -214,7 +142,7 @@ class Dialect(_Table):
                         f"objects.{name}.{key}: unknown key; known are {', '.join(fields)}"
                     )
                 is_missing = names is False or any(part.endswith("?") for part in names)
-                if is_missing and model not in _REQUESTS and not can_be_unknown(field[1]):
+                if is_missing and model not in REQUESTS and not can_be_unknown(field[1]):
                     raise ValueError(
                         f"objects.{name}.{key} cannot be unknown: without it nothing is measured"
                     )
@@ -254,7 +182,7 @@ class Dialect(_Table):
         """
         if not isinstance(value, dict):
             return value
-        fields = _fields_by_key(model)
+        fields = fields_by_key(model)
         table = self.objects.get(to_snake(model.__name__), {})
         result: dict[str, Any] = {}
         for key, inner in value.items():
@@ -270,7 +198,7 @@ class Dialect(_Table):
                     f"the dialect {self.name!r} has no key for {to_snake(model.__name__)}.{key},"
                     f" which is set to {inner!r}",
                 )
-            target = (names[0] if names else _styled(key, self.request_keys)).rstrip("?")
+            target = (names[0] if names else styled(key, self.request_keys)).rstrip("?")
             *parents, last = target.split(".")
             holder = result
             for parent in parents:
@@ -288,11 +216,11 @@ class Dialect(_Table):
     ) -> Any:  # noqa: ANN401 - JSON
         if isinstance(value, list):
             return [self._request_value(item, model, name, field, where) for item in value]
-        if (model, name) in _PATHS and isinstance(value, str) and value:
+        if (model, name) in PATHS and isinstance(value, str) and value:
             if (model, name) == (Filters, "path_prefix"):
                 return f"{self.paths.prefix}{value}"
             return self.paths.to_daemon(value)
-        if (model, name) in _FREE_FORM:
+        if (model, name) in FREE_FORM:
             return value
         inner = model_of(field.annotation)
         return value if inner is None else self.request_json(value, inner, where=where)
@@ -328,7 +256,7 @@ class Dialect(_Table):
         if not isinstance(value, dict):
             return value
         table = self.objects.get(to_snake(model.__name__), {})
-        reader = _Reader(value, where, self.keys)
+        reader = KeyReader(value, where, self.keys)
         result: dict[str, Any] = {}
         for name, field in model.model_fields.items():
             key = field.alias or name
@@ -338,8 +266,8 @@ class Dialect(_Table):
                 if model_of(field.annotation) is Trace:
                     result[key] = {}
                 continue
-            found = reader.find(names or [_styled(key, self.keys)])
-            if found is _MISSING:
+            found = reader.find(names or [styled(key, self.keys)])
+            if found is MISSING:
                 optional = names is not None and any(part.endswith("?") for part in names)
                 if optional and model_of(field.annotation) is Trace:
                     result[key] = {}
@@ -353,7 +281,7 @@ class Dialect(_Table):
         """The places in a message of type `model` that may be missing, such as `trace.searchMs`."""
         table = self.objects.get(to_snake(model.__name__), {})
         places = []
-        for key, (_, field) in _fields_by_key(model).items():
+        for key, (_, field) in fields_by_key(model).items():
             names, inner = table.get(key), model_of(field.annotation)
             if names is False or any(part.endswith("?") for part in names or ()):
                 places.append(f"{where}{key}")
@@ -369,8 +297,8 @@ class Dialect(_Table):
             DialectError: `bad_body` if the key is ambiguous.
         """
         names = self.objects.get(to_snake(model.__name__), {}).get(key)
-        found = _Reader(value, "", self.keys).find(names or [_styled(key, self.keys)])
-        return None if found is _MISSING else found
+        found = KeyReader(value, "", self.keys).find(names or [styled(key, self.keys)])
+        return None if found is MISSING else found
 
     def _response_value(
         self,
@@ -382,9 +310,9 @@ class Dialect(_Table):
         *,
         lenient: bool,
     ) -> Any:  # noqa: ANN401 - JSON
-        if (model, name) in _FREE_FORM:
+        if (model, name) in FREE_FORM:
             return value
-        if (model, name) in _PATHS and isinstance(value, str):
+        if (model, name) in PATHS and isinstance(value, str):
             return self.paths.from_daemon(value)
         inner = model_of(field.annotation)
         if inner is None:
@@ -403,114 +331,9 @@ _OPTIONAL_ROUTES: tuple[Operation, ...] = (
     *("append_document", "delete_document", "rename_document", "batch_ops"),
 )
 
-_MISSING = object()
-
-
-class _Reader:
-    """Finds values of one JSON object by the daemon's keys."""
-
-    def __init__(self, value: dict[str, Any], where: str, style: str) -> None:
-        self._value = value
-        self._where = where
-        self._style = style
-
-    def find(self, names: list[str]) -> Any:  # noqa: ANN401 - JSON
-        for name in names:
-            value: Any = self._value
-            for key in name.rstrip("?").split("."):
-                value = self._get(value, key) if isinstance(value, dict) else _MISSING
-                if value is _MISSING:
-                    break
-            else:
-                return value
-        return _MISSING
-
-    def _get(self, value: dict[str, Any], key: str) -> Any:  # noqa: ANN401 - JSON
-        if key in value or self._style != "any":
-            return value.get(key, _MISSING)
-        matches = [other for other in value if plain_key(other) == plain_key(key)]
-        if len(matches) > 1:
-            raise DialectError(
-                "bad_body",
-                f"{self._where or 'the body'}: {' and '.join(matches)} both spell {key}",
-            )
-        return value[matches[0]] if matches else _MISSING
-
-
-def plain_key(key: str) -> str:
-    """A key without case and underscores, by which style `any` compares."""
-    return key.replace("_", "").replace("-", "").lower()
-
-
-def _styled(key: str, style: str) -> str:
-    if style == "snake":
-        return to_snake(key)
-    return to_pascal(to_snake(key)) if style == "pascal" else key
-
 
 def _parse(content: str | bytes) -> Any:  # noqa: ANN401 - JSON
     try:
         return json.loads(content)
     except ValueError as error:
         raise DialectError("bad_body", f"not JSON: {error}") from error
-
-
-def _fields_by_key(model: type[BaseModel]) -> dict[str, tuple[str, FieldInfo]]:
-    return {field.alias or name: (name, field) for name, field in model.model_fields.items()}
-
-
-def can_be_unknown(field: FieldInfo) -> bool:
-    """Whether a measurement can do without a field."""
-    return is_unknowable(field) or not field.is_required() or model_of(field.annotation) is Trace
-
-
-def model_of(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401 - any annotation
-    """The wire model within an annotation such as `list[Chunk]`; None if there is none."""
-    return next(_models_of(annotation), None)
-
-
-def _models_of(annotation: Any) -> Iterator[type[BaseModel]]:  # noqa: ANN401 - any annotation
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for part in get_args(annotation):
-        yield from _models_of(part)
-
-
-def merged_tables(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge tables of a dialect: a table into a table, any other value in place of the old one."""
-    merged = dict(base)
-    for key, value in changes.items():
-        inner = merged.get(key)
-        if isinstance(inner, Mapping) and isinstance(value, Mapping):
-            merged[key] = merged_tables(inner, value)
-        else:
-            merged[key] = value
-    return merged
-
-
-@cache
-def loosened(model: type[M]) -> type[M]:
-    """Return a subclass in which every unknowable field may be missing, and is then None."""
-    fields: Mapping[str, Any] = {
-        name: (_loosened_annotation(field.annotation), _loosened_field(field))
-        for name, field in model.model_fields.items()
-        if is_unknowable(field) or model_of(field.annotation) is not None
-    }
-    return create_model(model.__name__, __base__=model, **fields)
-
-
-def _loosened_field(field: FieldInfo) -> FieldInfo:
-    loose = FieldInfo.merge_field_infos(field)
-    if is_unknowable(field):
-        loose.default = None
-    return loose
-
-
-def _loosened_annotation(annotation: Any) -> Any:  # noqa: ANN401 - any annotation
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return loosened(annotation)
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if model_of(annotation) is None:
-        return annotation
-    loose = tuple(_loosened_annotation(part) for part in arguments)
-    return Union[loose] if origin in (Union, UnionType) else origin[loose]  # noqa: UP007 - dynamic

@@ -8,7 +8,9 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.alias_generators import to_snake
 
-from memconform.contract.dialect import Dialect, can_be_unknown, model_of, plain_key
+from memconform.contract.dialect import Dialect
+from memconform.contract.dialect_keys import plain_key
+from memconform.contract.dialect_objects import can_be_unknown, model_of
 
 _SHOWN = 8
 

@@ -8,7 +8,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from memconform.contract.dialect import Dialect, merged_tables
+from memconform.contract.dialect import Dialect
+from memconform.contract.dialect_keys import merged_tables
 from memconform.errors import nearest
 
 _FOLDER = resources.files("memconform") / "dialects"

@@ -20,15 +20,15 @@ from memconform.daemons.upstream import restartable
 from memconform.errors import DaemonError, UsageError
 from memconform.ingest.documents import Corpus, Document
 from memconform.ingest.ingested import IngestedDocuments
-from memconform.ingest.probing import searchable_text
-from memconform.ingest.proof import (
+from memconform.ingest.legs import (
     INCOMPLETE_HINT,
-    IndexProver,
     find_legs,
     honours_filters,
     is_settled,
     matching_queries,
 )
+from memconform.ingest.probing import searchable_text
+from memconform.ingest.proof import IndexProver
 from memconform.ingest.records import ProofRecord, SeedRecord
 from memconform.printing.logs import Logger
 

@@ -9,7 +9,8 @@ from pydantic import BaseModel
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError
 from memconform.client.recorder import Exchange
-from memconform.contract.dialect import Dialect, merged_tables
+from memconform.contract.dialect import Dialect
+from memconform.contract.dialect_keys import merged_tables
 from memconform.contract.gaps import gaps
 from memconform.daemons.manifest import Seed
 from memconform.daemons.runner import SdkRunner

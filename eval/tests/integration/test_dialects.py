@@ -139,7 +139,7 @@ def test_rising_scores_cost_a_row_only_without_rank_by_position(
     memconform: Call, scripted: Callable[..., Path], dataset: Path
 ) -> None:
     """Once in 1,981 queries cost one daemon its whole row."""
-    run = ("run", "--sdk", scripted("rising_scores"), "--dataset", dataset)
+    run: tuple[str | Path, ...] = ("run", "--sdk", scripted("rising_scores"), "--dataset", dataset)
     run += ("--seed-reference-brain", "--scenario", "search-retrieve-only", "--floor", "0.1")
     strict = memconform(*run)
     assert _result(strict, "scripted")["counts"]["protocol_error"] == 1

@@ -17,14 +17,9 @@ from memconform.client.client import ContractClient
 from memconform.client.failures import CallError, ContractViolatedError, DaemonFailedError
 from memconform.contract.ask import AskRequest
 from memconform.contract.core import Brain, Chunk, Filters, SearchRequest, SearchResponse, Tuning
-from memconform.contract.dialect import (
-    OBJECTS,
-    Dialect,
-    DialectError,
-    Operation,
-    PathMapping,
-    loosened,
-)
+from memconform.contract.dialect import Dialect, Operation, PathMapping
+from memconform.contract.dialect_keys import DialectError
+from memconform.contract.dialect_objects import OBJECTS, loosened
 from memconform.contract.gaps import gaps
 from memconform.contract.schemas import ROUTES
 from memconform.contract.wire import Mode, is_unknowable

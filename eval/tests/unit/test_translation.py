@@ -12,7 +12,8 @@ from memconform.conformance.known import choice_entry
 from memconform.conformance.step_result import Event, StepResult
 from memconform.conformance.translation import Translation, without_gaps
 from memconform.conformance.wire import wire_faults
-from memconform.contract.dialect import Dialect, DialectError
+from memconform.contract.dialect import Dialect
+from memconform.contract.dialect_keys import DialectError
 from memconform.fakes.foreign import DIALECT
 
 _FOREIGN = Dialect.model_validate(DIALECT)

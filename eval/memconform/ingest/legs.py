@@ -1,0 +1,153 @@
+"""Finds out in which modes an index can be proven, and whether a daemon honours filters."""
+
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from memconform.client.client import ContractClient
+from memconform.client.failures import ContractViolatedError, DaemonFailedError
+from memconform.contract.core import Brain, Filters, SearchRequest
+from memconform.contract.terms import terms
+from memconform.contract.wire import Mode
+from memconform.errors import DaemonError
+from memconform.ingest.ingested import IngestedDocuments
+from memconform.ingest.probing import long_query, searchable_text
+
+_FUSED = (Mode.HYBRID, Mode.HYBRID_RERANK)
+
+INCOMPLETE_HINT = (
+    "index every acknowledged document whole, and count it (core.brain.counts, core.ingest.batch);"
+    " memconform conform --case 'brain-counts*' --case 'ingest-*' shows the call that differs"
+)
+"""What to try for `index_incomplete`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Legs:
+    """The modes in which an index is proven."""
+
+    modes: tuple[Mode, ...]
+    keyword: Mode | None
+    """The mode that searches by keywords, whatever its name; None if there is none."""
+
+
+async def honours_filters(
+    client: ContractClient, brain: str, documents: IngestedDocuments, mode: Mode
+) -> bool:
+    """Whether a filter by paths has an effect: a nonexistent path must exclude everything.
+
+    If the daemon cannot answer that nothing was found, the filter must exclude the first of two
+    documents of which both match. A daemon may refuse filters. Ignoring them violates the contract,
+    which the conformance suite reports.
+
+    Raises:
+        CallError: if the daemon does not answer.
+    """
+    nowhere = f"nowhere/{secrets.token_hex(8)}.md"
+    queries = matching_queries(documents)
+    _, query = next(queries)
+    try:
+        request = SearchRequest(query=query, top_k=1, mode=mode, filters=Filters(paths=[nowhere]))
+        answer, _ = await client.search(brain, request)
+    except DaemonFailedError as error:
+        if error.code != "http_400":
+            raise
+        return False
+    except ContractViolatedError as error:
+        # An empty ranking in a wrong shape, which conform reports (wire.shape).
+        other = next(queries, None)
+        if error.code != "bad_body" or other is None:
+            raise
+        path, words = other
+        request = SearchRequest(
+            query=f"{query} {words}", top_k=10, mode=mode, filters=Filters(paths=[path])
+        )
+        answer, _ = await client.search(brain, request)
+        return {chunk.path for chunk in answer.chunks} == {path}
+    return not answer.chunks
+
+
+def matching_queries(documents: IngestedDocuments) -> Iterator[tuple[str, str]]:
+    """Yield the path of each document that has any words, and a query of them."""
+    for document in documents.documents():
+        query = long_query(searchable_text(document))
+        if terms(query):
+            yield document.path, query
+
+
+async def is_settled(
+    client: ContractClient,
+    brain: str,
+    query: str,
+    modes: Iterable[Mode],
+    claimed: Sequence[Mode] | None,
+) -> bool:
+    """Whether each mode is served as itself, and auto as hybrid if that is claimed.
+
+    A daemon that embeds in the background serves other modes until it has finished.
+    """
+    for mode in modes:
+        answer, _ = await client.search(brain, SearchRequest(query=query, top_k=1, mode=mode))
+        served = answer.trace.effective_mode
+        expected = Mode.HYBRID if mode is Mode.AUTO and Mode.HYBRID in (claimed or ()) else mode
+        if served is not None and expected not in (Mode.AUTO, served):
+            return False
+    return True
+
+
+async def find_legs(
+    client: ContractClient,
+    counts: Brain,
+    query: str,
+    modes: Iterable[Mode],
+    claimed: Sequence[Mode] | None,
+) -> Legs:
+    """Determine the modes in which to prove an index: for a fused mode, its legs.
+
+    Fusion would hide a missing document: one that only a single leg finds is still ranked, but
+    lower.
+
+    Raises:
+        CallError: if a mode is not served.
+        DaemonError: `index_incomplete` if a search uses vectors that some chunks lack.
+    """
+    legs: dict[Mode, Mode | None] = {}
+    for mode in modes:
+        effective = await _effective_mode(client, counts, query, mode)
+        # A mode that no trace confirms is proven as it was requested.
+        candidates = (Mode.BM25, Mode.SEMANTIC) if effective in _FUSED else (effective or mode,)
+        available = [
+            leg
+            for leg in candidates
+            if (claimed is None or leg in claimed) and await _serves(client, counts, query, leg)
+        ]
+        if not available:
+            legs[mode] = effective
+        legs |= dict[Mode, Mode | None](zip(available, available, strict=True))
+    keyword = next((mode for mode, served in legs.items() if served is Mode.BM25), None)
+    return Legs(tuple(legs), keyword)
+
+
+async def _serves(client: ContractClient, counts: Brain, query: str, mode: Mode) -> bool:
+    try:
+        return await _effective_mode(client, counts, query, mode) is mode
+    except DaemonFailedError as error:
+        # A mode that was not requested may be refused; any other failure fails the proof.
+        if error.code != "http_400":
+            raise
+        return False
+
+
+async def _effective_mode(
+    client: ContractClient, counts: Brain, query: str, mode: Mode
+) -> Mode | None:
+    """The mode in which the daemon serves a query; None if no trace confirms it."""
+    answer, _ = await client.search(counts.brain_id, SearchRequest(query=query, top_k=1, mode=mode))
+    if answer.trace.embedder_used and counts.vectors != counts.chunks:
+        raise DaemonError(
+            f"a search used the embedder, but only {counts.vectors} of {counts.chunks} chunks have"
+            " a vector",
+            code="index_incomplete",
+            hint=INCOMPLETE_HINT,
+        )
+    return answer.trace.effective_mode
