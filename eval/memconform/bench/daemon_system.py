@@ -215,9 +215,15 @@ class _Brain:
             raise monitor.halted
         request = self._request(task, strategy)
         try:
-            answer, timings = await monitor.call(client.search(self.session.system.brain, request))
-            _require_strategy(answer.trace, strategy, request)
-            ranking = self.document_map.to_item_ranking(task, answer.chunks)
+            while True:
+                search = client.search(self.session.system.brain, request)
+                answer, timings = await monitor.call(search)
+                _require_strategy(answer.trace, strategy, request)
+                ranking = self.document_map.to_item_ranking(task, answer.chunks)
+                if not self._is_cut_short(task, request, answer, len(ranking)):
+                    break
+                deeper = min(2 * request.top_k, DEEPEST)
+                request = request.model_copy(update={"top_k": deeper, "candidate_k": 5 * deeper})
             # A query without terms finds nothing in any mode.
             if terms(request.query):
                 searchable_counts = self.document_map.searchable_counts(
@@ -237,6 +243,17 @@ class _Brain:
             self._missed.update(self.document_map.paths(task.haystack, missed))
         rises = score_rise([chunk.score for chunk in answer.chunks]) is not None
         return SearchResult(ranking, timings.done_ms, answer.trace.search_ms, rises=rises)
+
+    def _is_cut_short(
+        self, task: Task, request: SearchRequest, answer: SearchResponse, ranked: int
+    ) -> bool:
+        """Whether chunks that nobody counts may have displaced items from a full answer."""
+        _, items = self.document_map.searchable_counts(task.haystack, task.candidates)
+        return (
+            not self.document_map.is_counted
+            and ranked < min(task.depth, items)
+            and len(answer.chunks) == request.top_k < DEEPEST
+        )
 
     def _request(self, task: Task, strategy: Strategy) -> SearchRequest:
         """A request for enough chunks to see `task.depth` items, however items were chunked.

@@ -74,6 +74,7 @@ class DocumentMap:
                     code="index_incomplete",
                     hint="the item can never be found, which would look like a bad ranking",
                 )
+        self.is_counted = None not in map(ingested.chunk_count, self._locations)
         # A document whose chunks nobody counts is expected to be one, unless it is empty.
         self._chunks = {
             path: bool(location.item.text) if count is None else count

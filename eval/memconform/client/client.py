@@ -37,12 +37,13 @@ from memconform.contract.core import (
     IngestFile,
     SearchRequest,
     SearchResponse,
+    Trace,
     Version,
     ranking_fault,
     ranks_all,
     trace_fault,
 )
-from memconform.contract.dialect import Dialect, Operation
+from memconform.contract.dialect import Dialect, Operation, PathMapping
 from memconform.contract.dialect_keys import DialectError
 from memconform.contract.documents import Listing
 from memconform.contract.strict_json import RepeatedKeyError, require_unique_keys
@@ -82,6 +83,8 @@ class ContractClient:
         self.timeouts = timeouts or Timeouts()
         self.dialect = dialect
         self._rank_by = rank_by
+        self._confirms: bool | None = None
+        """Whether the traces of searches confirm a mode; None before the first search."""
         self._transport = Transport(
             connections=connections, secure=self.base_url.lower().startswith("https:")
         )
@@ -177,18 +180,23 @@ class ContractClient:
 
     async def list_documents(self, brain_id: str) -> list[str]:
         """Return the paths of all stored documents that the dialect's path mapping covers."""
-        prefix = self.dialect.paths.prefix.rstrip("/") if self.dialect is not None else ""
-        query = {"dir": prefix, "recursive": "true", "include_generated": "true"}
+        mapping = PathMapping() if self.dialect is None else self.dialect.paths
+        # Of paths that were mapped already, nobody could tell whether the mapping covers them.
+        plain = self.dialect and self.dialect.model_copy(update={"paths": PathMapping()})
+        folder = mapping.prefix.rpartition("/")[0]
+        query = {"dir": folder, "recursive": "true", "include_generated": "true"}
+        path = f"{_BRAIN}/documents"
         try:
             listing, _ = await self._call(
-                "list_documents", "GET", f"{_BRAIN}/documents", Listing, brain=brain_id, query=query
+                "list_documents", "GET", path, Listing, brain=brain_id, query=query, dialect=plain
             )
         except DaemonFailedError as error:
             # Before the first document the folder does not exist.
             if error.code != "http_404":
                 raise
             return []
-        return [item.path for item in listing.items if not item.is_dir]
+        paths = [item.path for item in listing.items if not item.is_dir]
+        return [mapping.from_daemon(path) for path in paths if mapping.covers(path)]
 
     async def search(self, brain_id: str, request: SearchRequest) -> tuple[SearchResponse, Timings]:
         """Search; the trace is as unknown as the dialect declares it to be."""
@@ -197,6 +205,7 @@ class ContractClient:
         )
         if (fault := trace_fault(answer.trace, request.mode)) is not None:
             raise ContractViolatedError("bad_trace", fault)
+        self._require_same_confirmation(answer.trace)
         everything = request.filters is None and ranks_all(
             answer.trace.effective_mode, request.query
         )
@@ -206,6 +215,22 @@ class ContractClient:
         if fault is not None:
             raise ContractViolatedError("bad_ranking", fault)
         return answer, timings
+
+    def _require_same_confirmation(self, trace: Trace) -> None:
+        """Raise ContractViolatedError if some traces of searches confirm a mode and others do not.
+
+        A daemon was seen to leave out the trace where the retrieval had failed.
+        """
+        confirms = trace.effective_mode is not None
+        if self._confirms is None:
+            self._confirms = confirms
+        if self._confirms != confirms:
+            raise ContractViolatedError(
+                "no_trace",
+                "no trace confirms the mode, though those of other searches do"
+                if self._confirms
+                else "a trace confirms the mode, though those of other searches do not",
+            )
 
     async def ask(self, brain_id: str, request: AskRequest) -> tuple[AskResult, Timings]:
         """Ask a question and read the answer's stream to its end."""
@@ -281,13 +306,15 @@ class ContractClient:
         *,
         brain: str = "",
         query: Mapping[str, str] | None = None,
+        dialect: Dialect | None = None,
     ) -> tuple[R, Timings]:
         content, timings = await self._send(
             operation, method, path, 200, body, brain=brain, query=query
         )
         try:
-            if self.dialect is not None:
-                return self.dialect.response(content, model), timings
+            dialect = dialect or self.dialect
+            if dialect is not None:
+                return dialect.response(content, model), timings
             require_unique_keys(content)
             return model.model_validate_json(content), timings
         except RepeatedKeyError as error:

@@ -74,6 +74,7 @@ class CheckResults:
                 mine.outcome = mine.outcome or theirs.outcome
             mine.non_preferred = mine.non_preferred or theirs.non_preferred
             mine.vacuous = mine.vacuous or theirs.vacuous
+            mine.gap = mine.gap or theirs.gap
         self.wire += other.wire
 
     @property

@@ -90,6 +90,8 @@ class _Stop:
     cause: str
     outcome: StepResult | None = None
     is_harness_fault: bool = False
+    is_inapplicable: bool = False
+    """Whether the daemon's dialect lacks what the next step needs."""
 
 
 def skipped_case(entry: CaseVariant, result: Result, why: str, cause: str = "") -> CaseResult:
@@ -117,7 +119,7 @@ async def run_case(entry: CaseVariant, fixture: Fixture, brain: str) -> CaseRun:
         async with asyncio.timeout(CASE_SECONDS):
             await _run_steps(entry, context, results)
     except DialectError as error:
-        return CaseRun(skipped_case(entry, Result.NOT_APPLICABLE, error.message), [])
+        stop = _Stop(error.message, "", is_inapplicable=True)
     except Exception as error:  # noqa: BLE001 - a bug of the harness must not lose the other cases
         stop = _stop(error, fixture, entry)
     finally:
@@ -196,7 +198,9 @@ async def _run_controls(entry: CaseVariant, context: CaseContext, results: Check
         return await sender.send(request, exchange, _CONTROL_SECONDS)
 
     for line in lines:
-        context.rejection_faults[line] = await controls.fault(line, send)
+        # Without the route, the step itself is not applicable.
+        with suppress(DialectError):
+            context.rejection_faults[line] = await controls.fault(line, send)
 
 
 async def _set_script(context: CaseContext, results: CheckResults, script: Script | None) -> None:
@@ -256,31 +260,39 @@ def _checks(
         check = f"{entry.id}#{slot}"
         state = results.states.get(slot)
         if state is not None and state.gap and not state.faults:
-            yield _inapplicable_check(check, entry, state.gap)
-        elif state is not None and (state.faults or not (stop or state.vacuous)):
+            why = f"the daemon's dialect has no {state.gap}"
+            yield _inapplicable_check(check, entry, why)
+        elif state is not None and (state.faults or not (_is_lost(stop) or state.vacuous)):
             yield _evaluated_check(check, entry, state, exited)
-        elif state is not None and stop is None:
-            yield _unmade_check(check, entry, _Stop(state.vacuous, _VACUOUS), exited)
+        elif state is not None and not _is_lost(stop):
+            yield _unreached_check(check, entry, _Stop(state.vacuous, _VACUOUS), exited)
         elif stop is None:
             why = "its step was never reached"
-            yield _unmade_check(check, entry, _Stop(why, why, is_harness_fault=True), exited)
+            yield _unreached_check(check, entry, _Stop(why, why, is_harness_fault=True), exited)
+        elif stop.is_inapplicable:
+            yield _inapplicable_check(check, entry, stop.why)
         else:
-            yield _unmade_check(check, entry, stop, exited)
+            yield _unreached_check(check, entry, stop, exited)
 
 
-def _inapplicable_check(check: str, entry: CaseVariant, gap: str) -> Check:
-    """Build the result of a check about a value that the daemon's dialect does not have."""
+def _is_lost(stop: _Stop | None) -> bool:
+    """Whether a case ended early in a way that puts its earlier passes in doubt."""
+    return stop is not None and not stop.is_inapplicable
+
+
+def _inapplicable_check(check: str, entry: CaseVariant, why: str) -> Check:
+    """Build the result of a check about something that the daemon's dialect does not have."""
     return Check(
         id=check,
         result=Result.NOT_APPLICABLE,
         level=entry.case.level,
         rules=list(entry.case.rules),
-        got=[f"the daemon's dialect has no {gap}"],
+        got=[why],
     )
 
 
-def _unmade_check(check: str, entry: CaseVariant, stop: _Stop, exited: str) -> Check:
-    """Build the result of a check that the case did not come to."""
+def _unreached_check(check: str, entry: CaseVariant, stop: _Stop, exited: str) -> Check:
+    """Build the result of a check that the case did not reach."""
     return Check(
         id=check,
         result=Result.ERROR if stop.is_harness_fault else Result.UNTESTABLE,
@@ -329,9 +341,9 @@ def _wire_check(
     faults: dict[str, tuple[WireFault, StepResult]] = {}
     for fault, outcome in blamed or results.wire:
         faults.setdefault(_unless_exited(fault.cause, outcome, exited), (fault, outcome))
-    if not faults and stop is not None and not stop.is_harness_fault:
-        unmade = _unmade_check(check, entry, stop, exited)
-        return unmade.model_copy(update={"result": Result.UNTESTABLE, **_WIRE})
+    if not faults and stop is not None and _is_lost(stop) and not stop.is_harness_fault:
+        unreached = _unreached_check(check, entry, stop, exited)
+        return unreached.model_copy(update={"result": Result.UNTESTABLE, **_WIRE})
     first = next(iter(faults.values()), None)
     if first is None:
         return Check(id=check, result=Result.PASS, level="must", **_WIRE)

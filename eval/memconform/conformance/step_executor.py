@@ -349,6 +349,8 @@ class StepExecutor:
                     variables = {**extra, "index": copy, "copy": step.copies > 1}
                     for branch in step.parallel:
                         group.create_task(self.run(branch, results, variables))
+        except* DialectError as errors:
+            raise errors.exceptions[0] from None
         except* (StoppedError, UntestableError) as errors:
             first = errors.exceptions[0]
             cause = first.cause if isinstance(first, StoppedError | UntestableError) else str(first)

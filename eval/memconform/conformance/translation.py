@@ -1,6 +1,7 @@
 """Lets cases speak the contract to a daemon that speaks a dialect. No I/O."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 from urllib.parse import quote
@@ -49,6 +50,16 @@ class Translation:
             path = path.replace("{brain}", brain_in(target) or "")
         query = self._query(query, is_listing=operation == "list_documents")
         return f"{method} {path}{'?' if query else ''}{query}", self._body(route, body)
+
+    def headers(self, headers: Mapping[str, Any]) -> dict[str, Any]:
+        """Send a bearer token in the way of the dialect; other credentials pass unchanged."""
+        auth, result = self.dialect.auth, dict(headers)
+        for name, value in headers.items():
+            scheme, _, token = str(value).partition(" ")
+            if name.lower() == "authorization" and scheme == "Bearer":
+                del result[name]
+                result[auth.header] = auth.value.replace("{token}", token)
+        return result
 
     def _query(self, query: str, *, is_listing: bool) -> str:
         """Map the values of `path` and `dir`, which may hold anything but a `&`."""
@@ -141,7 +152,8 @@ def _gap(cause: str, outcome: StepResult) -> str:
     """The place of a value that a cause calls missing, if the dialect does not have it."""
     event, _, missing = cause.rpartition("missing key ")
     place = missing or ""
-    if not place or not cause.endswith(f"missing key {place}") or outcome.dialect is None:
+    is_success = outcome.status is not None and 200 <= outcome.status < 300
+    if not place or not is_success or outcome.dialect is None:
         return ""
     route = route_of(*_split(outcome.label))
     model = None if route is None else route.answer

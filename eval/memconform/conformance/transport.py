@@ -107,6 +107,7 @@ class Sender:
         spoken = Spoken(line, body or b"", self._translation)
         if self._translation is not None:
             line, body = self._translation.request(line, body)
+            headers = self._translation.headers(headers)
         method, _, target = line.partition(" ")
         pairs = [
             (name, item)

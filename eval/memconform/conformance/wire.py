@@ -159,8 +159,19 @@ def _success_faults(
 def _answer_faults(model: type[BaseModel], outcome: StepResult, sent: bytes) -> list[Fault]:
     if outcome.dialect is None:
         return _body_faults(model, outcome.body, sent)
+    try:
+        outcome.dialect.translate(_json(outcome.received), model, lenient=True)
+    except DialectError as error:
+        return [Fault(f"the response body: {error.message}", "a key is spelt in two ways")]
     missing = _undeclared(outcome.received, model, outcome.dialect)
     return [*missing, *_body_faults(loosened(model), outcome.body, sent)]
+
+
+def _json(text: bytes) -> JsonValue:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _undeclared(text: bytes, model: type[BaseModel], dialect: Dialect) -> list[Fault]:
@@ -277,7 +288,8 @@ def _violation_faults(error: ContractViolatedError, event: str, outcome: StepRes
         case "bad_event", ValidationError() as cause:
             return _in_event(event, cause, f"{error.code}: {event}")
         case "bad_event", DialectError() as cause:
-            return [Fault(message, f"event {event}: missing key {cause.place}")]
+            what = f"missing key {cause.place}" if cause.place else "a key is spelt in two ways"
+            return [Fault(message, f"event {event}: {what}")]
         case "event_order" | "stream_ended_early", _:
             return [Fault(message, events_cause(outcome))]
     # The codes are stable, and documented.

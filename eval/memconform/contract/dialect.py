@@ -6,10 +6,20 @@ is missing without such a declaration, a `null`, or a value of another type rema
 """
 
 import json
+import re
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Annotated, Any, Literal, TypeVar, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 from pydantic.alias_generators import to_snake
 from pydantic.fields import FieldInfo
 
@@ -65,12 +75,16 @@ class PathMapping(_Table):
         """Return the daemon's path of a document."""
         return f"{self.prefix}{path}{self.suffix}"
 
+    def covers(self, path: str) -> bool:
+        """Whether a daemon's path is of this form."""
+        is_long = len(path) >= len(self.prefix) + len(self.suffix)
+        return is_long and path.startswith(self.prefix) and path.endswith(self.suffix)
+
     def from_daemon(self, path: str) -> str:
         """Return the document's path; a path that is not of this form is returned unchanged."""
-        inner = path.removeprefix(self.prefix)
-        if len(inner) + len(self.prefix) != len(path) or not inner.endswith(self.suffix):
+        if not self.covers(path):
             return path
-        return inner.removesuffix(self.suffix)
+        return path.removeprefix(self.prefix).removesuffix(self.suffix)
 
 
 class Auth(_Table):
@@ -80,12 +94,46 @@ class Auth(_Table):
     value: str = Field(default="Bearer {token}", pattern=r"\{token\}")
 
 
+_ROUTE = "POST /v1/brains/{brain}/search"
+_DEFECTS = (
+    f"{_ROUTE}: status 500, expected 200",
+    f"{_ROUTE}: the daemon exits: exit status 1",
+    f"{_ROUTE}: no response in time",
+    f"{_ROUTE}: chunks is null",
+    f"{_ROUTE}: missing key chunks",
+    f"{_ROUTE}: wrong value at chunks.*.text",
+)
+"""Causes that can never be choices of a dialect."""
+
+
 class Choice(_Table):
     """A cause of red checks that is a choice of the dialect, not a defect."""
 
     cause: str = Field(min_length=1)
     """The cause as `conform` prints it; `*` matches any part of it."""
     reason: str = Field(min_length=1)
+
+    @field_validator("cause")
+    @classmethod
+    def _require_a_choice(cls, cause: str) -> str:
+        """Refuse a cause that would excuse what no dialect can choose."""
+        defect = next((each for each in _DEFECTS if fnmatchcase(each, cause)), None)
+        if defect is not None:
+            raise ValueError(f"{cause!r} would excuse {defect!r} too, which is no choice")
+        return cause
+
+
+_PLACE = r"[^.?]+(\.[^.?]+)*\??"
+
+
+def _require_places(name: str, places: Mapping[str, str]) -> None:
+    """Raise ValueError if two keys of a request would be sent at one place, or within another."""
+    for key, place in places.items():
+        for other, inner in places.items():
+            if key != other and f"{inner}.".startswith(f"{place}."):
+                raise ValueError(
+                    f"objects.{name}: {key} and {other} cannot both be sent at {place!r}"
+                )
 
 
 class Dialect(_Table):
@@ -96,8 +144,8 @@ class Dialect(_Table):
     """The style of keys in responses; `any` ignores case and underscores."""
     request_keys: Literal["camel", "snake", "pascal"] = "camel"
     """The style of keys in requests."""
-    counts: Literal["brain", "listing", "none"] = "brain"
-    """Where documents are counted: in the brain, by listing the stored documents, or nowhere."""
+    counts: Literal["brain", "listing"] = "brain"
+    """Where documents are counted: in the brain, or by listing the stored documents."""
     routes: dict[Operation, str | Literal[False]] = Field(default_factory=dict)
     """`METHOD /path` by operation, with `{brain}` for the brain's id; False if there is none."""
     statuses: dict[Operation, int] = Field(default_factory=dict)
@@ -114,6 +162,14 @@ class Dialect(_Table):
     paths: PathMapping = PathMapping()
     auth: Auth = Auth()
     choices: list[Choice] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _check_events(self) -> "Dialect":
+        names = [self.events.get(name, name) for name in EVENT_NAMES]  # type: ignore[call-overload]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"events: {twice!r} would be two events of the contract")
+        return self
 
     @model_validator(mode="after")
     def _check_routes(self) -> "Dialect":
@@ -141,11 +197,25 @@ class Dialect(_Table):
                     raise ValueError(
                         f"objects.{name}.{key}: unknown key; known are {', '.join(fields)}"
                     )
+                if names is not False and not all(re.fullmatch(_PLACE, name) for name in names):
+                    raise ValueError(
+                        f"objects.{name}.{key}: write keys joined by '.', with '?' at the end if"
+                        " it may be missing"
+                    )
                 is_missing = names is False or any(part.endswith("?") for part in names)
                 if is_missing and model not in REQUESTS and not can_be_unknown(field[1]):
                     raise ValueError(
                         f"objects.{name}.{key} cannot be unknown: without it nothing is measured"
                     )
+            if model in REQUESTS:
+                _require_places(
+                    name,
+                    {
+                        key: names[0].rstrip("?") if names else styled(key, self.request_keys)
+                        for key in fields
+                        if (names := keys.get(key, [])) is not False
+                    },
+                )
         return self
 
     def setting(self, name: str, value: str) -> tuple[str, str] | None:

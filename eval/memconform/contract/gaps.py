@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from pydantic.alias_generators import to_snake
 
 from memconform.contract.dialect import Dialect
-from memconform.contract.dialect_keys import plain_key
+from memconform.contract.dialect_keys import DialectError, plain_key
 from memconform.contract.dialect_objects import can_be_unknown, model_of
 
 _SHOWN = 8
@@ -54,7 +54,11 @@ def gaps(text: str | bytes, model: type[BaseModel], dialect: Dialect | None) -> 
         value = json.loads(text)
     except ValueError:
         return []
-    found = _gaps(value, model, dialect or Dialect())
+    try:
+        found = list(_gaps(value, model, dialect or Dialect()))
+    except DialectError:
+        # A key that is spelt in two ways is a defect, which no dialect can say.
+        return []
     return list({(gap.object, gap.key): gap for gap in found}.values())
 
 

@@ -143,7 +143,8 @@ async def _effective_mode(
 ) -> Mode | None:
     """The mode in which the daemon serves a query; None if no trace confirms it."""
     answer, _ = await client.search(counts.brain_id, SearchRequest(query=query, top_k=1, mode=mode))
-    if answer.trace.embedder_used and counts.vectors != counts.chunks:
+    is_counted = None not in (counts.vectors, counts.chunks)
+    if answer.trace.embedder_used and is_counted and counts.vectors != counts.chunks:
         raise DaemonError(
             f"a search used the embedder, but only {counts.vectors} of {counts.chunks} chunks have"
             " a vector",

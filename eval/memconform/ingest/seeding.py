@@ -224,7 +224,7 @@ class _Seeder:
             started = time.monotonic()
             is_late = started - began > self._patience
             try:
-                if counts.pending is None and not is_late:
+                if counts.pending is None:
                     await self._require_settled(query, modes)
                 legs = await find_legs(self.client, counts, query, modes, self.runner.modes)
                 filters = await honours_filters(

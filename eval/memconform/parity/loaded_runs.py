@@ -185,6 +185,16 @@ def _require_same_confirmation(first: LoadedRun, other: LoadedRun) -> None:
         UsageError: naming the run whose modes no trace confirms (`unlike_runs`).
     """
     unconfirmed = [UNCONFIRMED in run.summary.served_modes for run in (first, other)]
+    confirmed = [bool(set(run.summary.served_modes) - {UNCONFIRMED}) for run in (first, other)]
+    for run, both in zip(
+        (first, other), map(all, zip(unconfirmed, confirmed, strict=True)), strict=True
+    ):
+        if both:
+            raise UsageError(
+                f"the mode of {run.name!r} is confirmed for a part of its questions only",
+                code="unlike_runs",
+                hint="compare runs that retrieved every question in the same way",
+            )
     if unconfirmed[0] != unconfirmed[1]:
         names = (first.name, other.name) if unconfirmed[0] else (other.name, first.name)
         raise UsageError(

@@ -36,12 +36,13 @@ def remedies(
     step: str, error: BaseException, exchanges: Sequence[Exchange], runner: SdkRunner
 ) -> list[Remedy]:
     """Return the lines that may help with a failed step; none for a defect of the daemon."""
-    if step == "version":
-        return [Remedy("[dialect.routes] version = false", {"routes": {"version": False}})]
     call = next((e for e in _causes(error) if isinstance(e, CallError)), None)
     if call is not None and call.model is not None:
         return _shape_remedies(call.model, exchanges, runner.dialect)
     code = call.code if call is not None else getattr(error, "code", "")
+    if step == "version":
+        absent = Remedy("[dialect.routes] version = false", {"routes": {"version": False}})
+        return [absent] if code in ("http_404", "http_405", "http_501") else []
     message = call.message if call is not None else str(error)
     if step == "ingest":
         return _ingest_remedies(code, message, runner)
@@ -98,9 +99,8 @@ def apply(remedy: Remedy, runner: SdkRunner, client: ContractClient) -> None:
         runner.seed = runner.seed.model_copy(update=dict(remedy.seed))
     if remedy.dialect is not None:
         table = {} if runner.dialect is None else runner.dialect.model_dump(exclude_unset=True)
-        runner.dialect = client.dialect = Dialect.model_validate(
-            merged_tables(table, remedy.dialect)
-        )
+        kind = Dialect if runner.dialect is None else type(runner.dialect)
+        runner.dialect = client.dialect = kind.model_validate(merged_tables(table, remedy.dialect))
 
 
 def _causes(error: BaseException | None) -> Iterable[BaseException]:

@@ -69,7 +69,9 @@ def test_retrieval_is_measured_and_its_modes_are_confirmed(installed: Call) -> N
         *("--scenario", "search-retrieve-only"),
         timeout=_BUILD_SECONDS,
     )
-    for sdk, result in _results(ended).items():
+    results = _results(ended)
+    assert len(results) == len(_SDKS), ended.err
+    for sdk, result in results.items():
         counts = result["counts"]
         measured = counts["correct"] + counts["incorrect"]
         assert result["served_modes"] == {"hybrid": measured}, sdk

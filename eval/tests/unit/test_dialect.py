@@ -86,14 +86,14 @@ class _Faulty(ForeignDaemon):
 
     def __init__(self, hits: Any = None, trace: dict[str, Any] | None = None) -> None:
         super().__init__()
-        self._hits, self._trace = hits, trace
+        self._hits, self.says = hits, trace
 
     def hits(self, store: ScriptedBrain, body: dict[str, Any]) -> Any:
         good = super().hits(store, body)
         return self._hits(good) if self._hits is not None else good
 
     def trace(self, body: dict[str, Any]) -> dict[str, Any]:
-        return super().trace(body) if self._trace is None else self._trace
+        return super().trace(body) if self.says is None else self.says
 
 
 @pytest.mark.parametrize(
@@ -243,9 +243,9 @@ def test_a_shipped_dialect_is_valid(name: str) -> None:
 
 
 def test_a_dialect_may_be_based_on_a_shipped_one() -> None:
-    table = tomllib.loads('like = "jeffs-brain"\ncounts = "none"\nobjects.trace.searchMs = false')
+    table = tomllib.loads('like = "jeffs-brain"\ncounts = "brain"\nobjects.trace.searchMs = false')
     dialect = Dialect.model_validate(load_dialect(table))
-    assert dialect.counts == "none"
+    assert dialect.counts == "brain"
     assert dialect.objects["trace"]["searchMs"] is False
     assert dialect.objects["trace"]["effectiveMode"] == ["effectiveMode", "mode"]
 
@@ -311,3 +311,53 @@ async def test_an_error_of_the_wire_names_the_daemons_own_route() -> None:
         await client.delete_brain("b")
         with pytest.raises(CallError, match="POST /stores/b/query: 404"):
             await client.search("b", SearchRequest(query="red"))
+
+
+async def test_a_trace_that_comes_and_goes_is_no_measurement() -> None:
+    """A failed retrieval, answered without its trace, was scored under the mode that was asked."""
+    daemon = _Faulty()
+    async with _client(daemon) as client:
+        request = SearchRequest(query="red", mode=Mode.BM25)
+        await client.search("b", request)
+        daemon.says = {}
+        with pytest.raises(ContractViolatedError, match="effectiveMode: the key is missing"):
+            await client.search("b", request)
+        objects = {**DIALECT["objects"], "trace": {**DIALECT["objects"]["trace"]}}
+        objects["trace"]["effectiveMode"] = "Served?"
+        client.dialect = Dialect.model_validate({**DIALECT, "objects": objects})
+        with pytest.raises(ContractViolatedError, match="no trace confirms") as caught:
+            await client.search("b", request)
+        assert caught.value.code == "no_trace"
+
+
+async def test_only_documents_of_the_mapping_are_listed() -> None:
+    """A prefix that is no folder was listed as one, and other files were counted."""
+    dialect = Dialect.model_validate({**DIALECT, "paths": {"prefix": "kb/mc-", "suffix": ".txt"}})
+    async with _client(dialect=dialect) as client:
+        other = Dialect.model_validate({**DIALECT, "paths": {}})
+        client.dialect = other
+        await client.put_document("b", "kb/other.json", b"{}")
+        await client.put_document("b", "elsewhere/mc-x.txt", b"x")
+        client.dialect = dialect
+        assert await client.list_documents("b") == ["n/one.md", "n/two.md"]
+        assert (await client.brain("b")).documents == 2
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"events": {"done": "error"}},
+        {"objects": {"search_request": {"query": "q", "topK": "q.k"}}},
+        {"objects": {"search_request": {"query": "topK"}}},
+        {"objects": {"chunk": {"text": ""}}},
+        {"objects": {"chunk": {"text": "a..b"}}},
+        {"choices": [{"cause": "*", "reason": "all"}]},
+        {"choices": [{"cause": "POST *", "reason": "all"}]},
+        {"choices": [{"cause": "*: status 5??, expected *", "reason": "crashes"}]},
+    ],
+)
+def test_a_dialect_that_would_hide_a_defect_or_garble_a_request_is_refused(
+    table: dict[str, Any],
+) -> None:
+    with pytest.raises(ValidationError):
+        Dialect.model_validate(table)

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from memconform.conformance.case import Expectation
+from memconform.conformance.case_context import CheckResults, CheckState
 from memconform.conformance.causes import Fault
 from memconform.conformance.expecting import ExpectationResult
 from memconform.conformance.findings import OTHER_FAMILY, families, family_of
@@ -186,3 +188,42 @@ def test_a_choice_of_a_dialect_is_known_by_its_cause_and_never_stale() -> None:
     assert entry.explains("wrong method: status 404, expected 405")
     assert not entry.explains("POST /v1/brains: status 404, expected 405")
     assert entry.kind == "flaky"
+
+
+@pytest.mark.parametrize("status", [404, 500])
+def test_what_an_error_response_lacks_is_no_gap(status: int) -> None:
+    outcome = _outcome(f"GET {_BRAIN}", {"message": "nothing here"}, status)
+    gap = Fault("no documents", "missing key documents")
+    assert without_gaps(ExpectationResult((gap,)), outcome) == (ExpectationResult((gap,)), "")
+
+
+def test_a_gap_survives_the_attempts_of_an_until_step() -> None:
+    last, results = CheckResults(), CheckResults()
+    last.states["slot"] = CheckState(Expectation(status=200), gap="documents")
+    results.merge(last)
+    assert results.states["slot"].gap == "documents"
+
+
+def test_a_key_in_two_spellings_is_a_fault_of_the_wire() -> None:
+    dialect = Dialect.model_validate({"keys": "any"})
+    received = b'{"Brain_Id": "mc-1", "BrainID": "mc-1"}'
+    outcome = StepResult(
+        f"GET {_BRAIN}",
+        status=200,
+        headers=[("content-type", "application/json")],
+        body=received,
+        received=received,
+        dialect=dialect,
+    )
+    [fault] = wire_faults(outcome, b"", expects_success=True)
+    assert fault.cause.endswith("a key is spelt in two ways")
+
+
+def test_a_token_is_sent_in_the_way_of_the_dialect() -> None:
+    auth = {"header": "X-Api-Key", "value": "{token}"}
+    translation = Translation(Dialect.model_validate({**DIALECT, "auth": auth}))
+    assert translation.headers({"Authorization": "Bearer t", "X": "1"}) == {
+        "X-Api-Key": "t",
+        "X": "1",
+    }
+    assert translation.headers({"Authorization": "Basic t"}) == {"Authorization": "Basic t"}
