@@ -16,7 +16,7 @@ from memconform.conformance.step_result import StepResult
 from memconform.conformance.suite import CaseFinished, Event, MakeRunner, conform
 from memconform.errors import UsageError, nearest
 from memconform.storage.folders import RunFolder
-from memconform.storage.writing import replacing
+from memconform.storage.writing import redact_file, replacing
 
 REPORT = "conform.json"
 
@@ -87,7 +87,7 @@ async def run_session(
     finally:
         worker.cancel()
         await asyncio.gather(worker, return_exceptions=True)
-        await asyncio.to_thread(_drop_state, run.path / "daemons")
+        await asyncio.to_thread(_tidy, run.path / "daemons")
 
 
 def save_wire(folder: Path, sdk: str, run: CaseRun) -> None:
@@ -110,9 +110,11 @@ def transcript(outcome: StepResult) -> bytes:
     return "\n".join([*lines, shown]).encode("utf-8", "replace") + failed.encode()
 
 
-def _drop_state(folder: Path) -> None:
-    """Delete the state folders of the daemons; their logs stay."""
+def _tidy(folder: Path) -> None:
+    """Delete the state folders of the daemons, and mask the secrets in their logs, which stay."""
     if folder.is_dir():
+        for log in folder.rglob("daemon.log"):
+            redact_file(log)
         for state in [*folder.glob("*/state"), *folder.glob("*/upstream")]:
             shutil.rmtree(state, ignore_errors=True)
 

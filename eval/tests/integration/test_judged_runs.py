@@ -205,7 +205,7 @@ def test_a_wrong_key_or_model_is_one_clear_error(
     service.script({"kind": "chat", "reply": {"status": status, "delay_ms": 100}})
     ended = memconform(*run_flags, "--judge", _MODEL)
     assert ended.code == 2, ended.err
-    assert ended.err.count("llm_unusable") == 1
+    assert ended.err.count("llm_unusable: ") == 1
     result = ended.result
     assert result["counts"]["not_run"] == _QUESTIONS
     assert result["pass_rate"] is None
