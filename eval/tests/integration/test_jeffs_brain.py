@@ -64,7 +64,7 @@ def test_every_question_is_measured_in_hybrid_mode(
 
 def test_retrieval_is_measured_and_its_modes_are_confirmed(installed: Call) -> None:
     ended = installed(
-        *("run", *_sdks(), "--upstream", "scripted", "--dataset", "lme", "--mode", "hybrid"),
+        *("run", *_sdks(), "--upstream", "scripted", "--dataset", "lme"),
         *("--seed-reference-brain", "--rank-by", "position", "--floor", "0"),
         *("--scenario", "search-retrieve-only"),
         timeout=_BUILD_SECONDS,
