@@ -30,6 +30,8 @@ CONTROL_ENV = {"JB_UPSTREAM_TIMEOUT": "2"}
 _HEALTH_SECONDS = 5.0
 """How long a daemon that left a request unanswered may take for its health; busy ones took 2 s."""
 
+_SUSPICION_SECONDS = 0.2
+
 _END_SECONDS = 2.0
 """How long the exit of a daemon may take to be reported after its port has closed."""
 
@@ -175,10 +177,12 @@ class Fixture:
         """Whether a scripted upstream is running."""
         return self._upstream is not None
 
-    async def unexpected_exit(self) -> str | None:
+    async def unexpected_exit(self, *, suspected: bool = False) -> str | None:
         """Return how the daemon exited, with the end of its log, if no step stopped it; else None.
 
         An exit is reported a moment after it happens: if the port is closed, wait for the report.
+        `suspected` waits a little even if it is open, because a connection has broken: a process
+        that is killed closes its connections one after another.
         """
         if "daemon" not in self._daemons:
             return None
@@ -187,9 +191,10 @@ class Fixture:
         is_listening = await asyncio.to_thread(is_open, address.hostname or "", address.port or 80)
         if daemon.process is None:
             return None if is_listening else "it accepts no connections"
-        if not is_listening:
+        if not is_listening or suspected:
+            seconds = _SUSPICION_SECONDS if is_listening else _END_SECONDS
             with suppress(TimeoutError):
-                await asyncio.wait_for(daemon.wait_exit(), _END_SECONDS)
+                await asyncio.wait_for(daemon.wait_exit(), seconds)
         if daemon.process.alive:
             return None
         return f"{await daemon.wait_exit()}\n{daemon.process.tail()}"

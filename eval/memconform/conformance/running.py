@@ -124,7 +124,8 @@ async def run_case(entry: CaseVariant, fixture: Fixture, brain: str) -> CaseRun:
         stop = _stop(error, fixture, entry)
     finally:
         await _clean_up(entry, context)
-    exit_reason = context.start_failure or await fixture.unexpected_exit()
+    broken = any(outcome.ended == "cut" for outcome in context.exchanges)
+    exit_reason = context.start_failure or await fixture.unexpected_exit(suspected=broken)
     exited = ""
     if exit_reason is not None:
         exited = context.start_cause or exit_cause(exit_reason, context.exchanges)
