@@ -323,6 +323,11 @@ class ContractClient:
                 body=excerpt(content),
             ) from error  # fmt: skip
         except (ValidationError, DialectError) as error:
+            if isinstance(error, DialectError) and error.code == "reported_error":
+                where = self._where(operation, method, path, brain)
+                raise DaemonFailedError(
+                    error.code, f"{where}: {error.message}", body=excerpt(content)
+                ) from error
             fault = first_fault(error) if isinstance(error, ValidationError) else error.message
             raise ContractViolatedError(
                 "bad_body",

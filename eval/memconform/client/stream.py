@@ -81,6 +81,9 @@ class AskStream:
         dialect = self.dialect
         model = EVENTS.get(name if dialect is None else dialect.event_names.get(name, ""))
         if model is None:
+            if dialect is not None and name not in dialect.ignored_events:
+                # It may be an error, after which the answer ends as if nothing had happened.
+                raise _violation("unknown_event", f"{name!r} is no event of the dialect")
             self._unknown.append(name)
             return
         try:
@@ -92,6 +95,10 @@ class AskStream:
         except RepeatedKeyError as error:
             raise ContractViolatedError("duplicate_key", f"{name}: {error}", body=data) from error
         except (ValidationError, DialectError) as error:
+            if isinstance(error, DialectError) and error.code == "reported_error":
+                raise DaemonFailedError(
+                    "reported_error", f"{name}: {error.message}", body=data
+                ) from error
             fault = first_fault(error) if isinstance(error, ValidationError) else error.message
             raise ContractViolatedError(
                 "bad_event", f"{name}: {fault}", body=data, model=model

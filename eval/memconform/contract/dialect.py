@@ -23,6 +23,7 @@ from pydantic import (
 from pydantic.alias_generators import to_snake
 from pydantic.fields import FieldInfo
 
+from memconform.contract.ask import StreamError
 from memconform.contract.core import Filters, Trace
 from memconform.contract.dialect_keys import MISSING, DialectError, KeyReader, styled
 from memconform.contract.dialect_objects import (
@@ -94,6 +95,8 @@ class Auth(_Table):
     value: str = Field(default="Bearer {token}", pattern=r"\{token\}")
 
 
+_SHOWN_CHARACTERS = 300
+
 _ROUTE = "POST /v1/brains/{brain}/search"
 _DEFECTS = (
     f"{_ROUTE}: status 500, expected 200",
@@ -159,6 +162,10 @@ class Dialect(_Table):
         default_factory=dict
     )
     """The daemon's event name by the contract's."""
+    ignored_events: list[str] = Field(default_factory=list)
+    """Events of an answer that mean nothing to it; any other that no key names is a violation."""
+    failures: list[str] = Field(default_factory=lambda: ["error", "errors"])
+    """Keys, joined by `.`, that hold a value in a success or an event only if it is a failure."""
     paths: PathMapping = PathMapping()
     auth: Auth = Auth()
     choices: list[Choice] = Field(default_factory=list)
@@ -299,14 +306,28 @@ class Dialect(_Table):
         """Translate a response body or an event's data and validate it.
 
         Raises:
-            DialectError: `bad_body` if a key is missing or ambiguous.
+            DialectError: `bad_body` if a key is missing or ambiguous, `reported_error` if the
+                message reports a failure.
             RepeatedKeyError: if an object has a key twice.
             pydantic.ValidationError: if the translation does not fit the model.
         """
         require_unique_keys(content)
-        translated = self.translate(_parse(content), model)
+        parsed = _parse(content)
+        if model is not StreamError:
+            self._require_no_failure(parsed)
+        translated = self.translate(parsed, model)
         value: M = loosened(model).model_validate_json(json.dumps(translated))
         return value
+
+    def _require_no_failure(self, value: object) -> None:
+        """Raise DialectError `reported_error` if a message says that it is a failure."""
+        if not isinstance(value, dict):
+            return
+        for place in self.failures:
+            found = KeyReader(value, "", "any").find([place])
+            if found is not MISSING and found not in (None, False, "", [], {}):
+                text = json.dumps(found, ensure_ascii=False)[:_SHOWN_CHARACTERS]
+                raise DialectError("reported_error", f"the answer reports a failure: {text}")
 
     def translate(
         self,

@@ -66,6 +66,9 @@ def _answer_remedies(step: str, code: str, message: str, seed: Seed) -> list[Rem
         return [] if seed.restart else [Remedy(_RESTART.line)]
     if code == "bad_ranking" and "score rises" in message:
         return [Remedy("measure with --rank-by position")]
+    if code == "unknown_event":
+        name = message.partition("'")[2].partition("'")[0]
+        return [Remedy(f'[dialect.events] answer_delta = "{name}"   # or another event')]
     if code == "no_answer" and "unknown events: " in message:
         unknown = message.partition("unknown events: ")[2]
         return [Remedy(f'[dialect.events] answer_delta = "EVENT"   # one of: {unknown}')]

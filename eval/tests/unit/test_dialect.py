@@ -15,6 +15,7 @@ from pydantic.alias_generators import to_snake
 
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError, ContractViolatedError, DaemonFailedError
+from memconform.client.stream import AskStream
 from memconform.contract.ask import AskRequest
 from memconform.contract.core import Brain, Chunk, Filters, SearchRequest, SearchResponse, Tuning
 from memconform.contract.dialect import Dialect, Operation, PathMapping
@@ -361,3 +362,27 @@ def test_a_dialect_that_would_hide_a_defect_or_garble_a_request_is_refused(
 ) -> None:
     with pytest.raises(ValidationError):
         Dialect.model_validate(table)
+
+
+async def test_an_error_inside_a_success_is_no_empty_ranking() -> None:
+    """A search that failed with status 200 was scored as one that found nothing."""
+    with pytest.raises(DialectError, match="query_syntax") as caught:
+        _FOREIGN.response(
+            '{"Result": {"Hits": []}, "Error": {"kind": "query_syntax"}}', SearchResponse
+        )
+    assert caught.value.code == "reported_error"
+    for nothing in ("null", "false", '""', "[]"):
+        text = f'{{"Result": {{"Hits": []}}, "Debug": {{"Served": "bm25"}}, "error": {nothing}}}'
+        assert _FOREIGN.response(text, SearchResponse).chunks == []
+
+
+def test_an_event_that_the_dialect_does_not_name_is_a_violation() -> None:
+    """An error under a name of its own left half an answer that looked whole."""
+    request = AskRequest(question="red")
+    with pytest.raises(ContractViolatedError, match="'trouble' is no event of the dialect"):
+        AskStream(request, dialect=_FOREIGN).feed("trouble", "{}")
+    quiet = Dialect.model_validate({**DIALECT, "ignored_events": ["trouble"]})
+    AskStream(request, dialect=quiet).feed("trouble", "{}")
+    with pytest.raises(DaemonFailedError) as caught:
+        AskStream(request, dialect=_FOREIGN).feed("end", '{"Ok": true, "Error": "cut"}')
+    assert caught.value.code == "reported_error"
