@@ -92,7 +92,7 @@ async def _seeding_times(runner: SdkRunner, dataset: Path, folder: Path) -> tupl
     async with runner.serve(launch) as daemon, ContractClient(daemon.base_url) as client:
         started = time.perf_counter()
         corpus = ReferenceAnswers(open_dataset(str(dataset)))
-        async with seeded_brain(client, runner, "b", corpus, [Mode.BM25]) as seeded:
+        async with seeded_brain(client, runner, daemon, "b", corpus, [Mode.BM25]) as seeded:
             whole = time.perf_counter() - started
             started = time.perf_counter()
             await seeded.prover.prove_all()

@@ -28,6 +28,7 @@ from memconform.contract.wire import Mode
 from memconform.daemons.availability import build_all
 from memconform.daemons.discovery import find_runner
 from memconform.daemons.runner import Launch, SdkRunner
+from memconform.daemons.url_runner import RunningDaemon
 from memconform.ingest.documents import Document, InMemoryCorpus
 from memconform.ingest.seeding import seeded_brain
 from memconform.printing.logs import configure_logs
@@ -109,12 +110,12 @@ async def _measure(
     sdk: str, client: ContractClient, documents: int, queries: int
 ) -> dict[str, list[Ranking]]:
     runner = find_runner(sdk, _CHECKOUT)
-    async with seeded_brain(client, runner, "one", InMemoryCorpus(_documents(1)), [Mode.SEMANTIC]):
+    daemon = RunningDaemon(client.base_url)
+    one, many = InMemoryCorpus(_documents(1)), InMemoryCorpus(_documents(documents))
+    async with seeded_brain(client, runner, daemon, "one", one, [Mode.SEMANTIC]):
         pass
     started = time.perf_counter()
-    async with seeded_brain(
-        client, runner, "many", InMemoryCorpus(_documents(documents)), [Mode.SEMANTIC]
-    ):
+    async with seeded_brain(client, runner, daemon, "many", many, [Mode.SEMANTIC]):
         pass
     rate = documents / (time.perf_counter() - started)
     print(f"  {'ingest/batch: documents per second':<58} {rate:>9.2f} 1/s")
@@ -130,8 +131,8 @@ async def _measure(
             answer, _ = await client.search("many", request)
             rankings[name].append(_ranking(answer))
             if number >= _WARM_UP:
-                embedding.append(alone.trace.search_ms)
-                whole.append(answer.trace.search_ms)
+                embedding.append(alone.trace.search_ms or 0.0)
+                whole.append(answer.trace.search_ms or 0.0)
         share = statistics.median(embedding)
         report(
             f"semantic, {name}: p50 without embedding",
