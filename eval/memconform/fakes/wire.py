@@ -106,6 +106,9 @@ async def serving(handler: Handler, host: str, port: int) -> AsyncIterator[int]:
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
+        # A connection that was accepted just now is not among the tasks before its task has begun.
+        for _ in range(3):
+            await asyncio.sleep(0)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks)
