@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,7 @@ async def serve_forever(handler: Handler, host: str, port: int, *, stubborn: boo
 async def serving(handler: Handler, host: str, port: int) -> AsyncIterator[int]:
     """Serve in tasks of this event loop; yields the port. Closes all connections at the end."""
     tasks: set[asyncio.Task[None]] = set()
+    open_writers: WeakSet[asyncio.StreamWriter] = WeakSet()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -112,6 +114,9 @@ async def serving(handler: Handler, host: str, port: int) -> AsyncIterator[int]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks)
+        for writer in open_writers:
+            # Closing waits for a client that does not read; aborting does not.
+            writer.transport.abort()
         # Their transports close one iteration of the event loop later.
         await asyncio.sleep(0)
 
