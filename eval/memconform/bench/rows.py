@@ -9,6 +9,7 @@ from memconform.bench.records import (
     Estimate,
     QueryRecord,
     RankingAgreement,
+    Relevance,
     Row,
     RowLatency,
     Scores,
@@ -16,7 +17,7 @@ from memconform.bench.records import (
 )
 from memconform.contract.wire import Mode
 from memconform.errors import MemconformError
-from memconform.scoring.retrieval import RATES, metrics
+from memconform.scoring.retrieval import RATES, metrics, official_metrics
 from memconform.stats.bootstrap import bootstrap_means
 from memconform.stats.intervals import Interval, clustered_wilson
 from memconform.stats.quantiles import QuantileSummary
@@ -82,12 +83,11 @@ def _failures(records: Iterable[QueryRecord]) -> list[str]:
 
 
 def _view(name: str, records: Sequence[QueryRecord], ks: Sequence[int], seed: int) -> View:
-    rows: list[_QueryMetrics] = []
-    for record in records:
-        if (relevance := record.views.get(name)) is not None:
-            ranking = record.ranking if relevance.ranking is None else relevance.ranking
-            values = metrics(ranking, relevance.gold, ks)
-            rows.append((record.haystack, record.category, values))
+    rows: list[_QueryMetrics] = [
+        (record.haystack, record.category, _metrics(record, relevance, ks))
+        for record in records
+        if (relevance := record.views.get(name)) is not None
+    ]
     categories = sorted({category for _, category, _ in rows if category})
     overall = _scores(rows, seed)
     return View(
@@ -98,6 +98,20 @@ def _view(name: str, records: Sequence[QueryRecord], ks: Sequence[int], seed: in
             for category in categories
         },
     )
+
+
+def _metrics(record: QueryRecord, relevance: Relevance, ks: Sequence[int]) -> dict[str, float]:
+    ranking = record.ranking if relevance.ranking is None else relevance.ranking
+    values = metrics(list(dict.fromkeys(ranking)), relevance.gold, ks)
+    if (official := relevance.official) is not None:
+        values |= official_metrics(
+            ranking,
+            relevance.gold,
+            ks,
+            relevant=official.relevant,
+            by_session=official.by_session,
+        )
+    return values
 
 
 def _scores(rows: Sequence[_QueryMetrics], seed: int) -> Scores:
