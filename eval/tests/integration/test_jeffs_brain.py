@@ -26,7 +26,8 @@ _SCREEN_LINES = 55
 
 @pytest.fixture
 def environment(environment: dict[str, str]) -> dict[str, str]:
-    """The environment of calls, with the user's checkout."""
+    """The environment of calls, with the user's checkout; builds need the network."""
+    del environment["PYTHONPATH"]
     names = ("JEFFS_BRAIN", "HOME", "GOPATH", "GOCACHE", "npm_config_registry")
     return environment | {name: os.environ[name] for name in names if name in os.environ}
 
