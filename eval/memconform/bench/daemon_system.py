@@ -218,7 +218,9 @@ class _Brain:
             while True:
                 search = client.search(self.session.system.brain, request)
                 answer, timings = await monitor.call(search)
-                _require_strategy(answer.trace, strategy, request)
+                _require_strategy(
+                    answer.trace, strategy, request, self.session.system.runner.auto_modes
+                )
                 ranking = self.document_map.to_item_ranking(task, answer.chunks)
                 if not self._is_cut_short(task, request, answer, len(ranking)):
                     break
@@ -314,9 +316,15 @@ def require_complete(
         )
 
 
-def _require_strategy(trace: Trace, strategy: Strategy, request: SearchRequest) -> None:
+def _require_strategy(
+    trace: Trace,
+    strategy: Strategy,
+    request: SearchRequest,
+    auto_modes: tuple[Mode, ...] | None = None,
+) -> None:
     """Raise CallError if the trace reports another mode or tuning than was requested."""
-    require_requested_mode(RetrievalSettings("", request.mode, request.top_k), trace)
+    settings = RetrievalSettings("", request.mode, request.top_k, auto_modes=auto_modes)
+    require_requested_mode(settings, trace)
     served = trace.tuning or {}
     for key, value in strategy.tuning.items():
         if served.get(key) != value:

@@ -46,6 +46,7 @@ from memconform.contract.core import (
 from memconform.contract.dialect import Dialect, Operation, PathMapping
 from memconform.contract.dialect_keys import DialectError
 from memconform.contract.documents import Listing
+from memconform.contract.reported_failure import failure_in
 from memconform.contract.strict_json import RepeatedKeyError, require_unique_keys
 from memconform.contract.wire import RankBy, Request, Response
 from memconform.validation import first_fault
@@ -316,6 +317,13 @@ class ContractClient:
             if dialect is not None:
                 return dialect.response(content, model), timings
             require_unique_keys(content)
+            if (failure := failure_in(content, model)) is not None:
+                raise DaemonFailedError(
+                    "reported_error",
+                    f"{self._where(operation, method, path, brain)}: the answer reports a failure:"
+                    f" {failure}",
+                    body=excerpt(content),
+                )
             return model.model_validate_json(content), timings
         except RepeatedKeyError as error:
             raise ContractViolatedError(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from memconform.client.failures import ContractViolatedError, DaemonFailedError
 from memconform.contract.ask import (
@@ -19,6 +19,7 @@ from memconform.contract.ask import (
 from memconform.contract.core import ranking_fault, ranks_all, trace_fault
 from memconform.contract.dialect import Dialect
 from memconform.contract.dialect_keys import DialectError
+from memconform.contract.reported_failure import failure_in
 from memconform.contract.strict_json import RepeatedKeyError, require_unique_keys
 from memconform.contract.text import is_visible
 from memconform.contract.wire import RankBy
@@ -84,6 +85,7 @@ class AskStream:
             if dialect is not None and name not in dialect.ignored_events:
                 # It may be an error, after which the answer ends as if nothing had happened.
                 raise _violation("unknown_event", f"{name!r} is no event of the dialect")
+            self._require_no_failure(name, data, None)
             self._unknown.append(name)
             return
         try:
@@ -91,6 +93,8 @@ class AskStream:
                 event = dialect.response(data, model)
             else:
                 require_unique_keys(data)
+                if model is not StreamError:
+                    self._require_no_failure(name, data, model)
                 event = model.model_validate_json(data)
         except RepeatedKeyError as error:
             raise ContractViolatedError("duplicate_key", f"{name}: {error}", body=data) from error
@@ -104,6 +108,17 @@ class AskStream:
                 "bad_event", f"{name}: {fault}", body=data, model=model
             ) from error
         self._take(event)
+
+    def _require_no_failure(self, name: str, data: str, model: type[BaseModel] | None) -> None:
+        """Raise DaemonFailedError if an event that is no error event reports an error."""
+        if self.dialect is None:
+            failure = failure_in(data.encode("utf-8", "surrogatepass"), model)
+        else:
+            failure = self.dialect.failure_in(data)
+        if failure is not None:
+            raise DaemonFailedError(
+                "reported_error", f"{name}: the answer reports a failure: {failure}", body=data
+            )
 
     def _take(self, event: StreamEvent) -> None:
         match event:

@@ -25,7 +25,13 @@ from pydantic.fields import FieldInfo
 
 from memconform.contract.ask import StreamError
 from memconform.contract.core import Filters, Trace
-from memconform.contract.dialect_keys import MISSING, DialectError, KeyReader, styled
+from memconform.contract.dialect_keys import (
+    MISSING,
+    DialectError,
+    KeyReader,
+    plain_key,
+    styled,
+)
 from memconform.contract.dialect_objects import (
     FREE_FORM,
     OBJECTS,
@@ -36,6 +42,7 @@ from memconform.contract.dialect_objects import (
     loosened,
     model_of,
 )
+from memconform.contract.reported_failure import FAILURES, reported_failure
 from memconform.contract.strict_json import require_unique_keys
 from memconform.contract.wire import Request, is_unknowable
 
@@ -94,8 +101,6 @@ class Auth(_Table):
     header: str = "Authorization"
     value: str = Field(default="Bearer {token}", pattern=r"\{token\}")
 
-
-_SHOWN_CHARACTERS = 300
 
 _ROUTE = "POST /v1/brains/{brain}/search"
 _DEFECTS = (
@@ -164,8 +169,9 @@ class Dialect(_Table):
     """The daemon's event name by the contract's."""
     ignored_events: list[str] = Field(default_factory=list)
     """Events of an answer that mean nothing to it; any other that no key names is a violation."""
-    failures: list[str] = Field(default_factory=lambda: ["error", "errors"])
-    """Keys, joined by `.`, that hold a value in a success or an event only if it is a failure."""
+    failures: list[str] = Field(default_factory=lambda: list(FAILURES))
+    """What reports a failure in a success or an event: `key`, if it holds a value, or `key=value`,
+    in any object outside arrays; or a place from the top, its keys joined by `.`."""
     paths: PathMapping = PathMapping()
     auth: Auth = Auth()
     choices: list[Choice] = Field(default_factory=list)
@@ -314,20 +320,28 @@ class Dialect(_Table):
         require_unique_keys(content)
         parsed = _parse(content)
         if model is not StreamError:
-            self._require_no_failure(parsed)
+            own_keys = [
+                plain_key(name.rstrip("?"))
+                for key in fields_by_key(model)
+                for name in self._names(model, key) or ()
+            ]
+            if (failure := reported_failure(parsed, self.failures, own_keys)) is not None:
+                raise DialectError("reported_error", f"the answer reports a failure: {failure}")
         translated = self.translate(parsed, model)
         value: M = loosened(model).model_validate_json(json.dumps(translated))
         return value
 
-    def _require_no_failure(self, value: object) -> None:
-        """Raise DialectError `reported_error` if a message says that it is a failure."""
-        if not isinstance(value, dict):
-            return
-        for place in self.failures:
-            found = KeyReader(value, "", "any").find([place])
-            if found is not MISSING and found not in (None, False, "", [], {}):
-                text = json.dumps(found, ensure_ascii=False)[:_SHOWN_CHARACTERS]
-                raise DialectError("reported_error", f"the answer reports a failure: {text}")
+    def _names(self, model: type[BaseModel], key: str) -> list[str] | Literal[False]:
+        """Where the daemon has the value of a contract's key; False if nowhere."""
+        names = self.objects.get(to_snake(model.__name__), {}).get(key)
+        return [styled(key, self.keys)] if names is None else names
+
+    def failure_in(self, content: str | bytes) -> str | None:
+        """What an event that means nothing says of a failure; None if nothing, or if not JSON."""
+        try:
+            return reported_failure(json.loads(content), self.failures)
+        except ValueError:
+            return None
 
     def translate(
         self,

@@ -5,6 +5,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import sys
 import time
@@ -29,13 +30,15 @@ _UNAVAILABLE = 69
 """EX_UNAVAILABLE of sysexits.h: the exit status of a build that this machine cannot run."""
 _PROGRESS_SECONDS = 10
 _PROGRESS_WIDTH = 80
+_VARIABLE_ROOT = re.compile(r"\$\{(\w+)\}/")
 
 
 def build_hash(manifest: Manifest, folder: Path) -> str:
     """SHA-256 of the manifest, the tools, every input file, and the program that is served.
 
     Raises:
-        UsageError: `manifest_invalid` if a glob of `[build] inputs` matches no file.
+        UsageError: `manifest_invalid` if a glob of `[build] inputs` matches no file, or begins with
+            a variable that is not set.
     """
     digest = hashlib.sha256(manifest.model_dump_json().encode())
     # A virtual environment is bound to its interpreter, a native module to its platform.
@@ -46,8 +49,9 @@ def build_hash(manifest: Manifest, folder: Path) -> str:
     for line in program_identity(manifest.serve.argv, folder):
         digest.update(line.encode())
     for pattern in manifest.build.inputs if manifest.build else ():
+        root, glob = _input_root(pattern, folder)
         try:
-            files = sorted(path for path in folder.glob(pattern) if path.is_file())
+            files = sorted(path for path in root.glob(glob) if path.is_file())
         except (NotImplementedError, ValueError):
             # pathlib raises these for absolute and empty patterns.
             files = []
@@ -55,12 +59,28 @@ def build_hash(manifest: Manifest, folder: Path) -> str:
             raise UsageError(
                 f"{folder / 'sdk.toml'}: [build] inputs: {pattern!r} matches no file",
                 code="manifest_invalid",
-                hint="globs are relative to the manifest's folder",
+                hint="globs are relative to the manifest's folder, or to ${NAME}, a variable that"
+                " holds a folder",
             )
         for path in files:
             content = hashlib.sha256(path.read_bytes()).hexdigest()
-            digest.update(json.dumps([path.relative_to(folder).as_posix(), content]).encode())
+            digest.update(json.dumps([path.relative_to(root).as_posix(), content]).encode())
     return digest.hexdigest()
+
+
+def _input_root(pattern: str, folder: Path) -> tuple[Path, str]:
+    """The folder that a glob of `[build] inputs` is relative to, and the glob."""
+    variable = _VARIABLE_ROOT.match(pattern)
+    if variable is None:
+        return folder, pattern
+    value = os.environ.get(variable[1])
+    if not value:
+        raise UsageError(
+            f"{folder / 'sdk.toml'}: [build] inputs: {variable[1]} is not set",
+            code="manifest_invalid",
+            hint=f"set {variable[1]} to the folder of the sources, as the manifest says",
+        )
+    return Path(value), pattern[variable.end() :]
 
 
 async def ensure_built(manifest: Manifest, folder: Path, key: str, progress: Progress) -> Path:

@@ -118,6 +118,19 @@ class SdkRunner(ABC):
     managed: bool = True
     """Whether the harness starts the daemon and may empty its brains."""
 
+    @property
+    def auto_modes(self) -> tuple[Mode, ...] | None:
+        """Modes in which it claims to serve `auto`; None if it makes no claim.
+
+        The contract has `auto` mean hybrid wherever that is available (core.mode.served).
+        """
+        if self.modes is None:
+            return None
+        if Mode.HYBRID in self.modes:
+            return (Mode.HYBRID,)
+        claimed = (*self.modes, *self.optional_modes)
+        return tuple(mode for mode in claimed if mode is not Mode.AUTO)
+
     def use_variables(self, variables: Mapping[str, str]) -> None:
         """Set these variables at later starts.
 

@@ -84,6 +84,8 @@ class IndexProver:
         self._words = RareWords(documents, self._rng)
         self._in_flight = asyncio.Semaphore(_IN_FLIGHT)
         self._blank: set[str] = set()
+        self._misshapen = ""
+        """Why the last ranking of a wrong shape, which was taken to be empty, is one."""
 
     async def prove_all(self) -> ProofRecord:
         """Prove every document once, or a random sample if there are more than EVERY.
@@ -139,7 +141,7 @@ class IndexProver:
         for leg in self.legs:
             missing = [path for path in probed if await self._is_lost_unfiltered(path, leg)]
             if missing:
-                raise _not_searchable(dict.fromkeys(missing, leg), len(probed))
+                raise _not_searchable(dict.fromkeys(missing, leg), len(probed), self._misshapen)
         if self._exact and await self.finds_nonsense():
             raise ContractViolatedError(
                 "foreign_chunk",
@@ -219,7 +221,7 @@ class IndexProver:
             await asyncio.gather(*tasks, return_exceptions=True)
         proven = len(set(paths) - self._blank)
         if missing:
-            raise _not_searchable(missing, proven)
+            raise _not_searchable(missing, proven, self._misshapen)
         return proven
 
     def _cut(self, paths: Iterable[str]) -> Iterator[list[str]]:
@@ -285,6 +287,7 @@ class IndexProver:
             # An empty ranking in a wrong shape, which conform reports (wire.shape).
             if error.code != "bad_body" or self._counted:
                 raise
+            self._misshapen = error.message
             return set()
         found = Counter(chunk.path for chunk in answer.chunks)
         ranks_all = (
@@ -328,13 +331,16 @@ class IndexProver:
         return answer
 
 
-def _not_searchable(missing: Mapping[str, Mode], total: int) -> DaemonError:
-    """Name some of the documents that were not found, and the modes in which they were not."""
+def _not_searchable(missing: Mapping[str, Mode], total: int, misshapen: str) -> DaemonError:
+    """Name some of the documents that were not found, and the modes in which they were not.
+
+    `misshapen` says what is wrong with a ranking that was taken to be empty.
+    """
     names = ", ".join(list(missing)[:_SHOWN]) + (", …" if len(missing) > _SHOWN else "")
     modes = " or ".join(dict.fromkeys(mode.value for mode in missing.values()))
     return DaemonError(
         f"a search for their own words (mode {modes}) does not find {len(missing)} of {total}"
-        f" ingested documents: {names}",
+        f" ingested documents: {names}" + (f"; the last answer: {misshapen}" if misshapen else ""),
         code="not_searchable",
         hint="make an acknowledged document visible to the next search"
         " (core.ingest.read-your-writes); memconform conform --case 'ingest-*' repeats the calls",

@@ -176,6 +176,7 @@ async def _stages(
             daemon=daemon,
             journal=journal,
             verifier=verifier,
+            auto_modes=runner.auto_modes,
             reverify=plan.reverify,
             watch=watch,
         )

@@ -85,8 +85,10 @@ class Settings(BaseModel):
     judge: JudgeSettings | None = None
     """The judges, if they score."""
 
-    def retrieval(self, brain: str) -> RetrievalSettings:
-        """The retrieval settings for `brain`."""
+    def retrieval(
+        self, brain: str, auto_modes: tuple[Mode, ...] | None = None
+    ) -> RetrievalSettings:
+        """The retrieval settings for `brain`; the SDK claims to serve `auto` in `auto_modes`."""
         return RetrievalSettings(
             brain=brain,
             mode=self.mode,
@@ -94,6 +96,7 @@ class Settings(BaseModel):
             candidate_k=self.candidate_k,
             rerank_top_n=self.rerank_top_n,
             allow_fallback=self.allow_fallback,
+            auto_modes=auto_modes,
         )
 
     def digest(self) -> str:

@@ -16,7 +16,7 @@ from memconform.client.failures import (
 from memconform.client.recorder import Exchange, record_exchanges
 from memconform.client.shape import shape
 from memconform.contract.core import Chunk, Trace
-from memconform.contract.wire import mode_name
+from memconform.contract.wire import Mode, mode_name
 from memconform.daemons.runner import Daemon
 from memconform.datasets.model import Question
 from memconform.errors import DaemonError, MemconformError
@@ -75,11 +75,12 @@ class QuestionRunner:
         daemon: Daemon,
         journal: Journal,
         verifier: IndexVerifier,
+        auto_modes: tuple[Mode, ...] | None = None,
         reverify: bool = True,
         watch: UpstreamWatch | None = None,
     ) -> None:
         self._settings = settings
-        self._retrieval = settings.retrieval(verifier.counts.brain_id)
+        self._retrieval = settings.retrieval(verifier.counts.brain_id, auto_modes)
         self._scenario = scenario
         self._client = client
         self._journal = journal

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from memconform.daemons.build import build_hash
-from memconform.daemons.manifest import Capabilities, Manifest, Serve
+from memconform.daemons.manifest import Build, Capabilities, Manifest, Serve
 from memconform.daemons.program_files import program_identity
+from memconform.errors import UsageError
 
 
 def _hash(folder: Path, *argv: str) -> str:
@@ -94,3 +95,31 @@ def test_arguments_that_name_no_file_are_ignored(tmp_path: Path) -> None:
     script = "touch x; exec sleep 1000" * 1000
     argv = ["{python}", "-c", script, "{state_dir}", "--addr", "{addr}", "-m", "no.such", "-", "="]
     assert list(program_identity(argv, tmp_path)) == []
+
+
+def test_a_change_to_sources_elsewhere_changes_the_hash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another checkout was measured by the program that was built from the first one."""
+    build = Build(command=["true"], inputs=["${CHECKOUT}/go/**/*.go"])
+    manifest = Manifest(
+        name="mine",
+        language="any",
+        build=build,
+        serve=Serve(argv=["true"]),
+        capabilities=Capabilities.model_validate({"profiles": ["core"], "modes": ["bm25"]}),
+    )
+    source = tmp_path / "checkout" / "go" / "main.go"
+    source.parent.mkdir(parents=True)
+    source.write_text("package one")
+    monkeypatch.setenv("CHECKOUT", str(tmp_path / "checkout"))
+    first = build_hash(manifest, tmp_path)
+    source.write_text("package two")
+    assert build_hash(manifest, tmp_path) != first
+    for value, says in (
+        (str(tmp_path / "nowhere"), "matches no file"),
+        ("", "CHECKOUT is not set"),
+    ):
+        monkeypatch.setenv("CHECKOUT", value)
+        with pytest.raises(UsageError, match=says):
+            build_hash(manifest, tmp_path)

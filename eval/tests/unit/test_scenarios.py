@@ -1,17 +1,21 @@
 """What each scenario sends of its settings."""
 
 import json
+from contextlib import nullcontext
+from typing import Any
 
 import pytest
 
 from memconform.client.client import ContractClient
-from memconform.contract.core import Filters
+from memconform.client.failures import DaemonFailedError
+from memconform.contract.core import Filters, Trace
 from memconform.contract.wire import Mode
 from memconform.datasets.model import Question
 from memconform.fakes import null
+from memconform.fakes.degenerate import Degeneracy, DegenerateRunner
 from memconform.fakes.wire import RawExchange, RawRequest, serving
 from memconform.scenarios import SCENARIOS
-from memconform.scenarios.scenario import RetrievalSettings
+from memconform.scenarios.scenario import RetrievalSettings, require_requested_mode
 
 _QUESTION = Question("q", "What?", question_date="2024-05-01")
 
@@ -38,3 +42,34 @@ async def test_settings_reach_the_daemon(scenario: str) -> None:
     assert (full["filters"], full["candidateK"]) == ({"sessionIds": ["s1"]}, 7)
     assert bare.get("questionDate") == ("2024-05-01" if dated else None)
     assert not {"filters", "candidateK", "rerankTopN"} & bare.keys()
+
+
+_MODES = (Mode.AUTO, Mode.BM25)
+
+
+@pytest.mark.parametrize(
+    ("claimed", "served", "is_refuted"),
+    [
+        (_MODES, Mode.BM25, False),
+        (_MODES, Mode.SEMANTIC, True),
+        ((*_MODES, Mode.SEMANTIC), Mode.SEMANTIC, False),
+        # The contract has auto mean hybrid wherever hybrid is available.
+        ((*_MODES, Mode.HYBRID), Mode.HYBRID, False),
+        ((*_MODES, Mode.HYBRID), Mode.BM25, True),
+        (None, Mode.SEMANTIC, False),
+        (_MODES, None, False),
+    ],
+)
+def test_auto_is_served_in_a_mode_that_the_sdk_claims(
+    claimed: tuple[Mode, ...] | None, served: Mode | None, *, is_refuted: bool
+) -> None:
+    """Half of a run's answers came from a mode that the SDK does not have, and it passed."""
+    runner = DegenerateRunner(Degeneracy("nothing"))
+    runner.modes = claimed  # type: ignore[assignment] # None is a runner's value too
+    values: dict[str, Any] = {"effective_mode": served}
+    trace = Trace.model_construct(None, **values)
+    settings = RetrievalSettings("b", Mode.AUTO, 5, auto_modes=runner.auto_modes)
+    with pytest.raises(DaemonFailedError) if is_refuted else nullcontext() as caught:
+        require_requested_mode(settings, trace)
+    assert caught is None or caught.value.code == "mode_not_served"
+    require_requested_mode(RetrievalSettings("b", Mode.AUTO, 5, allow_fallback=True), trace)
