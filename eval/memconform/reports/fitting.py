@@ -34,14 +34,22 @@ def fitting_table(
         importance: figures from most to least important; others follow in the header's order.
     """
     figures = list(range(names, len(header)))
-    widths = {c: max(cell_len(row[c]) for row in (header, *rows)) for c in range(len(header))}
-    for column in range(names):
-        words = max(len(w) for row in (header, *rows) for w in (row[column].split() or [""]))
-        widths[column] = min(widths[column], max(words, width // _NAME_SHARE))
+    lines = (header, *rows)
+    widths = [max(cell_len(line[column]) for line in lines) for column in range(len(header))]
+    words = [
+        max((cell_len(word) for line in lines for word in line[column].split()), default=0)
+        for column in range(names)
+    ]
     ranks = {name: rank for rank, name in enumerate(importance)}
     by_importance = sorted(figures, key=lambda c: (ranks.get(header[c], len(ranks)), c))
-    # The first column of a table has a gap at its left, too.
-    room = width - _GAP // 2 - sum(widths[column] + _GAP for column in range(names))
+    least = widths[by_importance[0]] + _GAP if figures else 0
+    for share in (width // _NAME_SHARE, 0):
+        for column, longest in enumerate(words):
+            widths[column] = min(widths[column], max(longest, share))
+        # The first column of a table has a gap at its left, too.
+        room = width - _GAP // 2 - sum(widths[column] + _GAP for column in range(names))
+        if room >= least:
+            break
     shown: set[int] = set()
     for column in by_importance:
         room -= widths[column] + _GAP
