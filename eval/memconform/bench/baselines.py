@@ -105,22 +105,31 @@ class BaselineSystem:
     seed: int = 0
     prefix: str = ""
     """Text prepended to a query before it is embedded."""
+    official_items: bool = False
+    """Whether to index the items as the benchmark's released code does, where there is one."""
     strategies: tuple[Strategy, ...] = (Strategy(None),)
 
     @property
     def identity(self) -> str:
-        return f"{self.embedder} {self.seed} {self.prefix}"
+        identity = f"{self.embedder} {self.seed} {self.prefix}"
+        return f"{identity} official" if self.official_items else identity
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Session]:
         yield self
 
     def record(self) -> SystemRecord:
-        return SystemRecord(name=self.name, embedder=self.embedder)
+        return SystemRecord(
+            name=self.name, embedder=self.embedder, official_items=self.official_items
+        )
 
     @asynccontextmanager
     async def build_index(self, haystacks: Iterable[Haystack]) -> AsyncIterator[Index]:
-        entries = [(haystack.id, item) for haystack in haystacks for item in haystack.items]
+        entries = [
+            (haystack.id, item)
+            for haystack in haystacks
+            for item in (self.official_items and haystack.official_items) or haystack.items
+        ]
         started = time.perf_counter()
         ranker = await asyncio.to_thread(self.index, entries)
         ingest_ms = (time.perf_counter() - started) * 1e3
@@ -132,7 +141,7 @@ class BaselineSystem:
             vectors=ranker.vectors,
             ingest_ms=ingest_ms,
         )
-        yield _BaselineIndex(entries, ranker, record)
+        yield _BaselineIndex(entries, ranker, record, self.official_items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +149,7 @@ class _BaselineIndex:
     entries: Sequence[_Entry]
     ranker: _Ranker
     record: IndexRecord
+    official_items: bool
 
     async def verify(self) -> None:
         """Do nothing: an index in process cannot change."""
@@ -147,19 +157,32 @@ class _BaselineIndex:
     async def search(self, task: Task, _: Strategy) -> SearchResult:
         started = time.perf_counter()
         ranking: dict[str, None] = {}
+        entries: list[str] = []
         for index in self.ranker.order(task.haystack, task.query):
             owner, item = self.entries[index]
             if owner == task.haystack and (task.candidates is None or item.id in task.candidates):
-                ranking[item.source or item.id] = None
+                entries.append(item.source or item.id)
+                ranking[entries[-1]] = None
             if len(ranking) == task.depth:
                 break
-        return SearchResult(tuple(ranking), (time.perf_counter() - started) * 1e3)
+        latency_ms = (time.perf_counter() - started) * 1e3
+        # Separate keys repeat an item's id as well, but are no entries of their own.
+        repeated = tuple(entries) if self.official_items else ()
+        return SearchResult(tuple(ranking), latency_ms, entries=repeated)
 
 
 def baseline_system(
-    name: str, seed: int, embedder: Callable[[], Embedder], prefix: str = ""
+    name: str,
+    seed: int,
+    embedder: Callable[[], Embedder],
+    prefix: str = "",
+    *,
+    official_items: bool = False,
 ) -> BaselineSystem:
-    """The baseline called `name`, one of `BASELINES`; only `flat-dense` calls `embedder`."""
+    """The baseline called `name`, one of `BASELINES`; only `flat-dense` calls `embedder`.
+
+    `official_items` concerns `flat-bm25`, which is LongMemEval's own baseline.
+    """
     if name == "flat-dense":
         model = embedder()
         return BaselineSystem(
@@ -172,4 +195,6 @@ def baseline_system(
         "null": _Null,
         "oracle": _Oracle,
     }
-    return BaselineSystem(name, rankers[name])
+    return BaselineSystem(
+        name, rankers[name], official_items=official_items and name == "flat-bm25"
+    )

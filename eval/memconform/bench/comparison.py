@@ -16,14 +16,15 @@ from memconform.bench.comparison_records import (
     RowPair,
 )
 from memconform.bench.records import QueryRecord, Relevance
-from memconform.bench.stored_rows import StoredRow, scored_ranking
+from memconform.bench.scoring import first_gold_rank, query_metrics, scored_ranking
+from memconform.bench.stored_rows import StoredRow
 from memconform.bench.tasks import ALL
 from memconform.errors import ExitCode, UsageError, gravest, nearest
 from memconform.parity.paired_comparison import ALPHA, MARGIN, Counts, compare_pairs
 from memconform.parity.records import ParityVerdict
 from memconform.parity.run_diff import latency_ratio
 from memconform.records import Incident
-from memconform.scoring.retrieval import RATES, recall_all, recall_any
+from memconform.scoring.retrieval import RATES
 from memconform.stats.intervals import LEAST_CLUSTERS
 from memconform.stats.rankings import overlap_at, rbo
 
@@ -40,9 +41,8 @@ class Measure:
     def k(self) -> int:
         return int(self.metric.partition("@")[2])
 
-    def passes(self, ranking: Sequence[str], gold: Sequence[str]) -> bool:
-        rate = recall_all if self.metric.startswith("recall_all@") else recall_any
-        return bool(rate(ranking, gold, self.k))
+    def passes(self, record: QueryRecord, relevance: Relevance) -> bool:
+        return bool(query_metrics(record, relevance, [self.k])[self.metric])
 
 
 def measure_of(rows: Sequence[StoredRow], metric: str | None, view: str | None) -> Measure:
@@ -145,16 +145,11 @@ class _Tally:
             )
         if mine is None or yours is None:
             return
-        rankings = scored_ranking(one, mine), scored_ranking(other, yours)
-        self._add_rankings(one, mine, rankings)
-
-    def _add_rankings(
-        self, record: QueryRecord, relevance: Relevance, rankings: tuple[list[str], list[str]]
-    ) -> None:
-        gold = relevance.gold
-        first, second = (self.measure.passes(ranking, gold) for ranking in rankings)
-        # The only place at which a stored query enters a verdict.
+        first, second = self.measure.passes(one, mine), self.measure.passes(other, yours)
+        # The only place at which a stored query enters a verdict; its cluster is `one.haystack`.
         self.counts.add(first=first, second=second)
+        gold = mine.gold
+        rankings = scored_ranking(one, mine), scored_ranking(other, yours)
         self.overlaps.append(overlap_at(*rankings, self.measure.k))
         self.rbos.append(rbo(*rankings))
         ranks = [first_gold_rank(ranking, gold) for ranking in rankings]
@@ -164,9 +159,9 @@ class _Tally:
         if first != second:
             (self.regressions if first else self.fixes).append(
                 QueryDifference(
-                    query=record.query,
-                    haystack=record.haystack,
-                    category=record.category,
+                    query=one.query,
+                    haystack=one.haystack,
+                    category=one.category,
                     gold=gold,
                     first_rank=ranks[0],
                     second_rank=ranks[1],
@@ -182,11 +177,6 @@ class _Tally:
             gold_earlier=self.earlier,
             gold_later=self.later,
         )
-
-
-def first_gold_rank(ranking: Sequence[str], gold: Sequence[str]) -> int | None:
-    """The rank of the first gold item, from 1; None if none is ranked."""
-    return next((rank for rank, item in enumerate(ranking, 1) if item in gold), None)
 
 
 def compare_rows(

@@ -197,7 +197,7 @@ async def _run_query(system: str, index: Index, strategy: Strategy, task: Task) 
             return record.model_copy(update={"error": failure})
     return record.model_copy(
         update={
-            "views": task.views(result.ranking),
+            "views": task.views(result.entries or result.ranking),
             "ranking": list(result.ranking),
             "latency_ms": result.latency_ms,
             "search_ms": result.search_ms,

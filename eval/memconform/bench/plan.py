@@ -43,7 +43,7 @@ class ContentDigest:
 
     def add(self, haystack: Haystack) -> None:
         self._add(haystack.id)
-        for item in haystack.items:
+        for item in (*haystack.items, *haystack.official_items):
             self._add(item.id, item.text, item.group, item.date, dict(item.metadata), item.source)
         for query in haystack.queries:
             self._add(query.id, query.question, query.category, query.gold)

@@ -49,12 +49,23 @@ class IndexRecord(Record):
     """Size of the daemon's state afterwards; null for a daemon that the harness did not start."""
 
 
+class OfficialScoring(Record):
+    """Parameters of LongMemEval's released retrieval metrics for one query."""
+
+    relevant: int
+    """How many entries of the index are relevant."""
+    by_session: bool
+    """Whether ranks are those of sessions, and the ranking names the session of each turn."""
+
+
 class Relevance(Record):
     """The relevant items of a query in one view."""
 
     gold: list[str]
     ranking: list[str] | None = None
-    """The ranking to score, if it is not the query's own."""
+    """The ranking to score, if it is not the query's own; ids may repeat with `official`."""
+    official: OfficialScoring | None = None
+    """How the benchmark's released code scores the ranking; null for the standard metrics alone."""
 
 
 class QueryRecord(Record):
@@ -142,6 +153,9 @@ class SystemRecord(Record):
     upstream: str | None = None
     variables: dict[str, str] = Field(default_factory=dict)
     embedder: str | None = None
+    official_items: bool = False
+    """Whether it indexed the items as the benchmark's released code does, instead of those that
+    the other systems index."""
     ready_ms: float | None = None
     rss_peak_bytes: int | None = None
     cpu_seconds: float | None = None

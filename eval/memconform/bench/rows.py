@@ -14,9 +14,10 @@ from memconform.bench.records import (
     Scores,
     View,
 )
+from memconform.bench.scoring import query_metrics
 from memconform.contract.wire import Mode
 from memconform.errors import MemconformError
-from memconform.scoring.retrieval import RATES, metrics
+from memconform.scoring.retrieval import RATES
 from memconform.stats.bootstrap import bootstrap_means
 from memconform.stats.intervals import Interval, clustered_wilson
 from memconform.stats.quantiles import QuantileSummary
@@ -82,12 +83,11 @@ def _failures(records: Iterable[QueryRecord]) -> list[str]:
 
 
 def _view(name: str, records: Sequence[QueryRecord], ks: Sequence[int], seed: int) -> View:
-    rows: list[_QueryMetrics] = []
-    for record in records:
-        if (relevance := record.views.get(name)) is not None:
-            ranking = record.ranking if relevance.ranking is None else relevance.ranking
-            values = metrics(ranking, relevance.gold, ks)
-            rows.append((record.haystack, record.category, values))
+    rows: list[_QueryMetrics] = [
+        (record.haystack, record.category, query_metrics(record, relevance, ks))
+        for record in records
+        if (relevance := record.views.get(name)) is not None
+    ]
     categories = sorted({category for _, category, _ in rows if category})
     overall = _scores(rows, seed)
     return View(

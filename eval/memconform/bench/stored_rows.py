@@ -11,9 +11,9 @@ from string import ascii_uppercase
 
 from pydantic import ValidationError
 
-from memconform.bench.records import BENCH_SCHEMA, BenchReport, QueryRecord, Relevance, Row
+from memconform.bench.records import BENCH_SCHEMA, BenchReport, QueryRecord, Row
+from memconform.bench.scoring import query_metrics
 from memconform.errors import UsageError, nearest
-from memconform.scoring.retrieval import recall_any
 from memconform.storage.folders import ROW_MARK, find_result, split_reference
 from memconform.storage.result_file import read_head, read_lines, schema_of
 from memconform.validation import first_fault
@@ -53,11 +53,6 @@ class StoredRow:
 def row_label(row: Row) -> str:
     """The part of an address behind the mark: `SYSTEM/STRATEGY`, of a baseline `SYSTEM`."""
     return f"{row.system}/{row.strategy}" if row.strategy else row.system
-
-
-def scored_ranking(record: QueryRecord, relevance: Relevance) -> list[str]:
-    """The ranking that a view scores."""
-    return record.ranking if relevance.ranking is None else relevance.ranking
 
 
 def is_bench_report(path: Path) -> bool:
@@ -208,7 +203,7 @@ def _require_consistent(stored: StoredRow) -> None:
 def _found(records: Iterable[QueryRecord], view: str, k: int) -> Iterable[float]:
     for record in records:
         if (relevance := record.views.get(view)) is not None:
-            yield recall_any(scored_ranking(record, relevance), relevance.gold, k)
+            yield query_metrics(record, relevance, [k])[f"recall_any@{k}"]
 
 
 def _contradiction(path: Path, excerpt: str) -> UsageError:

@@ -24,6 +24,8 @@ class SearchResult:
     """From sending the request to the end of the answer."""
     search_ms: float | None = None
     """The search time that the system itself reports."""
+    entries: tuple[str, ...] = ()
+    """The ranking with repeated ids, if the index contains an item several times."""
     rises: bool = False
     """Whether a score of the ranking rises."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from memconform.bench.records import Relevance
+from memconform.bench.records import OfficialScoring, Relevance
 from memconform.datasets.haystacks import Haystack
 from memconform.datasets.model import Question
 from memconform.datasets.pruning import Pruning
@@ -15,7 +15,7 @@ UNDISPUTED = "undisputed"
 OFFICIAL = "official"
 """View of the queries and the gold of the benchmark's own retrieval metrics."""
 OFFICIAL_SESSIONS = "official, by session"
-"""The official view of a ranking of turns, with each turn replaced by its session."""
+"""The official view of a ranking of turns, scored by session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,26 +27,35 @@ class Task:
     relevant_by_view: Mapping[str, tuple[str, ...]]
     """Gold by the name of the view; empty if the view excludes the query."""
     sessions: Mapping[str, str]
-    """The session of each item, if rankings of turns are also scored by session."""
+    """The session of each item by the official metrics, if they score rankings of turns by
+    session too."""
     depth: int
     """How many items a ranking should have, if that many exist."""
     candidates: frozenset[str] | None = None
     """Ids of the items to search; None for the whole haystack."""
 
     def views(self, ranking: Sequence[str]) -> dict[str, Relevance]:
-        """The relevant items in each view that includes the query."""
+        """The relevant items in each view that includes the query.
+
+        `ranking` holds ids of items; one that the index contains several times may repeat.
+        """
         views = {
             name: Relevance(gold=list(gold)) for name, gold in self.relevant_by_view.items() if gold
         }
-        if self.sessions and self.relevant_by_view[OFFICIAL]:
-            views[OFFICIAL_SESSIONS] = Relevance(
-                gold=self._by_session(self.relevant_by_view[OFFICIAL]),
-                ranking=self._by_session(ranking),
+        if gold := self.relevant_by_view.get(OFFICIAL):
+            relevant = max(len(gold), sum(map(gold.__contains__, ranking)))
+            views[OFFICIAL] = Relevance(
+                gold=list(gold),
+                ranking=None if len(set(ranking)) == len(ranking) else list(ranking),
+                official=OfficialScoring(relevant=relevant, by_session=False),
             )
+            if self.sessions:
+                views[OFFICIAL_SESSIONS] = Relevance(
+                    gold=list(dict.fromkeys(self.sessions[item] for item in gold)),
+                    ranking=[self.sessions[item] for item in ranking],
+                    official=OfficialScoring(relevant=relevant, by_session=True),
+                )
         return views
-
-    def _by_session(self, items: Sequence[str]) -> list[str]:
-        return list(dict.fromkeys(self.sessions[item] for item in items))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +66,17 @@ class QueryPlanner:
     """Ids of the selected queries."""
     depth: int
     official_gold: Callable[[Haystack], tuple[str, ...]] | None = None
-    turns: bool = False
-    """Whether items are turns of sessions. With official gold all turns are then ranked, as the
-    released code does, because k sessions may take many more turns."""
+    official_sessions: Callable[[Haystack], Mapping[str, str]] | None = None
+    """Given if items are turns that the official metrics also score by session. All turns are then
+    ranked, as the released code does, because k sessions may take many more turns."""
     disputed: Collection[str] | None = None
     """Ids of queries whose gold is disputed; None without an errata file."""
     pruning: Pruning | None = None
 
     def tasks(self, haystack: Haystack) -> list[Task]:
         """The tasks of the selected queries of a haystack."""
-        by_session = self.turns and self.official_gold is not None
-        sessions = {item.id: item.group for item in haystack.items} if by_session else {}
+        by_session = self.official_sessions is not None
+        sessions = self.official_sessions(haystack) if self.official_sessions else {}
         return [
             Task(
                 haystack=haystack.id,

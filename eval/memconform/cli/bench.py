@@ -74,7 +74,7 @@ _LIMITS = "Limits and timeouts"
     "--session-doc",
     group=_BENCHMARK,
     metavar="TEXT",
-    help="For longmemeval: the text of a session, `full`, `user-only` or `dated`.",
+    help="For longmemeval: the text of a session, `full`, `user-only`, `dated` or `official`.",
 )
 @option(
     "--part",

@@ -73,7 +73,13 @@ async def plan_bench(options: BenchOptions, progress: Progress) -> PreparedBench
     runners, skipped = await _runners(options, strategies, variables, progress)
     embedder = embedder_for(options, variables)
     baselines = [
-        baseline_system(name, options.seed, embedder, options.query_prefix or "")
+        baseline_system(
+            name,
+            options.seed,
+            embedder,
+            options.query_prefix or "",
+            official_items=_has_official_items(options, benchmark),
+        )
         for name in dict.fromkeys(options.system)
     ]
     _require_distinct_names(runners, options)
@@ -120,6 +126,18 @@ async def plan_bench(options: BenchOptions, progress: Progress) -> PreparedBench
         folder.remove()
         raise
     return PreparedBench(plan, folder, resume_state, skipped)
+
+
+def _has_official_items(options: BenchOptions, benchmark: Benchmark) -> bool:
+    """Whether `flat-bm25` indexes what the benchmark's released code indexes.
+
+    It does unless another text was asked for, or keys are added to the items.
+    """
+    return (
+        benchmark.format.official_sessions is not None
+        and options.session_doc in (None, "official")
+        and options.keys is None
+    )
 
 
 def _benchmark(options: BenchOptions) -> Benchmark:
@@ -196,7 +214,9 @@ def _settings(
         query_ids=chosen,
         depth=ks[-1],
         official_gold=benchmark.format.official_gold,
-        turns=benchmark.options.get("level") == "turn",
+        official_sessions=benchmark.format.official_sessions
+        if benchmark.options.get("level") == "turn"
+        else None,
         disputed=disputed,
         pruning=pruning,
     )

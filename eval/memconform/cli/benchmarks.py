@@ -79,7 +79,7 @@ _OPTIONS = (
         "--session-doc",
         group=_READING,
         metavar="TEXT",
-        help="For longmemeval: the text of a session, `full`, `user-only` or `dated`.",
+        help="For longmemeval: the text of a session, `full`, `user-only`, `dated` or `official`.",
     ),
     option(
         "--level",

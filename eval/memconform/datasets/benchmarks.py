@@ -13,7 +13,7 @@ from memconform.datasets.haystacks import Haystack
 from memconform.datasets.json_array import elements
 from memconform.datasets.jsonl import has_row
 from memconform.datasets.locomo import read_locomo
-from memconform.datasets.longmemeval import official_gold, read_longmemeval
+from memconform.datasets.longmemeval import official_gold, official_sessions, read_longmemeval
 from memconform.datasets.memini import read_memini
 from memconform.datasets.question_set import read_question_set
 from memconform.datasets.wmb import QUESTIONS, found, read_wmb
@@ -43,6 +43,8 @@ class Format:
     official_gold: Callable[[Haystack], tuple[str, ...]] | None = None
     """For haystacks with one question each, its gold by the official retrieval metrics; empty if
     they skip it. None if the benchmark has no official retrieval metrics."""
+    official_sessions: Callable[[Haystack], Mapping[str, str]] | None = None
+    """The session of each turn, by which the official metrics also score rankings of turns."""
 
 
 _LEVELS = ("turn", "session")
@@ -97,9 +99,10 @@ _BUILT_IN = (
         "LongMemEval, oracle, S or M: one haystack of chat sessions per question",
         read_longmemeval,
         lambda path: {"question_id", "haystack_sessions"} <= _first_keys(path),
-        {"level": ("session", "turn"), "session_doc": ("full", "user-only", "dated")},
+        {"level": ("session", "turn"), "session_doc": ("full", "user-only", "dated", "official")},
         only_with={"session_doc": ("level", "session")},
         official_gold=official_gold,
+        official_sessions=official_sessions,
     ),
     Format(
         "wmb",

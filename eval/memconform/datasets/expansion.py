@@ -82,7 +82,8 @@ def expand(haystack: Haystack, keys: Keys, join: Join) -> Haystack:
                     "join by merge or replace",
                 )
         items += joined
-    return replace(haystack, items=tuple(items), dropped=tuple(dropped))
+    # Baselines then index the same items as the SDKs.
+    return replace(haystack, items=tuple(items), dropped=tuple(dropped), official_items=())
 
 
 def _joined(item: Item, texts: tuple[str, ...], join: Join) -> list[Item]:

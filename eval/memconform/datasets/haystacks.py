@@ -44,3 +44,6 @@ class Haystack:
     items: tuple[Item, ...]
     queries: tuple[Question, ...]
     dropped: tuple[DroppedEntry, ...] = ()
+    official_items: tuple[Item, ...] = ()
+    """The items as the benchmark's released retrieval code indexes them, in which ids may repeat;
+    empty if the benchmark has no such code."""

@@ -10,8 +10,9 @@ from memconform.datasets.json_array import elements
 from memconform.datasets.model import Question
 from memconform.datasets.rows import answer_text, reason_of, text, texts
 
-SessionDoc = Literal["full", "user-only", "dated"]
-"""A session's text: every turn as `role: content`; the user's turns only; or all below the date."""
+SessionDoc = Literal["full", "user-only", "dated", "official"]
+"""A session's text: every turn as `role: content`; the user's turns only, or all if there are none;
+all below the date; or the user's turns joined by spaces, as in the released retrieval code."""
 
 EVIDENCE = "evidence"
 """The metadata key of an item: whether one of its user turns contains the answer."""
@@ -57,6 +58,21 @@ def official_gold(haystack: Haystack) -> tuple[str, ...]:
     return () if query.abstain else tuple(gold for gold in query.gold if gold in evidence)
 
 
+def official_sessions(haystack: Haystack) -> dict[str, str]:
+    """The session of each turn, as the released code derives it from the turn's id.
+
+    That code renames turns without the answer in sessions of evidence, so that these turns form a
+    session of their own, `noans_…`, which is never relevant and yet takes a rank.
+    """
+    with_answer = {item.group for item in haystack.items if item.metadata[EVIDENCE]}
+    return {
+        item.id: f"noans_{item.group}"
+        if not item.metadata[EVIDENCE] and (item.group in with_answer or "answer" in item.group)
+        else item.group
+        for item in haystack.items
+    }
+
+
 def _haystack(row: dict[str, Any], level: Level, session_doc: SessionDoc) -> Haystack:
     name = text(row, "question_id")
     ids, dates = texts(row, "haystack_session_ids"), texts(row, "haystack_dates")
@@ -72,10 +88,11 @@ def _haystack(row: dict[str, Any], level: Level, session_doc: SessionDoc) -> Hay
     ]
     items: list[Item] = []
     for session_id, (date, turns) in sessions.items():
-        if level == "session":
-            items.append(_session(session_id, date, turns, session_doc))
-        else:
-            items += _turns(session_id, date, turns)
+        items += _items(session_id, date, turns, level, session_doc)
+    # The released code indexes both occurrences of a session.
+    official_items: list[Item] = []
+    for session_id, date, turns in zip(ids, dates, row["haystack_sessions"], strict=True):
+        official_items += _items(session_id, date, turns, level, "official")
     gold = texts(row, "answer_session_ids")
     missing = [each for each in gold if each not in sessions]
     dropped += [DroppedEntry(name, f"session {each} does not exist") for each in missing]
@@ -90,12 +107,22 @@ def _haystack(row: dict[str, Any], level: Level, session_doc: SessionDoc) -> Hay
         # Regardless of its type.
         abstain=name.endswith("_abs"),
     )
-    return Haystack(name, tuple(items), (query,), tuple(dropped))
+    return Haystack(name, tuple(items), (query,), tuple(dropped), tuple(official_items))
+
+
+def _items(
+    session_id: str, date: str, turns: list[dict[str, Any]], level: Level, doc: SessionDoc
+) -> list[Item]:
+    if level == "turn":
+        return _turns(session_id, date, turns)
+    return [_session(session_id, date, turns, doc)]
 
 
 def _session(session_id: str, date: str, turns: list[dict[str, Any]], doc: SessionDoc) -> Item:
     user = [turn for turn in turns if turn["role"] == "user"]
-    if doc == "user-only" and user:
+    if doc == "official":
+        content = " ".join(text(turn, "content") for turn in user)
+    elif doc == "user-only" and user:
         content = "\n".join(text(turn, "content") for turn in user)
     else:
         content = "\n".join(f"{turn['role']}: {text(turn, 'content')}" for turn in turns)

@@ -3,6 +3,7 @@
 `ranking` holds ids, best first; `gold` holds the relevant ids. Every metric lies in [0, 1].
 """
 
+import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from math import log2
 
@@ -36,15 +37,66 @@ def ndcg(ranking: Sequence[str], gold: Collection[str], k: int) -> float:
     return _normalized(ranking, gold, k, lambda rank: 1 / log2(rank + 1))
 
 
-def ndcg_longmemeval(ranking: Sequence[str], gold: Collection[str], k: int) -> float:
+def ndcg_any(ranking: Sequence[str], gold: Collection[str], k: int) -> float:
     """ndcg_any@k as in LongMemEval's released code: rank 1 gains 1, later ranks 1 / log2(rank)."""
-    return _normalized(ranking, gold, k, lambda rank: 1 / log2(max(rank, 2)))
+    return _normalized(ranking, gold, k, _gain_any)
 
 
-def _normalized(ranking: Sequence[str], gold: Collection[str], k: int, gain: _Gain) -> float:
-    """The gain of the first k, relative to the best possible ranking of distinct ids."""
+def _gain_any(rank: int) -> float:
+    return 1 / log2(max(rank, 2))
+
+
+def _normalized(
+    ranking: Sequence[str], gold: Collection[str], k: int, gain: _Gain, relevant: int | None = None
+) -> float:
+    """The gain of the first k, relative to the best possible ranking.
+
+    `relevant` is the number of relevant entries, by default that of distinct relevant ids.
+    """
     total = sum(gain(rank) for rank, item in enumerate(ranking[:k], 1) if item in gold)
-    return total / sum(gain(rank) for rank in range(1, min(len(set(gold)), k) + 1))
+    best = min(len(set(gold)) if relevant is None else relevant, k)
+    return total / sum(gain(rank) for rank in range(1, best + 1))
+
+
+def official_metrics(
+    ranking: Sequence[str],
+    gold: Collection[str],
+    ks: Iterable[int],
+    *,
+    relevant: int,
+    by_session: bool,
+) -> dict[str, float]:
+    """recall_any, recall_all and ndcg_any at every k, as in LongMemEval's released code.
+
+    Ids in `ranking` may repeat, and every entry takes a rank. With `by_session`, `ranking` names
+    the session of each turn, and is cut off where it contains k sessions; the nDCG is still that
+    of its turns. `relevant` is the number of relevant entries of the index.
+
+    Raises:
+        ValueError: if there are fewer relevant entries than relevant ids.
+    """
+    if not len(set(gold)) <= relevant:
+        raise ValueError(f"{relevant} entries for {len(set(gold))} relevant ids")
+    values = {}
+    for k in sorted(set(ks)):
+        cut = _length_with(k, ranking) if by_session else k
+        values[f"recall_any@{k}"] = recall_any(ranking, gold, cut)
+        values[f"recall_all@{k}"] = recall_all(ranking, gold, cut)
+        values[f"ndcg_any@{k}"] = _normalized(ranking, gold, cut, _gain_any, relevant)
+    return values
+
+
+def _length_with(k: int, ranking: Sequence[str]) -> int:
+    """The length of the shortest beginning of `ranking` that contains k distinct ids.
+
+    A ranking with fewer of them is not cut off: it misses whatever it does not contain.
+    """
+    seen: set[str] = set()
+    for length, each in enumerate(ranking, 1):
+        seen.add(each)
+        if len(seen) == k:
+            return length
+    return sys.maxsize
 
 
 RATES = ("recall_any", "recall_all")
@@ -54,7 +106,7 @@ _AT_K = {
     "recall_any": recall_any,
     "recall_all": recall_all,
     "ndcg": ndcg,
-    "ndcg_lme": ndcg_longmemeval,
+    "ndcg_any": ndcg_any,
     "precision": precision,
 }
 

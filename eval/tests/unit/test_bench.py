@@ -22,11 +22,13 @@ from memconform.bench.records import (
     IndexRecord,
     JournalHeader,
     JournalRecord,
+    OfficialScoring,
     QueryRecord,
     Relevance,
 )
 from memconform.bench.rows import ranking_agreement, row, with_added_latency
 from memconform.bench.strategy import Strategy, strategies
+from memconform.bench.system import SearchResult
 from memconform.bench.tasks import OFFICIAL, OFFICIAL_SESSIONS, QueryPlanner, Task
 from memconform.client.failures import ContractViolatedError
 from memconform.contract.core import Chunk, Ingested, SearchResponse
@@ -225,19 +227,28 @@ def test_missing_items_that_the_mode_ranks_are_a_violation(
 
 
 def test_turns_are_also_scored_by_session() -> None:
+    sessions = {f"s{n // 2}_{n}": f"s{n // 2}" for n in range(6)} | {"s1_2": "noans_s1"}
     planner = QueryPlanner(
-        query_ids=frozenset({"q"}), depth=2, official_gold=lambda _: ("s1_3", "s2_4"), turns=True
+        query_ids=frozenset({"q"}),
+        depth=2,
+        official_gold=lambda _: ("s1_3", "s2_4", "s2_5"),
+        official_sessions=lambda _: sessions,
     )
     [task] = planner.tasks(_HAYSTACK)
     # All turns are ranked: two sessions may take more than two of them.
     assert task.depth == 6
     views = task.views(("s0_0", "s0_1", "s1_2", "s2_4"))
-    assert (views[OFFICIAL].gold, views[OFFICIAL].ranking) == (["s1_3", "s2_4"], None)
+    assert (views[OFFICIAL].gold, views[OFFICIAL].ranking) == (["s1_3", "s2_4", "s2_5"], None)
     by_session = views[OFFICIAL_SESSIONS]
-    assert (by_session.gold, by_session.ranking) == (["s1", "s2"], ["s0", "s1", "s2"])
+    assert by_session.gold == ["s1", "s2"]
+    assert by_session.ranking == ["s0", "s0", "noans_s1", "s2"]
+    assert by_session.official == OfficialScoring(relevant=3, by_session=True)
     # A question that the official metrics skip is in none of their views.
     [skipped] = QueryPlanner(
-        query_ids=frozenset({"q"}), depth=2, official_gold=lambda _: (), turns=True
+        query_ids=frozenset({"q"}),
+        depth=2,
+        official_gold=lambda _: (),
+        official_sessions=lambda _: sessions,
     ).tasks(_HAYSTACK)
     assert set(skipped.views(())) == {"all"}
 
@@ -396,6 +407,22 @@ def test_flat_bm25_is_rank_bm25_with_ties_by_the_reversed_argsort() -> None:
             return (await index.search(_task(query=query, depth=6), Strategy(None))).ranking
 
     assert list(asyncio.run(ranking())) == expected
+
+
+def test_flat_bm25_ranks_an_item_twice_that_the_released_code_indexes_twice() -> None:
+    kiln, shed = Item("kiln", "a kiln"), Item("shed", "a shed")
+    query = Question("q", "kiln", "c", gold=("kiln",))
+    haystack = Haystack("h", (kiln, shed), (query,), official_items=(kiln, shed, kiln))
+
+    async def search(*, official_items: bool) -> SearchResult:
+        system = baseline_system("flat-bm25", 0, _nothing_embeds, official_items=official_items)
+        async with system.open() as session, session.build_index([haystack]) as index:
+            return await index.search(_task(query=query, depth=6), Strategy(None))
+
+    official = asyncio.run(search(official_items=True))
+    assert sorted(official.entries) == ["kiln", "kiln", "shed"]
+    assert sorted(official.ranking) == ["kiln", "shed"]
+    assert asyncio.run(search(official_items=False)).entries == ()
 
 
 def _nothing_embeds() -> NoReturn:

@@ -19,7 +19,7 @@ from memconform.datasets.benchmarks import Format, formats, open_benchmark
 from memconform.datasets.files import PIECE, PieceReader, lines
 from memconform.datasets.haystacks import Haystack, Item
 from memconform.datasets.json_array import elements
-from memconform.datasets.longmemeval import official_gold
+from memconform.datasets.longmemeval import official_gold, official_sessions
 from memconform.datasets.memini import memini_json
 from memconform.datasets.model import Question
 from memconform.errors import UsageError
@@ -282,6 +282,8 @@ def _question(name: str = "q1", **more: Any) -> dict[str, Any]:
             "[2023/05/20 (Sat) 02:21]\nuser: I saw a heron.\nassistant: Nice!",
             "[2023/05/19 (Fri) 02:21]\nassistant: Nice!",
         ),
+        # The released code has nothing to index of a session in which no user speaks.
+        ("official", "I saw a heron.", ""),
     ],
 )
 def test_longmemeval_texts_of_a_session(tmp_path: Path, doc: str, first: str, second: str) -> None:
@@ -306,6 +308,46 @@ def test_longmemeval_drops_the_earlier_of_repeated_sessions(tmp_path: Path, leve
     haystack = _only(_write(tmp_path / "q.json", [row]), level=level)
     assert [item.text.removeprefix("user: ") for item in haystack.items] == ["new"]
     assert ["2 times" in entry.why for entry in haystack.dropped] == [True]
+
+
+@pytest.mark.parametrize(("level", "ids"), [("session", ["s1", "s1"]), ("turn", ["s1_1"] * 2)])
+def test_longmemeval_official_items_keep_both_occurrences_of_a_session(
+    tmp_path: Path, level: str, ids: list[str]
+) -> None:
+    old = [{"role": "user", "content": "old\nhat"}, {"role": "assistant", "content": "x"}]
+    new = [{"role": "user", "content": "new"}]
+    row = _question(haystack_session_ids=["s1", "s1"], haystack_sessions=[old, new])
+    haystack = _only(_write(tmp_path / "q.json", [row]), level=level)
+    assert [item.id for item in haystack.official_items] == ids
+    assert [item.text for item in haystack.official_items] == ["old\nhat", "new"]
+
+
+def test_longmemeval_official_text_joins_turns_by_a_space(tmp_path: Path) -> None:
+    # BM25 splits at spaces only, so that a line end would glue two words together.
+    turns = [{"role": "user", "content": text} for text in ("one", "two")]
+    row = _question(haystack_sessions=[turns, turns])
+    [item, _] = _only(_write(tmp_path / "q.json", [row])).official_items
+    assert item.text == "one two"
+
+
+def test_longmemeval_turns_of_evidence_without_the_answer_are_a_session_of_their_own(
+    tmp_path: Path,
+) -> None:
+    said = {"role": "user", "content": "a heron", "has_answer": True}
+    other = {"role": "user", "content": "hello", "has_answer": False}
+    row = _question(
+        haystack_session_ids=["s1", "s2", "answer_3"],
+        haystack_dates=["2023/05/20 (Sat) 02:21"] * 3,
+        haystack_sessions=[[other, said], [other], [other]],
+    )
+    haystack = _only(_write(tmp_path / "q.json", [row]), level="turn")
+    assert official_sessions(haystack) == {
+        "s1_1": "noans_s1",
+        "s1_2": "s1",
+        "s2_1": "s2",
+        # A session of evidence by its name, whose answer only the assistant gave.
+        "answer_3_1": "noans_answer_3",
+    }
 
 
 def test_longmemeval_reports_missing_gold(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ir_measures import RR, P, R, Success, nDCG
 
-from memconform.scoring.retrieval import metrics
+from memconform.scoring.retrieval import metrics, official_metrics
 
 _IDS = [f"d{n}" for n in range(12)]
 _rankings = st.lists(st.sampled_from(_IDS), unique=True, max_size=12)
@@ -43,7 +43,7 @@ def test_ndcg_of_longmemeval_follows_its_released_formula(
         later = sum(value / log2(place) for place, value in enumerate(values[1:], 2))
         return (values[0] if values else 0.0) + later
 
-    assert metrics(ranking, gold, [k])[f"ndcg_lme@{k}"] == pytest.approx(
+    assert metrics(ranking, gold, [k])[f"ndcg_any@{k}"] == pytest.approx(
         dcg(relevances) / dcg(ideal)
     )
 
@@ -53,7 +53,7 @@ def test_metrics_of_a_hand_computed_ranking() -> None:
     assert (values["recall_any@2"], values["recall_any@4"]) == (0.0, 1.0)
     assert (values["recall_all@4"], values["precision@4"], values["mrr@4"]) == (0.0, 0.25, 1 / 3)
     assert values["ndcg@4"] == pytest.approx((1 / log2(4)) / (1 + 1 / log2(3)))
-    assert values["ndcg_lme@4"] == pytest.approx((1 / log2(3)) / (1 + 1))
+    assert values["ndcg_any@4"] == pytest.approx((1 / log2(3)) / (1 + 1))
     # MRR is computed once, at the largest k.
     assert "mrr@2" not in values
 
@@ -65,3 +65,25 @@ def test_metrics_of_a_hand_computed_ranking() -> None:
 def test_invalid_arguments_are_refused(ranking: list[str], gold: list[str], ks: list[int]) -> None:
     with pytest.raises(ValueError, match="distinct ids"):
         metrics(ranking, gold, ks)
+
+
+def test_official_metrics_by_session_rank_sessions_and_gain_by_turn() -> None:
+    # Of session s, two of three turns hold the answer; the other one is in a session of its own.
+    turns = ["noans_s", "t", "s", "t", "s", "u"]
+    values = official_metrics(turns, ["s"], [1, 2, 3, 4, 9], relevant=2, by_session=True)
+    assert [values[f"recall_any@{k}"] for k in (1, 2, 3, 4)] == [0, 0, 1, 1]
+    # Three sessions take three turns, four sessions take six.
+    best = 1 + 1 / log2(2)
+    assert values["ndcg_any@3"] == pytest.approx((1 / log2(3)) / best)
+    assert values["ndcg_any@4"] == pytest.approx((1 / log2(3) + 1 / log2(5)) / best)
+    # Nine sessions do not exist: the ranking counts as it is.
+    assert values["ndcg_any@9"] == values["ndcg_any@4"]
+
+
+def test_official_metrics_count_an_entry_that_is_indexed_twice_twice() -> None:
+    ranking = ["x", "x", "a", "a"]
+    values = official_metrics(ranking, ["a"], [2, 3, 4], relevant=2, by_session=False)
+    assert [values[f"recall_all@{k}"] for k in (2, 3, 4)] == [0, 1, 1]
+    assert values["ndcg_any@4"] == pytest.approx((1 / log2(3) + 1 / log2(4)) / 2)
+    with pytest.raises(ValueError, match="0 entries for 1 relevant ids"):
+        official_metrics(ranking, ["a"], [1], relevant=0, by_session=False)
