@@ -15,8 +15,8 @@ from memconform.bench.comparison_records import (
     RowDiff,
     RowPair,
 )
+from memconform.bench.query_scores import first_gold_rank, query_metrics, scored_ranking
 from memconform.bench.records import QueryRecord, Relevance
-from memconform.bench.scoring import first_gold_rank, query_metrics, scored_ranking
 from memconform.bench.stored_rows import StoredRow
 from memconform.bench.tasks import ALL
 from memconform.errors import ExitCode, UsageError, gravest, nearest

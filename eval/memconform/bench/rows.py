@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from memconform.bench.query_scores import query_metrics
 from memconform.bench.records import (
     Estimate,
     QueryRecord,
@@ -14,7 +15,6 @@ from memconform.bench.records import (
     Scores,
     View,
 )
-from memconform.bench.scoring import query_metrics
 from memconform.contract.wire import Mode
 from memconform.errors import MemconformError
 from memconform.scoring.retrieval import RATES

@@ -11,8 +11,8 @@ from string import ascii_uppercase
 
 from pydantic import ValidationError
 
+from memconform.bench.query_scores import query_metrics
 from memconform.bench.records import BENCH_SCHEMA, BenchReport, QueryRecord, Row
-from memconform.bench.scoring import query_metrics
 from memconform.errors import UsageError, nearest
 from memconform.storage.folders import ROW_MARK, find_result, split_reference
 from memconform.storage.result_file import read_head, read_lines, schema_of

@@ -5,9 +5,11 @@ import asyncio
 from memconform.bench.engine import execute_bench
 from memconform.bench.events import BenchFinished
 from memconform.bench.records import BenchReport
+from memconform.bench.stored_rows import load_rows
 from memconform.cli.bench_options import BenchOptions
 from memconform.cli.benching import plan_bench
 from memconform.cli.events import dispatch
+from memconform.cli.exporting import export_rows
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.targets import json_target, text_target
 from memconform.errors import ExitCode, gravest
@@ -56,6 +58,8 @@ async def _bench(options: BenchOptions) -> ExitCode:
     if options.json_file is not None:
         with json_target(options.json_file) as target:
             target.write_json(report)
+    if options.export:
+        export_rows(load_rows([str(finished.result)], options.output), options.export, None)
     if options.markdown is not None:
         with text_target(options.markdown) as target:
             target.write_text(bench_markdown(report))

@@ -159,6 +159,15 @@ def writable(_: click.Context, __: click.Parameter, value: str | None) -> str | 
     return value
 
 
+def writable_exports(
+    context: click.Context, param: click.Parameter, values: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Reject an unwritable FILE of `[FORMAT=]FILE`; click's callback of an option."""
+    for value in values:
+        writable(context, param, value.rpartition("=")[2])
+    return values
+
+
 json_file = option(
     "--json",
     "json_file",
