@@ -125,10 +125,11 @@ def show_bench_trend(reports: Sequence[BenchReport]) -> None:
     for what, started, report, row in lines:
         cells.append(["" if what == earlier else what, started, *_trend_cells(report, row, names)])
         earlier = what
-    table, omitted = fitting_table(header, cells, console.width)
+    rates = sorted((name for name in names if name.startswith("recall_any@")), key=_k, reverse=True)
+    importance = [*rates[:1], "not measured", *rates[1:], *names, "p50 ms", "version"]
+    table, omitted = fitting_table(header, cells, console.width, importance=importance)
     console.print(table)
-    if omitted:
-        _show_notes(console, [omission(omitted, "a wider terminal, or a file, has them")])
+    _show_notes(console, [omission(omitted, "a wider terminal has room")])
 
 
 def _console(console: SafeConsole) -> SafeConsole:
@@ -200,6 +201,10 @@ def _what(report: BenchReport, row: Row) -> str:
     source = report.source
     parts = [report.suite, *source.options.values(), *source.made, report.settings.index]
     return " ".join([*parts, row.system, row.strategy]).strip()
+
+
+def _k(metric: str) -> int:
+    return int(metric.partition("@")[2])
 
 
 def _trend_metrics(report: BenchReport) -> list[str]:
