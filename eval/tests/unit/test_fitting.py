@@ -59,7 +59,7 @@ def test_a_wide_table_loses_whole_columns_and_no_part_of_a_word(
 
 def test_importance_decides_which_columns_stay() -> None:
     header, rows = ["name", "a", "b", "c"], [["x", "1" * 20, "2" * 20, "3" * 20]]
-    _, omitted = fitting_table(header, rows, 50, names=1, importance=["c", "b"])
+    _, omitted = fitting_table(header, rows, 52, names=1, importance=["c", "b"])
     assert omitted == ["a"]
     _, omitted = fitting_table(header, rows, 30, names=1, importance=["c", "b"])
     assert omitted == ["a", "b"]
