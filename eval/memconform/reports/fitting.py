@@ -31,7 +31,7 @@ def fitting_table(
         rows: cells by row, as many as the header has.
         width: of the terminal, in characters.
         names: number of columns that identify a row.
-        importance: figures from most to least important; others follow in the header's order.
+        importance: figures from most to least important, the first mention counts; others follow in the header's order.
     """
     figures = list(range(names, len(header)))
     lines = (header, *rows)
@@ -40,7 +40,7 @@ def fitting_table(
         max((cell_len(word) for line in lines for word in line[column].split()), default=0)
         for column in range(names)
     ]
-    ranks = {name: rank for rank, name in enumerate(importance)}
+    ranks = {name: rank for rank, name in enumerate(dict.fromkeys(importance))}
     by_importance = sorted(figures, key=lambda c: (ranks.get(header[c], len(ranks)), c))
     least = widths[by_importance[0]] + _GAP if figures else 0
     for share in (width // _NAME_SHARE, 0):

@@ -61,7 +61,7 @@ def test_importance_decides_which_columns_stay() -> None:
     header, rows = ["name", "a", "b", "c"], [["x", "1" * 20, "2" * 20, "3" * 20]]
     _, omitted = fitting_table(header, rows, 52, names=1, importance=["c", "b"])
     assert omitted == ["a"]
-    _, omitted = fitting_table(header, rows, 30, names=1, importance=["c", "b"])
+    _, omitted = fitting_table(header, rows, 30, names=1, importance=["c", "b", "c"])
     assert omitted == ["a", "b"]
     _, omitted = fitting_table(header, rows, 80, names=1)
     assert omitted == []
