@@ -31,7 +31,8 @@ def fitting_table(
         rows: cells by row, as many as the header has.
         width: of the terminal, in characters.
         names: number of columns that identify a row.
-        importance: figures from most to least important, the first mention counts; others follow in the header's order.
+        importance: figures from most to least important, of which the first mention counts; others
+            follow in the order of the header.
     """
     figures = list(range(names, len(header)))
     lines = (header, *rows)
