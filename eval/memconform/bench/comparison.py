@@ -44,6 +44,14 @@ class Measure:
     def passes(self, record: QueryRecord, relevance: Relevance) -> bool:
         return bool(query_metrics(record, relevance, [self.k])[self.metric])
 
+    def passed(self, stored: StoredRow) -> frozenset[str]:
+        """The queries of a row that pass; meaningful only for those that were measured."""
+        return frozenset(
+            query
+            for query, record in stored.records.items()
+            if (relevance := record.views.get(self.view)) and self.passes(record, relevance)
+        )
+
 
 def measure_of(rows: Sequence[StoredRow], metric: str | None, view: str | None) -> Measure:
     """The measure to compare rows by; by default recall_any at the largest k, over all queries.
@@ -106,6 +114,7 @@ class _Tally:
     first: StoredRow
     second: StoredRow
     measure: Measure
+    passed: tuple[frozenset[str], frozenset[str]]
     counts: Counts = field(default_factory=Counts)
     unmeasured: tuple[int, int] = (0, 0)
     equal: int = 0
@@ -145,7 +154,7 @@ class _Tally:
             )
         if mine is None or yours is None:
             return
-        first, second = self.measure.passes(one, mine), self.measure.passes(other, yours)
+        first, second = (one.query in passed for passed in self.passed)
         # The only place at which a stored query enters a verdict; its cluster is `one.haystack`.
         self.counts.add(first=first, second=second)
         gold = mine.gold
@@ -288,7 +297,10 @@ def paired_rows(
 
 
 def _tallies(pairs: Sequence[tuple[StoredRow, StoredRow]], measure: Measure) -> list[_Tally]:
-    tallies = [_Tally(*pair, measure) for pair in pairs]
+    # Once a row, because a row is in many pairs.
+    rows = {stored.key: stored for pair in pairs for stored in pair}
+    passed = {key: measure.passed(stored) for key, stored in rows.items()}
+    tallies = [_Tally(a, b, measure, (passed[a.key], passed[b.key])) for a, b in pairs]
     for tally in tallies:
         tally.compare()
     return tallies

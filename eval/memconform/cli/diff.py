@@ -73,12 +73,12 @@ def command(  # noqa: PLR0917 - one parameter a flag
     FIRST and SECOND are result files, run folders or run ids. Of results of `bench`, the rows with
     the same system and strategy are compared; `#SYSTEM/STRATEGY` behind a result selects one.
     """
+    require_extra("parity")
     limits = [_limit(condition) for condition in fail_on]
     if are_benches((first, second), output, bench_only=(metric, view)):
         rows = (first, second, output, metric, view)
         options = BenchDiffOptions(*rows, limits, seed, json_file, quiet)
-        return carry_out("compare_benches:diff", options, extra="parity")
-    require_extra("parity")
+        return carry_out("compare_benches:diff", options)
     one, other = load_runs((first, second), output)
     report = diff_runs(one, other, seed=seed)
     code = gravest(_codes(report, limits))

@@ -61,7 +61,6 @@ def command() -> None:
     examples=(
         "memconform parity compare go.json py.json ts.json",
         "memconform parity compare go.json py.json --margin 0.01 --strict",
-        "memconform parity compare BENCH-RUN",
         "memconform parity compare 'MONDAY#go/hybrid*' TUESDAY#go --metric recall_any@5",
     ),
     exit_codes=_EXIT_CODES,
@@ -132,11 +131,11 @@ def compare_command(  # noqa: PLR0917 - one parameter a flag
     differ is shown whatever the verdict. RESULT of a bench stands for all of its rows; RESULT#go,
     RESULT#go/bm25 or a pattern such as 'RESULT#*/hybrid*' selects some.
     """
+    require_extra("parity")
     if are_benches(results, output, bench_only=(metric, view)):
         rows = (results, output, metric, view)
         options = BenchParityOptions(*rows, margin, alpha, strict, json_file, markdown, quiet)
-        return carry_out("compare_benches:parity", options, extra="parity")
-    require_extra("parity")
+        return carry_out("compare_benches:parity", options)
     report = compare_runs(load_runs(results, output), Method(margin, alpha, seed, resamples))
     code = gravest([ExitCode(report.exit_code), *([_strict_code(report)] if strict else [])])
     report = report.model_copy(update={"exit_code": code})

@@ -24,7 +24,7 @@ def command() -> None:
     "export",
     examples=(
         "memconform report export BENCH-RUN --export queries.csv",
-        "memconform report export BENCH-RUN#go/bm25 --export longmemeval=retrieval.jsonl",
+        "memconform report export BENCH-RUN#go/bm25 --export longmemeval=log.jsonl",
     ),
     exit_codes={ExitCode.USAGE: "usage, or a result that cannot be read or exported"},
 )
@@ -58,7 +58,7 @@ def export_command(
     selects some of its rows.
     """
     options = ExportOptions(results, export, data, output)
-    return carry_out("exporting:export", options, extra="parity")
+    return carry_out("exporting:export", options)
 
 
 @command.command(

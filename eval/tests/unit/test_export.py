@@ -331,7 +331,7 @@ def test_csv_and_jsonl_have_every_query(tmp_path: Path) -> None:
     files = tmp_path / "q.csv", tmp_path / "q.jsonl"
     assert _call("report", "export", path, "--export", files[0], "--export", files[1]) == 0
     lines = [json.loads(line) for line in files[1].read_text().splitlines()]
-    table = list(csv.DictReader(files[0].open()))
+    table = list(csv.DictReader(files[0].read_text().splitlines()))
     assert len(lines) == len(table) == 6
     first, cells = lines[0], table[0]
     assert (first["system"], first["strategy"], first["view"]) == ("go", "bm25", "all")
