@@ -78,8 +78,16 @@ def overhead(folder: Path, data: Path) -> None:
     """Report the wall time of `flat-bm25` as a multiple of reading and ranking alone."""
     if not data.exists():
         return
-    flags = ("--suite", "longmemeval", "--data", data, "--system", "flat-bm25", "--quiet")
-    bench_command = [_PROGRAM, "bench", *flags, "--output", folder / "flat"]
+    bench_command: list[str | Path] = [
+        _PROGRAM,
+        "bench",
+        "--suite",
+        "longmemeval",
+        "--data",
+        data,
+        "--quiet",
+    ]
+    bench_command += ["--system", "flat-bm25", "--output", folder / "flat"]
     ratios = [
         seconds(bench_command) / seconds([sys.executable, "-c", _PROBE, data]) for _ in range(3)
     ]

@@ -28,8 +28,8 @@ def _has_target(entry: dict[str, Any]) -> bool:
 def test_a_log_has_the_metrics_of_the_released_code_and_comes_back_equal(
     memconform: Callable[..., Ended], level: str
 ) -> None:
-    flags = ("--suite", "longmemeval", "--data", LONGMEMEVAL / _FILE, "--level", level)
-    flags = (*flags, "-k", "1,3,5,10,30,50", "--json", "-")
+    data = ("--suite", "longmemeval", "--data", LONGMEMEVAL / _FILE, "--level", level)
+    flags = (*data, "-k", "1,3,5,10,30,50", "--json", "-")
     made = memconform("bench", *flags, "--system", "flat-bm25", "--export", "longmemeval=log.jsonl")
     assert made.code == 0, made.err
     with (made.folder / "log.jsonl").open(encoding="utf-8") as log:
