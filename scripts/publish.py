@@ -41,7 +41,11 @@ _BENCHES = {
         "semantic,hybrid",
         *_MINILM,
     ),
-    "longmemeval-s": (*_S, "--sdk", "go", "--system", "flat-bm25"),
+    "longmemeval-s": (*_S, "--sdk", "go", "--system", "flat-bm25", "-k", "1,5,10"),
+    "longmemeval-s-turn": (
+        *_S,
+        *("--level", "turn", "--sdk", "go", "--system", "flat-bm25", "-k", "1,5,10"),
+    ),
     "longmemeval-s-shared": (*_S, "--index", "shared", "--sdk", "go"),
     "wmb-b": ("--suite", "wmb", "--data", "@wmb100k", "--part", "B", "--sdk", "go"),
 }

@@ -74,7 +74,8 @@ class Finding:
         own = getattr(self.example, name, "")
         return str(own or getattr(self.check, name, ""))
 
-    def _add(self, case: CaseResult, check: Check, cause: Cause) -> None:
+    def add(self, case: CaseResult, check: Check, cause: Cause) -> None:
+        """Count a check with this cause, and keep the best example."""
         self.results[check.result] += 1
         self.cases.add(case.case)
         self.reasons.append(cause.known)
@@ -105,7 +106,7 @@ def findings(sdk: SdkResult, results: Sequence[Result] = SHOWN) -> list[Finding]
             if check.result in results:
                 for cause in causes_of(check):
                     group = groups.setdefault(cause.cause, Finding(cause.cause))
-                    group._add(case, check, cause)  # noqa: SLF001 - built here only
+                    group.add(case, check, cause)
     return sorted(groups.values(), key=lambda f: (not f.is_red, -f.checks, f.cause))
 
 

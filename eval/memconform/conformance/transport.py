@@ -40,12 +40,12 @@ def certificates() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-_SPOKEN = "memconform.spoken"
+_CONTRACT_REQUEST = "memconform.contract_request"
 """The extension of a request that holds what it means in the contract."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class ContractRequest:
     """A request as the contract puts it, and how the response to it is translated."""
 
     line: str
@@ -104,7 +104,7 @@ class Sender:
         Raises:
             DialectError: `not_in_dialect` if the daemon's dialect has no such route or key.
         """
-        spoken = Spoken(line, body or b"", self._translation)
+        asked = ContractRequest(line, body or b"", self._translation)
         if self._translation is not None:
             line, body = self._translation.request(line, body)
             headers = self._translation.headers(headers)
@@ -120,22 +120,25 @@ class Sender:
             headers=pairs,
             content=body,
             # httpx would normalize dots and escapes, which a case may be about.
-            extensions={"target": target.encode("utf-8", "surrogatepass"), _SPOKEN: spoken},
+            extensions={
+                "target": target.encode("utf-8", "surrogatepass"),
+                _CONTRACT_REQUEST: asked,
+            },
         )
         # Nothing is masked: everything that a case sends is part of the case.
         return request, Exchange(request, open=True)
 
     async def send(self, request: httpx.Request, exchange: Exchange, seconds: float) -> StepResult:
         """Send a request and read the whole response; errors become the result's failure."""
-        spoken: Spoken = request.extensions[_SPOKEN]
-        outcome = StepResult(spoken.label, exchange=exchange, sent=spoken.body)
+        asked: ContractRequest = request.extensions[_CONTRACT_REQUEST]
+        outcome = StepResult(asked.label, exchange=exchange, sent=asked.body)
         started = time.perf_counter()
         body = bytearray()
         try:
             async with asyncio.timeout(seconds):
                 response = await self._http.send(request, stream=True)
                 try:
-                    _record_head(outcome, response, spoken)
+                    _record_head(outcome, response, asked)
                     async for piece in response.aiter_raw():
                         exchange.add_body(piece)
                         body += piece
@@ -153,7 +156,7 @@ class Sender:
         else:
             outcome.ended = "end"
         outcome.received = bytes(body)
-        outcome.body = spoken.answer(outcome.status, outcome.received)
+        outcome.body = asked.answer(outcome.status, outcome.received)
         outcome.took_ms = _elapsed_ms(started)
         return outcome
 
@@ -162,9 +165,9 @@ class Sender:
         return await Stream.begin(self._http, request, exchange, seconds)
 
 
-def _record_head(outcome: StepResult, response: httpx.Response, spoken: "Spoken") -> None:
-    outcome.status = spoken.status(response.status_code)
-    outcome.dialect = spoken.translation.dialect if spoken.translation is not None else None
+def _record_head(outcome: StepResult, response: httpx.Response, asked: "ContractRequest") -> None:
+    outcome.status = asked.status(response.status_code)
+    outcome.dialect = asked.translation.dialect if asked.translation is not None else None
     outcome.headers = list(response.headers.multi_items())
     if outcome.exchange is not None:
         outcome.exchange.begin_response(response)
@@ -177,9 +180,9 @@ def _elapsed_ms(started: float) -> float:
 class Stream:
     """A response that is read in the background; `outcome` grows meanwhile."""
 
-    def __init__(self, outcome: StepResult, started: float, spoken: "Spoken") -> None:
+    def __init__(self, outcome: StepResult, started: float, asked: "ContractRequest") -> None:
         self.outcome = outcome
-        self._spoken = spoken
+        self._asked = asked
         self._started = started
         self._counts: Counter[str] = Counter()
         self._changed = asyncio.Condition()
@@ -191,10 +194,10 @@ class Stream:
         cls, http: httpx.AsyncClient, request: httpx.Request, exchange: Exchange, seconds: float
     ) -> "Stream":
         """Send a request and wait up to `seconds` for the response head."""
-        spoken: Spoken = request.extensions[_SPOKEN]
+        asked: ContractRequest = request.extensions[_CONTRACT_REQUEST]
         started = time.perf_counter()
-        outcome = StepResult(spoken.label, exchange=exchange, ended="open", sent=spoken.body)
-        stream = cls(outcome, started, spoken)
+        outcome = StepResult(asked.label, exchange=exchange, ended="open", sent=asked.body)
+        stream = cls(outcome, started, asked)
         try:
             async with asyncio.timeout(seconds):
                 response = await http.send(request, stream=True)
@@ -204,7 +207,7 @@ class Stream:
             stream.outcome.failure = f"{type(error).__name__}: {error}".rstrip(": ")
             stream.outcome.ended = "cut"
         else:
-            _record_head(stream.outcome, response, spoken)
+            _record_head(stream.outcome, response, asked)
             stream._response = response
         stream.outcome.took_ms = _elapsed_ms(started)
         return stream
@@ -230,7 +233,7 @@ class Stream:
             try:
                 async for event in EventSource(without_bom(response)).aiter_sse():
                     at = _elapsed_ms(self._started)
-                    name, data = self._spoken.event(event.event, event.data)
+                    name, data = self._asked.event(event.event, event.data)
                     received = (event.event, event.data) if outcome.dialect else None
                     outcome.events.append(Event(name, data, event.id, at, received))
                     outcome.body = bytes(body) if len(body) <= _OPEN_BODY_LIMIT else b""

@@ -86,38 +86,46 @@ async def serve_forever(handler: Handler, host: str, port: int, *, stubborn: boo
 async def serving(handler: Handler, host: str, port: int) -> AsyncIterator[int]:
     """Serve in tasks of this event loop; yields the port. Closes all connections at the end."""
     tasks: set[asyncio.Task[None]] = set()
-    open_writers: WeakSet[asyncio.StreamWriter] = WeakSet()
+    transports: WeakSet[asyncio.WriteTransport] = WeakSet()
 
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        if task is not None:
-            tasks.add(task)
-            task.add_done_callback(tasks.discard)
-        # asyncio logs an error if a task that it started is cancelled from outside.
+    async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             with suppress(ConnectionError, asyncio.IncompleteReadError, _Bad):
                 while (request := await _read_request(reader)) is not None:
                     await handler(request, RawExchange(writer))
             writer.close()
-        except asyncio.CancelledError:
+        except BaseException:
             # To close would wait until a client reads that never does.
             writer.transport.abort()
+            raise
+
+    # Not a coroutine: a task that is cancelled before it begins would not close its connection.
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        transports.add(writer.transport)
+        task = asyncio.create_task(converse(reader, writer))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
 
     server = await asyncio.start_server(connected, host, port)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
-        server.close()
-        # A connection that was accepted just now is not among the tasks before its task has begun.
+        # A connection that asyncio accepts just before the server closes would stay open: first
+        # none is accepted any more, and those that were are made known two iterations later.
+        loop = asyncio.get_running_loop()
+        for listener in server.sockets:
+            loop.remove_reader(listener.fileno())
         for _ in range(3):
             await asyncio.sleep(0)
-        for task in tasks:
+        server.close()
+        ending = list(tasks)
+        for task in ending:
             task.cancel()
-        await asyncio.gather(*tasks)
-        for writer in open_writers:
+        await asyncio.gather(*ending, return_exceptions=True)
+        for transport in transports:
             # Closing waits for a client that does not read; aborting does not.
-            writer.transport.abort()
-        # Their transports close one iteration of the event loop later.
+            transport.abort()
+        # Their sockets are closed one iteration of the event loop later.
         await asyncio.sleep(0)
 
 

@@ -45,7 +45,7 @@ _BY_POSITION = (
 _PAUSE_SECONDS = 0.2
 _LONGEST_PAUSE_SECONDS = 5.0
 """Pauses between attempts to prove an index of which the daemon does not say what is pending."""
-_MAY_PASS = ("not_searchable", "index_incomplete", "bad_trace")
+_PASSING_FAULTS = ("not_searchable", "index_incomplete", "bad_trace")
 """Codes of a failed proof that may only mean that indexing has not finished. A daemon that embeds
 in the background was seen to report mode hybrid without an embedder until it had finished."""
 
@@ -236,7 +236,7 @@ class _Seeder:
                 )  # fmt: skip
                 return prover, await prover.prove_all(), started - began
             except (DaemonError, ContractViolatedError) as error:
-                if counts.pending is not None or is_late or error.code not in _MAY_PASS:
+                if counts.pending is not None or is_late or error.code not in _PASSING_FAULTS:
                     raise
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)

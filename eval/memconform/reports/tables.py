@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from memconform.bench.records import BenchReport, Row
-from memconform.bench.tasks import ALL
+from memconform.bench.tasks import ALL, OFFICIAL, OFFICIAL_SESSIONS
 from memconform.conformance.mutation.results import KillCount
 from memconform.errors import UsageError
 from memconform.printing.plurals import plural
@@ -21,6 +21,10 @@ from memconform.validation import first_fault
 PUBLISHED = Path("results") / "published"
 LME_MODES = ("bm25", "semantic", "hybrid")
 _METRICS = ("recall_any@5", "recall_any@10", "mrr@10", "ndcg@10")
+_OFFICIAL_METRICS = (
+    *("recall_any@1", "recall_any@5", "recall_any@10"),
+    *("recall_all@1", "recall_all@5", "recall_all@10", "ndcg_any@10"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,7 @@ def tables(checkout: Path) -> list[Table]:
         Table(checkout / "datasets" / "README.md", "lme", _lme_table(lme_results)),
         Table(checkout / "README.md", "mutation", mutation + "\n"),
         Table(checkout / "docs" / "BENCH.md", "bench", _bench_table(benches)),
+        Table(checkout / "docs" / "BENCH.md", "bench-official", _official_table(benches)),
     ]
 
 
@@ -128,6 +133,25 @@ def _bench_table(reports: Sequence[BenchReport]) -> str:
             for agreement in report.alike
         ]
     return "\n".join([*lines, "", *agreements] if agreements else lines) + "\n"
+
+
+def _official_table(reports: Sequence[BenchReport]) -> str:
+    """The official views of LongMemEval's isolated indexes, with all of their metrics' names."""
+    header = ["index of", "text", "system", "metrics by", *_OFFICIAL_METRICS]
+    lines = [f"| {' | '.join(header)} |", f"| {' | '.join(['---'] * 4 + ['---:'] * 7)} |"]
+    for report in reports:
+        official = {system.name for system in report.systems if system.official_items}
+        level = report.source.options.get("level", "")
+        for row in report.rows if report.settings.index == "isolated" else ():
+            for name, unit in ((OFFICIAL, level), (OFFICIAL_SESSIONS, "session")):
+                if (view := row.views.get(name)) is None:
+                    continue
+                text = report.source.options.get("session_doc", "user turns")
+                cells = [f"{level}s", "official" if row.system in official else text]
+                cells += [f"{row.system} {row.strategy}".strip(), unit]
+                cells += [f"{view.metrics[metric].value:.1f}" for metric in _OFFICIAL_METRICS]
+                lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
 
 
 def _cells(report: BenchReport, row: Row) -> list[str]:

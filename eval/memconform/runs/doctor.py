@@ -46,7 +46,7 @@ _CLAIM_CODES = (
 _DAEMON_DIED = "daemon_died"
 _MOST_REMEDIES = 12
 """Attempts at a check, each after the lines that the one before suggested."""
-_OF_AN_EMPTY_BRAIN = ("bad_retrieval", "http_404", "delete_failed")
+_FAULTS_OF_AN_EMPTY_BRAIN = ("bad_retrieval", "http_404", "delete_failed")
 """Codes of failed checks that only follow from a brain that could not be filled."""
 _DEATH_SECONDS = 0.5
 """How long to wait, after a failed step, for the report that the daemon has died."""
@@ -145,7 +145,7 @@ async def _run_checks(
                     return
             if tries and step.error is None:
                 step = replace(step, detail=f"with that: {step.detail}")
-            if is_filled or step.error is None or step.error.code not in _OF_AN_EMPTY_BRAIN:
+            if is_filled or step.error is None or step.error.code not in _FAULTS_OF_AN_EMPTY_BRAIN:
                 yield step
             certain = [remedy for remedy in step.remedies if remedy.is_certain]
             if step.error is None or not certain:

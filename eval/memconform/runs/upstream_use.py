@@ -28,6 +28,7 @@ class UpstreamUse:
         self._journal = journal
         self._transport = transport
         self._before: dict[str, int] | None = None
+        self._refusal = ""
         # Attempts of an earlier run were checked by that run.
         self._first = journal.settled
 

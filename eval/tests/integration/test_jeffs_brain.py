@@ -16,7 +16,7 @@ from tests.conftest import CHECKOUT, Ended
 
 Call = Callable[..., Ended]
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800)]
 
 _MANIFESTS = CHECKOUT / "sdks" / "adapters" / "jeffs-brain"
 _SDKS = ("ts", "go", "py") if os.environ.get("JEFFS_BRAIN") else ("ts",)
