@@ -320,6 +320,23 @@ def test_invalid_flags_are_reported(
     assert not [*tmp_path.glob("results/runs/*/result.json")]
 
 
+def test_a_bench_without_measurements_ends_as_one(
+    bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log.jsonl"
+    bench("--system", "oracle", "--export", f"longmemeval={log}")
+    cut = _changed(
+        log, lambda entries: [_items([entry])[0].update(corpus_id="x") for entry in entries]
+    )
+    capsys.readouterr()
+    exports = ("--export", "longmemeval=empty.jsonl", "--export", "queries.jsonl")
+    code, _, _ = bench("--log", f"theirs={cut}", *exports)
+    assert (code, "no retrieval log is written" in capsys.readouterr().err) == (3, True)
+    assert not (tmp_path / "empty.jsonl").exists()
+    lines = [json.loads(line) for line in (tmp_path / "queries.jsonl").read_text().splitlines()]
+    assert [line["error"].partition(":")[0] for line in lines] == ["unknown_item"] * 4
+
+
 _ROWS: dict[tuple[str, str], Rankings] = {
     ("go", "bm25"): {"q1": ["x", *gold_of("q1")], "q2": ["x"], "q3": None},
     ("null", ""): {"q1": [], "q2": [], "q3": []},
