@@ -98,8 +98,8 @@ def show_bench_difference(report: BenchDiffReport) -> None:
             more = more if len(pair.not_measured) > _SHOWN else ""
             console.print(f"  not measured: {ids}{more}", style="yellow")
         if pair.latency is not None:
-            ratio, queries = pair.latency.ratio, pair.latency.questions
-            text = format_rate(ratio.value, (ratio.low, ratio.high), measured=queries, spec=".2f")
+            ratio, compared = pair.latency.ratio, pair.latency.questions
+            text = format_rate(ratio.value, (ratio.low, ratio.high), measured=compared, spec=".2f")
             console.print(f"  latency of {pair.second} by that of {pair.first}: {text}")
     _show_notes(console, [*report.reasons, omission(omitted, "--json has them")])
 
