@@ -5,9 +5,11 @@ whose files are missing is skipped with a notice.
 """
 
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -53,6 +55,46 @@ def compare(
         report(f"{name}: rankings that differ", differing, "", limit=0)
 
 
+_PROBE = """
+import sys, numpy
+from pathlib import Path
+from rank_bm25 import BM25Okapi
+from memconform.datasets.benchmarks import open_benchmark
+for haystack in open_benchmark(Path(sys.argv[1]), "longmemeval", {}):
+    index = BM25Okapi([item.text.split(" ") for item in haystack.official_items])
+    numpy.argsort(index.get_scores(haystack.queries[0].question.split(" ")))
+"""
+"""Reading LongMemEval once, and ranking it as `flat-bm25` does."""
+
+
+def seconds(command: list[str | Path]) -> float:
+    """Run a command and return its wall time."""
+    started = time.perf_counter()
+    subprocess.run(command, cwd=_CHECKOUT, check=True, capture_output=True)
+    return time.perf_counter() - started
+
+
+def overhead(folder: Path, data: Path) -> None:
+    """Report the wall time of `flat-bm25` as a multiple of reading and ranking alone."""
+    if not data.exists():
+        return
+    bench_command: list[str | Path] = [
+        _PROGRAM,
+        "bench",
+        "--suite",
+        "longmemeval",
+        "--data",
+        data,
+        "--quiet",
+    ]
+    bench_command += ["--system", "flat-bm25", "--output", folder / "flat"]
+    ratios = [
+        seconds(bench_command) / seconds([sys.executable, "-c", _PROBE, data]) for _ in range(3)
+    ]
+    report("LongMemEval S, flat-bm25: times reading and ranking alone",
+           statistics.median(ratios), "x", limit=3)  # fmt: skip
+
+
 def main() -> int:
     data = data_folder()
     sdks = ("--sdk", "go", "--sdk", "ts", "--sdk", "py")
@@ -70,6 +112,7 @@ def main() -> int:
         print("retrieval on LongMemEval S")
         files = sorted((data / "longmemeval").glob("longmemeval_s_cleaned*.json*"))
         s = files[0] if files else data / "longmemeval" / "longmemeval_s_cleaned.json"
+        overhead(folder, s)
         if bench_report := bench(folder, s, "--suite", "longmemeval", "--sdk", "go"):
             report("LongMemEval S, bm25, go: total time", bench_report["took_s"], "s", limit=300)
         if bench_report := bench(

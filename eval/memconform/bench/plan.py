@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,8 +27,8 @@ class BenchmarkScan:
     """Digest of its haystacks, independent of the file format."""
     haystacks: int
     items: int
-    queries: frozenset[str]
-    """Ids of the queries."""
+    queries: Mapping[str, str]
+    """The category of each query by id, in the order of the file."""
     with_gold: frozenset[str]
     """Ids of the queries that have gold."""
     dropped: tuple[DroppedEntry, ...]
@@ -64,14 +64,14 @@ def scan(benchmark: Benchmark) -> BenchmarkScan:
     """
     digest = ContentDigest()
     counts: Counter[str] = Counter()
-    queries: list[str] = []
+    queries: dict[str, str] = {}
     with_gold: list[str] = []
     dropped: list[DroppedEntry] = []
     for haystack in benchmark:
         digest.add(haystack)
         without_text = sum(not item.text for item in haystack.items)
         counts.update(haystacks=1, items=len(haystack.items), without_text=without_text)
-        queries += [query.id for query in haystack.queries]
+        queries |= {query.id: query.category for query in haystack.queries}
         with_gold += [query.id for query in haystack.queries if query.gold]
         dropped += haystack.dropped
     return BenchmarkScan(
@@ -79,7 +79,7 @@ def scan(benchmark: Benchmark) -> BenchmarkScan:
         content_sha256=digest.hexdigest(),
         haystacks=counts["haystacks"],
         items=counts["items"],
-        queries=frozenset(queries),
+        queries=queries,
         with_gold=frozenset(with_gold),
         dropped=tuple(dropped),
         items_without_text=counts["without_text"],

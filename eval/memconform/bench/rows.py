@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from memconform.bench.query_scores import query_metrics
 from memconform.bench.records import (
     Estimate,
     QueryRecord,
     RankingAgreement,
-    Relevance,
     Row,
     RowLatency,
     Scores,
@@ -17,7 +17,7 @@ from memconform.bench.records import (
 )
 from memconform.contract.wire import Mode
 from memconform.errors import MemconformError
-from memconform.scoring.retrieval import RATES, metrics, official_metrics
+from memconform.scoring.retrieval import RATES
 from memconform.stats.bootstrap import bootstrap_means
 from memconform.stats.intervals import Interval, clustered_wilson
 from memconform.stats.quantiles import QuantileSummary
@@ -84,7 +84,7 @@ def _failures(records: Iterable[QueryRecord]) -> list[str]:
 
 def _view(name: str, records: Sequence[QueryRecord], ks: Sequence[int], seed: int) -> View:
     rows: list[_QueryMetrics] = [
-        (record.haystack, record.category, _metrics(record, relevance, ks))
+        (record.haystack, record.category, query_metrics(record, relevance, ks))
         for record in records
         if (relevance := record.views.get(name)) is not None
     ]
@@ -98,20 +98,6 @@ def _view(name: str, records: Sequence[QueryRecord], ks: Sequence[int], seed: in
             for category in categories
         },
     )
-
-
-def _metrics(record: QueryRecord, relevance: Relevance, ks: Sequence[int]) -> dict[str, float]:
-    ranking = record.ranking if relevance.ranking is None else relevance.ranking
-    values = metrics(list(dict.fromkeys(ranking)), relevance.gold, ks)
-    if (official := relevance.official) is not None:
-        values |= official_metrics(
-            ranking,
-            relevance.gold,
-            ks,
-            relevant=official.relevant,
-            by_session=official.by_session,
-        )
-    return values
 
 
 def _scores(rows: Sequence[_QueryMetrics], seed: int) -> Scores:

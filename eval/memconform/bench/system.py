@@ -20,8 +20,8 @@ class SearchResult:
 
     ranking: tuple[str, ...]
     """Ids of items of the query's haystack, best first, each once."""
-    latency_ms: float
-    """From sending the request to the end of the answer."""
+    latency_ms: float | None
+    """From sending the request to the end of the answer; None if nobody measured it."""
     search_ms: float | None = None
     """The search time that the system itself reports."""
     entries: tuple[str, ...] = ()

@@ -22,6 +22,7 @@ from memconform.cli.options import (
     schema,
     sdks,
     upstream,
+    writable_exports,
 )
 from memconform.contract.names import Mode
 from memconform.datasets.expansion import Join
@@ -97,6 +98,14 @@ _LIMITS = "Limits and timeouts"
     multiple=True,
     type=click.Choice(BASELINES),
     help="Baseline algorithm to measure beside the SDKs. May be given several times.",
+)
+@option(
+    "--log",
+    group=DAEMONS,
+    multiple=True,
+    metavar="NAME=FILE",
+    help="Rankings that another program made, as a system NAME: a retrieval log in the format of"
+    " LongMemEval's released code. May be given several times.",
 )
 @env
 @header
@@ -307,6 +316,16 @@ _LIMITS = "Limits and timeouts"
     group=OUTPUT,
     metavar="RUN",
     help="Resume an interrupted bench, given by its id or folder, with the same flags again.",
+)
+@option(
+    "--export",
+    group=OUTPUT,
+    multiple=True,
+    metavar="[FORMAT=]FILE",
+    callback=writable_exports,
+    help="Also write every query with gold, rank, metrics and ranking to FILE.csv or FILE.jsonl;"
+    " `longmemeval=FILE` is a retrieval log that LongMemEval's released code reads. May be given"
+    " several times.",
 )
 @json_file
 @schema("bench.records:BenchReport")

@@ -29,6 +29,7 @@ class BenchOptions:
     sdk: tuple[str, ...]
     no_skip: bool
     system: tuple[str, ...]
+    log: tuple[str, ...]
     modes: str
     ks: str
     index: Literal["isolated", "shared"]
@@ -68,6 +69,7 @@ class BenchOptions:
     resume: str | None
     header: tuple[str, ...]
     output: Path
+    export: tuple[str, ...]
     json_file: str | None
     markdown: str | None
     verbose: bool

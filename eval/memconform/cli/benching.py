@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,12 +12,15 @@ from pathlib import Path
 from memconform.bench.baselines import baseline_system
 from memconform.bench.daemon_system import DaemonSystem
 from memconform.bench.journal import ResumeState, load_resume_state
+from memconform.bench.log_system import LogSystem
 from memconform.bench.plan import BenchmarkScan, BenchPlan, scan
 from memconform.bench.records import BenchSettings
+from memconform.bench.retrieval_log import read_log
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import System
 from memconform.bench.tasks import QueryPlanner
 from memconform.cli.bench_options import SUITES, BenchOptions
+from memconform.cli.exporting import require_exportable
 from memconform.cli.planning import ALL, build_sdks
 from memconform.cli.searching import cuts, embedder_for, searched_strategies, service_variables
 from memconform.cli.values import comma_separated, daemon_variables, request_headers
@@ -28,11 +32,13 @@ from memconform.datasets.errata import read_errata, require_known_ids
 from memconform.datasets.expansion import expanded, read_keys
 from memconform.datasets.pruning import Pruning, read_events, read_ranges
 from memconform.datasets.registry import sample
-from memconform.datasets.sampling import QuerySelection, sample_queries
+from memconform.datasets.sampling import QuerySelection, select_queries
 from memconform.datasets.sources import data_folder, fetched, known_sources
 from memconform.errors import MemconformError, UsageError
 from memconform.printing.plurals import plural
 from memconform.storage.folders import RunFolder, find_journal, new_run_id
+
+_LOG_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +59,9 @@ async def plan_bench(options: BenchOptions, progress: Progress) -> PreparedBench
         NothingSelectedError: if no query is selected.
         DaemonError: if an SDK that was named cannot be built.
     """
-    if not options.sdk and not options.system:
+    if not options.sdk and not options.system and not options.log:
         raise UsageError(
-            "no system to measure", code="no_system", hint="give --sdk all, or --system"
+            "no system to measure", code="no_system", hint="give --sdk all, --system or --log"
         )
     strategies = searched_strategies(options)
     variables = daemon_variables(service_variables(options))
@@ -68,7 +74,10 @@ async def plan_bench(options: BenchOptions, progress: Progress) -> PreparedBench
         join = options.join or "separate"
         keys = read_keys(options.keys)
         benchmark.transform = lambda haystacks: expanded(haystacks, keys, join)
+    logs = _logs(options)
     survey = scan(benchmark)
+    for log in logs:
+        log.require_known_questions(survey.queries)
     settings, planner = _settings(options, benchmark, survey)
     runners, skipped = await _runners(options, strategies, variables, progress)
     embedder = embedder_for(options, variables)
@@ -83,6 +92,11 @@ async def plan_bench(options: BenchOptions, progress: Progress) -> PreparedBench
         for name in dict.fromkeys(options.system)
     ]
     _require_distinct_names(runners, options)
+    require_exportable(
+        options.export,
+        rows=len(runners) * len(strategies) + len(baselines) + len(logs),
+        format_name=benchmark.format.name,
+    )
     if journal is not None:
         _require_known_builds(runners)
     run_id = new_run_id(datetime.now(UTC), "bench", options.suite)
@@ -102,7 +116,7 @@ async def plan_bench(options: BenchOptions, progress: Progress) -> PreparedBench
         )
         for runner in runners
     ]
-    systems: tuple[System, ...] = (*daemons, *baselines)
+    systems: tuple[System, ...] = (*daemons, *baselines, *logs)
     plan = BenchPlan(
         suite=options.suite,
         benchmark=benchmark,
@@ -193,7 +207,8 @@ def _settings(
         seed=options.seed,
         holdout=options.holdout,
     )
-    chosen = sample_queries(benchmark, selection)
+    # From the scan: reading LongMemEval S once more takes as long as ranking it by BM25.
+    chosen = select_queries(survey.queries, selection)
     disputed = None
     if options.errata is not None:
         errata = read_errata(options.errata)
@@ -256,6 +271,27 @@ def _pruning(options: BenchOptions, survey: BenchmarkScan) -> Pruning | None:
     return pruning
 
 
+def _logs(options: BenchOptions) -> list[LogSystem]:
+    """Read the logs of `--log NAME=FILE`."""
+    logs: dict[str, LogSystem] = {}
+    for text in options.log:
+        name, equals, file = text.partition("=")
+        if not equals or not file or _LOG_NAME.fullmatch(name) is None:
+            raise UsageError(
+                f"--log {text} is not NAME=FILE",
+                code="bad_option",
+                hint="write --log contriever=FILE; a name has letters, digits, dots and hyphens",
+            )
+        if name in (*logs, *options.system):
+            raise UsageError(
+                f"two systems are called {name}",
+                code="one_name_twice",
+                hint="choose another name in --log NAME=FILE",
+            )
+        logs[name] = LogSystem(name, read_log(Path(file)))
+    return list(logs.values())
+
+
 async def _runners(
     options: BenchOptions,
     strategies: Sequence[Strategy],
@@ -283,10 +319,11 @@ async def _runners(
 
 
 def _require_distinct_names(runners: Iterable[SdkRunner], options: BenchOptions) -> None:
+    names = (*options.system, *(log.partition("=")[0] for log in options.log))
     for runner in runners:
-        if runner.name in options.system:
+        if runner.name in names:
             raise UsageError(
-                f"an SDK and a baseline are both called {runner.name}",
+                f"an SDK and another system are both called {runner.name}",
                 code="one_name_twice",
                 hint="change `name` in its sdk.toml",
             )

@@ -6,8 +6,9 @@ from pathlib import Path
 import click
 
 from memconform.cli.grouping import OUTPUT, SCORING, Command, option
-from memconform.cli.lazy import require_extra
+from memconform.cli.lazy import carry_out, require_extra
 from memconform.cli.options import json_file, results, schema
+from memconform.cli.result_kinds import BenchDiffOptions, are_benches, metric, view
 from memconform.cli.targets import json_target
 from memconform.errors import ExitCode, UsageError, gravest
 from memconform.parity.loaded_runs import load_runs
@@ -22,6 +23,7 @@ from memconform.reports.difference import diff_banner, show_difference
     examples=(
         "memconform diff results/2026-01-30/go.json results/2026-01-31/go.json",
         "memconform diff old.json new.json --fail-on regression --fail-on latency:1.2",
+        "memconform diff BENCH-RUN#go/bm25 BENCH-RUN#go/hybrid",
     ),
     exit_codes={
         ExitCode.FAILED: "what --fail-on names",
@@ -49,25 +51,34 @@ from memconform.reports.difference import diff_banner, show_difference
     metavar="N",
     help="Seed of the resampling.",
 )
+@metric
+@view
 @results
 @json_file
-@schema("parity.run_diff:DiffReport")
+@schema("parity.run_diff:DiffReport", "bench.comparison_records:BenchDiffReport")
 @option("--quiet", group=OUTPUT, is_flag=True, help="Show only the summary.")
 def command(  # noqa: PLR0917 - one parameter a flag
     first: str,
     second: str,
     fail_on: tuple[str, ...],
     seed: int,
+    metric: str | None,
+    view: str | None,
     output: Path,
     json_file: str | None,
     quiet: bool,  # noqa: FBT001 - click's signature
 ) -> ExitCode:
     """Show what changed between two runs: regressions, fixes, latency.
 
-    FIRST and SECOND are result files, run folders or run ids.
+    FIRST and SECOND are result files, run folders or run ids. Of results of `bench`, the rows with
+    the same system and strategy are compared; `#SYSTEM/STRATEGY` behind a result selects one.
     """
     require_extra("parity")
     limits = [_limit(condition) for condition in fail_on]
+    if are_benches((first, second), output, bench_only=(metric, view)):
+        rows = (first, second, output, metric, view)
+        options = BenchDiffOptions(*rows, limits, seed, json_file, quiet)
+        return carry_out("compare_benches:diff", options)
     one, other = load_runs((first, second), output)
     report = diff_runs(one, other, seed=seed)
     code = gravest(_codes(report, limits))

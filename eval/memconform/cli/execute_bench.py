@@ -5,12 +5,14 @@ import asyncio
 from memconform.bench.engine import execute_bench
 from memconform.bench.events import BenchFinished
 from memconform.bench.records import BenchReport
+from memconform.bench.stored_rows import load_rows
 from memconform.cli.bench_options import BenchOptions
 from memconform.cli.benching import plan_bench
 from memconform.cli.events import dispatch
+from memconform.cli.exporting import export_rows, parsed_export
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.targets import json_target, text_target
-from memconform.errors import ExitCode, gravest
+from memconform.errors import ExitCode, MemconformError, gravest
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
@@ -56,6 +58,7 @@ async def _bench(options: BenchOptions) -> ExitCode:
     if options.json_file is not None:
         with json_target(options.json_file) as target:
             target.write_json(report)
+    code = gravest([code, _export(options, finished)])
     if options.markdown is not None:
         with text_target(options.markdown) as target:
             target.write_text(bench_markdown(report))
@@ -66,6 +69,22 @@ async def _bench(options: BenchOptions) -> ExitCode:
         err="-" in (options.json_file, options.markdown),
     )
     return code
+
+
+def _export(options: BenchOptions, finished: BenchFinished) -> ExitCode:
+    """Write the files of --export; what fails does not hide how the bench ended."""
+    exports = options.export
+    if all(row.not_measured == row.queries for row in finished.report.rows):
+        exports = tuple(each for each in exports if parsed_export(each).form != "longmemeval")
+        if exports != options.export:
+            echo("no retrieval log is written: no query was measured", err=True)
+    try:
+        if exports:
+            export_rows(load_rows([str(finished.result)], options.output), exports, None)
+    except MemconformError as error:
+        echo(error.render(), err=True)
+        return error.exit_code
+    return ExitCode.OK
 
 
 def agreement_code(report: BenchReport) -> ExitCode:

@@ -33,7 +33,9 @@ _VERBS = {
         "Break a correct daemon, one thing at a time, and measure which defects the cases detect."
     ),
     "parity": "Decide whether runs agree, and show where they first differ.",
-    "report": "Generate parts of documents from published results.",
+    "report": (
+        "Export results of benches, and generate parts of documents from published results."
+    ),
     "rescore": "Score the stored answers of a run again, without a daemon.",
     "run": (
         "Start daemons, run a dataset against them, score the answers, enforce the pass-rate floor."

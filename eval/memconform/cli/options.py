@@ -4,6 +4,8 @@ import json
 import math
 import os
 from collections.abc import Callable
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, TypeVar, get_args
@@ -125,12 +127,14 @@ log_level = option(
 )
 
 
-def schema(model: str) -> Callable[[_Command], _Command]:
-    """Return a decorator that adds --schema, for the model of --json given as `module:Model`."""
+def schema(*models: str) -> Callable[[_Command], _Command]:
+    """Return a decorator that adds --schema, for the models of --json given as `module:Model`."""
 
     def show(ctx: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
         if value:
-            json_schema = resolve_name(f"memconform.{model}").model_json_schema()
+            resolved = [resolve_name(f"memconform.{model}") for model in models]
+            adapter = resolve_name("pydantic:TypeAdapter")(reduce(or_, resolved))
+            json_schema = adapter.json_schema()
             echo(Lines(json.dumps(json_schema, indent=2)))
             ctx.exit()
 
@@ -153,6 +157,15 @@ def writable(_: click.Context, __: click.Parameter, value: str | None) -> str | 
     if not value or not folder.is_dir() or not os.access(folder, os.W_OK) or Path(value).is_dir():
         raise click.BadParameter(f"{value!r} cannot be written")
     return value
+
+
+def writable_exports(
+    context: click.Context, param: click.Parameter, values: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Reject an unwritable FILE of `[FORMAT=]FILE`; click's callback of an option."""
+    for value in values:
+        writable(context, param, value.rpartition("=")[2])
+    return values
 
 
 json_file = option(

@@ -5,9 +5,10 @@ from pathlib import Path
 import click
 
 from memconform.cli.grouping import OUTPUT, SCORING, Group, option
-from memconform.cli.lazy import require_extra
+from memconform.cli.lazy import carry_out, require_extra
 from memconform.cli.options import Finite, json_file, markdown, schema
 from memconform.cli.options import results as results_folder
+from memconform.cli.result_kinds import METHOD, BenchParityOptions, are_benches, metric, view
 from memconform.cli.targets import json_target, text_target
 from memconform.errors import ExitCode, gravest
 from memconform.parity.comparison import Method, compare_runs
@@ -36,15 +37,13 @@ class _ComparesUnlessNamed(Group):
         return super().parse_args(ctx, args)
 
 
-_METHOD = "Method"
-
-
 @click.group(
     "parity",
     cls=_ComparesUnlessNamed,
     subcommand_metavar="[compare] RESULT... | show QUESTION FIRST SECOND",
     examples=(
         "memconform parity results/2026-01-31/*.json",
+        "memconform parity BENCH-RUN#go/bm25 BENCH-RUN#go/hybrid",
         "memconform parity show lme-009 go.json py.json",
     ),
     exit_codes=_EXIT_CODES,
@@ -52,7 +51,8 @@ _METHOD = "Method"
 def command() -> None:
     """Decide whether runs agree, and show where they first differ.
 
-    RESULT is a result file, a run's folder or a run id. docs/PARITY.md explains the verdicts.
+    RESULT is a result file, a run's folder or a run id. A result of `bench` is compared row by row;
+    `#SYSTEM/STRATEGY` behind it selects some. docs/PARITY.md explains the verdicts.
     """
 
 
@@ -61,13 +61,14 @@ def command() -> None:
     examples=(
         "memconform parity compare go.json py.json ts.json",
         "memconform parity compare go.json py.json --margin 0.01 --strict",
+        "memconform parity compare 'MONDAY#go/hybrid*' TUESDAY#go --metric recall_any@5",
     ),
     exit_codes=_EXIT_CODES,
 )
 @click.argument("results", nargs=-1, required=True, metavar="RESULT...")
 @option(
     "--margin",
-    group=_METHOD,
+    group=METHOD,
     type=Finite(1e-6, 1, max_open=True),
     default=MARGIN,
     metavar="RATE",
@@ -75,7 +76,7 @@ def command() -> None:
 )
 @option(
     "--alpha",
-    group=_METHOD,
+    group=METHOD,
     type=Finite(1e-6, 0.5, max_open=True),
     default=ALPHA,
     metavar="P",
@@ -83,7 +84,7 @@ def command() -> None:
 )
 @option(
     "--seed",
-    group=_METHOD,
+    group=METHOD,
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
@@ -91,7 +92,7 @@ def command() -> None:
 )
 @option(
     "--resamples",
-    group=_METHOD,
+    group=METHOD,
     type=click.IntRange(100, 1_000_000),
     default=10_000,
     metavar="N",
@@ -103,9 +104,11 @@ def command() -> None:
     is_flag=True,
     help="Exit 5 if a pair is inconclusive or not completely measured.",
 )
+@metric
+@view
 @results_folder
 @json_file
-@schema("parity.records:ParityReport")
+@schema("parity.records:ParityReport", "bench.comparison_records:BenchParityReport")
 @markdown
 @option("--quiet", group=OUTPUT, is_flag=True, help="Show only the summary.")
 def compare_command(  # noqa: PLR0917 - one parameter a flag
@@ -115,17 +118,24 @@ def compare_command(  # noqa: PLR0917 - one parameter a flag
     seed: int,
     resamples: int,
     strict: bool,  # noqa: FBT001 - click's signature
+    metric: str | None,
+    view: str | None,
     output: Path,
     json_file: str | None,
     markdown: str | None,
     quiet: bool,  # noqa: FBT001 - click's signature
 ) -> ExitCode:
-    """Compare runs of the same questions, pair by pair.
+    """Compare runs of the same questions, or rows of benches, pair by pair.
 
     A pair is identical, at parity, drifting or inconclusive. The stage at which its runs first
-    differ is shown whatever the verdict.
+    differ is shown whatever the verdict. RESULT of a bench stands for all of its rows; RESULT#go,
+    RESULT#go/bm25 or a pattern such as 'RESULT#*/hybrid*' selects some.
     """
     require_extra("parity")
+    if are_benches(results, output, bench_only=(metric, view)):
+        rows = (results, output, metric, view)
+        options = BenchParityOptions(*rows, margin, alpha, strict, json_file, markdown, quiet)
+        return carry_out("compare_benches:parity", options)
     report = compare_runs(load_runs(results, output), Method(margin, alpha, seed, resamples))
     code = gravest([ExitCode(report.exit_code), *([_strict_code(report)] if strict else [])])
     report = report.model_copy(update={"exit_code": code})

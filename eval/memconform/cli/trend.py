@@ -1,18 +1,23 @@
 """`memconform trend`."""
 
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
+from memconform.bench.records import BenchReport
+from memconform.bench.stored_rows import is_bench_report, read_report
 from memconform.cli.grouping import Command, option
 from memconform.errors import ExitCode, NothingSelectedError, UsageError
 from memconform.parity.loaded_runs import load_runs
 from memconform.printing.output import echo
+from memconform.reports.bench_comparison import show_bench_trend
 from memconform.reports.difference import show_trend
 from memconform.runs.reading import is_result
 from memconform.runs.results import RunSummary
 
 _RUNS = "Which runs"
+_Result = TypeVar("_Result")
 
 
 @click.command(
@@ -31,50 +36,70 @@ _RUNS = "Which runs"
     group=_RUNS,
     multiple=True,
     metavar="NAME",
-    help="Show only runs of this SDK. May be given several times.",
+    help="Show only this SDK, or baseline of a bench. May be given several times.",
 )
 @option(
     "--dataset",
     group=_RUNS,
     multiple=True,
     metavar="SET",
-    help="Show only runs on this dataset. May be given several times.",
+    help="Show only this dataset, or suite of a bench. May be given several times.",
 )
 def command(folder: Path, sdk: tuple[str, ...], dataset: tuple[str, ...]) -> ExitCode:
     """Show how results changed over dates and versions.
 
-    FOLDER holds results, at any depth. By default it is `results`.
+    FOLDER holds results of `run` and `bench`, at any depth. By default it is `results`.
     """
     summaries: dict[str, RunSummary] = {}
+    benches: dict[str, BenchReport] = {}
     # Read result.json before its copies, so that the copies count as duplicates.
     for path in sorted(folder.rglob("*.json"), key=lambda p: (p.name != "result.json", p)):
         try:
-            if not is_result(path):
-                continue
-            [run] = load_runs([str(path)], folder)
-            # Reading all questions validates the file.
-            for _ in run.questions():
-                pass
+            if is_result(path):
+                summary = _summary(path, folder)
+                _add(summaries, summary.run_id, summary, path)
+            elif is_bench_report(path):
+                report = read_report(path)
+                _add(benches, report.run_id, report, path)
         except (UsageError, OSError) as error:
             _report_skipped(
                 path, error.message if isinstance(error, UsageError) else error.strerror
             )
-            continue
-        if summaries.setdefault(run.summary.run_id, run.summary) != run.summary:
-            _report_skipped(path, f"another file contradicts it about run {run.summary.run_id}")
-    selected = [
+    runs = [
         summary
         for summary in summaries.values()
         if (not sdk or summary.sdk in sdk) and (not dataset or summary.dataset in dataset)
     ]
-    if not selected:
+    selected = [
+        report.model_copy(update={"rows": rows})
+        for report in benches.values()
+        if (not dataset or not {report.suite, report.source.format}.isdisjoint(dataset))
+        and (rows := [row for row in report.rows if not sdk or row.system in sdk])
+    ]
+    if not runs and not selected:
         raise NothingSelectedError(
-            f"no matching result of a run in {folder}",
+            f"no matching result of a run or a bench in {folder}",
             code="nothing_selected",
-            hint="give the folder of `run --output`, or check --sdk and --dataset",
+            hint="give the folder of --output, or check --sdk and --dataset",
         )
-    show_trend(sorted(selected, key=lambda r: (r.dataset, r.scenario, r.mode, r.sdk, r.started_at)))
+    if runs:
+        show_trend(sorted(runs, key=lambda r: (r.dataset, r.scenario, r.mode, r.sdk, r.started_at)))
+    if selected:
+        show_bench_trend(selected)
     return ExitCode.OK
+
+
+def _summary(path: Path, folder: Path) -> RunSummary:
+    [run] = load_runs([str(path)], folder)
+    # Reading all questions validates the file.
+    for _ in run.questions():
+        pass
+    return run.summary
+
+
+def _add(results: dict[str, _Result], run_id: str, result: _Result, path: Path) -> None:
+    if results.setdefault(run_id, result) != result:
+        _report_skipped(path, f"another file contradicts it about run {run_id}")
 
 
 def _report_skipped(path: Path, reason: str | None) -> None:

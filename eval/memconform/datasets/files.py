@@ -68,11 +68,15 @@ class PieceReader:
         # In a thread, in parallel with the parsing: it would take a seventh of the time otherwise.
         self._digesting = ThreadPoolExecutor(1)
         self._undigested: deque[tuple[Future[None], int]] = deque()
+        # Likewise: decompressing LongMemEval S takes as long as parsing it.
+        self._decompressing = ThreadPoolExecutor(1)
+        self._ahead: Future[bytes] | None = None
+        self._rest_of_piece = b""
 
     def read(self, size: int = PIECE) -> bytes:
-        """The next bytes; empty at the end."""
+        """At most `size` of the next bytes; empty at the end."""
         try:
-            piece = self._unpacked.read(size)
+            piece = self._decompressed(size) if self._is_packed else self._unpacked.read(size)
         except (OSError, EOFError, lzma.LZMAError, zlib.error, ZstdError) as error:
             raise unreadable(self.path, error) from error
         self.size += len(piece)
@@ -81,6 +85,17 @@ class PieceReader:
         # Zeros decompress faster than they are digested: pieces would pile up in memory.
         while sum(size for _, size in self._undigested) > _MAX_UNDIGESTED:
             self._undigested.popleft()[0].result()
+        return piece
+
+    def _decompressed(self, size: int) -> bytes:
+        """The next bytes, while a thread decompresses the piece after them."""
+        if not self._rest_of_piece:
+            ahead = self._ahead or self._decompressing.submit(self._unpacked.read, PIECE)
+            self._ahead = None
+            self._rest_of_piece = ahead.result()
+            if self._rest_of_piece:
+                self._ahead = self._decompressing.submit(self._unpacked.read, PIECE)
+        piece, self._rest_of_piece = self._rest_of_piece[:size], self._rest_of_piece[size:]
         return piece
 
     def rest(self, limit: int = MAX_WHOLE) -> bytes:
@@ -127,6 +142,7 @@ class PieceReader:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._decompressing.shutdown()
         self._digesting.shutdown()
         self._file.close()
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,16 +43,25 @@ def sample_queries(haystacks: Iterable[Haystack], selection: QuerySelection) -> 
     """The ids of the selected queries; reads all haystacks without keeping them in memory.
 
     Raises:
+        MemconformError: as `select_queries` does.
+    """
+    categories: dict[str, str] = {}
+    for haystack in haystacks:
+        categories |= {query.id: query.category for query in haystack.queries}
+    return select_queries(categories, selection)
+
+
+def select_queries(categories: Mapping[str, str], selection: QuerySelection) -> frozenset[str]:
+    """The ids of the selected queries of a benchmark, given the category of each in its order.
+
+    Raises:
         UsageError: if no query has a given id (`unknown_question`) or category
             (`unknown_category`), or if limit and sample are contradictory or out of range
             (`bad_selection`).
         NothingSelectedError: if no query matches (`nothing_selected`).
     """
     _require_consistent(selection)
-    all_rows: list[_Row] = []
-    for haystack in haystacks:
-        for query in haystack.queries:
-            all_rows.append(_Row(len(all_rows), query.id, query.category))
+    all_rows = [_Row(index, *query) for index, query in enumerate(categories.items())]
     counts = Counter(row.category for row in all_rows)
     expect_known(
         selection.ids,

@@ -91,7 +91,7 @@ def diff_runs(one: LoadedRun, other: LoadedRun, *, seed: int = 0) -> DiffReport:
     counts.same = counts.same and not ids["new"] and not removed
     [comparison] = compare_pairs([counts])
     latency = {
-        name: _ratio(values, seed)
+        name: latency_ratio(values, seed)
         for name, values in ratios.items()
         if len(values) >= LEAST_CLUSTERS
     }
@@ -154,7 +154,8 @@ def _add_ratios(ratios: dict[str, list[float]], one: QuestionResult, other: Ques
             values.append(log(after / before))
 
 
-def _ratio(logs: Iterable[float], seed: int) -> LatencyRatio:
+def latency_ratio(logs: Iterable[float], seed: int) -> LatencyRatio:
+    """The geometric mean of ratios, given as logarithms, with its bootstrap interval."""
     values = list(logs)
     [(low, high)] = mean_intervals([values], seed=seed)
     mean = RateInterval(value=exp(fmean(values)), low=exp(low), high=exp(high))

@@ -17,7 +17,8 @@ from memconform.datasets.haystacks import DroppedEntry
 from memconform.parity.records import ParityVerdict
 from memconform.printing.escaping import Lines, escape_markdown
 from memconform.printing.plurals import plural
-from memconform.reports.console import ProgressReport, fitting_tables, standard_error
+from memconform.reports.console import ProgressReport, standard_error
+from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.parity import contrast_line
 from memconform.reports.rates import format_rate
 from memconform.scoring.retrieval import RATES
@@ -26,7 +27,13 @@ from memconform.stats.quantiles import QuantileSummary
 _MISSING = "-"
 _SHOWN = ("recall_any", "recall_all", "mrr", "ndcg")
 _OFFICIAL_SHOWN = ("recall_any", "recall_all", "ndcg_any")
+_BY_WEIGHT = ("recall_any", "mrr", "ndcg", "ndcg_any", "recall_all")
 _WIDE = 160
+_LESS_IMPORTANT = (
+    *("p50 ms", "p95 ms", "own p50", "reranker adds", "p99 ms"),
+    *("ingest s", "documents", "memory MiB", "disk MiB", "chunks", "vectors", "documents/s"),
+)
+"""Columns besides scores, most important first: a table that is too wide omits the last."""
 
 
 class BenchConsole(ProgressReport):
@@ -70,14 +77,25 @@ def show_bench(
         console.width = _WIDE
     if not quiet:
         console.print(_title(report), style="bold")
-        for name in _views(report):
-            for heading, header, cells in _tables(report, name, by_category=verbose):
+        omitted: list[str] = []
+        headed = [
+            part for name in _views(report) for part in _tables(report, name, by_category=verbose)
+        ]
+        for heading, header, cells in [*headed, *(("", *cost) for cost in _costs(report))]:
+            if heading:
                 console.print(heading, style="bold")
-                console.print(*fitting_tables(header, cells, console.width))
-        for header, cells in _costs(report):
-            console.print(*fitting_tables(header, cells, console.width))
-        for line in _footnotes(report):
-            console.print(line, style="dim")
+            table, missing = fitting_table(
+                header,
+                cells,
+                console.width,
+                names=2 if "strategy" in header else 1,
+                importance=_importance(header),
+            )
+            console.print(table)
+            omitted += missing
+        for line in [omission(omitted, "--markdown and --json have them"), *_footnotes(report)]:
+            if line:
+                console.print(line, style="dim")
     for row in report.rows:
         if not row.measured:
             console.print(_unmeasured(row), style="bold red")
@@ -119,6 +137,16 @@ def _shown(view: str) -> tuple[str, ...]:
 
 
 _Cells = list[list[str]]
+
+
+def _importance(header: Sequence[str]) -> list[str]:
+    """The columns of a table from most to least important: recall_any first, then largest k."""
+    metrics = [name.partition("@") for name in header if "@" in name]
+    largest = max((int(k) for _, _, k in metrics), default=0)
+    ranked = sorted(
+        metrics, key=lambda m: (m[0] != _SHOWN[0], int(m[2]) != largest, _BY_WEIGHT.index(m[0]))
+    )
+    return [*("".join(metric) for metric in ranked), *_LESS_IMPORTANT]
 
 
 def _title(report: BenchReport) -> str:

@@ -1,11 +1,8 @@
 """Console report of a run: progress while it lasts, a table at its end."""
 
-from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from rich.box import SIMPLE
-from rich.cells import cell_len
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -15,6 +12,7 @@ from memconform.printing.escaping import Lines
 from memconform.printing.plurals import plural
 from memconform.reports.digest import failed_lines, slowest_lines
 from memconform.reports.judging import judging_lines
+from memconform.reports.plain_progress import PlainProgress
 from memconform.reports.rates import pass_rate_text
 from memconform.runs.events import (
     BrainSeeded,
@@ -57,14 +55,18 @@ def progress_bars(console: SafeConsole, *, quiet: bool) -> Progress:
 
 
 class ProgressReport:
-    """Context manager that shows progress bars on standard error."""
+    """Context manager that shows progress on standard error: bars, or lines without a terminal."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._console = standard_error()
         self._progress = progress_bars(self._console, quiet=quiet)
+        has_lines = not quiet and not self._console.is_terminal
+        self._lines = PlainProgress(self._console, self._progress) if has_lines else None
 
     def __enter__(self) -> Self:
         self._progress.start()
+        if self._lines is not None:
+            self._lines.start()
         return self
 
     def __exit__(
@@ -73,6 +75,12 @@ class ProgressReport:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._stop()
+
+    def _stop(self) -> None:
+        """Stop showing progress."""
+        if self._lines is not None:
+            self._lines.stop()
         self._progress.stop()
 
 
@@ -96,10 +104,10 @@ class ConsoleReport(ProgressReport):
             case RunHalted():
                 self._halted = True
                 self._interrupted = event.error.code == "interrupted"
-                self._progress.stop()
+                self._stop()
                 self._print(event.error.render(), "red")
             case RunFinished():
-                self._progress.stop()
+                self._stop()
                 if self._interrupted:
                     resumed = f"--resume {event.summary.run_id}"
                     self._print(f"to continue, repeat the command with {resumed}", "yellow")
@@ -219,47 +227,3 @@ def verification_line(record: VerificationRecord) -> str:
 
 def _milliseconds(values: QuantileSummary) -> str:
     return f"p50 {values.p50:.1f}  p95 {values.p95:.1f}  p99 {values.p99:.1f} ms"
-
-
-_GAP = 2
-"""Columns between two cells."""
-
-
-def fitting_tables(
-    header: Sequence[str], rows: Sequence[Sequence[str]], width: int, *, names: int = 2
-) -> list[Table]:
-    """Build a table, split into several if it is too wide, so that no figure is cut off.
-
-    Each part starts with the first `names` columns, which identify its rows. Only these columns are
-    folded if they leave no room.
-    """
-    columns = range(len(header))
-    widths = [max(cell_len(row[column]) for row in (header, *rows)) for column in columns]
-    room = width - sum(name_width + _GAP for name_width in widths[:names]) - 1
-    parts: list[list[int]] = [[]]
-    used = 0
-    for column in columns[names:]:
-        needed = widths[column] + _GAP
-        if parts[-1] and used + needed > room:
-            parts.append([])
-            used = 0
-        parts[-1].append(column)
-        used += needed
-    return [_part(header, rows, [*range(names), *part], names) for part in parts]
-
-
-def _part(
-    header: Sequence[str], rows: Sequence[Sequence[str]], columns: Sequence[int], names: int
-) -> Table:
-    table = Table(box=SIMPLE, padding=(0, 1, 0, 0))
-    for column in columns:
-        figure = column >= names
-        table.add_column(
-            header[column],
-            justify="right" if figure else "left",
-            no_wrap=figure,
-            overflow="fold",
-        )
-    for row in rows:
-        table.add_row(*(row[column] for column in columns))
-    return table

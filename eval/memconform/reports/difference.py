@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 
-from rich.box import SIMPLE
-from rich.table import Table
-
 from memconform.parity.run_diff import DiffReport
 from memconform.printing.console import SafeConsole
 from memconform.printing.plurals import plural
 from memconform.reports.console import standard_error
+from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.parity import contrast_line
 from memconform.reports.rates import measured_questions, missing_questions, pass_rate_text
 from memconform.runs.results import RunSummary
@@ -27,6 +25,11 @@ _LATENCIES = {
     "first_event": "time to first event",
     "first_delta": "time to first delta",
 }
+_TREND_HEADER = (
+    *("what", "started", "passed", "pass rate (95 %)", "not measured", "p50 ms", "p95 ms"),
+    *("version", "build"),
+)
+_TREND_IMPORTANCE = ("pass rate (95 %)", "not measured", "passed", "p50 ms", "version", "build")
 _SHOWN = 20
 _WIDE = 160
 
@@ -67,11 +70,7 @@ def show_trend(summaries: Sequence[RunSummary]) -> None:
     console = SafeConsole()
     if not console.is_terminal:
         console.width = _WIDE
-    table = Table(box=SIMPLE, padding=(0, 1, 0, 0))
-    for name in ("what", "started", "version", "build"):
-        table.add_column(name, overflow="fold")
-    for name in ("passed", "pass rate (95 %)", "not measured", "p50 ms", "p95 ms"):
-        table.add_column(name, justify="right", no_wrap=True)
+    rows = []
     earlier = ""
     for summary in summaries:
         what = f"{summary.sdk} {summary.dataset} {summary.scenario} {summary.mode}"
@@ -83,14 +82,17 @@ def show_trend(summaries: Sequence[RunSummary]) -> None:
         cells = (
             "" if what == earlier else what,
             summary.started_at[:16],
-            summary.daemon.version or "-",
-            (summary.daemon.build_hash or "-")[:8],
             f"{summary.passed}/{summary.total}" if incident is None else "-",
             pass_rate_text(summary, brief=True),
             missing if incident is None else f"all: {incident.code}",
             f"{done.p50:.1f}" if done and incident is None else "-",
             f"{done.p95:.1f}" if done and incident is None else "-",
+            summary.daemon.version or "-",
+            (summary.daemon.build_hash or "-")[:8],
         )
-        table.add_row(*cells)
+        rows.append(cells)
         earlier = what
+    table, omitted = fitting_table(_TREND_HEADER, rows, console.width, importance=_TREND_IMPORTANCE)
     console.print(table)
+    if omitted:
+        console.print(omission(omitted, "a wider terminal has room"), style="dim")

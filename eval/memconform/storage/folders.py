@@ -11,6 +11,9 @@ from memconform.storage.writing import Masked, redact_file, replacing, unwritabl
 
 _JOURNAL = "journal.jsonl"
 
+ROW_MARK = "#"
+"""Separates the result of a bench from the row that is meant: `RESULT#SYSTEM/STRATEGY`."""
+
 
 def new_run_id(started: datetime, sdk: str, scenario: str) -> str:
     """A run id that sorts by start time; its random suffix separates runs of one millisecond."""
@@ -124,3 +127,11 @@ def find_result(output: Path, run: str) -> Path:
         code="unknown_run",
         hint=nearest(run, runs) or "name a result file, a run's folder, or a run id",
     )
+
+
+def split_reference(reference: str) -> tuple[str, str]:
+    """The result and the row of a reference `RESULT[#ROW]`; the row may be empty."""
+    if ROW_MARK not in reference or Path(reference).exists():
+        return reference, ""
+    result, _, row = reference.rpartition(ROW_MARK)
+    return result, row

@@ -460,7 +460,7 @@ def test_a_trend_has_every_run_once(place: _Place) -> None:
     assert ended.code == 0
     results = [json.loads(path.read_text()) for path in (first, again)]
     assert all(ended.out.count(f"{r['passed']}/{r['total']}") >= 2 for r in results)
-    assert ended.out.split()[:3] == ["what", "started", "version"]
+    assert ended.out.split()[:3] == ["what", "started", "passed"]
     build = results[0]["daemon"]["build_hash"][:8]
     rows = [line for line in ended.out.splitlines() if build in line]
     known = {run for run in place.known("py") if "lme" in run}

@@ -27,7 +27,6 @@ from memconform.printing.escaping import (
     printable,
 )
 from memconform.printing.output import SafeStream, echo, write_json_output
-from memconform.reports.console import fitting_tables
 
 _SHOWN = {
     "\x1b]52;c;ZXZpbA==\x07": "\\x1b]52;c;ZXZpbA==\\x07",
@@ -239,28 +238,3 @@ def test_all_output_goes_through_printing() -> None:
             if call in banned and (name, call) not in _ALLOWED
         ]
     assert past == []
-
-
-@given(
-    width=st.integers(60, 200),
-    rows=st.lists(
-        st.lists(st.text("abc 0123456789.%", min_size=1, max_size=24), min_size=9, max_size=9),
-        min_size=1,
-        max_size=4,
-    ),
-)
-def test_a_wide_table_is_split_without_cutting_figures(width: int, rows: list[list[str]]) -> None:
-    """At 80 columns a bench showed `80.0 (58.4 to …`, `n…` and `mr…`."""
-    figures = [[f"{n}.{place}" + "7" * len(cell) for place, cell in enumerate(row)]
-               for n, row in enumerate(rows)]  # fmt: skip
-    header = ["system", "strategy", *(f"figure {place}" for place in range(2, 9))]
-    cells = [["go", "bm25", *row[2:]] for row in figures]
-    console = SafeConsole()
-    console.width = width
-    with console.capture() as captured:
-        console.print(*fitting_tables(header, cells, width))
-    shown = captured.get()
-    assert "…" not in shown
-    assert max(map(len, shown.splitlines())) <= width
-    for row in cells:
-        assert all(figure in shown for figure in row)

@@ -1,0 +1,204 @@
+"""The retrieval log of LongMemEval's released code: JSON lines, one question each.
+
+`src/retrieval/run_retrieval.py` of xiaowu0162/LongMemEval writes such a file;
+`src/generation/run_generation.py` and `src/evaluation/print_retrieval_metrics.py` read it.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memconform.contract.strict_json import decode
+from memconform.datasets.files import PieceReader, lines, unfit
+from memconform.datasets.haystacks import Level
+from memconform.scoring.retrieval import official_metrics
+
+KS = (1, 3, 5, 10, 30, 50)
+"""Cutoffs of the metrics in a log."""
+REQUESTED = "requested"
+"""A key of ours, which the released code ignores: how many items the ranking was to have."""
+
+_ANSWER, _NO_ANSWER = "answer", "noans"
+"""Ids of evidence contain the first; the released code then writes the second if no user turn of
+the session, or not this turn, contains the answer."""
+_QUESTION_KEYS = (
+    "question_id", "question_type", "question", "answer", "question_date", "haystack_dates",
+    "haystack_sessions", "haystack_session_ids", "answer_session_ids",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of the corpus that the released code ranks for a question."""
+
+    item: str
+    """The id of the item in the benchmark."""
+    corpus_id: str
+    text: str
+    timestamp: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRanking:
+    """What a log contains about a question."""
+
+    ids: tuple[str, ...]
+    """Corpus ids, best first; they may repeat."""
+    requested: int | None
+    """How many items were to be ranked; None if the log does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalLog:
+    """The rankings of a log."""
+
+    path: Path
+    sha256: str
+    rankings: Mapping[str, LoggedRanking]
+    """By question id."""
+
+
+def read_log(path: Path) -> RetrievalLog:
+    """Read the rankings of a log; the questions' sessions, which are most of it, are not kept.
+
+    Raises:
+        UsageError: if the file cannot be read (`dataset_unreadable`), or has an invalid line or a
+            question twice (`dataset_invalid`).
+    """
+    rankings: dict[str, LoggedRanking] = {}
+    with PieceReader(path) as source:
+        for number, line in enumerate(lines(source), 1):
+            if not line.strip():
+                continue
+            try:
+                question, ranking = _parsed(line)
+            except (KeyError, TypeError, ValueError, RecursionError) as error:
+                reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error
+                raise unfit(
+                    path,
+                    f"line {number} is no entry of a retrieval log: {reason}",
+                    "give JSON lines with question_id and retrieval_results.ranked_items",
+                ) from error
+            if question in rankings:
+                raise unfit(
+                    path,
+                    f"line {number}: question {question!r} occurs twice",
+                    "keep one ranking for each question",
+                )
+            rankings[question] = ranking
+        digest = source.sha256
+    if not rankings:
+        raise unfit(path, "contains no question", "give a log with one JSON object a line")
+    return RetrievalLog(path, digest, rankings)
+
+
+def _parsed(line: bytes) -> tuple[str, LoggedRanking]:
+    entry: Any = decode(line.decode())
+    question, results = entry["question_id"], entry["retrieval_results"]
+    ids = [ranked["corpus_id"] for ranked in results["ranked_items"]]
+    requested = results.get(REQUESTED)
+    if not isinstance(question, str) or not all(isinstance(each, str) for each in ids):
+        raise TypeError("an id is not a string")
+    if requested is not None and (not isinstance(requested, int) or requested < 1):
+        raise TypeError(f"{REQUESTED!r} is not a number of items")
+    return question, LoggedRanking(tuple(ids), requested)
+
+
+def item_of(corpus_id: str, items: Collection[str]) -> str | None:
+    """The item that a corpus id names; None if it is none of `items`."""
+    if corpus_id in items:
+        return corpus_id
+    renamed = corpus_id.replace(_NO_ANSWER, _ANSWER)
+    return renamed if renamed in items else None
+
+
+def official_corpus(question: Mapping[str, Any], level: Level) -> list[Entry]:
+    """The corpus of a question of a LongMemEval file, as the released code builds it.
+
+    Sessions that are listed twice are in it twice. At turn level it holds the users' turns.
+    """
+    entries: list[Entry] = []
+    for session, date, turns in zip(
+        question["haystack_session_ids"],
+        question["haystack_dates"],
+        question["haystack_sessions"],
+        strict=True,
+    ):
+        user = [(n, turn) for n, turn in enumerate(turns, 1) if turn["role"] == "user"]
+        if level == "session":
+            has_answer = any(turn.get("has_answer") for _, turn in user)
+            text = " ".join(turn["content"] for _, turn in user)
+            entries.append(Entry(session, _corpus_id(session, has_answer), text, date))
+        else:
+            entries += [
+                Entry(
+                    item := f"{session}_{number}",
+                    _corpus_id(item, bool(turn.get("has_answer"))),
+                    turn["content"],
+                    date,
+                )
+                for number, turn in user
+            ]
+    return entries
+
+
+def _corpus_id(item: str, has_answer: bool) -> str:  # noqa: FBT001 - private
+    return item if has_answer else item.replace(_ANSWER, _NO_ANSWER)
+
+
+def log_entry(
+    question: Mapping[str, Any], ranking: Sequence[str], level: Level, requested: int
+) -> dict[str, Any]:
+    """The line of a log about a question.
+
+    Texts are those of the released code, whatever text of the items was ranked. Metrics are at the
+    cutoffs that the ranking reaches.
+
+    Args:
+        question: an element of a LongMemEval file.
+        ranking: ids of items, best first; they may repeat.
+        level: what an item is.
+        requested: how many items the ranking was to have.
+
+    Raises:
+        KeyError: if the question has no such item.
+    """
+    corpus = official_corpus(question, level)
+    by_item = {entry.item: entry for entry in corpus}
+    ranked = [by_item[item] for item in ranking]
+    is_whole = len(set(ranking)) == len(by_item)
+    # The released code ranks everything, so that its log has all cutoffs even in a small corpus.
+    ks = [k for k in KS if is_whole or k <= requested]
+    metrics: dict[str, dict[str, float]] = {"session": {}, "turn": {}}
+    metrics[level] = _metrics(corpus, ranked, ks, by_session=False)
+    if level == "turn":
+        metrics["session"] = _metrics(corpus, ranked, ks, by_session=True)
+    return {
+        **{key: question[key] for key in _QUESTION_KEYS},
+        "retrieval_results": {
+            "query": question["question"],
+            "ranked_items": [
+                {"corpus_id": each.corpus_id, "text": each.text, "timestamp": each.timestamp}
+                for each in ranked
+            ],
+            "metrics": metrics,
+            REQUESTED: max(requested, len(by_item)) if is_whole else requested,
+        },
+    }
+
+
+def _metrics(
+    corpus: Sequence[Entry], ranked: Sequence[Entry], ks: Sequence[int], *, by_session: bool
+) -> dict[str, float]:
+    relevant = [entry.corpus_id for entry in corpus if _ANSWER in entry.corpus_id]
+    ids = [entry.corpus_id for entry in ranked]
+    if by_session:
+        relevant, ids = (
+            [each.rpartition("_")[0] for each in corpus_ids] for corpus_ids in (relevant, ids)
+        )
+    if not relevant:
+        # The released code writes these for a question without gold; its means skip it.
+        absent = {"recall_any": 0.0, "recall_all": 1.0, "ndcg_any": 0.0}
+        return {f"{name}@{k}": value for k in ks for name, value in absent.items()}
+    return official_metrics(ids, set(relevant), ks, relevant=len(relevant), by_session=by_session)

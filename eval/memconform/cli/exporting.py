@@ -1,0 +1,77 @@
+"""`--export [FORMAT=]FILE` of `bench`, and `memconform report export`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from memconform.bench.export import EXPORT_FORMATS, ExportFormat, require_log_format, write_export
+from memconform.bench.stored_rows import StoredRow, load_rows
+from memconform.cli.export_options import ExportOptions
+from memconform.cli.targets import text_target
+from memconform.errors import ExitCode, UsageError
+from memconform.printing.output import echo
+from memconform.printing.plurals import plural
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """A file to export to, in a format."""
+
+    form: ExportFormat
+    file: str
+
+
+def parsed_export(text: str) -> Export:
+    """Parse `[FORMAT=]FILE`; without a format, the file's suffix decides.
+
+    Raises:
+        UsageError: if the format is unknown, or the suffix names none (`bad_export`).
+    """
+    name, equals, file = text.partition("=")
+    if equals and name in EXPORT_FORMATS:
+        form = name
+    else:
+        form, file = Path(text).suffix.removeprefix("."), text
+    if form not in EXPORT_FORMATS or not file:
+        raise UsageError(
+            f"--export {text}: the format is unknown",
+            code="bad_export",
+            hint="write --export FILE.csv, --export FILE.jsonl or --export longmemeval=FILE",
+        )
+    return Export(cast("ExportFormat", form), file)
+
+
+def require_exportable(exports: Sequence[str], *, rows: int, format_name: str) -> None:
+    """Check before a bench that its rows can be exported.
+
+    Raises:
+        UsageError: if a format is unknown, or does not fit the rows (`bad_export`).
+    """
+    for export in map(parsed_export, exports):
+        if export.form == "longmemeval":
+            require_log_format(rows, format_name)
+
+
+def export_rows(rows: Sequence[StoredRow], exports: Sequence[str], data: Path | None) -> None:
+    """Write rows to each of the files.
+
+    Raises:
+        UsageError: if they cannot be written in a format (`bad_export`).
+        ResultsError: if a file cannot be written (`results_unwritable`).
+    """
+    for export in map(parsed_export, exports):
+        with text_target(export.file) as target:
+            write_export(rows, export.form, target, data)
+        echo(f"exported {plural(len(rows), 'row')} -> {export.file}", err=True)
+    if any(parsed_export(export).form == "longmemeval" for export in exports):
+        for stored in rows:
+            if stored.row.not_measured:
+                missing = f"{stored.row.not_measured} of {plural(stored.row.queries, 'query')}"
+                echo(f"{stored.name}: {missing} not measured, and not in the log", err=True)
+
+
+def export(options: ExportOptions) -> ExitCode:
+    """Export rows of stored results."""
+    export_rows(load_rows(options.results, options.output), options.export, options.data)
+    return ExitCode.OK

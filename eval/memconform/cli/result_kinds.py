@@ -1,0 +1,110 @@
+"""Results to compare: whether they are of runs or of benches, and the flags for benches."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from memconform.cli.grouping import option
+from memconform.errors import UsageError
+from memconform.storage.folders import find_result, split_reference
+from memconform.storage.result_file import schema_of
+
+BENCH_SCHEMA_PREFIX = "memconform/bench-report@"
+"""Whatever the version: the reader of benches says which versions it can read."""
+
+METHOD = "Method"
+
+metric = option(
+    "--metric",
+    group=METHOD,
+    metavar="RATE@K",
+    show_default="recall_any at the largest k",
+    help="For results of bench: the rate by which a query passes, recall_any@K or recall_all@K.",
+)
+view = option(
+    "--view",
+    group=METHOD,
+    metavar="VIEW",
+    show_default="all",
+    help="For results of bench: the view that says what is relevant, such as official.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BenchParityOptions:
+    """Flags of `parity compare`, as far as they apply to results of `bench`."""
+
+    references: tuple[str, ...]
+    output: Path
+    metric: str | None
+    view: str | None
+    margin: float
+    alpha: float
+    strict: bool
+    json_file: str | None
+    markdown: str | None
+    quiet: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BenchDiffOptions:
+    """Flags of `diff`, as far as they apply to results of `bench`."""
+
+    first: str
+    second: str
+    output: Path
+    metric: str | None
+    view: str | None
+    limits: Sequence[float | None]
+    """Ratios of latency; None for `regression`."""
+    seed: int
+    json_file: str | None
+    quiet: bool
+
+
+def are_benches(references: Sequence[str], output: Path, *, bench_only: Sequence[object]) -> bool:
+    """Whether all references are to results of `bench`, so that they must be compared as such.
+
+    Args:
+        references: `RESULT[#ROW]` each.
+        output: the folder in which run ids are looked up.
+        bench_only: values of flags that only results of `bench` have; None if not given.
+
+    Raises:
+        UsageError: if a result does not exist (`unknown_run`), runs and benches are mixed
+            (`unlike_runs`), a row of a run is named (`unknown_row`), or runs are compared with
+            flags for benches (`bad_option`).
+    """
+    kinds = [_is_bench(reference, output) for reference in references]
+    if len(set(kinds)) > 1:
+        bench, other = references[kinds.index(True)], references[kinds.index(False)]
+        raise UsageError(
+            f"{bench} is the result of a bench, and {other} is not",
+            code="unlike_runs",
+            hint="compare results of `bench` with each other, or results of `run`",
+        )
+    if all(kinds):
+        return True
+    for reference in references:
+        if split_reference(reference)[1]:
+            raise UsageError(
+                f"{reference}: only a result of `bench` has rows",
+                code="unknown_row",
+                hint="give the result without #",
+            )
+    if any(value is not None for value in bench_only):
+        raise UsageError(
+            "--metric and --view are for results of `bench`",
+            code="bad_option",
+            hint="omit them: a question of a run passes by its scorer",
+        )
+    return False
+
+
+def _is_bench(reference: str, output: Path) -> bool:
+    path = find_result(output, split_reference(reference)[0])
+    try:
+        return schema_of(path).startswith(BENCH_SCHEMA_PREFIX)
+    except (ValueError, OSError, RecursionError):
+        # The reader of runs says what is wrong with the file.
+        return False

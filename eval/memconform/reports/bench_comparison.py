@@ -1,0 +1,228 @@
+"""Reports of compared bench results: pairs of rows, changed queries, and trends."""
+
+from collections.abc import Sequence
+
+from memconform.bench.comparison_records import (
+    BenchDiffReport,
+    BenchParityReport,
+    ComparedRow,
+    QueryDifference,
+    RowPair,
+)
+from memconform.bench.records import BenchReport, Row
+from memconform.bench.tasks import ALL
+from memconform.parity.records import ParityVerdict
+from memconform.printing.console import SafeConsole
+from memconform.printing.escaping import escape_markdown
+from memconform.printing.plurals import plural
+from memconform.reports.console import standard_error
+from memconform.reports.fitting import fitting_table, omission
+from memconform.reports.parity import contrast_line
+from memconform.reports.rates import NOT_MEASURED, format_rate
+
+_GOOD = (ParityVerdict.IDENTICAL, ParityVerdict.PARITY)
+_SHOWN = 10
+"""Queries of each list on the terminal; JSON has all."""
+_WIDE = 160
+_MISSING = "-"
+_COMPARED_HEADER = ("row", "index", "started", "version", "build", "queries", "not measured")
+_PAIR_HEADER = (
+    *("pair", "verdict", "only", "difference (95 %)", "p (Holm)", "rankings", "overlap", "RBO"),
+    "gold earlier / later",
+)
+
+
+def bench_parity_banner(report: BenchParityReport) -> str:
+    """Format `<row>, <row>: <verdict> by <metric> on <queries>`."""
+    compared = min(pair.contrast.compared for pair in report.pairs)
+    return (
+        f"{', '.join(row.name for row in report.rows)}: {report.verdict.value} by {report.metric}"
+        f" on {plural(compared, 'query', spec=',')} of {report.suite}"
+    )
+
+
+def show_bench_parity(report: BenchParityReport) -> None:
+    """Print the rows, and the verdict on each pair, to standard error."""
+    console = _console(standard_error())
+    omitted = _show_rows(console, report.rows, report.metric)
+    table, missing = fitting_table(
+        _PAIR_HEADER, [_pair_cells(pair) for pair in report.pairs], console.width
+    )
+    console.print(table)
+    for pair in report.pairs:
+        good = pair.contrast.verdict in _GOOD
+        line = contrast_line(pair.first, pair.second, pair.contrast)
+        console.print(line, style="green" if good else "red")
+    _show_notes(console, [*report.reasons, omission([*omitted, *missing], "--json has them")])
+
+
+def bench_parity_markdown(report: BenchParityReport) -> str:
+    """Render the rows and the pairs as Markdown."""
+    header, cells = _row_cells(report.rows, report.metric)
+    lines = [f"## {escape_markdown(bench_parity_banner(report))}", ""]
+    lines += [*_markdown(header, cells), ""]
+    lines += [*_markdown(_PAIR_HEADER, [_pair_cells(pair) for pair in report.pairs]), ""]
+    notes = [contrast_line(pair.first, pair.second, pair.contrast) for pair in report.pairs]
+    lines += [f"- {escape_markdown(note)}" for note in [*notes, *report.reasons]]
+    return "\n".join(lines) + "\n"
+
+
+def bench_diff_banner(report: BenchDiffReport) -> str:
+    """Format `<n> queries only in the first, <n> only in the second, <n> not measured`."""
+    regressions = sum(len(pair.regressions) for pair in report.pairs)
+    fixes = sum(len(pair.fixes) for pair in report.pairs)
+    missing = sum(len(pair.not_measured) for pair in report.pairs)
+    counts = f"{plural(regressions, 'regression')}, {plural(fixes, 'fix')}"
+    return f"{counts}, {missing} not measured, by {report.metric}"
+
+
+def show_bench_difference(report: BenchDiffReport) -> None:
+    """Print each pair's verdict and the queries that only one of its rows passes."""
+    console = _console(standard_error())
+    omitted = _show_rows(console, report.rows, report.metric)
+    for pair in report.pairs:
+        console.print(contrast_line(pair.first, pair.second, pair.contrast))
+        for title, queries, style in (
+            (f"only {pair.first}", pair.regressions, "red"),
+            (f"only {pair.second}", pair.fixes, "green"),
+        ):
+            if queries:
+                console.print(f"  {title}: {plural(len(queries), 'query', spec=',')}", style=style)
+            for query in queries[:_SHOWN]:
+                console.print(f"    {_query_line(query)}")
+            if len(queries) > _SHOWN:
+                console.print(f"    and {len(queries) - _SHOWN:,} more: --json lists them")
+        if pair.not_measured:
+            ids = ", ".join(pair.not_measured[:_SHOWN])
+            more = f", and {len(pair.not_measured) - _SHOWN} more"
+            more = more if len(pair.not_measured) > _SHOWN else ""
+            console.print(f"  not measured: {ids}{more}", style="yellow")
+        if pair.latency is not None:
+            ratio, compared = pair.latency.ratio, pair.latency.questions
+            text = format_rate(ratio.value, (ratio.low, ratio.high), measured=compared, spec=".2f")
+            console.print(f"  latency of {pair.second} by that of {pair.first}: {text}")
+    _show_notes(console, [*report.reasons, omission(omitted, "--json has them")])
+
+
+def show_bench_trend(reports: Sequence[BenchReport]) -> None:
+    """Print one line per row and day to standard output, by benchmark, row and start.
+
+    A row that was not completely measured has no scores.
+    """
+    console = _console(SafeConsole())
+    names = list(dict.fromkeys(name for each in reports for name in _trend_metrics(each)))
+    header = ["what", "started", *names, "not measured", "p50 ms", "p95 ms", "version", "build"]
+    lines = sorted(
+        (
+            (_what(report, row), f"{report.started_at:%Y-%m-%dT%H:%M}", report, row)
+            for report in reports
+            for row in report.rows
+        ),
+        key=lambda line: line[:2],
+    )
+    cells = []
+    earlier = ""
+    for what, started, report, row in lines:
+        cells.append(["" if what == earlier else what, started, *_trend_cells(report, row, names)])
+        earlier = what
+    rates = sorted((name for name in names if name.startswith("recall_any@")), key=_k, reverse=True)
+    importance = [*rates[:1], "not measured", *rates[1:], *names, "p50 ms", "version"]
+    table, omitted = fitting_table(header, cells, console.width, importance=importance)
+    console.print(table)
+    _show_notes(console, [omission(omitted, "a wider terminal has room")])
+
+
+def _console(console: SafeConsole) -> SafeConsole:
+    if not console.is_terminal:
+        # rich assumes 80 columns for a file.
+        console.width = _WIDE
+    return console
+
+
+def _show_notes(console: SafeConsole, notes: Sequence[str]) -> None:
+    for note in filter(None, notes):
+        console.print(note, style="dim")
+
+
+def _show_rows(console: SafeConsole, rows: Sequence[ComparedRow], metric: str) -> list[str]:
+    header, cells = _row_cells(rows, metric)
+    importance = (metric, "not measured", "index", "started", "queries", "version")
+    table, omitted = fitting_table(header, cells, console.width, names=1, importance=importance)
+    console.print(table)
+    return omitted
+
+
+def _row_cells(rows: Sequence[ComparedRow], metric: str) -> tuple[list[str], list[list[str]]]:
+    cells = [
+        [
+            row.name,
+            row.index,
+            row.started_at,
+            row.version or _MISSING,
+            (row.build_hash or _MISSING)[:8],
+            f"{row.queries:,}",
+            f"{row.not_measured:,}",
+            NOT_MEASURED
+            if row.rate is None
+            else format_rate(
+                row.rate.value, (row.rate.low, row.rate.high), measured=row.queries, spec=".1f"
+            ),
+        ]
+        for row in rows
+    ]
+    return [*_COMPARED_HEADER, metric], cells
+
+
+def _pair_cells(pair: RowPair) -> list[str]:
+    contrast, rankings = pair.contrast, pair.rankings
+    difference = contrast.difference
+    interval = (100 * difference.low, 100 * difference.high)
+    return [
+        f"{pair.first}, {pair.second}",
+        contrast.verdict.value,
+        f"{contrast.first_only} / {contrast.second_only}",
+        format_rate(100 * difference.value, interval, measured=contrast.compared, spec="+.1f"),
+        f"{contrast.holm_p:.2g}",
+        f"{rankings.equal:,} equal",
+        _MISSING if rankings.overlap is None else f"{rankings.overlap:.3f}",
+        _MISSING if rankings.rbo is None else f"{rankings.rbo:.3f}",
+        f"{rankings.gold_earlier} / {rankings.gold_later}",
+    ]
+
+
+def _query_line(query: QueryDifference) -> str:
+    ranks = (query.first_rank, query.second_rank)
+    first, second = (_MISSING if rank is None else str(rank) for rank in ranks)
+    category = f" ({query.category})" if query.category else ""
+    return f"{query.query}{category}: gold {', '.join(query.gold)}, rank {first} -> {second}"
+
+
+def _what(report: BenchReport, row: Row) -> str:
+    source = report.source
+    parts = [report.suite, *source.options.values(), *source.made, report.settings.index]
+    return " ".join([*parts, row.system, row.strategy]).strip()
+
+
+def _k(metric: str) -> int:
+    return int(metric.partition("@")[2])
+
+
+def _trend_metrics(report: BenchReport) -> list[str]:
+    ks = report.settings.ks
+    return [*(f"recall_any@{k}" for k in ks), f"mrr@{max(ks)}", f"ndcg@{max(ks)}"]
+
+
+def _trend_cells(report: BenchReport, row: Row, names: Sequence[str]) -> list[str]:
+    view = row.views.get(ALL)
+    values = {} if view is None else view.metrics
+    scores = [f"{values[name].value:.1f}" if name in values else _MISSING for name in names]
+    system = next(each for each in report.systems if each.name == row.system)
+    answer = row.latency.answer if row.latency else None
+    speed = [_MISSING] * 2 if answer is None else [f"{answer.p50:.1f}", f"{answer.p95:.1f}"]
+    build = (system.build_hash or _MISSING)[:8]
+    return [*scores, f"{row.not_measured:,}", *speed, system.version or _MISSING, build]
+
+
+def _markdown(header: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
+    lines = [header, ["---"] * len(header), *([escape_markdown(c) for c in row] for row in cells)]
+    return [f"| {' | '.join(line)} |" for line in lines]
