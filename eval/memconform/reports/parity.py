@@ -236,8 +236,10 @@ def _verdict(first: str, second: str, contrast: PairedComparison, cluster: str) 
         case ParityVerdict.IDENTICAL:
             return f"identical on all {plural(contrast.compared, 'question')}"
         case ParityVerdict.PARITY:
+            both = "" if contrast.clusters is None else f" ({p})"
             return (
-                f"parity: pass rates differ by {low:+.1f} to {high:+.1f} points, within the margin"
+                f"parity: pass rates differ by {low:+.1f} to {high:+.1f} points, within the"
+                f" margin{both}"
             )
         case ParityVerdict.DRIFT:
             return (

@@ -245,6 +245,9 @@ def test_lines_name_clusters_and_both_p_values() -> None:
     [drift] = compare_pairs([_clustered(*[(100, 8, 1)] * 10)])
     line = contrast_line("go", "py", drift)
     assert "drift: go alone passes 80 questions, py alone 10 (p 0.002 by cluster, McNemar's" in line
+    [parity] = compare_pairs([_clustered(*[(500, 1, 1)] * 10)])
+    line = contrast_line("go", "py", parity)
+    assert line.endswith("within the margin (p 1 by cluster, McNemar's 0.91 by question)")
     earlier = drift.model_copy(update={"clusters": None, "holm_p": 0.0012})
     assert contrast_line("go", "py", earlier).endswith("py alone 10 (p 0.0012)")
 
