@@ -20,7 +20,7 @@ def bootstrap_means(
     """Intervals of the mean of each column of `values` (n rows), all from the same resamples.
 
     Rows are drawn one by one, and must be independent: with ten clusters, a percentile bootstrap
-    that draws whole clusters covers 86 to 90 %, not 95 (scripts/bench_clusters.py), for which
+    that draws whole clusters covers 88 to 90 %, not 95 (scripts/bench_clusters.py), for which
     `clusters.clustered_mean` exists. NaN marks a value that was not measured; it enters no mean. A
     column of NaN alone has NaN intervals.
 
