@@ -24,6 +24,7 @@ _ALL = (
     "bench_judge.py",
     "bench_judge_stats.py",
     "bench_parity.py",
+    "bench_clusters.py",
     "bench_scale.py",
     "bench_proof.py",
     "bench_faults.py",

@@ -155,8 +155,7 @@ class _Tally:
         if mine is None or yours is None:
             return
         first, second = (one.query in passed for passed in self.passed)
-        # The only place at which a stored query enters a verdict; its cluster is `one.haystack`.
-        self.counts.add(first=first, second=second)
+        self.counts.add(first=first, second=second, cluster=one.cluster_name)
         gold = mine.gold
         rankings = scored_ranking(one, mine), scored_ranking(other, yours)
         self.overlaps.append(overlap_at(*rankings, self.measure.k))

@@ -182,6 +182,7 @@ async def _run_query(system: str, index: Index, strategy: Strategy, task: Task) 
         strategy=strategy.label,
         haystack=task.haystack,
         query=query.id,
+        cluster=query.cluster,
         category=query.category,
         views={},
         ranking=[],

@@ -48,6 +48,8 @@ class ContentDigest:
         for query in haystack.queries:
             self._add(query.id, query.question, query.category, query.gold)
             self._add(query.question_date, query.abstain)
+            if query.cluster not in (None, query.id):
+                self._add(query.cluster)
 
     def _add(self, *values: JsonValue) -> None:
         self._sha256.update(json.dumps(values).encode() + b"\n")

@@ -76,6 +76,8 @@ class QueryRecord(Record):
     strategy: str
     haystack: str
     query: str
+    cluster: str | None = None
+    """What it shares with queries that are not independent of it; null if that is the haystack."""
     category: str
     views: dict[str, Relevance]
     """By the definition of relevance: `all`, and those that the benchmark adds. Views without gold
@@ -87,6 +89,10 @@ class QueryRecord(Record):
     """Whether a score of the ranking rises, which `--rank-by position` accepts."""
     error: Failure | None = None
     """Why the query was not measured."""
+
+    @property
+    def cluster_name(self) -> str:
+        return self.haystack if self.cluster is None else self.cluster
 
 
 JournalRecord = IndexRecord | IndexVerified | QueryRecord | IndexInvalidated

@@ -143,14 +143,13 @@ class BenchReportBuilder:
                     row(
                         *row_key,
                         len(plan.planner.query_ids),
-                        # Sorted, so that resampling does not depend on the order of queries.
+                        # Sorted, so that the table does not depend on the order of queries.
                         sorted(
                             (r for key, r in self._queries.items() if key[:2] == row_key),
                             key=lambda record: (record.haystack, record.query),
                         ),
                         self._incidents.get(system.name),
                         ks=plan.settings.ks,
-                        seed=plan.seed,
                     )
                 )
         if self.adopted:

@@ -1,9 +1,8 @@
 """Aggregates measurements of single queries into the rows of a table."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-
-import numpy as np
+from collections.abc import Hashable, Iterable, Sequence
+from math import fsum
 
 from memconform.bench.query_scores import query_metrics
 from memconform.bench.records import (
@@ -17,9 +16,8 @@ from memconform.bench.records import (
 )
 from memconform.contract.wire import Mode
 from memconform.errors import MemconformError
-from memconform.scoring.retrieval import RATES
-from memconform.stats.bootstrap import bootstrap_means
-from memconform.stats.intervals import Interval, clustered_wilson
+from memconform.stats.clusters import cluster_totals, clustered_mean, clustered_wilson
+from memconform.stats.intervals import LEAST_CLUSTERS, Interval
 from memconform.stats.quantiles import QuantileSummary
 
 TIERS = ("< 300 ms", "300 to 500 ms", "500 to 1,000 ms", ">= 1,000 ms")
@@ -28,7 +26,7 @@ _TIER_ENDS = (300, 500, 1_000)
 _SHOWN = 3
 
 _QueryMetrics = tuple[str, str, dict[str, float]]
-"""The haystack, the category, and the metrics of one query."""
+"""The cluster, the category, and the metrics of one query."""
 
 
 def row(
@@ -39,13 +37,11 @@ def row(
     incident: MemconformError | None,
     *,
     ks: Sequence[int],
-    seed: int,
 ) -> Row:
     """Aggregate the queries of one system and strategy into a row of the report.
 
     The row has numbers only if all `expected` queries were measured; otherwise it lists the
-    incident and the most frequent failures. `ks` are the cutoffs of the metrics, ascending, and
-    `seed` is that of the bootstrap.
+    incident and the most frequent failures. `ks` are the cutoffs of the metrics, ascending.
     """
     missing = expected - sum(record.error is None for record in records)
     if missing:
@@ -65,7 +61,7 @@ def row(
         measured=True,
         queries=expected,
         not_measured=0,
-        views={name: _view(name, records, ks, seed) for name in names},
+        views={name: _view(name, records, ks) for name in names},
         latency=_latency(records),
         rising_scores=sum(record.rises for record in records),
     )
@@ -82,48 +78,52 @@ def _failures(records: Iterable[QueryRecord]) -> list[str]:
     ]
 
 
-def _view(name: str, records: Sequence[QueryRecord], ks: Sequence[int], seed: int) -> View:
+def _view(name: str, records: Sequence[QueryRecord], ks: Sequence[int]) -> View:
     rows: list[_QueryMetrics] = [
-        (record.haystack, record.category, query_metrics(record, relevance, ks))
+        (record.cluster_name, record.category, query_metrics(record, relevance, ks))
         for record in records
         if (relevance := record.views.get(name)) is not None
     ]
     categories = sorted({category for _, category, _ in rows if category})
-    overall = _scores(rows, seed)
+    overall = _scores(rows)
     return View(
         queries=overall.queries,
         metrics=overall.metrics,
         by_category={
-            category: _scores([row for row in rows if row[1] == category], seed)
+            category: _scores([row for row in rows if row[1] == category])
             for category in categories
         },
     )
 
 
-def _scores(rows: Sequence[_QueryMetrics], seed: int) -> Scores:
-    names = list(rows[0][2])
-    values = np.array([[by_name[name] for name in names] for _, _, by_name in rows])
-    haystacks = [haystack for haystack, _, _ in rows]
-    means = bootstrap_means(values, haystacks, seed=seed)
-    estimates = {}
-    for column, name in enumerate(names):
-        interval = means[column]
-        if name.partition("@")[0] in RATES:
-            interval = _rate_interval(haystacks, values[:, column])
-        estimates[name] = _estimate(float(values[:, column].mean()), interval)
+def _scores(rows: Sequence[_QueryMetrics]) -> Scores:
+    clusters = [cluster for cluster, _, _ in rows]
+    columns = {name: [values[name] for _, _, values in rows] for name in rows[0][2]}
+    estimates = {name: _estimate(values, clusters) for name, values in columns.items()}
     return Scores(queries=len(rows), metrics=estimates)
 
 
-def _rate_interval(haystacks: Sequence[str], passed: Iterable[float]) -> Interval:
-    successes, trials = Counter[str](), Counter(haystacks)
-    for haystack, value in zip(haystacks, passed, strict=True):
-        successes[haystack] += int(value)
-    clusters = [(successes[haystack], trials[haystack]) for haystack in trials]
-    return clustered_wilson(clusters)[0]
+def _estimate(values: Sequence[float], clusters: Sequence[str]) -> Estimate:
+    low, high = _interval(values, clusters)
+    return Estimate(value=100 * fsum(values) / len(values), low=100 * low, high=100 * high)
 
 
-def _estimate(mean: float, interval: Interval) -> Estimate:
-    return Estimate(value=100 * mean, low=100 * interval.low, high=100 * interval.high)
+def _interval(values: Sequence[float], clusters: Sequence[str]) -> Interval:
+    """The 95 % interval of the mean of values in [0, 1].
+
+    Values that are all 0 or 1 are a rate, whatever their metric is called: at k = 1 recall_any,
+    precision, mrr and nDCG are the same number, and must have the same interval.
+    """
+    units: Sequence[Hashable] = clusters
+    if len(set(clusters)) < LEAST_CLUSTERS:
+        units = range(len(values))
+    totals = cluster_totals(values, units)
+    if set(values) <= {0.0, 1.0}:
+        return clustered_wilson([(int(passed), asked) for passed, asked in totals])[0]
+    if len(totals) < 2:
+        return Interval(0.0, 1.0)
+    low, high = clustered_mean(totals).interval()
+    return Interval(max(0.0, low), min(1.0, high))
 
 
 def _latency(records: Sequence[QueryRecord]) -> RowLatency | None:

@@ -19,6 +19,8 @@ def compare_systems(
 ) -> list[BenchPair]:
     """The verdict on each pair of systems; a query passes if recall_any@k finds its gold.
 
+    Queries of one haystack are not independent, unless the dataset says which are.
+
     Queries without gold do not count towards pass rates. Systems are identical only if the rankings
     of all `expected` queries are equal, including those without gold.
     """
@@ -56,4 +58,5 @@ def _count(counts: Counts, one: QueryRecord | None, other: QueryRecord | None, k
         counts.add(
             first=bool(recall_any(one.ranking, gold, k)),
             second=bool(recall_any(other.ranking, gold, k)),
+            cluster=one.cluster_name,
         )

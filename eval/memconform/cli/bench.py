@@ -150,7 +150,7 @@ _LIMITS = "Limits and timeouts"
     type=int,
     default=0,
     metavar="N",
-    help="Seed of --sample, of random rankings and of resampling.",
+    help="Seed of --sample and of random rankings.",
 )
 @option(
     "--shuffle",

@@ -15,8 +15,10 @@ from memconform.datasets.lint import LintReport, lint_questions
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.errors import ExitCode
 from memconform.ingest.documents import CorpusFolder, ReferenceAnswers
+from memconform.parity.paired_comparison import ALPHA
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
+from memconform.stats.clustered_pairs import fewest_clusters
 
 
 @click.group(
@@ -92,6 +94,10 @@ def _show(report: LintReport) -> None:
         )
     if report.chance is not None and report.fewest_distractors is not None:
         echo(f"each question has at least {plural(report.fewest_distractors, 'distractor')}")
+    if report.clusters is not None:
+        fewest = fewest_clusters(ALPHA)
+        few = f": parity needs {fewest} to show a difference" if report.clusters < fewest else ""
+        echo(f"{plural(report.clusters, 'cluster')}{few}")
     for fault in report.faults:
         echo(f"{fault.question}: {fault.message}")
     echo(plural(len(report.faults), "fault") if report.faults else "no faults")

@@ -13,7 +13,7 @@ from memconform.cli.grouping import Group
 from memconform.errors import ExitCode, missing_extra, nearest
 
 _MODULES = {
-    "bench": ("numpy", "rank_bm25", "scipy"),
+    "bench": ("numpy", "rank_bm25"),
     "fuzz": ("hypothesis", "hypothesis_jsonschema"),
     "parity": ("numpy",),
 }

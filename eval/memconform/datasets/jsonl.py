@@ -35,6 +35,7 @@ def open_jsonl(path: Path, name: str) -> Dataset:
     faults: list[str] = []
     fault_count = 0
     ids: dict[str, tuple[int, str]] = {}
+    clusters: dict[str, tuple[int, str]] = {}
     questions: list[Question] = []
     size = 0
     try:
@@ -48,6 +49,8 @@ def open_jsonl(path: Path, name: str) -> Dataset:
                     question = _row(raw, first=number == 1)
                     if question is not None:
                         _add_id(ids, question.id, number)
+                        if question.cluster is not None:
+                            _add_cluster(clusters, question.cluster, number)
                         if size <= _CACHED_BYTES:
                             questions.append(question)
                 except ValueError as error:
@@ -91,8 +94,22 @@ def _add_id(ids: dict[str, tuple[int, str]], id_: str, number: int) -> None:
         return
     if earlier == id_:
         raise ValueError(f"id {id_!r} is also on line {line}")
-    raise ValueError(
-        f"id {id_!a} looks the same as {earlier!a} on line {line}: they differ only in"
+    raise _lookalike("id", id_, earlier, line)
+
+
+def _add_cluster(clusters: dict[str, tuple[int, str]], cluster: str, number: int) -> None:
+    """Add a cluster; raises ValueError if an earlier line has one that only looks the same.
+
+    Its questions would count as independent of the others.
+    """
+    line, earlier = clusters.setdefault(comparable(cluster), (number, cluster))
+    if earlier != cluster:
+        raise _lookalike("cluster", cluster, earlier, line)
+
+
+def _lookalike(key: str, value: str, earlier: str, line: int) -> ValueError:
+    return ValueError(
+        f"{key} {value!a} looks the same as {earlier!a} on line {line}: they differ only in"
         " Unicode normalization or in invisible characters"
     )
 

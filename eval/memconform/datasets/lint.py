@@ -41,6 +41,9 @@ class LintReport:
     fewest_distractors: int | None
     """The lowest number of distractors of any question."""
     tags: dict[str, int]
+    clusters: int | None
+    """The number of clusters, with questions that have none as clusters of their own; None if no
+    question has one."""
     faults: tuple[LintFinding, ...]
 
 
@@ -54,11 +57,13 @@ def lint_questions(questions: Iterable[Question], documents: Mapping[str, str]) 
     chances: list[float] = []
     distractors: list[int] = []
     tags: Counter[str] = Counter()
+    clusters: Counter[str | None] = Counter()
     count = 0
     uncommon = _uncommon_terms(documents)
     for question in questions:
         count += 1
         tags.update(question.tags)
+        clusters[question.cluster] += 1
         holders = _holders(question, documents)
         faults += [
             LintFinding(question.id, message) for message in _faults(question, documents, holders)
@@ -78,6 +83,7 @@ def lint_questions(questions: Iterable[Question], documents: Mapping[str, str]) 
         highest_chance=max(chances, default=None),
         fewest_distractors=min(distractors, default=None),
         tags=dict(tags.most_common()),
+        clusters=len(set(clusters) - {None}) + clusters[None] if set(clusters) - {None} else None,
         faults=tuple(faults),
     )
 

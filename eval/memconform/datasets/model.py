@@ -39,6 +39,9 @@ class Question:
     abstain_marker: str | None = None
     """An answer equal to this one counts as abstaining, besides the built-in phrases."""
     tags: tuple[str, ...] = ()
+    cluster: str | None = None
+    """What it shares with questions that are not independent of it, such as the id of their
+    conversation; None if it is independent of all others."""
 
     @property
     def reference_answer(self) -> str | None:

@@ -52,6 +52,8 @@ class QuestionRow(BaseModel):
     evidence: list[NonBlank] = Field(default_factory=list)
     """Paths of the documents that contain the answer."""
     tags: list[NonBlank] = Field(default_factory=list)
+    cluster: NonBlank | None = None
+    """The same for questions that are not independent, such as those about one conversation."""
 
     def to_question(self) -> Question:
         """The row as a `Question`; its first tag becomes the category."""
@@ -69,4 +71,5 @@ class QuestionRow(BaseModel):
             abstain=self.abstain,
             abstain_marker=self.abstain_marker,
             tags=tuple(self.tags),
+            cluster=self.cluster,
         )

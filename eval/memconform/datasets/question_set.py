@@ -35,7 +35,10 @@ def read_question_set(source: PieceReader) -> Iterator[Haystack]:
     dropped: list[DroppedEntry] = []
     queries: list[Question] = []
     for question in dataset:
-        queries.append(replace(question, answers=_answers(question)))
+        # Its cluster is never the haystack, which is the same for all: as in a run, a row without
+        # one is independent.
+        cluster = question.cluster or question.id
+        queries.append(replace(question, answers=_answers(question), cluster=cluster))
         if not question.gold and not question.abstain:
             dropped.append(DroppedEntry(question.id, "it has no evidence, and so no gold"))
         dropped += [

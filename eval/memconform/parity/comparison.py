@@ -29,6 +29,7 @@ from memconform.parity.records import (
     Shapes,
 )
 from memconform.runs.results import QuestionResult
+from memconform.stats.clusters import cluster_totals, clustered_mean
 from memconform.stats.rankings import jaccard, kendall_tau_b, overlap_at, rbo
 from memconform.stats.resampling import mean_intervals
 
@@ -130,7 +131,7 @@ class _PairTally:
             self.unmeasured[0] += not one.verdict.measured
             self.unmeasured[1] += not other.verdict.measured
             return float("nan")
-        self.counts.add(first=one.passed, second=other.passed)
+        self.counts.add(first=one.passed, second=other.passed, cluster=one.cluster)
         self.answers_equal += one.answer == other.answer
         divergence = first_difference(one, other)
         self.rankings.add(one, other)
@@ -192,17 +193,22 @@ def compare_runs(runs: Sequence[LoadedRun], method: Method | None = None) -> Par
     index_pairs = list(combinations(range(len(runs)), 2))
     tallies = [_PairTally(runs[a].name, runs[b].name) for a, b in index_pairs]
     differences: list[list[float]] = [[] for _ in index_pairs]
-    questions = 0
+    question_clusters: list[str | None] = []
     for row in aligned(runs):
         if not row[0].verdict.expected:
             continue
-        questions += 1
+        question_clusters.append(row[0].cluster)
         for (a, b), tally, scores in zip(index_pairs, tallies, differences, strict=True):
             scores.append(tally.add(row[a], row[b]))
     comparisons = compare_pairs(
         [tally.counts for tally in tallies], margin=method.margin, alpha=method.alpha
     )
-    means = _means(differences, method)
+    means = [
+        _clustered_mean(column, question_clusters) if _has_enough_clusters(comparison) else mean
+        for column, comparison, mean in zip(
+            differences, comparisons, _means(differences, method), strict=True
+        )
+    ]
     first = runs[0].summary
     answers = first.scenario != "search-retrieve-only"
     pairs = [
@@ -217,7 +223,7 @@ def compare_runs(runs: Sequence[LoadedRun], method: Method | None = None) -> Par
         dataset=first.dataset,
         scenario=first.scenario,
         mode=first.mode,
-        questions=questions,
+        questions=len(question_clusters),
         margin=method.margin,
         alpha=method.alpha,
         seed=method.seed,
@@ -252,6 +258,21 @@ def _means(differences: Sequence[list[float]], method: Method) -> list[RateInter
         low, high = interval if measured else (-1.0, 1.0)
         means.append(RateInterval(value=mean, low=low, high=high))
     return means
+
+
+def _has_enough_clusters(comparison: PairedComparison) -> bool:
+    if comparison.clusters is None or comparison.fewest_clusters is None:
+        return False
+    return comparison.clusters >= comparison.fewest_clusters
+
+
+def _clustered_mean(column: Sequence[float], clusters: Sequence[str | None]) -> RateInterval:
+    """Mean score difference, whose error is that between clusters."""
+    # A question without a cluster is one of its own: its number is no cluster's name.
+    units = [row if cluster is None else cluster for row, cluster in enumerate(clusters)]
+    mean = clustered_mean(cluster_totals(column, units))
+    low, high = mean.interval()
+    return RateInterval(value=mean.mean, low=max(-1.0, low), high=min(1.0, high))
 
 
 def _exit_code(pairs: Sequence[Pair], runs: Sequence[LoadedRun]) -> ExitCode:

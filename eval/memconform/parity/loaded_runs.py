@@ -225,6 +225,8 @@ def aligned(runs: Sequence[LoadedRun]) -> Iterator[tuple[QuestionResult, ...]]:
             raise _unlike(f"question {count}: {', '.join(sorted(map(repr, ids)))}")
         if len({result.question for result in row}) > 1:
             raise _unlike(f"the text of question {row[0].id!r} differs")
+        if len({result.cluster for result in row}) > 1:
+            raise _unlike(f"the cluster of question {row[0].id!r} differs")
         if len({result.verdict.expected for result in row}) > 1:
             raise _unlike(f"question {row[0].id!r} is expected in some of the runs only")
         yield row

@@ -1,9 +1,16 @@
 """The verdict on two runs from counts of questions; the only place where it is decided."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from memconform.parity.records import PairedComparison, ParityVerdict, RateInterval
+from memconform.stats.clustered_pairs import (
+    PairedCluster,
+    clustered_difference,
+    clusters_to_settle,
+    fewest_clusters,
+    sign_flip,
+)
 from memconform.stats.paired import holm, mcnemar, questions_to_settle, tango
 
 MARGIN = 0.02
@@ -20,9 +27,19 @@ class Counts:
     neither: int = 0
     same: bool = True
     """Whether every question was measured in both runs and has the same answer in both."""
+    _clusters: dict[str, PairedCluster] = field(default_factory=dict)
 
-    def add(self, *, first: bool, second: bool) -> None:
-        """Count a question by whether each run passes it."""
+    def add(self, *, first: bool, second: bool, cluster: str | None = None) -> None:
+        """Count a question by whether each run passes it.
+
+        Questions that are not independent of each other have the same cluster; without one a
+        question is a cluster of its own.
+        """
+        if cluster is not None:
+            size, first_only, second_only = self._clusters.get(cluster, (0, 0, 0))
+            self._clusters[cluster] = PairedCluster(
+                size + 1, first_only + (first and not second), second_only + (second and not first)
+            )
         match first, second:
             case True, True:
                 self.both += 1
@@ -37,55 +54,120 @@ class Counts:
     def compared(self) -> int:
         return self.both + self.first_only + self.second_only + self.neither
 
+    def clusters(self) -> list[PairedCluster] | None:
+        """All clusters, also those of one question; None if every question is one of its own."""
+        shared = list(self._clusters.values())
+        if all(cluster.size == 1 for cluster in shared):
+            return None
+        size, first_only, second_only = (sum(column) for column in zip(*shared, strict=True))
+        b, c = self.first_only - first_only, self.second_only - second_only
+        concordant = self.compared - size - b - c
+        return [
+            *shared,
+            *[PairedCluster(1, 1, 0)] * b,
+            *[PairedCluster(1, 0, 1)] * c,
+            *[PairedCluster(1, 0, 0)] * concordant,
+        ]
+
 
 def compare_pairs(
     pairs: Sequence[Counts], *, margin: float = MARGIN, alpha: float = ALPHA
 ) -> list[PairedComparison]:
     """The verdict on each pair, with significance adjusted for the number of pairs.
 
-    Drift is a McNemar mid-p below `alpha` after Holm's adjustment; parity is a Tango interval of
-    confidence 1 - 2 alpha inside the margin. A significant difference is drift, even inside the
-    margin.
+    Drift is a p below `alpha` after Holm's adjustment: McNemar's mid-p, or where questions share
+    clusters the exact sign-flip of clusters. Parity is an interval of confidence 1 - 2 alpha inside
+    the margin: Tango's, or by clusters. A significant difference is drift, even inside the margin.
+
+    Clusters too few for any difference to be significant are inconclusive: what cannot be drift is
+    not parity either. Intervals are then Tango's, which is about these clusters alone.
     """
-    tests = [mcnemar(counts.first_only, counts.second_only) for counts in pairs]
-    adjusted = holm([test.mid_p for test in tests])
-    comparisons = []
-    for counts, test, p in zip(pairs, tests, adjusted, strict=True):
-        b, c, n = counts.first_only, counts.second_only, counts.compared
-        observed = (b - c) / n if n else 0.0
-        equivalence = RateInterval(value=observed, **tango(b, c, n, 1 - 2 * alpha)._asdict())
-        verdict = _verdict(counts, p, equivalence, margin=margin, alpha=alpha)
-        comparisons.append(
-            PairedComparison(
-                verdict=verdict,
-                compared=n,
-                both=counts.both,
-                first_only=b,
-                second_only=c,
-                neither=counts.neither,
-                difference=RateInterval(value=observed, **tango(b, c, n)._asdict()),
-                equivalence=equivalence,
-                mid_p=test.mid_p,
-                exact_p=test.exact,
-                holm_p=p,
-                settled_by=questions_to_settle(
-                    b, c, n, margin=margin, alpha=alpha, tests=len(pairs)
-                )
-                if verdict is ParityVerdict.INCONCLUSIVE
-                else None,
-            )
-        )
-    return comparisons
+    clusters = [counts.clusters() for counts in pairs]
+    p_values = [_deciding_p(counts, own) for counts, own in zip(pairs, clusters, strict=True)]
+    method = _Method(margin, alpha, tests=max(1, len(pairs)))
+    return [
+        _comparison(method, counts, own, p, adjusted)
+        for counts, own, p, adjusted in zip(pairs, clusters, p_values, holm(p_values), strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Method:
+    margin: float
+    alpha: float
+    tests: int
+
+    @property
+    def fewest_clusters(self) -> int:
+        """With fewer clusters than these, Holm's first step rejects nothing."""
+        return fewest_clusters(self.alpha / self.tests)
+
+
+def _deciding_p(counts: Counts, clusters: Sequence[PairedCluster] | None) -> float:
+    if clusters is None:
+        return mcnemar(counts.first_only, counts.second_only).mid_p
+    return sign_flip(cluster.first_only - cluster.second_only for cluster in clusters)
+
+
+def _comparison(
+    method: _Method,
+    counts: Counts,
+    clusters: Sequence[PairedCluster] | None,
+    p: float,
+    adjusted: float,
+) -> PairedComparison:
+    b, c, n = counts.first_only, counts.second_only, counts.compared
+    test = mcnemar(b, c)
+    is_too_few = clusters is not None and len(clusters) < method.fewest_clusters
+    spread = None if is_too_few else clusters
+    equivalence = _difference(counts, spread, 1 - 2 * method.alpha)
+    verdict = _verdict(method, counts, adjusted, equivalence, is_too_few=is_too_few)
+    questions = enough_clusters = None
+    if verdict is ParityVerdict.INCONCLUSIVE:
+        margin, alpha, tests = method.margin, method.alpha, method.tests
+        if clusters is None:
+            questions = questions_to_settle(b, c, n, margin=margin, alpha=alpha, tests=tests)
+        else:
+            enough_clusters = clusters_to_settle(clusters, margin=margin, alpha=alpha, tests=tests)
+    return PairedComparison(
+        verdict=verdict,
+        compared=n,
+        both=counts.both,
+        first_only=b,
+        second_only=c,
+        neither=counts.neither,
+        difference=_difference(counts, spread, 0.95),
+        equivalence=equivalence,
+        mid_p=test.mid_p,
+        exact_p=test.exact,
+        holm_p=adjusted,
+        settled_by=questions,
+        clusters=None if clusters is None else len(clusters),
+        fewest_clusters=None if clusters is None else method.fewest_clusters,
+        sign_flip_p=None if clusters is None else p,
+        settled_by_clusters=enough_clusters,
+    )
+
+
+def _difference(
+    counts: Counts, clusters: Sequence[PairedCluster] | None, confidence: float
+) -> RateInterval:
+    b, c, n = counts.first_only, counts.second_only, counts.compared
+    if clusters is None:
+        low, high = tango(b, c, n, confidence)
+    else:
+        low, high = clustered_difference(clusters, confidence)
+    return RateInterval(value=(b - c) / n if n else 0.0, low=low, high=high)
 
 
 def _verdict(
-    counts: Counts, p: float, equivalence: RateInterval, *, margin: float, alpha: float
+    method: _Method, counts: Counts, p: float, equivalence: RateInterval, *, is_too_few: bool
 ) -> ParityVerdict:
     if counts.compared == 0:
         return ParityVerdict.INCONCLUSIVE
     if counts.same:
         return ParityVerdict.IDENTICAL
-    if p < alpha:
+    if p < method.alpha:
         return ParityVerdict.DRIFT
-    within = -margin < equivalence.low and equivalence.high < margin
-    return ParityVerdict.PARITY if within else ParityVerdict.INCONCLUSIVE
+    within = -method.margin < equivalence.low and equivalence.high < method.margin
+    return ParityVerdict.PARITY if within and not is_too_few else ParityVerdict.INCONCLUSIVE

@@ -41,18 +41,31 @@ class PairedComparison(Record):
     second_only: int
     neither: int
     difference: RateInterval
-    """Difference of pass rates, with Tango's score interval at 95 %."""
+    """Difference of pass rates with its interval at 95 %: Tango's, or if questions share clusters,
+    by cluster-t and no narrower than Tango's. Tango's alone with fewer than `fewest_clusters`,
+    about these clusters only."""
     equivalence: RateInterval
     """The same difference at confidence 1 - 2 alpha; inside the margin it means parity."""
     mid_p: float
-    """McNemar's mid-p, which decides."""
+    """McNemar's mid-p, which decides unless questions share clusters."""
     exact_p: float
     """McNemar's exact p."""
     holm_p: float
-    """mid_p after Holm's adjustment for the number of pairs compared."""
+    """The p that decides, after Holm's adjustment for the number of pairs compared."""
     settled_by: int | None
     """How many questions would be conclusive at the observed rates; null if the comparison already
-    is, or if no number up to 100,000 would be."""
+    is, if no number up to 100,000 would be, or if questions share clusters."""
+    clusters: int | None = None
+    """The number of clusters, such as conversations, that the compared questions come in; null if
+    no two share one, and in reports of earlier versions."""
+    fewest_clusters: int | None = None
+    """With fewer clusters no difference is significant, and the verdict is inconclusive unless the
+    runs are identical; null without clusters."""
+    sign_flip_p: float | None = None
+    """The exact sign-flip p over clusters, which decides; null without clusters."""
+    settled_by_clusters: int | None = None
+    """About how many clusters like these would be conclusive; null if the comparison already is, if
+    no number up to 100,000 questions would be, or with fewer than `fewest_clusters`."""
 
 
 class DivergentQuestion(Record):
@@ -103,8 +116,8 @@ class Pair(Record):
     """Questions that the first run did not measure, whether or not the second did."""
     not_measured_second: int
     score_difference: RateInterval
-    """Mean score difference with its paired bootstrap interval at 95 %; questions are drawn one by
-    one."""
+    """Mean score difference with its interval at 95 %: of a paired bootstrap that draws questions
+    one by one, or by cluster-t if there are `contrast.fewest_clusters`."""
     answers_equal: int | None
     """Questions with equal answers; null for searches, which return none."""
     rankings: Rankings

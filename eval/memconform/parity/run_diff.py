@@ -83,7 +83,8 @@ def diff_runs(one: LoadedRun, other: LoadedRun, *, seed: int = 0) -> DiffReport:
             counts.same = False
             ids["not_measured"].append(question.id)
         else:
-            counts.add(first=earlier.passed, second=question.passed)
+            cluster = question.cluster or earlier.cluster
+            counts.add(first=earlier.passed, second=question.passed, cluster=cluster)
             counts.same = counts.same and first_difference(earlier, question) is None
             if earlier.passed != question.passed:
                 ids["regressions" if earlier.passed else "fixes"].append(question.id)

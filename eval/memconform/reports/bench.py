@@ -313,7 +313,7 @@ def _agreement_lines(report: BenchReport) -> list[tuple[str, bool]]:
         lines.append((line, good))
         lines += [(f"    {difference}", False) for difference in agreement.differs]
     for pair in report.parity:
-        verdict = contrast_line(pair.first, pair.second, pair.contrast)
+        verdict = contrast_line(pair.first, pair.second, pair.contrast, "haystack")
         good = pair.contrast.verdict in (ParityVerdict.IDENTICAL, ParityVerdict.PARITY)
         lines.append((f"{pair.strategy}, {pair.metric}: {verdict}", good))
     return lines

@@ -36,7 +36,7 @@ _MARKS = {
 }
 _HEADER = (
     *("pair", "verdict", "first only", "second only", "difference (95 %)", "p (Holm)"),
-    *("exact p", "rankings equal", "RBO", "shapes equal"),
+    *("McNemar's exact p", "rankings equal", "RBO", "shapes equal"),
 )
 _WIDE = 160
 
@@ -161,9 +161,12 @@ def _table(report: ParityReport) -> Table:
 
 
 def _method(report: ParityReport) -> str:
+    test, interval = "McNemar's mid-p", "Tango's"
+    if any(pair.contrast.clusters is not None for pair in report.pairs):
+        test, interval = "The exact sign-flip of clusters", "the cluster-t"
     return (
-        f"McNemar's mid-p decides, alpha {report.alpha:g} after Holm;\nparity: pass rates within"
-        f" {report.margin:g}, by Tango's {1 - 2 * report.alpha:.0%} interval"
+        f"{test} decides, alpha {report.alpha:g} after Holm;\nparity: pass rates within"
+        f" {report.margin:g}, by {interval} {1 - 2 * report.alpha:.0%} interval"
     )
 
 
@@ -177,7 +180,7 @@ def _cells(pair: Pair) -> list[str]:
         str(contrast.first_only),
         str(contrast.second_only),
         format_rate(100 * difference.value, interval, measured=contrast.compared, spec="+.1f"),
-        f"{contrast.mid_p:.3g} ({contrast.holm_p:.3g})",
+        f"{_deciding_p(contrast):.3g} ({contrast.holm_p:.3g})",
         f"{contrast.exact_p:.3g}",
         f"{pair.rankings.equal} of {contrast.compared}",
         f"{pair.rankings.rbo:.3f}",
@@ -216,37 +219,73 @@ def _pair_lines(report: ParityReport, pair: Pair, *, brief: bool) -> list[tuple[
     return lines
 
 
-def contrast_line(first: str, second: str, contrast: PairedComparison) -> str:
-    """Format `<first>, <second>: <verdict>`, with the figures behind the verdict."""
-    return f"{first}, {second}: {_verdict(first, second, contrast)}"
+def contrast_line(
+    first: str, second: str, contrast: PairedComparison, cluster: str = "cluster"
+) -> str:
+    """Format `<first>, <second>: <verdict>`, with the figures behind the verdict.
+
+    `cluster` is the noun for what questions share if they are not independent.
+    """
+    return f"{first}, {second}: {_verdict(first, second, contrast, cluster)}"
 
 
-def _verdict(first: str, second: str, contrast: PairedComparison) -> str:
+def _verdict(first: str, second: str, contrast: PairedComparison, cluster: str) -> str:
     low, high = 100 * contrast.equivalence.low, 100 * contrast.equivalence.high
+    p = _p_values(contrast, cluster)
     match contrast.verdict:
         case ParityVerdict.IDENTICAL:
             return f"identical on all {plural(contrast.compared, 'question')}"
         case ParityVerdict.PARITY:
+            both = "" if contrast.clusters is None else f" ({p})"
             return (
-                f"parity: pass rates differ by {low:+.1f} to {high:+.1f} points, within the margin"
+                f"parity: pass rates differ by {low:+.1f} to {high:+.1f} points, within the"
+                f" margin{both}"
             )
         case ParityVerdict.DRIFT:
             return (
                 f"drift: {first} alone passes {plural(contrast.first_only, 'question')},"
-                f" {second} alone {contrast.second_only} (p {contrast.holm_p:.2g})"
+                f" {second} alone {contrast.second_only} ({p})"
             )
         case ParityVerdict.INCONCLUSIVE if contrast.compared == 0:
             return "inconclusive: no question was measured on both"
         case ParityVerdict.INCONCLUSIVE:
-            enough = (
-                f"about {plural(contrast.settled_by, 'question', spec=',')} would settle it"
-                if contrast.settled_by
-                else "no practical number of questions would settle it"
-            )
-            return (
-                f"inconclusive on {plural(contrast.compared, 'question')}: pass rates may differ by"
-                f" {low:+.1f} to {high:+.1f} points; {enough}"
-            )
+            rates = f"pass rates may differ by {low:+.1f} to {high:+.1f} points"
+            return _inconclusive(contrast, rates, p, cluster)
+
+
+def _inconclusive(contrast: PairedComparison, rates: str, p: str, cluster: str) -> str:
+    questions = plural(contrast.compared, "question")
+    if contrast.clusters is None or contrast.fewest_clusters is None:
+        enough = _settled(contrast.settled_by, "question")
+        return f"inconclusive on {questions}: {rates}; {enough}"
+    if contrast.clusters < contrast.fewest_clusters:
+        these = (
+            f"these {contrast.clusters} {cluster}s" if contrast.clusters > 1 else f"this {cluster}"
+        )
+        return (
+            f"inconclusive: {questions} about {these} alone, where {rates} ({p}); a verdict needs"
+            f" {contrast.fewest_clusters} {cluster}s"
+        )
+    enough = _settled(contrast.settled_by_clusters, cluster)
+    clusters = plural(contrast.clusters, cluster)
+    return f"inconclusive on {questions} of {clusters}: {rates} ({p}); {enough}"
+
+
+def _settled(enough: int | None, noun: str) -> str:
+    if enough is None:
+        return f"no practical number of {noun}s would settle it"
+    return f"about {plural(enough, noun, spec=',')} would settle it"
+
+
+def _p_values(contrast: PairedComparison, cluster: str) -> str:
+    """The p that decides, after Holm; with clusters also that of independent questions."""
+    if contrast.clusters is None:
+        return f"p {contrast.holm_p:.2g}"
+    return f"p {contrast.holm_p:.2g} by {cluster}, McNemar's {contrast.mid_p:.2g} by question"
+
+
+def _deciding_p(contrast: PairedComparison) -> float:
+    return contrast.mid_p if contrast.sign_flip_p is None else contrast.sign_flip_p
 
 
 def show_question(

@@ -162,7 +162,7 @@ class ResultBuilder:
             total=tally.total,
             passed=tally.passed,
             pass_rate=tally.passed / total if total else None,
-            pass_rate_interval=wilson(tally.passed if total else 0, total),
+            pass_rate_interval=tally.interval() if total else wilson(0, 0),
             pass_rate_answered=tally.passed / measured if measured else None,
             mean_score=tally.score_sum / measured if measured else None,
             counts={verdict: tally.counts[verdict] for verdict in QuestionStatus},

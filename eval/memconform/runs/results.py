@@ -91,6 +91,9 @@ class QuestionResult(Record):
     id: str
     question: str
     tags: list[str]
+    cluster: str | None = None
+    """What it shares with questions that are not independent of it; null in results of earlier
+    versions."""
     verdict: QuestionStatus
     passed: bool
     score: float | None = Field(ge=0, le=1)
@@ -148,6 +151,7 @@ class QuestionResult(Record):
             id=question.id,
             question=question.question,
             tags=question.tags,
+            cluster=question.cluster,
             verdict=verdict,
             passed=False,
             score=None,
@@ -271,7 +275,8 @@ class RunSummary(Record):
 
     Null, like the two rates below, if an incident ended the run or nothing was measured."""
     pass_rate_interval: tuple[float, float]
-    """Wilson interval, 95 %; [0, 1], which says nothing, where `pass_rate` is null."""
+    """Wilson interval, 95 %, for the effective sample size where questions share clusters; [0, 1],
+    which says nothing, where `pass_rate` is null."""
     pass_rate_answered: float | None
     """passed / measured."""
     mean_score: float | None

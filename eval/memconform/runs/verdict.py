@@ -9,6 +9,8 @@ from memconform.records import Incident
 from memconform.runs.plan import Floor
 from memconform.runs.results import FloorResult, QuestionResult
 from memconform.scoring.statuses import QuestionStatus
+from memconform.stats.clusters import clustered_wilson
+from memconform.stats.intervals import Interval, wilson
 
 
 @dataclass(slots=True)
@@ -33,6 +35,7 @@ class Tally:
     score_sum: float = 0.0
     unstable: int = 0
     _groups: dict[str | None, _Group] = field(default_factory=dict)
+    _clusters: dict[str, _Group] = field(default_factory=dict)
 
     def add(self, result: QuestionResult) -> None:
         """Count a question."""
@@ -43,10 +46,22 @@ class Tally:
         self.unstable += len({attempt.verdict for attempt in result.attempts}) > 1
         for key in (None, *self.tags.intersection(result.tags)):
             self._groups.setdefault(key, _Group()).add(result)
+        if result.cluster is not None:
+            self._clusters.setdefault(result.cluster, _Group()).add(result)
 
     def group(self, tag: str | None) -> _Group:
         """The counts of all questions (None), or of those with a tag."""
         return self._groups.get(tag, _Group())
+
+    def interval(self) -> Interval:
+        """The 95 % interval of the pass rate: Wilson's, by clusters where questions share them."""
+        shared = [(group.passed, group.total) for group in self._clusters.values()]
+        passed, total = (sum(column) for column in zip((0, 0), *shared, strict=True))
+        if total == len(shared):
+            return wilson(self.passed, self.total)
+        alone = self.total - total
+        passes = self.passed - passed
+        return clustered_wilson([*shared, *[(1, 1)] * passes, *[(0, 1)] * (alone - passes)])[0]
 
     @property
     def total(self) -> int:

@@ -21,7 +21,7 @@ def mean_intervals(
 ) -> list[Interval]:
     """Intervals of the mean of each column of n rows, with rows drawn one by one.
 
-    The same as `bootstrap_means` without clusters: NaN enters no mean, and a column of NaN alone
+    The same as `bootstrap_means`: NaN enters no mean, and a column of NaN alone
     has NaN intervals.
 
     Raises:
@@ -40,7 +40,6 @@ def mean_intervals(
 
         return bootstrap_means(
             np.array(columns).T,
-            range(rows),
             seed=seed,
             resamples=resamples,
             confidence=confidence,

@@ -3,13 +3,19 @@
 import json
 import lzma
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+import numpy as np
 import pytest
+from rank_bm25 import BM25Okapi
 
+from memconform.datasets.benchmarks import open_benchmark
+from memconform.datasets.haystacks import Haystack
+from memconform.parity.paired_comparison import Counts, compare_pairs
 from tests.conftest import CHECKOUT, Ended
 
 DATA = Path(os.environ.get("MEMCONFORM_DATA", CHECKOUT.parent / "shared" / "data"))
@@ -53,6 +59,37 @@ def test_locomo_counts(
     assert info["sha256"] == "79fa87e90f04081343b8c8debecb80a9a6842b76a7aa537dc9fdf651ea698ff4"
     # Three evidence ids name no turn; four questions, and at session level one more, name none.
     assert len(info["dropped"]) == 7 + (level == "session")
+
+
+@real
+def test_locomo_drift_by_query_is_no_drift_by_conversation() -> None:
+    """Keyword search over sessions, once with short words and once without."""
+    alone, clustered = Counts(same=False), Counts(same=False)
+    for haystack in open_benchmark(LOCOMO, None, {"level": "session"}):
+        found = [_found(haystack, pattern) for pattern in ("[a-z0-9]{2,}", "[a-z0-9]{4,}")]
+        for first, second in zip(*found, strict=True):
+            alone.add(first=first, second=second)
+            clustered.add(first=first, second=second, cluster=haystack.id)
+    [by_query], [by_conversation] = compare_pairs([alone]), compare_pairs([clustered])
+    assert (by_query.verdict, by_conversation.verdict) == ("drift", "inconclusive")
+    assert (by_query.compared, by_conversation.clusters) == (1_981, 10)
+    assert by_conversation.mid_p == by_query.holm_p == pytest.approx(0.048, abs=0.001)
+    assert by_conversation.sign_flip_p == pytest.approx(0.094, abs=0.001)
+
+
+def _found(haystack: Haystack, pattern: str) -> list[bool]:
+    """Whether BM25 ranks gold among the first five, for each query that has gold."""
+
+    def words(text: str) -> list[str]:
+        return re.findall(pattern, text.lower())
+
+    index = BM25Okapi([words(item.text) for item in haystack.items])
+    found = []
+    for query in haystack.queries:
+        if query.gold:
+            best = np.argsort(-index.get_scores(words(query.question)), kind="stable")[:5]
+            found.append(any(haystack.items[place].id in query.gold for place in best))
+    return found
 
 
 @real

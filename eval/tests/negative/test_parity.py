@@ -242,6 +242,42 @@ def test_a_run_that_fails_what_the_other_passes_drifts(place: _Place, tmp_path: 
     assert set(pair["flips_by_part"]) == {"scorer"}
 
 
+def test_questions_of_one_conversation_are_not_independent(place: _Place, tmp_path: Path) -> None:
+    """Twelve lost questions are drift, unless they are all about two conversations."""
+
+    def among(clusters: int, lost: int, run: str) -> Callable[[dict[str, Any]], None]:
+        def change(number: int, question: dict[str, Any]) -> None:
+            question["cluster"] = f"c{number % clusters}"
+            if number % clusters < lost:
+                _failed(number, question)
+
+        def changed(loaded: dict[str, Any]) -> None:
+            loaded["run_id"] = run
+            _each(change)(loaded)
+
+        return changed
+
+    good = place.run("py", *LME, *SEARCH)
+    folders = [tmp_path / name for name in ("ten", "lost", "five", "other")]
+    for folder in folders:
+        folder.mkdir()
+    ten = altered(good, folders[0], among(10, 0, "ten"))
+    report = place.parity(ten, altered(good, folders[1], among(10, 2, "two lost")))
+    contrast = report["pairs"][0]["contrast"]
+    assert (contrast["verdict"], contrast["clusters"]) == ("inconclusive", 10)
+    assert contrast["mid_p"] < 0.001
+    assert contrast["sign_flip_p"] == contrast["holm_p"] == 0.5
+    assert report["pairs"][0]["score_difference"]["low"] < 0
+    place.parity(ten, altered(good, folders[1], among(10, 10, "lost")), code=1)
+    five = altered(good, folders[2], among(5, 0, "five"))
+    worse = altered(good, folders[3], among(5, 5, "all lost"))
+    report = place.parity(five, worse)
+    assert report["verdict"] == "inconclusive"
+    assert "90 questions about these 5 clusters alone" in place.call("parity", five, worse).err
+    ended = place.call("parity", good, worse)
+    assert (ended.code, "the cluster of question" in ended.err) == (2, True)
+
+
 def test_unmeasured_questions_are_counted_separately_and_never_as_wrong(
     place: _Place, tmp_path: Path
 ) -> None:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from memconform.datasets.question_row import QuestionRow
 from memconform.records import Failure
 from memconform.runs.aggregation import aggregate_attempts
@@ -42,6 +44,14 @@ def test_one_attempt() -> None:
     result = _aggregate(_measured(0, QuestionStatus.CORRECT))
     assert (result.verdict, result.passed, result.score) == (QuestionStatus.CORRECT, True, 1.0)
     assert (result.answer, result.latency_ms, result.attempts) == ("text 0", 5.0, [])
+
+
+def test_a_result_names_the_cluster_of_its_question() -> None:
+    question = replace(_QUESTION, cluster="talk")
+    measured = aggregate_attempts(question, [_measured(0, QuestionStatus.CORRECT)], 1)
+    missing = aggregate_attempts(question, [], 1)
+    assert (measured.cluster, missing.cluster) == ("talk", "talk")
+    assert _aggregate(_failed(0)).cluster is None
 
 
 def test_a_failure_has_no_score() -> None:

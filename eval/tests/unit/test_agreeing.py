@@ -1,18 +1,25 @@
 """The verdict that a bench ends with."""
 
+import pytest
+
 from memconform.bench.records import BenchPair, QueryRecord, Relevance
 from memconform.bench.system_agreement import compare_systems
 from memconform.parity.records import ParityVerdict
 from memconform.records import Failure
+from memconform.reports.parity import contrast_line
 
 
 def _record(
-    system: str, query: int, ranking: list[str], error: Failure | None = None
+    system: str,
+    query: int,
+    ranking: list[str],
+    error: Failure | None = None,
+    haystacks: int = 1_000,
 ) -> QueryRecord:
     return QueryRecord(
         system=system,
         strategy="bm25",
-        haystack="h",
+        haystack=f"h{query % haystacks}",
         query=f"q{query}",
         category="",
         views={"all": Relevance(gold=["a"])},
@@ -52,3 +59,45 @@ def test_gold_below_the_cut_is_missed() -> None:
     agreement = _judged(records, 30)
     assert (agreement.metric, agreement.contrast.first_only) == ("recall_any@2", 30)
     assert agreement.contrast.verdict is ParityVerdict.DRIFT
+
+
+def _missed(haystacks: int, queries: int = 60) -> BenchPair:
+    """Only the first system finds the gold of any query."""
+    records = [_record("one", q, ["a"], haystacks=haystacks) for q in range(queries)]
+    records += [_record("other", q, ["b", "c"], haystacks=haystacks) for q in range(queries)]
+    return _judged(records, queries)
+
+
+def test_haystacks_of_one_query_are_compared_by_query() -> None:
+    contrast = _missed(60).contrast
+    assert (contrast.clusters, contrast.sign_flip_p) == (None, None)
+    assert contrast.holm_p == contrast.mid_p < 1e-15
+
+
+def test_queries_of_one_haystack_are_not_independent() -> None:
+    contrast = _missed(10).contrast
+    assert (contrast.verdict, contrast.clusters) == (ParityVerdict.DRIFT, 10)
+    assert contrast.sign_flip_p == contrast.holm_p == 2 / 2**10
+    assert contrast.mid_p < 1e-15
+
+
+@pytest.mark.parametrize(
+    ("haystacks", "these"), [(1, "about this haystack alone"), (5, "about these 5 haystacks alone")]
+)
+def test_few_haystacks_show_nothing_about_others(haystacks: int, these: str) -> None:
+    """Every query is lost, and yet it is not drift: the same system may win the next haystack."""
+    contrast = _missed(haystacks).contrast
+    assert (contrast.verdict, contrast.clusters) == (ParityVerdict.INCONCLUSIVE, haystacks)
+    assert (contrast.settled_by, contrast.settled_by_clusters) == (None, None)
+    line = contrast_line("one", "other", contrast, "haystack")
+    assert f"60 questions {these}, where pass rates may differ by +91.4 to +100.0" in line
+    assert line.endswith("a verdict needs 6 haystacks")
+
+
+def test_a_dataset_may_say_itself_which_queries_are_independent() -> None:
+    records = [_record("one", q, ["a"], haystacks=1) for q in range(60)]
+    records += [_record("other", q, ["b", "c"], haystacks=1) for q in range(60)]
+    named = [r.model_copy(update={"cluster": r.query}) for r in records]
+    assert _judged(named, 60).contrast.verdict is ParityVerdict.DRIFT
+    named = [r.model_copy(update={"cluster": f"c{int(r.query[1:]) % 7}"}) for r in records]
+    assert _judged(named, 60).contrast.clusters == 7

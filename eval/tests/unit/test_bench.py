@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pytest
+import scipy.stats
 from rank_bm25 import BM25Okapi
 
 from memconform.bench.baselines import baseline_system
@@ -19,6 +20,7 @@ from memconform.bench.journal import ResumeState, load_resume_state
 from memconform.bench.plan import ContentDigest
 from memconform.bench.records import (
     BenchSettings,
+    Estimate,
     IndexRecord,
     JournalHeader,
     JournalRecord,
@@ -256,16 +258,16 @@ def test_turns_are_also_scored_by_session() -> None:
 def test_a_row_has_numbers_only_if_nothing_is_missing() -> None:
     failure = Failure(code="timeout", message="nothing more came")
     records = [_record("q1"), _record("q2"), _record("q3", error=failure, views={})]
-    summary = row("go", "bm25", 4, records, None, ks=[1], seed=0)
+    summary = row("go", "bm25", 4, records, None, ks=[1])
     assert (summary.measured, summary.not_measured, summary.views) == (False, 2, {})
     assert summary.why == ["1 of timeout, the first q3: nothing more came"]
-    whole = row("go", "bm25", 2, records[:2], None, ks=[1], seed=0)
+    whole = row("go", "bm25", 2, records[:2], None, ks=[1])
     assert whole.views["all"].metrics["recall_any@1"].value == 100
 
 
 def test_a_query_without_gold_counts_only_for_latency() -> None:
     records = [_record("q1"), _record("q2", views={}, latency_ms=700.0)]
-    summary = row("go", "bm25", 2, records, None, ks=[1], seed=0)
+    summary = row("go", "bm25", 2, records, None, ks=[1])
     assert summary.views["all"].queries == 1
     assert summary.latency is not None
     assert list(summary.latency.tiers.values()) == [0.5, 0.0, 0.5, 0.0]
@@ -273,7 +275,7 @@ def test_a_query_without_gold_counts_only_for_latency() -> None:
 
 @pytest.mark.parametrize(("latency", "tier"), [(299.9, 0), (300, 1), (500, 2), (999, 2), (1000, 3)])
 def test_each_tier_begins_where_the_one_before_ends(latency: float, tier: int) -> None:
-    summary = row("go", "bm25", 1, [_record("q", latency_ms=latency)], None, ks=[1], seed=0)
+    summary = row("go", "bm25", 1, [_record("q", latency_ms=latency)], None, ks=[1])
     assert summary.latency is not None
     assert list(summary.latency.tiers.values()).index(1.0) == tier
 
@@ -288,13 +290,63 @@ def test_reranker_latency_is_measured_query_by_query() -> None:
         for n, latency in enumerate(latencies)
     ]
     rows = [
-        row("go", name, 3, [r for r in records if r.strategy == name], None, ks=[1], seed=0)
+        row("go", name, 3, [r for r in records if r.strategy == name], None, ks=[1])
         for name in ("hybrid", "hybrid-rerank")
     ]
     plain, reranked = with_added_latency(rows, records)
     assert plain.rerank_adds_ms is None
     assert reranked.rerank_adds_ms is not None
     assert reranked.rerank_adds_ms.p50 == 10
+
+
+def _judged(hits: Iterable[tuple[int, bool]]) -> dict[str, Estimate]:
+    """Metrics at 1 and 5 of queries in haystacks, whose first item is gold or whose third is."""
+    records = [
+        _record(
+            f"q{number}",
+            haystack=f"h{haystack}",
+            ranking=["a", "b", "c"] if is_hit else ["b", "c", "a"],
+        )
+        for number, (haystack, is_hit) in enumerate(hits)
+    ]
+    return row("go", "bm25", len(records), records, None, ks=[1, 5]).views["all"].metrics
+
+
+_ONE_NUMBER = ("recall_any@1", "recall_all@1", "precision@1", "ndcg@1", "ndcg_any@1")
+
+
+@pytest.mark.parametrize("haystacks", [4, 12, 120])
+def test_one_number_has_one_interval(haystacks: int) -> None:
+    metrics = _judged((n % haystacks, n % haystacks % 3 > 0) for n in range(120))
+    assert len({metrics[name] for name in _ONE_NUMBER}) == 1
+    # All queries find it among five: that too is a rate, and not certain.
+    assert (metrics["recall_any@5"].high, metrics["recall_any@5"].low < 98) == (100, True)
+    assert metrics["mrr@5"].low < metrics["mrr@5"].value < metrics["mrr@5"].high
+
+
+def test_means_that_are_rates_have_the_interval_of_a_rate() -> None:
+    metrics = _judged((n, True) for n in range(20))
+    assert metrics["mrr@5"] == metrics["ndcg@5"] == metrics["recall_any@1"]
+    assert metrics["mrr@5"].low == pytest.approx(83.9, abs=0.05)
+
+
+def test_the_mean_of_haystacks_has_the_error_of_haystacks() -> None:
+    """Queries of a haystack find alike: twelve things are known, not 240."""
+    alike = _judged((n % 12, n % 12 < 6) for n in range(240))["mrr@5"]
+    single = _judged((n, n % 12 < 6) for n in range(240))["mrr@5"]
+    assert alike.value == single.value == pytest.approx(100 * (1 + 1 / 3) / 2)
+    means = [1.0] * 6 + [1 / 3] * 6
+    theirs = scipy.stats.ttest_1samp(means, 0).confidence_interval()
+    assert (alike.low, alike.high) == pytest.approx((100 * theirs.low, 100 * theirs.high))
+    assert alike.high - alike.low > 4 * (single.high - single.low)
+    # Nine haystacks are too few to see how haystacks vary: the interval is about these alone.
+    few = _judged((n % 9, n % 9 < 4) for n in range(240))["mrr@5"]
+    assert few.high - few.low < 2 * (single.high - single.low)
+
+
+def test_a_single_query_has_no_narrow_interval() -> None:
+    metrics = _judged([(0, False)])
+    assert (metrics["mrr@5"].low, metrics["mrr@5"].high) == (0, 100)
 
 
 def test_reports_the_rank_at_which_systems_differ() -> None:

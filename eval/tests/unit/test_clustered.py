@@ -5,7 +5,8 @@ import pytest
 import scipy.stats
 
 from memconform.stats.bootstrap import bootstrap_means
-from memconform.stats.intervals import clustered_wilson, wilson
+from memconform.stats.clusters import cluster_totals, clustered_mean, clustered_wilson
+from memconform.stats.intervals import wilson
 
 
 def test_clusters_that_agree_with_themselves_widen_the_interval() -> None:
@@ -42,9 +43,55 @@ def test_a_cluster_of_more_successes_than_trials_is_refused() -> None:
         clustered_wilson([(2, 1)])
 
 
+def test_one_large_cluster_is_not_many() -> None:
+    # 200 questions about one conversation, and 40 about others: nearly all that is known of the
+    # rate is known from one conversation.
+    dominated = [(150, 200), *[(1, 1), (0, 1)] * 20]
+    _, size = clustered_wilson(dominated)
+    _, of_many = clustered_wilson([(15, 20), (5, 20)] * 6)
+    assert size < 10 < of_many
+
+
+def test_the_mean_of_equal_clusters_is_students() -> None:
+    means = np.random.default_rng(8).random(10)
+    mean = clustered_mean([(20 * value, 20) for value in means.tolist()])
+    theirs = scipy.stats.ttest_1samp(means, 0).confidence_interval(0.9)
+    assert mean.interval(0.9) == pytest.approx((theirs.low, theirs.high))
+    assert mean.degrees_of_freedom == 9
+    assert mean.mean == pytest.approx(means.mean())
+
+
+def test_the_mean_of_single_values_is_students() -> None:
+    values = np.random.default_rng(9).random(300).tolist()
+    theirs = scipy.stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    ours = clustered_mean(cluster_totals(values, range(300))).interval()
+    assert ours == pytest.approx((theirs.low, theirs.high), rel=1e-9)
+
+
+def test_the_error_leaves_out_one_cluster_at_a_time() -> None:
+    clusters = [(3.0, 5), (9.5, 12), (0.5, 4), (20.0, 21), (2.0, 8)]
+    total, size = sum(t for t, _ in clusters), sum(n for _, n in clusters)
+    without = [(total - t) / (size - n) for t, n in clusters]
+    wanted = np.sqrt(4 / 5 * sum((mean - total / size) ** 2 for mean in without))
+    mean = clustered_mean(clusters)
+    assert mean.error == pytest.approx(wanted)
+    assert mean.clusters == pytest.approx(50**2 / (25 + 144 + 16 + 441 + 64))
+    assert mean.degrees_of_freedom == 2
+
+
+def test_one_cluster_has_no_mean_with_an_error() -> None:
+    with pytest.raises(ValueError, match="no spread"):
+        clustered_mean([(3.0, 5)])
+
+
+def test_values_that_were_not_measured_are_in_no_cluster() -> None:
+    values = [1.0, float("nan"), 0.5, float("nan"), 0.25]
+    assert cluster_totals(values, ["a", "a", "b", "c", "a"]) == [(1.25, 2), (0.5, 1)]
+
+
 def test_the_bootstrap_of_single_rows_is_scipys() -> None:
     values = np.random.default_rng(7).random(200) ** 3
-    [ours] = bootstrap_means(values[:, None], range(200), resamples=10_000)
+    [ours] = bootstrap_means(values[:, None], resamples=10_000)
     theirs = scipy.stats.bootstrap(
         (values,), np.mean, method="percentile", n_resamples=10_000, rng=1
     ).confidence_interval
@@ -53,38 +100,26 @@ def test_the_bootstrap_of_single_rows_is_scipys() -> None:
     assert ours.high == pytest.approx(theirs.high, abs=width / 30)
 
 
-def test_the_bootstrap_draws_whole_clusters() -> None:
-    # The mean of 12 clusters whose rows are all alike varies as that of 12 values does.
-    means = np.random.default_rng(3).random(12)
-    rows, clusters = np.repeat(means, 50), np.repeat(np.arange(12), 50).tolist()
-    [clustered] = bootstrap_means(rows[:, None], clusters)
-    [of_means] = bootstrap_means(means[:, None], range(12))
-    [single] = bootstrap_means(rows[:, None], range(600))
-    assert clustered == pytest.approx(of_means, abs=0.01)
-    assert (single.high - single.low) < (clustered.high - clustered.low) / 4
-
-
 def test_the_bootstrap_is_the_same_for_a_seed_and_covers_columns_alike() -> None:
     values = np.random.default_rng(5).random((60, 2))
-    first = bootstrap_means(values, range(60), seed=4, resamples=700)
-    assert first == bootstrap_means(values, range(60), seed=4, resamples=700)
-    assert first != bootstrap_means(values, range(60), seed=5, resamples=700)
+    first = bootstrap_means(values, seed=4, resamples=700)
+    assert first == bootstrap_means(values, seed=4, resamples=700)
+    assert first != bootstrap_means(values, seed=5, resamples=700)
     # Both columns are of the same resamples.
-    [alone] = bootstrap_means(values[:, 1:], range(60), seed=4, resamples=700)
+    [alone] = bootstrap_means(values[:, 1:], seed=4, resamples=700)
     assert first[1] == pytest.approx(alone)
 
 
-@pytest.mark.parametrize(("rows", "clusters"), [(0, 0), (3, 2)])
-def test_the_bootstrap_of_nothing_is_refused(rows: int, clusters: int) -> None:
-    with pytest.raises(ValueError, match="rows of values"):
-        bootstrap_means(np.zeros((rows, 1)), range(clusters))
+def test_the_bootstrap_of_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="no rows"):
+        bootstrap_means(np.zeros((0, 1)))
 
 
 def test_nan_is_ignored() -> None:
     values = np.random.default_rng(1).random(300)
     with_holes = np.full((600, 2), np.nan)
     with_holes[::2, 0] = values
-    some, none = bootstrap_means(with_holes, range(600))
-    [alone] = bootstrap_means(values[:, None], range(300))
+    some, none = bootstrap_means(with_holes)
+    [alone] = bootstrap_means(values[:, None])
     assert some == pytest.approx(alone, abs=0.005)
     assert np.isnan(none).all()

@@ -107,6 +107,8 @@ def test_a_file_of_comments_has_no_question(tmp_path: Path) -> None:
         ),
         (_row(9, expected_substrings=["\u2800 \ufe0f"]), "must not be blank"),
         (_row(9, question="\u3164"), "must not be blank"),
+        (_row(9, cluster=""), "cluster: must not be blank"),
+        (_row(9, cluster=3), "cluster: "),
         (_row(9, id="q1\u200b"), "id 'q1\\u200b' looks the same as 'q1' on line 1"),
         (_row(9, id="q1 "), "looks the same as 'q1' on line 1"),
     ],
@@ -117,6 +119,21 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str | bytes, says: str) -> No
         open_dataset(str(path))
     assert f"{path}:2: " in caught.value.excerpt
     assert says in caught.value.excerpt
+
+
+def test_a_cluster_that_only_looks_like_another_is_named(tmp_path: Path) -> None:
+    """Its question would count as independent of the others of the conversation."""
+    rows = (
+        _row(1, cluster="talk"),
+        _row(2, cluster="talk"),
+        _row(3, cluster="talk\u200b"),
+        _row(4),
+    )
+    with pytest.raises(UsageError, match="1 invalid line") as caught:
+        open_dataset(str(_write(tmp_path, *rows)))
+    assert ":3: cluster 'talk\\u200b' looks the same as 'talk' on line 1" in caught.value.excerpt
+    good = open_dataset(str(_write(tmp_path, *rows[:2], rows[3])))
+    assert [question.cluster for question in good] == ["talk", "talk", None]
 
 
 def test_ids_that_differ_in_unicode_normalization_only_are_one_id_twice(tmp_path: Path) -> None:

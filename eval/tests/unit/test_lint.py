@@ -114,3 +114,9 @@ def test_lme_is_what_its_readme_says() -> None:
     }
     assert sum(question.match == "all" for question in dataset) == 15
     assert sum(question.abstain for question in dataset) == 10
+
+
+def test_counts_clusters_where_a_question_has_one() -> None:
+    rows = [{"id": f"q{n}", "cluster": name} for n, name in enumerate(("a", "a", None, "b", None))]
+    assert lint_questions([_question(**row) for row in rows], _DOCUMENTS).clusters == 4
+    assert lint_questions([_question(), _question(id="r")], _DOCUMENTS).clusters is None

@@ -9,7 +9,8 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import binom, binomtest
 
 from memconform.parity.paired_comparison import Counts, compare_pairs
-from memconform.parity.records import ParityVerdict
+from memconform.parity.records import PairedComparison, ParityVerdict
+from memconform.reports.parity import contrast_line
 from memconform.stats.paired import equivalent, holm, mcnemar, questions_to_settle, tango
 
 _COUNT = st.integers(0, 60)
@@ -157,3 +158,102 @@ def test_what_settles_one_pair_of_three_is_equivalence_at_the_same_alpha() -> No
     share = round(2 / 100 * enough)
     more = Counts(both=enough - 2 * share, first_only=share, second_only=share, same=False)
     assert compare_pairs([more] * 3)[0].verdict is ParityVerdict.PARITY
+
+
+def _clustered(*clusters: tuple[int, int, int]) -> Counts:
+    """Questions of clusters (size, first only, second only); the others pass in both runs."""
+    counts = Counts(same=False)
+    for number, (size, b, c) in enumerate(clusters):
+        for question in range(size):
+            first, second = not b <= question < b + c, question >= b
+            counts.add(first=first, second=second, cluster=f"conversation {number}")
+    return counts
+
+
+# By question 60 to 30 is no accident; by conversation, three of ten lost what seven won.
+_SEVEN_OF_TEN = ((100, 8, 1),) * 7 + ((100, 1, 8),) * 2 + ((100, 2, 7),)
+
+
+def test_what_is_drift_by_question_may_be_an_accident_by_conversation() -> None:
+    counts = _clustered(*_SEVEN_OF_TEN)
+    assert (counts.first_only, counts.second_only, counts.compared) == (60, 30, 1_000)
+    [clustered] = compare_pairs([counts])
+    [by_question] = compare_pairs([Counts(both=910, first_only=60, second_only=30, same=False)])
+    assert by_question.verdict is ParityVerdict.DRIFT
+    assert clustered.verdict is ParityVerdict.INCONCLUSIVE
+    assert clustered.mid_p == by_question.mid_p < 0.002
+    assert clustered.sign_flip_p == clustered.holm_p == 0.1796875
+    assert clustered.settled_by is None
+    assert clustered.settled_by_clusters is not None
+    assert clustered.settled_by_clusters > 10
+    assert clustered.equivalence.low < by_question.equivalence.low
+    assert clustered.equivalence.high > by_question.equivalence.high
+
+
+def test_a_question_for_each_cluster_is_compared_as_without() -> None:
+    plain, named = Counts(same=False), Counts(same=False)
+    for number in range(91):
+        first, second = number >= 2, not 10 <= number < 19
+        plain.add(first=first, second=second)
+        named.add(first=first, second=second, cluster=str(number))
+    assert compare_pairs([named]) == compare_pairs([plain])
+
+
+def test_questions_without_a_cluster_are_clusters_of_their_own() -> None:
+    counts = _clustered((5, 3, 1), (4, 2, 0))
+    counts.add(first=True, second=False)
+    counts.add(first=False, second=True)
+    counts.add(first=True, second=True)
+    clusters = counts.clusters()
+    assert clusters == [(5, 3, 1), (4, 2, 0), (1, 1, 0), (1, 0, 1), (1, 0, 0)]
+
+
+def test_few_clusters_show_neither_drift_nor_parity() -> None:
+    for pairs, fewest in ((1, 6), (3, 7)):
+        lost = [_clustered(*[(500, 400, 0)] * (fewest - 1))] * pairs
+        equal = [_clustered(*[(500, 0, 0)] * (fewest - 1))] * pairs
+        for comparison in compare_pairs(lost) + compare_pairs(equal):
+            assert comparison.verdict is ParityVerdict.INCONCLUSIVE
+            assert (comparison.clusters, comparison.fewest_clusters) == (fewest - 1, fewest)
+            assert comparison.settled_by_clusters is None
+        lost = [_clustered(*[(500, 400, 0)] * fewest)] * pairs
+        equal = [_clustered(*[(500, 0, 0)] * fewest)] * pairs
+        assert {c.verdict for c in compare_pairs(lost)} == {ParityVerdict.DRIFT}
+        assert {c.verdict for c in compare_pairs(equal)} == {ParityVerdict.PARITY}
+
+
+def test_one_cluster_is_described_and_not_judged() -> None:
+    counts = _clustered((500, 40, 10))
+    [comparison] = compare_pairs([counts])
+    [plain] = compare_pairs([Counts(both=450, first_only=40, second_only=10, same=False)])
+    assert comparison.verdict is ParityVerdict.INCONCLUSIVE
+    assert (comparison.difference, comparison.mid_p) == (plain.difference, plain.mid_p)
+
+
+def test_identical_runs_are_identical_in_any_number_of_clusters() -> None:
+    counts = _clustered((9, 0, 0), (3, 0, 0))
+    counts.same = True
+    assert compare_pairs([counts])[0].verdict is ParityVerdict.IDENTICAL
+
+
+def test_lines_name_clusters_and_both_p_values() -> None:
+    [clustered] = compare_pairs([_clustered(*_SEVEN_OF_TEN)])
+    line = contrast_line("go", "py", clustered, "conversation")
+    assert line.startswith("go, py: inconclusive on 1000 questions of 10 conversations: pass rates")
+    assert "(p 0.18 by conversation, McNemar's 0.0015 by question); about" in line
+    assert line.endswith(f"{clustered.settled_by_clusters} conversations would settle it")
+    [drift] = compare_pairs([_clustered(*[(100, 8, 1)] * 10)])
+    line = contrast_line("go", "py", drift)
+    assert "drift: go alone passes 80 questions, py alone 10 (p 0.002 by cluster, McNemar's" in line
+    [parity] = compare_pairs([_clustered(*[(500, 1, 1)] * 10)])
+    line = contrast_line("go", "py", parity)
+    assert line.endswith("within the margin (p 1 by cluster, McNemar's 0.91 by question)")
+    earlier = drift.model_copy(update={"clusters": None, "holm_p": 0.0012})
+    assert contrast_line("go", "py", earlier).endswith("py alone 10 (p 0.0012)")
+
+
+def test_reports_of_earlier_versions_load() -> None:
+    [comparison] = compare_pairs([Counts(both=90, first_only=6, second_only=2, same=False)])
+    new = ("clusters", "fewest_clusters", "sign_flip_p", "settled_by_clusters")
+    stored = comparison.model_dump(exclude=set(new))
+    assert PairedComparison.model_validate(stored) == comparison

@@ -138,3 +138,9 @@ def test_a_packed_question_set_is_refused(tmp_path: Path) -> None:
     packed.write_bytes(gzip.compress(path.read_bytes()))
     with pytest.raises(UsageError, match="looks like none of the known formats"):
         _only(packed)
+
+
+def test_rows_are_independent_unless_they_share_a_cluster(tmp_path: Path) -> None:
+    rows = [{"id": "q1"}, {"id": "q2", "cluster": "talk"}, {"id": "q3", "cluster": "talk"}]
+    queries = _only(_set(tmp_path, *rows)).queries
+    assert [query.cluster for query in queries] == ["q1", "talk", "talk"]

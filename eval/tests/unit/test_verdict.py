@@ -9,13 +9,16 @@ from memconform.runs.plan import Floor
 from memconform.runs.results import Attempt, QuestionResult
 from memconform.runs.verdict import Tally, conclude
 from memconform.scoring.statuses import QuestionStatus
+from memconform.stats.clusters import clustered_wilson
+from memconform.stats.intervals import wilson
 
 _FLOOR = (Floor(0.9),)
 _DIED = Incident(code="daemon_died", message="m", hint="", excerpt="", exit_code=3)
 
 
-def _result(verdict: QuestionStatus, tag: str = "t") -> QuestionResult:
-    question = QuestionRow.model_validate({"id": "q", "question": "?", "tags": [tag]}).to_question()
+def _result(verdict: QuestionStatus, tag: str = "t", cluster: str | None = None) -> QuestionResult:
+    row = {"id": "q", "question": "?", "tags": [tag], "cluster": cluster}
+    question = QuestionRow.model_validate(row).to_question()
     passed = verdict is QuestionStatus.CORRECT
     score = float(passed) if verdict.measured else None
     update = {"verdict": verdict, "passed": passed, "score": score}
@@ -123,3 +126,26 @@ def test_floors_are_parsed(text: str, floor: Floor) -> None:
 def test_an_invalid_floor_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="invalid --floor"):
         Floor.parse(text)
+
+
+def test_the_interval_of_a_pass_rate_counts_conversations() -> None:
+    tally, alone = Tally(), Tally()
+    for number in range(240):
+        verdict = QuestionStatus.CORRECT if number % 12 < 8 else QuestionStatus.INCORRECT
+        tally.add(_result(verdict, cluster=f"c{number % 12}"))
+        alone.add(_result(verdict))
+    assert alone.interval() == wilson(160, 240)
+    low, high = tally.interval()
+    assert low < alone.interval().low - 0.15
+    assert high > alone.interval().high + 0.1
+
+
+def test_a_question_without_a_cluster_is_one_of_its_own() -> None:
+    tally = Tally()
+    for number in range(30):
+        cluster = f"c{number % 10}" if number < 20 else None
+        verdict = QuestionStatus.CORRECT if number % 10 < 6 else QuestionStatus.TIMEOUT
+        tally.add(_result(verdict, cluster=cluster))
+    tally.add(_result(QuestionStatus.NOT_APPLICABLE, cluster="c0"))
+    wanted, _ = clustered_wilson([(2, 2)] * 6 + [(0, 2)] * 4 + [(1, 1)] * 6 + [(0, 1)] * 4)
+    assert tally.interval() == pytest.approx(wanted)
