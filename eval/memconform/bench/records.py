@@ -154,10 +154,11 @@ class SystemReport(SystemRecord):
     chunks: int | None
     """Null if the daemon does not count them; `vectors` likewise."""
     vectors: int | None
-    ingest_s: float
+    ingest_s: float | None
     documents_per_s: float | None
     disk_bytes: int | None
-    """The largest size of its state."""
+    """The largest size of its state. Null in a resumed bench, as are the times, the memory and the
+    CPU time: an earlier session used some of each."""
     incident: Incident | None
 
 
@@ -218,8 +219,10 @@ class BenchReport(HostOrigin, ReportHeader):
     source: DataSource
     concurrency: int
     resumed_from: str | None
+    """The bench whose measurements were taken over; null if none were. `took_s` is without it."""
     overhead_ms: QuantileSummary | None
-    """Latency against a server that answers at once; it is part of every latency."""
+    """Latency against a server that answers at once; it is part of every latency. Null without
+    latencies."""
     systems: list[SystemReport]
     rows: list[Row]
     alike: list[RankingAgreement]

@@ -207,7 +207,7 @@ def _ingest_cells(system: SystemReport) -> list[str]:
         f"{system.documents:,}",
         _count(system.chunks),
         _count(system.vectors),
-        f"{system.ingest_s:.1f}",
+        _MISSING if system.ingest_s is None else f"{system.ingest_s:.1f}",
         _MISSING if system.documents_per_s is None else f"{system.documents_per_s:,.0f}",
         _mebibytes(system.rss_peak_bytes),
         _mebibytes(system.disk_bytes),
@@ -244,7 +244,10 @@ def _footnotes(report: BenchReport) -> list[str]:
     if report.concurrency > 1:
         lines.append(f"latencies were measured with {report.concurrency} queries in flight")
     if report.resumed_from is not None:
-        lines.append(f"no speed is shown, because part of it was measured in {report.resumed_from}")
+        lines.append(
+            "no speed, memory or disk is shown, because part of each was measured in"
+            f" {report.resumed_from}"
+        )
     if report.overhead_ms is not None:
         lines.append(
             f"daemon latencies include {report.overhead_ms.p50:.1f} ms of the harness itself (p50"

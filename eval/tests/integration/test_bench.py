@@ -147,6 +147,33 @@ def test_queries_that_no_proof_followed_are_asked_again(
     assert report["rows"][0]["latency"] is None
 
 
+_COSTS = ("ready_ms", "rss_peak_bytes", "cpu_seconds", "ingest_s", "documents_per_s", "disk_bytes")
+
+
+def test_a_resumed_bench_does_not_report_the_resources_of_its_last_session(
+    memconform: Call, one_sdk: str, boxes: Path
+) -> None:
+    _, whole = _bench(memconform, boxes, "--sdk", one_sdk)
+    [run] = (boxes.parent / "results" / "runs").iterdir()
+    ended, report = _bench(memconform, boxes, "--sdk", one_sdk, "--resume", run)
+    assert ended.code == 0, ended.err
+    # The daemon of this session was started for nothing: its memory was reported as the bench's.
+    [before], [after] = whole["systems"], report["systems"]
+    assert all(before[name] > 0 for name in _COSTS)
+    assert {after[name] for name in _COSTS} == {None}
+    assert {**after, **dict.fromkeys(_COSTS)} == {**before, **dict.fromkeys(_COSTS)}
+    assert (report["overhead_ms"], report["rows"][0]["latency"]) == (None, None)
+    assert f"no speed, memory or disk is shown, because part of each was measured in {run.name}" in (
+        " ".join(ended.err.split())
+    )
+    # Where no measurement could be taken over, all was measured in this session.
+    journal = run / "journal.jsonl"
+    journal.write_text(journal.read_text().splitlines(keepends=True)[0])
+    ended, report = _bench(memconform, boxes, "--sdk", one_sdk, "--resume", run)
+    assert (ended.code, report["resumed_from"], "no speed" in ended.err) == (0, None, False)
+    assert all(report["systems"][0][name] > 0 for name in _COSTS)
+
+
 def test_resume_rejects_other_events(memconform: Call, one_sdk: str, boxes: Path) -> None:
     events, ranges = boxes.with_name("events.json"), boxes.with_name("ranges.json")
     flags = ("--sdk", one_sdk, "--events", events, "--ranges", ranges)

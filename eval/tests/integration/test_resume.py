@@ -11,6 +11,7 @@ from tests.conftest import STRUCK, Ended, proven_attempts
 Call = Callable[..., Ended]
 Scripted = Callable[..., Path]
 
+_RESOURCES = ("ready_ms", "rss_peak_bytes", "cpu_seconds")
 _COMMON = ("--scorer", "exact", "--scenario", "search-retrieve-only", "--mode", "bm25")
 
 
@@ -91,6 +92,9 @@ def test_a_truncated_journal_loses_only_its_last_line(
     assert again.code == 0, again.err
     resumed = json.loads((_runs(whole.folder)[-1] / "result.json").read_text())
     assert resumed["passed"] == 12
+    # The resources of the second daemon are not those of the run.
+    assert all(whole.result["daemon"][name] > 0 for name in _RESOURCES)
+    assert {resumed["daemon"][name] for name in _RESOURCES} == {None}
 
 
 def test_resume_rejects_other_settings(memconform: Call, scripted: Scripted, dataset: Path) -> None:
