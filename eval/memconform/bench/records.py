@@ -28,7 +28,7 @@ class BenchSettings(Record):
     """Digest of the ids in the errata file."""
     pruned_sha256: str | None
     """Digest of the events and ranges by which each query's candidates are pruned."""
-    index: Literal["isolated", "shared"]
+    index: Literal["isolated", "shared", "category"]
     ks: list[int]
     contract: str = CONTRACT_VERSION
 

@@ -168,10 +168,11 @@ _LIMITS = "Limits and timeouts"
 @option(
     "--index",
     group=_SEARCH,
-    type=click.Choice(["isolated", "shared"]),
+    type=click.Choice(["isolated", "shared", "category"]),
     default="isolated",
     help="`isolated`: one brain for each haystack. `shared`: one brain for all, filtered by path,"
-    " so that word frequencies are those of all haystacks.",
+    " so that word frequencies are those of all haystacks. `category`, for wmb: one brain for each"
+    " category.",
 )
 @option(
     "--keys",

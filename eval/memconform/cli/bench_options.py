@@ -31,7 +31,7 @@ class BenchOptions:
     system: tuple[str, ...]
     modes: str
     ks: str
-    index: Literal["isolated", "shared"]
+    index: Literal["isolated", "shared", "category"]
     level: str | None
     session_doc: str | None
     part: str | None

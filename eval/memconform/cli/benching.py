@@ -68,8 +68,12 @@ async def plan_bench(options: BenchOptions, progress: Progress) -> PreparedBench
         join = options.join or "separate"
         keys = read_keys(options.keys)
         benchmark.transform = lambda haystacks: expanded(haystacks, keys, join)
+    # Selected before the split, which changes the order that --limit and --holdout count in.
+    chosen = sample_queries(benchmark, _selection(options))
+    if options.index == "category":
+        benchmark.split_by_category()
     survey = scan(benchmark)
-    settings, planner = _settings(options, benchmark, survey)
+    settings, planner = _settings(options, benchmark, survey, chosen)
     runners, skipped = await _runners(options, strategies, variables, progress)
     embedder = embedder_for(options, variables)
     baselines = [
@@ -163,11 +167,8 @@ def _benchmark(options: BenchOptions) -> Benchmark:
         raise
 
 
-def _settings(
-    options: BenchOptions, benchmark: Benchmark, survey: BenchmarkScan
-) -> tuple[BenchSettings, QueryPlanner]:
-    ks = cuts(options.ks)
-    selection = QuerySelection(
+def _selection(options: BenchOptions) -> QuerySelection:
+    return QuerySelection(
         ids=comma_separated(options.ids),
         categories=options.category,
         limit=options.limit,
@@ -175,7 +176,12 @@ def _settings(
         seed=options.seed,
         holdout=options.holdout,
     )
-    chosen = sample_queries(benchmark, selection)
+
+
+def _settings(
+    options: BenchOptions, benchmark: Benchmark, survey: BenchmarkScan, chosen: frozenset[str]
+) -> tuple[BenchSettings, QueryPlanner]:
+    ks = cuts(options.ks)
     disputed = None
     if options.errata is not None:
         errata = read_errata(options.errata)
