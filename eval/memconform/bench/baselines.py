@@ -12,7 +12,7 @@ import numpy as np
 from rank_bm25 import BM25Okapi
 
 from memconform.bench.records import IndexRecord, SystemRecord
-from memconform.bench.strategy import Strategy
+from memconform.bench.strategy import COSINE, Strategy
 from memconform.bench.system import Index, SearchResult, Session
 from memconform.bench.tasks import Task
 from memconform.datasets.haystacks import Haystack, Item
@@ -106,6 +106,10 @@ class BaselineSystem:
     prefix: str = ""
     """Text prepended to a query before it is embedded."""
     strategies: tuple[Strategy, ...] = (Strategy(None),)
+    ties: str | None = None
+
+    def kernel(self, _: Strategy) -> str | None:
+        return COSINE if self.embedder else None
 
     @property
     def identity(self) -> str:
@@ -163,7 +167,11 @@ def baseline_system(
     if name == "flat-dense":
         model = embedder()
         return BaselineSystem(
-            name, lambda entries: _Dense(entries, model, prefix), model.name, prefix=prefix
+            name,
+            lambda entries: _Dense(entries, model, prefix),
+            model.name,
+            prefix=prefix,
+            ties="by the order of the items",
         )
     if name == "random":
         return BaselineSystem(name, lambda entries: _Random(entries, seed), seed=seed)
@@ -172,4 +180,5 @@ def baseline_system(
         "null": _Null,
         "oracle": _Oracle,
     }
-    return BaselineSystem(name, rankers[name])
+    ties = "by the reversed argsort" if name == "flat-bm25" else None
+    return BaselineSystem(name, rankers[name], ties=ties)

@@ -120,6 +120,11 @@ class Row(Record):
 
     system: str
     strategy: str
+    kernel: str | None = None
+    """The similarity of its vectors, such as `cosine`: what was requested and the trace confirmed,
+    or the contract's default. Null if it compares none, or the system does not say."""
+    ties: str | None = None
+    """How equal scores are ordered; null if the system does not say, and in older results."""
     measured: bool
     why: list[str] = Field(default_factory=list)
     """Why the row was not measured."""

@@ -158,7 +158,7 @@ class BenchReportBuilder:
                         self._incidents.get(system.name),
                         ks=plan.settings.ks,
                         seed=plan.seed,
-                    )
+                    ).model_copy(update={"kernel": system.kernel(strategy), "ties": system.ties})
                 )
         if self.adopted:
             return [each.model_copy(update={"latency": None}) for each in rows]

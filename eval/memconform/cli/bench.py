@@ -234,6 +234,12 @@ _LIMITS = "Limits and timeouts"
     help="Minimum numbers of candidates of each ranking before fusion.",
 )
 @option(
+    "--kernel",
+    group=_SWEEPS,
+    metavar="NAME,…",
+    help="What makes a score of two vectors, in modes that compare them: cosine, inverse-l2.",
+)
+@option(
     "--recency",
     group=_SWEEPS,
     metavar="JSON",

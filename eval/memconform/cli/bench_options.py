@@ -51,6 +51,7 @@ class BenchOptions:
     rrf_k: str | None
     pool_factor: str | None
     pool_floor: str | None
+    kernel: str | None
     recency: str | None
     temporal: str | None
     upstream: UpstreamKind

@@ -234,9 +234,10 @@ def _footnotes(report: BenchReport) -> list[str]:
         lines.append(f"{source.dropped} dropped or unresolved: --verbose lists them")
     if source.silent:
         lines.append(f"{plural(source.silent, 'item')} without text, which no system can retrieve")
+    lines += _rank_notes(report)
     for row in report.rows:
         if row.rising_scores:
-            name = f"{row.system} {row.strategy}".strip()
+            name = _name(row)
             rankings = plural(row.rising_scores, "ranking")
             lines.append(
                 f"{name}: scores rise in {rankings} (core.search.order), ranked by position"
@@ -256,8 +257,26 @@ def _footnotes(report: BenchReport) -> list[str]:
     return lines
 
 
+def _rank_notes(report: BenchReport) -> list[str]:
+    """Say how each row orders equal scores, and what makes a score of two vectors."""
+    ties: dict[str, dict[str, None]] = {}
+    kernels: dict[str, dict[str, None]] = {}
+    for row in report.rows:
+        if row.ties:
+            ties.setdefault(row.ties, {})[row.system] = None
+        if row.kernel:
+            kernels.setdefault(row.kernel, {})[_name(row)] = None
+    lines = [f"equal scores {how}: {', '.join(names)}" for how, names in ties.items()]
+    lines += [f"similarity {kernel}: {', '.join(names)}" for kernel, names in kernels.items()]
+    return lines
+
+
+def _name(row: Row) -> str:
+    return f"{row.system} {row.strategy}".strip()
+
+
 def _unmeasured(row: Row) -> str:
-    name = f"{row.system} {row.strategy}".strip()
+    name = _name(row)
     queries = plural(row.queries, "query", spec=",")
     return f"{name}: not measured, {row.not_measured:,} of {queries} missing"
 

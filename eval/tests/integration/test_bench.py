@@ -386,6 +386,37 @@ def test_tuning_that_a_trace_does_not_echo_is_not_measured(
     ]
 
 
+def test_rows_name_their_kernel_and_how_ties_are_broken(
+    memconform: Call, sdk: str, boxes: Path
+) -> None:
+    modes = ("--modes", "bm25,semantic,hybrid", "--kernel", "cosine,inverse-l2")
+    ended, report = _bench(memconform, boxes, "--sdk", sdk, *modes, "--system", "flat-bm25")
+    assert ended.code == 0, ended.err
+    BenchReport.model_validate(report)
+    tuned = [f"{mode} kernel={name}" for mode in _VECTOR_MODES for name in _KERNELS]
+    assert [(row["strategy"], row["kernel"]) for row in report["rows"]] == [
+        ("bm25", None),
+        *zip(tuned, _KERNELS * 2, strict=True),
+        ("", None),
+    ]
+    assert [row["ties"] for row in report["rows"]] == [
+        *["by the order of the items"] * 5,
+        "by the reversed argsort",
+    ]
+    # A kernel that rises with the cosine changes no ranking by vectors alone.
+    semantic = [row["views"] for row in report["rows"] if row["strategy"].startswith("semantic")]
+    assert semantic[0] == semantic[1]
+    shown = " ".join(ended.err.split())
+    assert f"equal scores by the order of the items: {sdk}" in shown
+    assert "equal scores by the reversed argsort: flat-bm25" in shown
+    names = ", ".join(f"{sdk} {label}" for label in tuned if label.endswith("inverse-l2"))
+    assert f"similarity inverse-l2: {names}" in shown
+
+
+_VECTOR_MODES = ("semantic", "hybrid")
+_KERNELS = ("cosine", "inverse-l2")
+
+
 def test_reports_the_latency_that_a_reranker_adds(
     memconform: Call, one_sdk: str, boxes: Path
 ) -> None:
@@ -477,6 +508,8 @@ def test_rejects_a_dataset_of_another_benchmark(memconform: Call, boxes: Path) -
         (("--system", "null", "--index", "category"), "memini has no haystack that consists of"),
         (("--system", "null", "-k", "0"), "a cutoff must be 1 to 1000"),
         (("--system", "null", "-k", "five"), "not a list of numbers"),
+        (("--system", "null", "--kernel", "inverse-l2"), "no strategy uses kernel"),
+        (("--system", "null", "--modes", "semantic", "--kernel", "dot"), "tuning: kernel"),
         (("--system", "null", "--modes", "bm52"), "did you mean 'bm25'"),
         (("--system", "null", "--modes", ""), "--modes is empty"),
         (("--system", "null", "--suite", "locomo"), "needs --data"),
