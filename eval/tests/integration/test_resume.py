@@ -86,6 +86,7 @@ def test_a_truncated_journal_loses_only_its_last_line(
     [run] = _runs(whole.folder)
     lines = (run / "journal.jsonl").read_bytes().splitlines(keepends=True)
     judgements = [n for n, line in enumerate(lines) if json.loads(line)["stage"] == "judgement"]
+    before = whole.result
     # As if killed while writing the judgement of the fifth question.
     (run / "journal.jsonl").write_bytes(b"".join(lines[: judgements[4]]) + lines[judgements[4]][:9])
     again = memconform(*call, "--resume", str(run))
@@ -93,7 +94,7 @@ def test_a_truncated_journal_loses_only_its_last_line(
     resumed = json.loads((_runs(whole.folder)[-1] / "result.json").read_text())
     assert resumed["passed"] == 12
     # The resources of the second daemon are not those of the run.
-    assert all(whole.result["daemon"][name] > 0 for name in _RESOURCES)
+    assert all(before["daemon"][name] > 0 for name in _RESOURCES)
     assert {resumed["daemon"][name] for name in _RESOURCES} == {None}
 
 
