@@ -44,10 +44,10 @@ _BENCHES = {
     ),
     "longmemeval-s": (*_S, "--sdk", "go", "--system", "flat-bm25"),
     "longmemeval-s-shared": (*_S, "--index", "shared", "--sdk", "go"),
-    "locomo-turn-minilm-l2": (
+    "locomo-turn-minilm-kernels": (
         *_LOCOMO,
         *("--level", "turn", "--sdk", "go"),
-        *("--modes", "hybrid", "--kernel", "inverse-l2"),
+        *("--modes", "hybrid", "--kernel", "cosine,inverse-l2"),
         *_MINILM,
     ),
     "wmb-b": _WMB,
