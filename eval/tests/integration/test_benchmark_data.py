@@ -10,6 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from memconform.datasets.benchmarks import open_benchmark
 from tests.conftest import CHECKOUT, Ended
 
 DATA = Path(os.environ.get("MEMCONFORM_DATA", CHECKOUT.parent / "shared" / "data"))
@@ -82,6 +83,22 @@ def test_wmb_counts(memconform: Callable[..., Ended], part: str, items: int, que
     assert _counts(info, "haystacks", "items", "queries", "unavoidable") == (1, items, queries, 0)
     assert info["abstain"] == 200
     assert info["dropped"] == []
+
+
+@real
+def test_wmb_by_category_has_the_gold_of_each_question_in_its_category() -> None:
+    benchmark = open_benchmark(WMB, "wmb", {"part": "B"})
+    [whole] = benchmark
+    benchmark.split_by_category()
+    categories = list(benchmark)
+    assert len(categories) == 10
+    assert sum(len(category.items) for category in categories) == len(whole.items) == 105_591
+    assert sum(len(category.queries) for category in categories) == len(whole.queries) == 1_508
+    for category in categories:
+        items = {item.id for item in category.items}
+        assert all(items.issuperset(query.gold) for query in category.queries)
+    across = [q for c in categories for q in c.queries if q.category == "S3CrossCategory"]
+    assert (len(across), any(query.gold for query in across)) == (90, False)
 
 
 @real
