@@ -27,6 +27,7 @@ _PUBLISHED_KEYS = ("dataset", "scenario", "mode", "scorer", "total", "passed", "
 
 _LOCOMO = ("--suite", "locomo", "--data", "@locomo/locomo10.json", "--index", "shared")
 _S = ("--suite", "longmemeval", "--data", "@longmemeval/longmemeval_s_cleaned_499.json.xz")
+_WMB = ("--suite", "wmb", "--data", "@wmb100k", "--part", "B", "--sdk", "go")
 _ALL = ("--sdk", "go", "--sdk", "ts", "--sdk", "py", "--require-agreement")
 _MINILM = ("--upstream", "scripted", "--embed-model", "all-MiniLM-L6-v2")
 _BENCHES = {
@@ -47,7 +48,14 @@ _BENCHES = {
         *("--level", "turn", "--sdk", "go", "--system", "flat-bm25", "-k", "1,5,10"),
     ),
     "longmemeval-s-shared": (*_S, "--index", "shared", "--sdk", "go"),
-    "wmb-b": ("--suite", "wmb", "--data", "@wmb100k", "--part", "B", "--sdk", "go"),
+    "locomo-turn-minilm-kernels": (
+        *_LOCOMO,
+        *("--level", "turn", "--sdk", "go"),
+        *("--modes", "hybrid", "--kernel", "cosine,inverse-l2"),
+        *_MINILM,
+    ),
+    "wmb-b": _WMB,
+    "wmb-b-category": (*_WMB, "--index", "category"),
 }
 """Arguments of the published benches; `@` marks a path below the data folder."""
 

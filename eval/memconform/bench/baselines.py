@@ -12,7 +12,7 @@ import numpy as np
 from rank_bm25 import BM25Okapi
 
 from memconform.bench.records import IndexRecord, SystemRecord
-from memconform.bench.strategy import Strategy
+from memconform.bench.strategy import COSINE, Strategy
 from memconform.bench.system import Index, SearchResult, Session
 from memconform.bench.tasks import Task
 from memconform.datasets.haystacks import Haystack, Item
@@ -108,6 +108,10 @@ class BaselineSystem:
     official_items: bool = False
     """Whether to index the items as the benchmark's released code does, where there is one."""
     strategies: tuple[Strategy, ...] = (Strategy(None),)
+    ties: str | None = None
+
+    def kernel(self, _: Strategy) -> str | None:
+        return COSINE if self.embedder else None
 
     @property
     def identity(self) -> str:
@@ -186,7 +190,11 @@ def baseline_system(
     if name == "flat-dense":
         model = embedder()
         return BaselineSystem(
-            name, lambda entries: _Dense(entries, model, prefix), model.name, prefix=prefix
+            name,
+            lambda entries: _Dense(entries, model, prefix),
+            model.name,
+            prefix=prefix,
+            ties="by the order of the items",
         )
     if name == "random":
         return BaselineSystem(name, lambda entries: _Random(entries, seed), seed=seed)
@@ -195,6 +203,6 @@ def baseline_system(
         "null": _Null,
         "oracle": _Oracle,
     }
-    return BaselineSystem(
-        name, rankers[name], official_items=official_items and name == "flat-bm25"
-    )
+    ties = "by the reversed argsort" if name == "flat-bm25" else None
+    official_items = official_items and name == "flat-bm25"
+    return BaselineSystem(name, rankers[name], ties=ties, official_items=official_items)

@@ -77,6 +77,21 @@ class DaemonSystem:
         return f"mc-{self.run_id}"
 
     @property
+    def ties(self) -> str | None:
+        """By path, as core.search.order says: paths number the items, and chunks follow in order.
+
+        A daemon with a dialect, or one that is ranked by position, has an order of its own.
+        """
+        is_own = self.runner.dialect is not None or self.rank_by != "score"
+        return None if is_own else "by the order of the items"
+
+    def kernel(self, strategy: Strategy) -> str | None:
+        """The kernel of a strategy; of a daemon with a dialect only what its trace confirms."""
+        if self.runner.dialect is not None and "kernel" not in strategy.tuning:
+            return None
+        return strategy.kernel
+
+    @property
     def identity(self) -> str:
         key: tuple[object, ...] = (
             *(self.runner.build_hash(), self.upstream),

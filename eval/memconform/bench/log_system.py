@@ -21,6 +21,11 @@ class LogSystem:
     name: str
     log: RetrievalLog
     strategies: tuple[Strategy, ...] = (Strategy(None),)
+    ties: str | None = None
+    """A log does not say; nor does it name a kernel."""
+
+    def kernel(self, _: Strategy) -> str | None:
+        return None
 
     @property
     def identity(self) -> str:

@@ -28,7 +28,7 @@ class BenchSettings(Record):
     """Digest of the ids in the errata file."""
     pruned_sha256: str | None
     """Digest of the events and ranges by which each query's candidates are pruned."""
-    index: Literal["isolated", "shared"]
+    index: Literal["isolated", "shared", "category"]
     ks: list[int]
     contract: str = CONTRACT_VERSION
 
@@ -137,6 +137,11 @@ class Row(Record):
 
     system: str
     strategy: str
+    kernel: str | None = None
+    """The similarity of its vectors, such as `cosine`: what was requested and the trace confirmed,
+    or the contract's default. Null if it compares none, or the system does not say."""
+    ties: str | None = None
+    """How equal scores are ordered; null if the system does not say, and in older results."""
     measured: bool
     why: list[str] = Field(default_factory=list)
     """Why the row was not measured."""
@@ -174,10 +179,11 @@ class SystemReport(SystemRecord):
     chunks: int | None
     """Null if the daemon does not count them; `vectors` likewise."""
     vectors: int | None
-    ingest_s: float
+    ingest_s: float | None
     documents_per_s: float | None
     disk_bytes: int | None
-    """The largest size of its state."""
+    """The largest size of its state. Null in a resumed bench, as are the times, the memory and the
+    CPU time: an earlier session used some of each."""
     incident: Incident | None
 
 
@@ -238,8 +244,10 @@ class BenchReport(HostOrigin, ReportHeader):
     source: DataSource
     concurrency: int
     resumed_from: str | None
+    """The bench whose measurements were taken over; null if none were. `took_s` is without it."""
     overhead_ms: QuantileSummary | None
-    """Latency against a server that answers at once; it is part of every latency."""
+    """Latency against a server that answers at once; it is part of every latency. Null without
+    latencies."""
     systems: list[SystemReport]
     rows: list[Row]
     alike: list[RankingAgreement]

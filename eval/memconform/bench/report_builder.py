@@ -30,6 +30,12 @@ _UNVERIFIED = Failure(
     code="index_not_proven", message="the index was not verified after this query"
 )
 
+_COSTS = (
+    *("ready_ms", "rss_peak_bytes", "cpu_seconds"),
+    *("ingest_s", "documents_per_s", "disk_bytes"),
+)
+"""Fields of a system that are sums or peaks over all its sessions."""
+
 
 class BenchReportBuilder:
     """Collects the records of a bench and builds the report at its end."""
@@ -47,7 +53,8 @@ class BenchReportBuilder:
         """Started systems by name."""
         self.overhead: QuantileSummary | None = None
         self.adopted = False
-        """Whether any record comes from an earlier bench; latencies are then not reported."""
+        """Whether any record comes from an earlier bench; neither speed nor resources are then
+        reported, because no single session and machine account for them."""
 
     def add(self, record: JournalRecord) -> None:
         """Add the next record, in the order of the journal."""
@@ -124,8 +131,8 @@ class BenchReportBuilder:
             settings=plan.settings,
             source=plan.source(),
             concurrency=plan.concurrency,
-            resumed_from=plan.resumed.parent.name if plan.resumed else None,
-            overhead_ms=self.overhead,
+            resumed_from=plan.resumed.parent.name if plan.resumed and self.adopted else None,
+            overhead_ms=None if self.adopted else self.overhead,
             systems=[self._system(system.name) for system in plan.systems],
             rows=rows,
             alike=agreements,
@@ -150,7 +157,7 @@ class BenchReportBuilder:
                         ),
                         self._incidents.get(system.name),
                         ks=plan.settings.ks,
-                    )
+                    ).model_copy(update={"kernel": system.kernel(strategy), "ties": system.ties})
                 )
         if self.adopted:
             return [each.model_copy(update={"latency": None}) for each in rows]
@@ -168,7 +175,7 @@ class BenchReportBuilder:
         disk = [index.disk_bytes for index in indexes if index.disk_bytes is not None]
         incident = self._incidents.get(name)
         record = self.systems.get(name, SystemRecord(name=name))
-        return SystemReport(
+        report = SystemReport(
             **record.model_dump(),
             documents=documents,
             chunks=_sum(index.chunks for index in indexes),
@@ -178,6 +185,7 @@ class BenchReportBuilder:
             disk_bytes=max(disk, default=None),
             incident=Incident.of(incident) if incident else None,
         )
+        return report.model_copy(update=dict.fromkeys(_COSTS)) if self.adopted else report
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:

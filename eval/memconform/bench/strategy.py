@@ -11,6 +11,9 @@ from memconform.contract.wire import JsonValue, Mode
 _FUSION_KEYS = frozenset({"fusion", "alpha", "rrfK", "poolFactor", "poolFloor"})
 """Tuning keys that only affect modes that fuse legs."""
 _FUSED_MODES = (Mode.HYBRID, Mode.HYBRID_RERANK)
+_VECTOR_MODES = (Mode.SEMANTIC, *_FUSED_MODES)
+COSINE = "cosine"
+"""The kernel of a vector mode without `tuning.kernel` (core.rank.semantic)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,11 @@ class Strategy:
         return " ".join([self.mode.value if self.mode else "", *settings]).strip()
 
     @property
+    def kernel(self) -> str | None:
+        """What makes a score of two vectors; None if the mode does not, or `auto` may not."""
+        return str(self.tuning.get("kernel", COSINE)) if self.mode in _VECTOR_MODES else None
+
+    @property
     def requested_tuning(self) -> Tuning | None:
         """The tuning as a part of a search request; None without tuning."""
         return Tuning.model_validate(dict(self.tuning)) if self.tuning else None
@@ -46,7 +54,9 @@ def strategies(
         applicable = {
             key: values
             for key, values in sweeps.items()
-            if values and (key not in _FUSION_KEYS or mode in _FUSED_MODES)
+            if values
+            and (key not in _FUSION_KEYS or mode in _FUSED_MODES)
+            and (key != "kernel" or mode in _VECTOR_MODES)
         }
         for combination in product(*applicable.values()):
             tuning = dict(zip(applicable, combination, strict=True))

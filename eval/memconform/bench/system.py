@@ -81,6 +81,15 @@ class System(Protocol):
     def strategies(self) -> tuple[Strategy, ...]: ...
 
     @property
+    def ties(self) -> str | None:
+        """How it orders equal scores; None if nobody knows."""
+        ...
+
+    def kernel(self, strategy: Strategy) -> str | None:
+        """What makes a score of two vectors; None if it compares none, or nobody knows."""
+        ...
+
+    @property
     def identity(self) -> str:
         """A digest of everything that affects its rankings besides the strategy."""
         ...

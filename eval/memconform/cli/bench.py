@@ -177,10 +177,11 @@ _LIMITS = "Limits and timeouts"
 @option(
     "--index",
     group=_SEARCH,
-    type=click.Choice(["isolated", "shared"]),
+    type=click.Choice(["isolated", "shared", "category"]),
     default="isolated",
     help="`isolated`: one brain for each haystack. `shared`: one brain for all, filtered by path,"
-    " so that word frequencies are those of all haystacks.",
+    " so that word frequencies are those of all haystacks. `category`, for wmb: one brain for each"
+    " category.",
 )
 @option(
     "--keys",
@@ -240,6 +241,12 @@ _LIMITS = "Limits and timeouts"
     group=_SWEEPS,
     metavar="N,…",
     help="Minimum numbers of candidates of each ranking before fusion.",
+)
+@option(
+    "--kernel",
+    group=_SWEEPS,
+    metavar="NAME,…",
+    help="What makes a score of two vectors, in modes that compare them: cosine, inverse-l2.",
 )
 @option(
     "--recency",

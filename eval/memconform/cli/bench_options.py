@@ -32,7 +32,7 @@ class BenchOptions:
     log: tuple[str, ...]
     modes: str
     ks: str
-    index: Literal["isolated", "shared"]
+    index: Literal["isolated", "shared", "category"]
     level: str | None
     session_doc: str | None
     part: str | None
@@ -52,6 +52,7 @@ class BenchOptions:
     rrf_k: str | None
     pool_factor: str | None
     pool_floor: str | None
+    kernel: str | None
     recency: str | None
     temporal: str | None
     upstream: UpstreamKind

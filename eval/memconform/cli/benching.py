@@ -32,7 +32,7 @@ from memconform.datasets.errata import read_errata, require_known_ids
 from memconform.datasets.expansion import expanded, read_keys
 from memconform.datasets.pruning import Pruning, read_events, read_ranges
 from memconform.datasets.registry import sample
-from memconform.datasets.sampling import QuerySelection, select_queries
+from memconform.datasets.sampling import QuerySelection, sample_queries, select_queries
 from memconform.datasets.sources import data_folder, fetched, known_sources
 from memconform.errors import MemconformError, UsageError
 from memconform.printing.plurals import plural
@@ -75,10 +75,19 @@ async def plan_bench(options: BenchOptions, progress: Progress) -> PreparedBench
         keys = read_keys(options.keys)
         benchmark.transform = lambda haystacks: expanded(haystacks, keys, join)
     logs = _logs(options)
+    selection = _selection(options)
+    chosen = None
+    if options.index == "category":
+        # Selected before the split, which changes the order that --limit and --holdout count in.
+        chosen = sample_queries(benchmark, selection)
+        benchmark.split_by_category()
     survey = scan(benchmark)
     for log in logs:
         log.require_known_questions(survey.queries)
-    settings, planner = _settings(options, benchmark, survey)
+    if chosen is None:
+        # From the scan: reading LongMemEval S once more takes as long as ranking it by BM25.
+        chosen = select_queries(survey.queries, selection)
+    settings, planner = _settings(options, benchmark, survey, chosen)
     runners, skipped = await _runners(options, strategies, variables, progress)
     embedder = embedder_for(options, variables)
     baselines = [
@@ -195,11 +204,8 @@ def _benchmark(options: BenchOptions) -> Benchmark:
         raise
 
 
-def _settings(
-    options: BenchOptions, benchmark: Benchmark, survey: BenchmarkScan
-) -> tuple[BenchSettings, QueryPlanner]:
-    ks = cuts(options.ks)
-    selection = QuerySelection(
+def _selection(options: BenchOptions) -> QuerySelection:
+    return QuerySelection(
         ids=comma_separated(options.ids),
         categories=options.category,
         limit=options.limit,
@@ -207,8 +213,12 @@ def _settings(
         seed=options.seed,
         holdout=options.holdout,
     )
-    # From the scan: reading LongMemEval S once more takes as long as ranking it by BM25.
-    chosen = select_queries(survey.queries, selection)
+
+
+def _settings(
+    options: BenchOptions, benchmark: Benchmark, survey: BenchmarkScan, chosen: frozenset[str]
+) -> tuple[BenchSettings, QueryPlanner]:
+    ks = cuts(options.ks)
     disputed = None
     if options.errata is not None:
         errata = read_errata(options.errata)

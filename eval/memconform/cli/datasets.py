@@ -15,6 +15,7 @@ from memconform.datasets.lint import LintReport, lint_questions
 from memconform.datasets.registry import corpus_of, open_dataset
 from memconform.errors import ExitCode
 from memconform.ingest.documents import CorpusFolder, ReferenceAnswers
+from memconform.ingest.probing import searchable_text
 from memconform.parity.paired_comparison import ALPHA
 from memconform.printing.output import echo
 from memconform.printing.plurals import plural
@@ -69,7 +70,7 @@ def lint_command(
     opened = open_dataset(dataset)
     folder = corpus or corpus_of(opened)
     source = CorpusFolder(folder) if folder else ReferenceAnswers(opened)
-    documents = {doc.path: doc.content.decode("utf-8", "replace") for doc in source.documents()}
+    documents = {doc.path: searchable_text(doc) for doc in source.documents()}
     report = lint_questions(opened, documents)
     too_easy = (
         max_chance is not None and report.chance is not None and not report.chance <= max_chance
@@ -89,10 +90,10 @@ def _show(report: LintReport) -> None:
     echo(f"tags: {', '.join(f'{name} {count}' for name, count in report.tags.items())}")
     if report.chance is not None and report.highest_chance is not None:
         echo(
-            f"5 random documents pass a question with a probability of {report.chance:.2%} on"
-            f" average, {report.highest_chance:.2%} at most"
+            f"5 random documents pass one of {plural(report.retrievable, 'question')} with a"
+            f" probability of {report.chance:.2%} on average, {report.highest_chance:.2%} at most"
         )
-    if report.chance is not None and report.fewest_distractors is not None:
+    if report.fewest_distractors is not None:
         echo(f"each question has at least {plural(report.fewest_distractors, 'distractor')}")
     if report.clusters is not None:
         fewest = fewest_clusters(ALPHA)

@@ -58,6 +58,7 @@ def searched_strategies(options: BenchOptions) -> tuple[Strategy, ...]:
         "rrfK": _numbers("--rrf-k", options.rrf_k),
         "poolFactor": _numbers("--pool-factor", options.pool_factor),
         "poolFloor": _numbers("--pool-floor", options.pool_floor),
+        "kernel": list(comma_separated([options.kernel or ""])),
         "recency": _json("--recency", options.recency),
         "temporal": _json("--temporal", options.temporal),
     }
@@ -76,7 +77,8 @@ def searched_strategies(options: BenchOptions) -> tuple[Strategy, ...]:
                 raise UsageError(
                     f"no strategy uses {key} {json.dumps(value)}",
                     code="bad_tuning",
-                    hint="rrfK needs --fusion rrf, alpha minmax; both and pools need a hybrid mode",
+                    hint="rrfK needs --fusion rrf, alpha minmax; both and pools need a hybrid mode,"
+                    " kernel one that compares vectors",
                 )
     if not combinations:
         raise UsageError("--modes is empty", code="bad_mode", hint="write --modes bm25,hybrid")

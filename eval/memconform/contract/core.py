@@ -115,6 +115,7 @@ class Tuning(Closed):
     rrf_k: int | None = Field(default=None, ge=1, le=10_000)
     pool_factor: int | None = Field(default=None, ge=1, le=1_000)
     pool_floor: int | None = Field(default=None, ge=1, le=10_000)
+    kernel: Literal["cosine", "inverse-l2"] | None = None
     recency: Any = None
     temporal: Any = None
 

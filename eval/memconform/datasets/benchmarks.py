@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
@@ -16,7 +16,7 @@ from memconform.datasets.locomo import read_locomo
 from memconform.datasets.longmemeval import official_gold, official_sessions, read_longmemeval
 from memconform.datasets.memini import read_memini
 from memconform.datasets.question_set import read_question_set
-from memconform.datasets.wmb import QUESTIONS, found, read_wmb
+from memconform.datasets.wmb import QUESTIONS, by_category, found, read_wmb
 from memconform.errors import UsageError, nearest
 
 ENTRY_POINTS = "memconform.benchmarks"
@@ -45,6 +45,8 @@ class Format:
     they skip it. None if the benchmark has no official retrieval metrics."""
     official_sessions: Callable[[Haystack], Mapping[str, str]] | None = None
     """The session of each turn, by which the official metrics also score rankings of turns."""
+    by_category: Callable[[Iterable[Haystack]], Iterator[Haystack]] | None = None
+    """Splits haystacks into one for each category; None if no query belongs to a part of one."""
 
 
 _LEVELS = ("turn", "session")
@@ -111,6 +113,7 @@ _BUILT_IN = (
         lambda path: bool(found(path, QUESTIONS)),
         {"part": ("B", "A")},
         is_folder=True,
+        by_category=by_category,
     ),
     # Before memini, because a row may have the tag "items".
     Format(
@@ -161,6 +164,22 @@ class Benchmark:
     """A transformation of its haystacks, such as key expansion."""
     sha256: str = ""
     """Digest of the file's decompressed bytes, once it was read to its end; empty for a folder."""
+
+    def split_by_category(self) -> None:
+        """Make each category of a haystack a haystack of its own, after other transformations.
+
+        Raises:
+            UsageError: if the format has no such categories (`bad_option`).
+        """
+        split, transform = self.format.by_category, self.transform
+        if split is None:
+            having = ", ".join(each.name for each in formats().values() if each.by_category)
+            raise UsageError(
+                f"{self.format.name} has no haystack that consists of categories",
+                code="bad_option",
+                hint=f"use --index isolated or shared; --index category is for {having}",
+            )
+        self.transform = lambda haystacks: split(transform(haystacks))
 
     def __iter__(self) -> Iterator[Haystack]:
         """Read the haystacks again.

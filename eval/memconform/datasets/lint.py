@@ -34,9 +34,11 @@ class LintReport:
 
     questions: int
     documents: int
+    retrievable: int
+    """Questions that `search-retrieve-only` can pass: they expect a text, and do not abstain."""
     chance: float | None
-    """Mean probability over all questions that 5 random documents contain what is needed, in
-    [0, 1]; None without documents."""
+    """Mean probability over the retrievable questions that 5 random documents contain what is
+    needed, in [0, 1]; None without such questions, or without a document that has text."""
     highest_chance: float | None
     fewest_distractors: int | None
     """The lowest number of distractors of any question."""
@@ -50,6 +52,9 @@ class LintReport:
 def lint_questions(questions: Iterable[Question], documents: Mapping[str, str]) -> LintReport:
     """Check questions against the documents (path → text) that they are about.
 
+    A text is what a search can return of a document: empty if that is nothing, because no search
+    returns such a document by chance either.
+
     A distractor is a document that is not evidence, contains no expected string, and shares two or
     more uncommon terms with the question: a superficial retrieval would return it.
     """
@@ -58,18 +63,23 @@ def lint_questions(questions: Iterable[Question], documents: Mapping[str, str]) 
     distractors: list[int] = []
     tags: Counter[str] = Counter()
     clusters: Counter[str | None] = Counter()
-    count = 0
+    count = retrievable = 0
+    searchable = sum(bool(text) for text in documents.values())
     uncommon = _uncommon_terms(documents)
     for question in questions:
         count += 1
         tags.update(question.tags)
         clusters[question.cluster] += 1
         holders = _holders(question, documents)
+        # A search is never asked the others; as zeros they made a set look harder to guess.
+        is_retrievable = bool(question.expected_substrings) and not question.abstain
+        retrievable += is_retrievable
         faults += [
             LintFinding(question.id, message) for message in _faults(question, documents, holders)
         ]
         if documents:
-            chances.append(chance(question, holders, len(documents)))
+            if searchable and is_retrievable:
+                chances.append(chance(question, holders, searchable))
             distractor_count = _distractor_count(question, holders, uncommon)
             distractors.append(distractor_count)
             if not distractor_count:
@@ -79,6 +89,7 @@ def lint_questions(questions: Iterable[Question], documents: Mapping[str, str]) 
     return LintReport(
         questions=count,
         documents=len(documents),
+        retrievable=retrievable,
         chance=fmean(chances) if chances else None,
         highest_chance=max(chances, default=None),
         fewest_distractors=min(distractors, default=None),

@@ -1,6 +1,6 @@
 """WMB-100K: ten conversations of about 10,000 turns each, ten documents, and questions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -58,6 +58,24 @@ def read_wmb(folder: Path, part: Part) -> Iterator[Haystack]:
                 queries.append(query)
                 dropped += unknown
     yield Haystack(f"part-{part.lower()}", tuple(items), tuple(queries), tuple(dropped))
+
+
+def by_category(haystacks: Iterable[Haystack]) -> Iterator[Haystack]:
+    """Split each haystack by the category of its items, in the order in which they first occur.
+
+    The gold of a question is in its own category. One that spans two (S3) has no gold, and goes to
+    the first of them.
+    """
+    for haystack in haystacks:
+        for category in dict.fromkeys(item.group for item in haystack.items):
+            queries = tuple(query for query in haystack.queries if query.tags[0] == category)
+            ids = {query.id for query in queries}
+            yield Haystack(
+                category,
+                tuple(item for item in haystack.items if item.group == category),
+                queries,
+                tuple(entry for entry in haystack.dropped if entry.id in ids),
+            )
 
 
 def _questions(source: PieceReader) -> Iterator[dict[str, Any]]:

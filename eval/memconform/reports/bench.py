@@ -244,7 +244,7 @@ def _ingest_cells(system: SystemReport) -> list[str]:
         f"{system.documents:,}",
         _count(system.chunks),
         _count(system.vectors),
-        f"{system.ingest_s:.1f}",
+        _MISSING if system.ingest_s is None else f"{system.ingest_s:.1f}",
         _MISSING if system.documents_per_s is None else f"{system.documents_per_s:,.0f}",
         _mebibytes(system.rss_peak_bytes),
         _mebibytes(system.disk_bytes),
@@ -277,9 +277,10 @@ def _footnotes(report: BenchReport) -> list[str]:
         for system in report.systems
         if system.official_items
     ]
+    lines += _rank_notes(report)
     for row in report.rows:
         if row.rising_scores:
-            name = f"{row.system} {row.strategy}".strip()
+            name = _name(row)
             rankings = plural(row.rising_scores, "ranking")
             lines.append(
                 f"{name}: scores rise in {rankings} (core.search.order), ranked by position"
@@ -287,7 +288,10 @@ def _footnotes(report: BenchReport) -> list[str]:
     if report.concurrency > 1:
         lines.append(f"latencies were measured with {report.concurrency} queries in flight")
     if report.resumed_from is not None:
-        lines.append(f"no speed is shown, because part of it was measured in {report.resumed_from}")
+        lines.append(
+            "no speed, memory or disk is shown, because part of each was measured in"
+            f" {report.resumed_from}"
+        )
     if report.overhead_ms is not None:
         lines.append(
             f"daemon latencies include {report.overhead_ms.p50:.1f} ms of the harness itself (p50"
@@ -296,8 +300,26 @@ def _footnotes(report: BenchReport) -> list[str]:
     return lines
 
 
+def _rank_notes(report: BenchReport) -> list[str]:
+    """Say how each row orders equal scores, and what makes a score of two vectors."""
+    ties: dict[str, dict[str, None]] = {}
+    kernels: dict[str, dict[str, None]] = {}
+    for row in report.rows:
+        if row.ties:
+            ties.setdefault(row.ties, {})[row.system] = None
+        if row.kernel:
+            kernels.setdefault(row.kernel, {})[_name(row)] = None
+    lines = [f"equal scores {how}: {', '.join(names)}" for how, names in ties.items()]
+    lines += [f"similarity {kernel}: {', '.join(names)}" for kernel, names in kernels.items()]
+    return lines
+
+
+def _name(row: Row) -> str:
+    return f"{row.system} {row.strategy}".strip()
+
+
 def _unmeasured(row: Row) -> str:
-    name = f"{row.system} {row.strategy}".strip()
+    name = _name(row)
     queries = plural(row.queries, "query", spec=",")
     return f"{name}: not measured, {row.not_measured:,} of {queries} missing"
 

@@ -170,7 +170,7 @@ def _cells(report: BenchReport, row: Row) -> list[str]:
     model = system.variables.get("JB_EMBED_MODEL") or system.embedder
     label = f"{row.system} {row.strategy}".strip()
     speed = row.latency.answer if row.latency else None
-    if speed is None or model == MINILM:
+    if speed is None or system.ingest_s is None or model == MINILM:
         # The vectors of MiniLM are cached between runs, so later systems are faster.
         costs = ["-", "-", "-"]
     else:

@@ -43,6 +43,8 @@ from memconform.upstream.watching import UpstreamWatch
 class _RunFacts:
     """Facts about the daemon and its brain, filled in during the run."""
 
+    adopted: bool = False
+    """Whether attempts of an earlier run count, so that this daemon did only a part of the work."""
     daemon: Daemon | None = None
     version: Version | None = None
     seeded: SeedRecord | None = None
@@ -50,12 +52,13 @@ class _RunFacts:
     upstream: UpstreamRecord | None = None
 
     def record(self, build_hash: str | None) -> DaemonRecord:
-        resources = self.daemon.resources() if self.daemon else None
+        daemon = None if self.adopted else self.daemon
+        resources = daemon.resources() if daemon else None
         return DaemonRecord(
             name=self.version.name if self.version else None,
             version=self.version.version if self.version else None,
             build_hash=build_hash,
-            ready_ms=self.daemon.ready_ms if self.daemon else None,
+            ready_ms=daemon.ready_ms if daemon else None,
             rss_peak_bytes=resources.rss_peak_bytes if resources else None,
             cpu_seconds=resources.cpu_seconds if resources else None,
         )
@@ -85,7 +88,7 @@ async def execute(plan: Plan, runner: SdkRunner) -> AsyncGenerator[Event, None]:
             journal.close({"ended": "not resumed"})
             folder.remove()
             raise
-    facts = _RunFacts()
+    facts = _RunFacts(adopted=not journal.is_empty)
     halted: MemconformError | None = None
     yield RunStarted(
         run_id, runner.name, plan.settings.scenario, plan.settings.mode, plan.selected.size

@@ -199,6 +199,7 @@ class DaemonRecord(Record):
     name: str | None
     version: str | None
     build_hash: str | None
+    # Null in a run that took attempts over from an earlier one: other daemons did that work.
     ready_ms: float | None
     rss_peak_bytes: int | None
     cpu_seconds: float | None

@@ -187,6 +187,12 @@ async def test_random_documents_in_mixed_scripts_rank_alike(cache: Path, tmp_pat
             for n, query in enumerate(queries[:100])
         )
         assert await _differences(clients, "random", _search, tuned) == []
+        distances = (
+            {"query": query, "mode": mode, "topK": 50, "tuning": {"kernel": "inverse-l2"}}
+            for query in queries[:100]
+            for mode in ("semantic", "hybrid")
+        )
+        assert await _differences(clients, "random", _search, distances) == []
 
 
 @pytest.mark.parametrize("name", ["smoke", pytest.param("lme", marks=pytest.mark.exhaustive)])

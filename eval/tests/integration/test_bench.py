@@ -102,6 +102,71 @@ def test_a_shared_index_is_searched_with_a_filter(memconform: Call, sdk: str, bo
         assert {int(item[1:]) % 2 for item in query["ranking"]} == {int(query["haystack"][1:])}
 
 
+@pytest.fixture
+def wmb(workspace: Path) -> Path:
+    """Two categories of WMB-100K with the same words; each question is about one of them."""
+    folder = workspace / "wmb" / "datasets"
+    folder.mkdir(parents=True)
+    for category in ("pets", "travel"):
+        rows = [
+            {"turn_id": n, "speaker": "user", "text": f"It is word{n}x now", "embedded_facts": []}
+            for n in range(4)
+        ]
+        (folder / f"{category}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    questions = [
+        {
+            "id": f"{category}.S1.{n}",
+            "category": category,
+            "qtype": "S1Situational",
+            "text": f"Where is word{n}x hidden",
+            "gold_answer": "x",
+            "required_memories": [],
+            "gold_turn_ids": [n],
+        }
+        for n in range(4)
+        for category in ("travel", "pets")
+    ]
+    across = {"id": "across.S3.1", "category2": "pets", "qtype": "S3CrossCategory"}
+    questions.append(questions[0] | across | {"gold_turn_ids": []})
+    (folder / "all_questions.json").write_text(json.dumps(questions))
+    return folder.parent
+
+
+def test_wmb_with_an_index_per_category_searches_only_the_category_of_the_question(
+    memconform: Call, one_sdk: str, wmb: Path, workspace: Path
+) -> None:
+    def bench(*more: str) -> tuple[Ended, dict[str, Any]]:
+        ended = memconform(
+            *("bench", "--suite", "wmb", "--data", wmb, "--sdk", one_sdk, "-k", "1"),
+            *("--system", "flat-bm25", "--json", "r.json", *more),
+        )
+        assert ended.code == 0, ended.err
+        return ended, json.loads((workspace / "r.json").read_text())
+
+    _, whole = bench()
+    ended, split = bench("--index", "category")
+    assert "9 queries over 8 items in 2 haystacks, category index" in " ".join(ended.err.split())
+    assert (whole["source"]["haystacks"], whole["settings"]["index"]) == (1, "isolated")
+    assert (split["source"]["haystacks"], split["settings"]["index"]) == (2, "category")
+    # In one index every question has a twin of its gold in the other category.
+    for row in split["rows"]:
+        assert (_value(row, "recall_any@1"), row["queries"]) == (100, 9)
+    assert _value(whole["rows"][0], "recall_any@1") == 50
+    [path] = [
+        path.parent / "result.json"
+        for path in ended.folder.glob("results/runs/*/journal.jsonl")
+        if '"category"' in path.read_text().splitlines()[0]
+    ]
+    queries = json.loads(path.read_text())["questions"]
+    assert {q["haystack"] for q in queries} == {"pets", "travel"}
+    for query in queries:
+        assert {item.partition("/")[0] for item in query["ranking"]} <= {query["haystack"]}
+    # Neither index changes which queries a limit selects.
+    [one, two] = [bench("--limit", "3", "--index", index)[1] for index in ("isolated", "category")]
+    assert one["settings"]["chosen_sha256"] == two["settings"]["chosen_sha256"]
+    assert one["settings"]["content_sha256"] != two["settings"]["content_sha256"]
+
+
 def test_daemons_and_flat_dense_use_the_embedding_server(
     memconform: Call, one_sdk: str, boxes: Path, environment: dict[str, str]
 ) -> None:
@@ -145,6 +210,34 @@ def test_queries_that_no_proof_followed_are_asked_again(
     assert report["rows"][0]["views"] == whole["rows"][0]["views"]
     # Its speed is of two runs, and of none.
     assert report["rows"][0]["latency"] is None
+
+
+_COSTS = ("ready_ms", "rss_peak_bytes", "cpu_seconds", "ingest_s", "documents_per_s", "disk_bytes")
+
+
+def test_a_resumed_bench_does_not_report_the_resources_of_its_last_session(
+    memconform: Call, one_sdk: str, boxes: Path
+) -> None:
+    _, whole = _bench(memconform, boxes, "--sdk", one_sdk)
+    [run] = (boxes.parent / "results" / "runs").iterdir()
+    ended, report = _bench(memconform, boxes, "--sdk", one_sdk, "--resume", run)
+    assert ended.code == 0, ended.err
+    # The daemon of this session was started for nothing: its memory was reported as the bench's.
+    [before], [after] = whole["systems"], report["systems"]
+    assert all(before[name] > 0 for name in _COSTS)
+    assert {after[name] for name in _COSTS} == {None}
+    assert {**after, **dict.fromkeys(_COSTS)} == {**before, **dict.fromkeys(_COSTS)}
+    assert (report["overhead_ms"], report["rows"][0]["latency"]) == (None, None)
+    assert (
+        f"no speed, memory or disk is shown, because part of each was measured in {run.name}"
+        in (" ".join(ended.err.split()))
+    )
+    # Where no measurement could be taken over, all was measured in this session.
+    journal = run / "journal.jsonl"
+    journal.write_text(journal.read_text().splitlines(keepends=True)[0])
+    ended, report = _bench(memconform, boxes, "--sdk", one_sdk, "--resume", run)
+    assert (ended.code, report["resumed_from"], "no speed" in ended.err) == (0, None, False)
+    assert all(report["systems"][0][name] > 0 for name in _COSTS)
 
 
 def test_resume_rejects_other_events(memconform: Call, one_sdk: str, boxes: Path) -> None:
@@ -294,6 +387,37 @@ def test_tuning_that_a_trace_does_not_echo_is_not_measured(
     ]
 
 
+def test_rows_name_their_kernel_and_how_ties_are_broken(
+    memconform: Call, sdk: str, boxes: Path
+) -> None:
+    modes = ("--modes", "bm25,semantic,hybrid", "--kernel", "cosine,inverse-l2")
+    ended, report = _bench(memconform, boxes, "--sdk", sdk, *modes, "--system", "flat-bm25")
+    assert ended.code == 0, ended.err
+    BenchReport.model_validate(report)
+    tuned = [f"{mode} kernel={name}" for mode in _VECTOR_MODES for name in _KERNELS]
+    assert [(row["strategy"], row["kernel"]) for row in report["rows"]] == [
+        ("bm25", None),
+        *zip(tuned, _KERNELS * 2, strict=True),
+        ("", None),
+    ]
+    assert [row["ties"] for row in report["rows"]] == [
+        *["by the order of the items"] * 5,
+        "by the reversed argsort",
+    ]
+    # A kernel that rises with the cosine changes no ranking by vectors alone.
+    semantic = [row["views"] for row in report["rows"] if row["strategy"].startswith("semantic")]
+    assert semantic[0] == semantic[1]
+    shown = " ".join(ended.err.split())
+    assert f"equal scores by the order of the items: {sdk}" in shown
+    assert "equal scores by the reversed argsort: flat-bm25" in shown
+    names = ", ".join(f"{sdk} {label}" for label in tuned if label.endswith("inverse-l2"))
+    assert f"similarity inverse-l2: {names}" in shown
+
+
+_VECTOR_MODES = ("semantic", "hybrid")
+_KERNELS = ("cosine", "inverse-l2")
+
+
 def test_reports_the_latency_that_a_reranker_adds(
     memconform: Call, one_sdk: str, boxes: Path
 ) -> None:
@@ -382,8 +506,11 @@ def test_rejects_a_dataset_of_another_benchmark(memconform: Call, boxes: Path) -
     ("flags", "message"),
     [
         ((), "no system to measure"),
+        (("--system", "null", "--index", "category"), "memini has no haystack that consists of"),
         (("--system", "null", "-k", "0"), "a cutoff must be 1 to 1000"),
         (("--system", "null", "-k", "five"), "not a list of numbers"),
+        (("--system", "null", "--kernel", "inverse-l2"), "no strategy uses kernel"),
+        (("--system", "null", "--modes", "semantic", "--kernel", "dot"), "tuning: kernel"),
         (("--system", "null", "--modes", "bm52"), "did you mean 'bm25'"),
         (("--system", "null", "--modes", ""), "--modes is empty"),
         (("--system", "null", "--suite", "locomo"), "needs --data"),

@@ -122,6 +122,22 @@ def test_wmb_counts(memconform: Callable[..., Ended], part: str, items: int, que
 
 
 @real
+def test_wmb_by_category_has_the_gold_of_each_question_in_its_category() -> None:
+    benchmark = open_benchmark(WMB, "wmb", {"part": "B"})
+    [whole] = benchmark
+    benchmark.split_by_category()
+    categories = list(benchmark)
+    assert len(categories) == 10
+    assert sum(len(category.items) for category in categories) == len(whole.items) == 105_591
+    assert sum(len(category.queries) for category in categories) == len(whole.queries) == 1_508
+    for category in categories:
+        items = {item.id for item in category.items}
+        assert all(items.issuperset(query.gold) for query in category.queries)
+    across = [q for c in categories for q in c.queries if q.category == "S3CrossCategory"]
+    assert (len(across), any(query.gold for query in across)) == (90, False)
+
+
+@real
 def test_locomo_converts_to_memini_s_json_and_keeps_its_counts(
     memconform: Callable[..., Ended], workspace: Path
 ) -> None:

@@ -11,6 +11,7 @@ from tests.conftest import STRUCK, Ended, proven_attempts
 Call = Callable[..., Ended]
 Scripted = Callable[..., Path]
 
+_RESOURCES = ("ready_ms", "rss_peak_bytes", "cpu_seconds")
 _COMMON = ("--scorer", "exact", "--scenario", "search-retrieve-only", "--mode", "bm25")
 
 
@@ -85,12 +86,16 @@ def test_a_truncated_journal_loses_only_its_last_line(
     [run] = _runs(whole.folder)
     lines = (run / "journal.jsonl").read_bytes().splitlines(keepends=True)
     judgements = [n for n, line in enumerate(lines) if json.loads(line)["stage"] == "judgement"]
+    before = whole.result
     # As if killed while writing the judgement of the fifth question.
     (run / "journal.jsonl").write_bytes(b"".join(lines[: judgements[4]]) + lines[judgements[4]][:9])
     again = memconform(*call, "--resume", str(run))
     assert again.code == 0, again.err
     resumed = json.loads((_runs(whole.folder)[-1] / "result.json").read_text())
     assert resumed["passed"] == 12
+    # The resources of the second daemon are not those of the run.
+    assert all(before["daemon"][name] > 0 for name in _RESOURCES)
+    assert {resumed["daemon"][name] for name in _RESOURCES} == {None}
 
 
 def test_resume_rejects_other_settings(memconform: Call, scripted: Scripted, dataset: Path) -> None:

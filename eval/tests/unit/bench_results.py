@@ -88,7 +88,7 @@ def write_bench(
         systems=[_system(name) for name in dict.fromkeys(system for system, _ in rows)],
         rows=[
             row(*key, queries, [r for r in records if (r.system, r.strategy) == key], None,
-                ks=used.ks, seed=0)
+                ks=used.ks)
             for key in rows
         ],
         alike=[],

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -14,7 +15,7 @@ import scipy.stats
 from rank_bm25 import BM25Okapi
 
 from memconform.bench.baselines import baseline_system
-from memconform.bench.daemon_system import require_complete
+from memconform.bench.daemon_system import DaemonSystem, require_complete
 from memconform.bench.document_map import DocumentMap
 from memconform.bench.journal import ResumeState, load_resume_state
 from memconform.bench.plan import ContentDigest
@@ -42,6 +43,7 @@ from memconform.ingest.documents import Document
 from memconform.ingest.ingested import IngestedDocuments
 from memconform.ingest.records import IndexInvalidated, IndexVerified
 from memconform.records import Failure
+from memconform.upstream.embedders import get_embedder
 
 _ITEMS = tuple(Item(f"s{n // 2}_{n}", f"text {n}", f"s{n // 2}") for n in range(6))
 _QUERY = Question("q", "What?", "c", gold=("s1_3",))
@@ -94,6 +96,44 @@ def test_strategies_combine_modes_with_the_tuning_that_affects_them() -> None:
         "hybrid fusion=rrf rrfK=5 recency=true",
         "hybrid fusion=rrf rrfK=60 recency=true",
     ]
+
+
+def test_the_kernel_is_swept_where_vectors_are_compared() -> None:
+    modes = [Mode.BM25, Mode.SEMANTIC, Mode.HYBRID, Mode.AUTO]
+    swept = strategies(modes, {"alpha": [0.3], "kernel": ["cosine", "inverse-l2"]})
+    assert [(strategy.label, strategy.kernel) for strategy in swept] == [
+        ("bm25", None),
+        ("semantic kernel=cosine", "cosine"),
+        ("semantic kernel=inverse-l2", "inverse-l2"),
+        ("hybrid alpha=0.3 kernel=cosine", "cosine"),
+        ("hybrid alpha=0.3 kernel=inverse-l2", "inverse-l2"),
+        ("auto", None),
+    ]
+    assert Strategy(Mode.HYBRID_RERANK).kernel == "cosine"
+
+
+def _daemon_system(dialect: object = None, rank_by: Any = "score") -> DaemonSystem:
+    runner: Any = SimpleNamespace(dialect=dialect)
+    return DaemonSystem(runner, (), Path(), "r", "own", shared=False, rank_by=rank_by)
+
+
+def test_ties_and_kernels_are_named_only_of_systems_that_say_them() -> None:
+    hybrid, swept = Strategy(Mode.HYBRID), Strategy(Mode.HYBRID, {"kernel": "inverse-l2"})
+    own, foreign = _daemon_system(), _daemon_system(dialect=object())
+    assert (own.ties, own.kernel(hybrid), own.kernel(swept)) == (
+        *("by the order of the items", "cosine"),
+        "inverse-l2",
+    )
+    # Nobody knows the arithmetic of a daemon that does not claim the contract's.
+    assert (foreign.ties, foreign.kernel(hybrid), foreign.kernel(swept)) == (
+        *(None, None),
+        "inverse-l2",
+    )
+    assert _daemon_system(rank_by="position").ties is None
+    flat = baseline_system("flat-bm25", 0, _nothing_embeds)
+    assert (flat.ties, flat.kernel(Strategy(None))) == ("by the reversed argsort", None)
+    dense = baseline_system("flat-dense", 0, lambda: get_embedder("fh256-1"))
+    assert (dense.ties, dense.kernel(Strategy(None))) == ("by the order of the items", "cosine")
 
 
 _OPEN = ExitStack()

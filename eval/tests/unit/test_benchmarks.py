@@ -434,6 +434,46 @@ def test_wmb_part_a_is_about_whole_documents(tmp_path: Path) -> None:
     assert [query.id for query in haystack.queries] == ["law.DOC.S1.1"]
 
 
+def test_wmb_by_category_is_one_haystack_per_category(tmp_path: Path) -> None:
+    benchmark = open_benchmark(_wmb(tmp_path / "wmb"), None, {})
+    [whole] = benchmark
+    benchmark.split_by_category()
+    pets, travel = benchmark
+    assert (pets.id, travel.id) == ("pets", "travel")
+    assert pets.items + travel.items == whole.items
+    assert {item.group for item in pets.items} == {"pets"}
+    # The question across both categories has no gold, and is asked once, of the first.
+    assert (pets.queries, travel.queries) == (whole.queries, ())
+    assert (pets.dropped, travel.dropped) == (whole.dropped, ())
+
+
+def test_wmb_by_category_asks_each_question_of_its_own_category(tmp_path: Path) -> None:
+    folder = _wmb(tmp_path / "wmb")
+    questions = folder / "datasets" / "all_questions.json"
+    questions.write_text(questions.read_text().replace("pets", "travel").replace('"q2"', '"q5"'))
+    benchmark = open_benchmark(folder, None, {})
+    benchmark.split_by_category()
+    pets, travel = benchmark
+    assert (pets.queries, len(travel.queries)) == ((), 3)
+    assert travel.queries[0].gold == ("travel/2", "travel/turn 9")
+
+
+def test_only_wmb_has_haystacks_of_categories(tmp_path: Path) -> None:
+    path = _write(
+        tmp_path / "m.json",
+        {
+            "name": "m",
+            "items": [{"id": "a", "content": "t"}],
+            "questions": [{"query": "q", "gold": ["a"]}],
+        },
+    )
+    with pytest.raises(
+        UsageError, match="memini has no haystack that consists of categories"
+    ) as caught:
+        open_benchmark(path, None, {}).split_by_category()
+    assert "--index category is for wmb" in (caught.value.hint or "")
+
+
 @pytest.mark.parametrize(
     ("missing", "part"),
     [("datasets/pets.jsonl", "B"), ("datasets/travel.jsonl", "B"), ("documents/law.txt", "A")],

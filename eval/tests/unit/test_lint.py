@@ -1,7 +1,11 @@
+import json
 from itertools import combinations
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from memconform.cli.datasets import command
 from memconform.datasets.lint import chance, lint_questions
 from memconform.datasets.model import Question
 from memconform.datasets.question_row import QuestionRow
@@ -83,9 +87,38 @@ def test_chance_equals_counting_every_draw(row: dict[str, object], needed: list[
     assert chance(_question(**row), holders, 9) == pytest.approx(lucky / len(draws))
 
 
-def test_a_question_that_abstains_is_not_passed_by_documents() -> None:
-    row = {"abstain": True, "expected_substrings": [], "evidence": []}
-    assert lint_questions([_question(**row)], _DOCUMENTS).chance == 0.0
+def test_luck_is_of_the_questions_that_a_search_is_asked() -> None:
+    """Questions to abstain from were counted as ones that chance never passes."""
+    abstains = _question(abstain=True, expected_substrings=[], evidence=[])
+    # A run refuses a set with such a question.
+    nothing_expected = _question(expected_substrings=[])
+    alone = lint_questions([_question()], _DOCUMENTS)
+    beside = lint_questions([_question(), abstains, nothing_expected], _DOCUMENTS)
+    assert alone.chance == pytest.approx(5 / 12)
+    assert (beside.chance, beside.highest_chance) == (alone.chance, alone.highest_chance)
+    assert (beside.questions, beside.retrievable) == (3, 1)
+    none = lint_questions([abstains], _DOCUMENTS)
+    assert (none.chance, none.highest_chance, none.retrievable) == (None, None, 0)
+
+
+def test_luck_draws_no_document_that_a_search_cannot_return() -> None:
+    alone = lint_questions([_question()], _DOCUMENTS)
+    unsearchable = {f"empty{n}.md": "" for n in range(9)}
+    assert lint_questions([_question()], _DOCUMENTS | unsearchable).chance == alone.chance
+    lost = lint_questions([_question()], unsearchable)
+    assert (lost.chance, lost.retrievable) == (None, 1)
+
+
+def test_an_answer_in_front_matter_is_not_found_by_luck(tmp_path: Path) -> None:
+    row = {"id": "q", "question": "Where is it?", "expected_substrings": ["by the canal"]}
+    (tmp_path / "q.jsonl").write_text(json.dumps(row))
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "a.md").write_text("---\nplace: by the canal\n---\nA shed.")
+    (tmp_path / "corpus" / "b.md").write_bytes(b"by the canal \xff")
+    arguments = ["lint", str(tmp_path / "q.jsonl"), "--corpus", str(tmp_path / "corpus")]
+    ended = CliRunner().invoke(command, [*arguments, "--json", "-"])
+    report = json.loads(ended.stdout)
+    assert (report["documents"], report["retrievable"], report["chance"]) == (2, 1, 0.0)
 
 
 def test_lme_is_what_its_readme_says() -> None:
@@ -97,9 +130,9 @@ def test_lme_is_what_its_readme_says() -> None:
     }
     report = lint_questions(dataset, documents)
     assert report.faults == ()
-    assert (report.questions, report.documents) == (100, 212)
+    assert (report.questions, report.documents, report.retrievable) == (100, 212, 90)
     assert report.chance is not None
-    assert report.chance < 0.02
+    assert round(100 * report.chance, 2) == 2.13
     assert report.tags == {
         "facts": 22,
         "two-documents": 15,

@@ -175,8 +175,9 @@ def test_without_a_reader_ask_is_a_bad_gateway(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "echoed"),
     [
-        ({"mode": "hybrid"}, {"fusion": "rrf", "rrfK": 10, "poolFactor": 9}),
-        ({"mode": "hybrid", "candidateK": 7}, {"fusion": "rrf", "rrfK": 10}),
+        ({"mode": "hybrid"}, {"kernel": "cosine", "fusion": "rrf", "rrfK": 10, "poolFactor": 9}),
+        ({"mode": "hybrid", "candidateK": 7}, {"kernel": "cosine", "fusion": "rrf", "rrfK": 10}),
+        ({"mode": "semantic"}, {"kernel": "cosine"}),
         ({"mode": "bm25"}, {}),
     ],
 )
@@ -184,7 +185,7 @@ def test_only_applied_tuning_is_echoed(
     http: TestClient, more: dict[str, object], echoed: dict[str, object]
 ) -> None:
     tuning = {"fusion": "rrf", "rrfK": 10, "alpha": 0.1, "poolFactor": 9, "recency": {}}
-    body = {"query": "zebra", "tuning": tuning, **more}
+    body = {"query": "zebra", "tuning": {"kernel": "cosine", **tuning}, **more}
     trace = http.post("/v1/brains/b/search", json=body).json()["trace"]
     assert trace["tuning"] == echoed
 

@@ -9,7 +9,7 @@ import pytest
 from memoryd.chunking import chunk
 from memoryd.embedding import FeatureHash, fnv1a
 from memoryd.prompts import READER_SYSTEM, RERANK_SYSTEM, cited, read_scores, user_message
-from memoryd.ranking import Hit, fuse_minmax, fuse_rrf, round_score
+from memoryd.ranking import Hit, fuse_minmax, fuse_rrf, inverse_l2, round_score
 from memoryd.reader import STOP_WORDS, extract
 from memoryd.text import terms
 
@@ -49,6 +49,11 @@ def test_feature_hash(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", _vectors("fusion")["rounding"], ids=str)
 def test_rounding(case: dict[str, Any]) -> None:
     assert round_score(case["score"]) == case["rounded"]
+
+
+@pytest.mark.parametrize("case", _vectors("fusion")["kernel"], ids=str)
+def test_inverse_l2(case: dict[str, Any]) -> None:
+    assert inverse_l2(case["cosine"]) == case["inverse-l2"]
 
 
 @pytest.mark.parametrize("case", _vectors("fusion")["cases"], ids=str)

@@ -169,6 +169,7 @@ func TestInvalidRequestIsAProblem(t *testing.T) {
 		{"POST", search, `{"query":"x","tuning":{"alpha":1.5}}`, 400, "tuning.alpha"},
 		{"POST", search, `{"query":"x","tuning":{"alpha":1e999}}`, 400, "tuning.alpha"},
 		{"POST", search, `{"query":"x","tuning":{"rrfK":0}}`, 400, "tuning.rrfK"},
+		{"POST", search, `{"query":"x","tuning":{"kernel":"dot"}}`, 400, "tuning.kernel"},
 		{"POST", asking, `{"question":""}`, 400, "question"},
 		{"POST", asking, `{"question":"x","readerMode":"wild"}`, 400, "readerMode"},
 		{"POST", asking, `{"question":"x","model":5}`, 400, "model"},

@@ -83,6 +83,7 @@ type tuningBody struct {
 	RRFK       *integer       `json:"rrfK"`
 	PoolFactor *integer       `json:"poolFactor"`
 	PoolFloor  *integer       `json:"poolFloor"`
+	Kernel     *string        `json:"kernel"`
 	Recency    jsontext.Value `json:"recency"`  // not supported, and therefore not repeated in the trace
 	Temporal   jsontext.Value `json:"temporal"` // likewise
 }
@@ -101,12 +102,14 @@ func (b *tuningBody) tuning(c *checker) *retrieve.Tuning {
 		c.refuse("tuning.alpha: must be in 0…1")
 	}
 	c.oneOf("tuning.fusion", b.Fusion, retrieve.MinMax, retrieve.RRF)
+	c.oneOf("tuning.kernel", b.Kernel, retrieve.Cosine, retrieve.InverseL2)
 	return &retrieve.Tuning{
 		Fusion:     b.Fusion,
 		Alpha:      b.Alpha,
 		RRFK:       c.positive("tuning.rrfK", b.RRFK, 10_000),
 		PoolFactor: c.positive("tuning.poolFactor", b.PoolFactor, 1_000),
 		PoolFloor:  c.positive("tuning.poolFloor", b.PoolFloor, 10_000),
+		Kernel:     b.Kernel,
 	}
 }
 

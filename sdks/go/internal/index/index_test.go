@@ -61,7 +61,7 @@ func found(t *testing.T, ix *Index, query string, filter Filter) []string {
 func best(t *testing.T, ix *Index, query string) string {
 	t.Helper()
 	vectors, _ := embed.FeatureHash{}.Embed(t.Context(), []string{query})
-	hits, err := ix.Semantic(vectors[0], Filter{}, 1)
+	hits, err := ix.Semantic(vectors[0], rank.Cosine, Filter{}, 1)
 	if err != nil || len(hits) == 0 {
 		t.Fatalf("%v, %v", hits, err)
 	}
@@ -294,7 +294,7 @@ func TestVectorsOfAnotherDimensionAreRefused(t *testing.T) {
 	if err := ix.Apply(t.Context(), []Document{odd}); !errors.As(err, &failure) || failure.Code != problem.BadGateway {
 		t.Errorf("Apply = %v", err)
 	}
-	if _, err := ix.Semantic(odd.Vectors[0], Filter{}, 1); !errors.As(err, &failure) {
+	if _, err := ix.Semantic(odd.Vectors[0], rank.Cosine, Filter{}, 1); !errors.As(err, &failure) {
 		t.Errorf("Semantic = %v", err)
 	}
 	if ix.Counts() != (Counts{1, 1, 1}) {

@@ -101,8 +101,8 @@ func matchExpression(query string) string {
 	return `"` + strings.Join(terms, `" OR "`) + `"`
 }
 
-// Semantic returns the best limit chunks by cosine; it ranks all that the filter allows.
-func (ix *Index) Semantic(vector embed.Vector, filter Filter, limit int) ([]rank.Hit, error) {
+// Semantic returns the best limit chunks by kernel; it ranks all that the filter allows.
+func (ix *Index) Semantic(vector embed.Vector, kernel rank.Kernel, filter Filter, limit int) ([]rank.Hit, error) {
 	if !ix.vectors.fits(len(vector)) {
 		return nil, problem.New(problem.BadGateway, "the embedder returned %d dimensions, the index has %d",
 			len(vector), ix.vectors.dims)
@@ -115,6 +115,9 @@ func (ix *Index) Semantic(vector embed.Vector, filter Filter, limit int) ([]rank
 		}
 	}
 	ix.vectors.score(sparse(vector), hits)
+	for i := range hits {
+		hits[i].Score = kernel(hits[i].Score)
+	}
 	return rank.Best(hits, limit, ix.Compare), nil
 }
 

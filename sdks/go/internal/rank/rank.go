@@ -24,6 +24,18 @@ func Round(score float64) float64 {
 	return math.Floor(scaled+0.5) / 1e9
 }
 
+// Kernel turns a rounded cosine into the rounded score of a semantic ranking.
+type Kernel func(cosine float64) float64
+
+// Cosine leaves the score as it is.
+func Cosine(cosine float64) float64 { return cosine }
+
+// InverseL2 returns 1 / (1 + L2) of vectors of length 1, whose distance L2 is √(2 − 2 · cosine).
+func InverseL2(cosine float64) float64 {
+	// float32 vectors have cosines slightly above 1.
+	return Round(1 / (1 + math.Sqrt(max(0, 2-2*cosine))))
+}
+
 // Best sorts hits by compare and returns the first limit of them; limit is at least 1.
 func Best(hits []Hit, limit int, compare func(a, b Hit) int) []Hit {
 	if len(hits) > limit {

@@ -22,7 +22,11 @@ func (s *scored) UnmarshalJSON(data []byte) error {
 
 type fusionVectors struct {
 	Rounding []struct{ Score, Rounded float64 }
-	Cases    []struct {
+	Kernel   []struct {
+		Cosine    float64
+		InverseL2 float64 `json:"inverse-l2"`
+	}
+	Cases []struct {
 		Keyword, Vector, Fused []scored
 		Fusion                 string
 		Alpha                  float64
@@ -40,6 +44,19 @@ func TestRound(t *testing.T) {
 	}
 	if got := Round(1e300); got != 1e300 {
 		t.Errorf("Round(1e300) = %v", got)
+	}
+}
+
+func TestInverseL2(t *testing.T) {
+	var vectors fusionVectors
+	vectortest.Load(t, "fusion", &vectors)
+	if len(vectors.Kernel) == 0 {
+		t.Fatal("no vectors")
+	}
+	for _, test := range vectors.Kernel {
+		if got := InverseL2(test.Cosine); got != test.InverseL2 {
+			t.Errorf("InverseL2(%v) = %v, want %v", test.Cosine, got, test.InverseL2)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package retrieve
 
 import (
 	"memoryd/internal/index"
+	"memoryd/internal/rank"
 )
 
 // Mode is how chunks are ranked.
@@ -19,6 +20,12 @@ const (
 const (
 	MinMax = "minmax"
 	RRF    = "rrf"
+)
+
+// The kernels of a semantic ranking.
+const (
+	Cosine    = "cosine"
+	InverseL2 = "inverse-l2"
 )
 
 // Request is one search. Zero values mean the contract's defaults, except for TopK.
@@ -39,6 +46,7 @@ type Tuning struct {
 	RRFK       *int     `json:"rrfK,omitzero"`
 	PoolFactor *int     `json:"poolFactor,omitzero"`
 	PoolFloor  *int     `json:"poolFloor,omitzero"`
+	Kernel     *string  `json:"kernel,omitzero"`
 }
 
 // plan says how to search: the served mode, with all defaults filled in.
@@ -49,6 +57,7 @@ type plan struct {
 	alpha      float64
 	rrfK       int
 	pool       int
+	kernel     rank.Kernel
 	rerankTopN int
 }
 
@@ -64,10 +73,14 @@ func newPlan(mode Mode, request Request) plan {
 		alpha:      or(tuning.Alpha, 0.5),
 		rrfK:       or(tuning.RRFK, 5),
 		pool:       request.CandidateK,
+		kernel:     rank.Cosine,
 		rerankTopN: request.RerankTopN,
 	}
 	if p.pool == 0 {
 		p.pool = max(or(tuning.PoolFactor, 5)*request.TopK, or(tuning.PoolFloor, 50))
+	}
+	if or(tuning.Kernel, Cosine) == InverseL2 {
+		p.kernel = rank.InverseL2
 	}
 	if p.rerankTopN == 0 {
 		p.rerankTopN = 20
@@ -89,7 +102,11 @@ func (p plan) honoured(request Request) *Tuning {
 		return nil
 	}
 	var used Tuning
-	if p.mode != Hybrid && p.mode != HybridRerank {
+	if p.mode == BM25 {
+		return &used
+	}
+	used.Kernel = request.Tuning.Kernel
+	if p.mode == Semantic {
 		return &used
 	}
 	used.Fusion = request.Tuning.Fusion

@@ -127,13 +127,13 @@ func (p plan) ranked(ctx context.Context, ix *index.Index, request Request, vect
 	case BM25:
 		return ix.Keyword(ctx, request.Query, request.Filter, p.topK)
 	case Semantic:
-		return ix.Semantic(vector, request.Filter, p.topK)
+		return ix.Semantic(vector, p.kernel, request.Filter, p.topK)
 	}
 	keyword, err := ix.Keyword(ctx, request.Query, request.Filter, p.pool)
 	if err != nil {
 		return nil, err
 	}
-	semantic, err := ix.Semantic(vector, request.Filter, p.pool)
+	semantic, err := ix.Semantic(vector, p.kernel, request.Filter, p.pool)
 	if err != nil {
 		return nil, err
 	}

@@ -95,8 +95,8 @@ func TestServedMode(t *testing.T) {
 }
 
 func TestTraceRepeatsOnlyUsedTuning(t *testing.T) {
-	fusion, alpha, ten, nine := RRF, 0.1, 10, 9
-	tuning := &Tuning{Fusion: &fusion, Alpha: &alpha, RRFK: &ten, PoolFactor: &nine}
+	fusion, alpha, ten, nine, kernel := RRF, 0.1, 10, 9, InverseL2
+	tuning := &Tuning{Fusion: &fusion, Alpha: &alpha, RRFK: &ten, PoolFactor: &nine, Kernel: &kernel}
 	b := newTestBrain(t, embed.FeatureHash{}, nil)
 	r := Retriever{Embedder: embed.FeatureHash{}}
 	for _, test := range []struct {
@@ -106,8 +106,15 @@ func TestTraceRepeatsOnlyUsedTuning(t *testing.T) {
 	}{
 		{Request{Mode: Hybrid, TopK: 10}, nil, 50},
 		{Request{Mode: Hybrid, TopK: 11}, nil, 55},
-		{Request{Mode: Hybrid, TopK: 10, Tuning: tuning}, &Tuning{Fusion: &fusion, RRFK: &ten, PoolFactor: &nine}, 90},
-		{Request{Mode: Hybrid, TopK: 10, Tuning: tuning, CandidateK: 7}, &Tuning{Fusion: &fusion, RRFK: &ten}, 7},
+		{
+			Request{Mode: Hybrid, TopK: 10, Tuning: tuning},
+			&Tuning{Fusion: &fusion, RRFK: &ten, PoolFactor: &nine, Kernel: &kernel}, 90,
+		},
+		{
+			Request{Mode: Hybrid, TopK: 10, Tuning: tuning, CandidateK: 7},
+			&Tuning{Fusion: &fusion, RRFK: &ten, Kernel: &kernel}, 7,
+		},
+		{Request{Mode: Semantic, TopK: 10, Tuning: tuning}, &Tuning{Kernel: &kernel}, 90},
 		{Request{Mode: Hybrid, TopK: 10, Tuning: &Tuning{Alpha: &alpha, RRFK: &ten}}, &Tuning{Alpha: &alpha}, 50},
 		{Request{Mode: BM25, TopK: 10, Tuning: tuning}, &Tuning{}, 90},
 	} {

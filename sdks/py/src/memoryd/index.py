@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from memoryd.embedding import Vector
 from memoryd.path_order import PathOrder
-from memoryd.ranking import Hit, round_score
+from memoryd.ranking import Hit, Kernel, inverse_l2, round_score
 from memoryd.text import match_expression, nfkc
 from memoryd.upstream import UpstreamError
 from memoryd.vectors import VectorTable
@@ -245,8 +245,10 @@ class Index:
             slots, scores = slots[allowed], scores[allowed]
         return self._best(slots, scores, limit)
 
-    def semantic(self, query: Vector, filters: Filters, limit: int) -> list[Hit]:
-        """The best `limit` chunks by cosine, an exact search over all that the filters allow.
+    def semantic(
+        self, query: Vector, filters: Filters, limit: int, kernel: Kernel = "cosine"
+    ) -> list[Hit]:
+        """The best `limit` chunks by `kernel`, an exact search over all that the filters allow.
 
         Raises:
             UpstreamError: if `query` has other dimensions than the vectors in the index.
@@ -258,6 +260,9 @@ class Index:
         slots = np.flatnonzero(self._allowed(filters) if filters.restricts else self._used())
         slots = self._vectors.contenders(query, slots, limit)
         dots = self._vectors.dots(query, slots)
+        if kernel == "inverse-l2":
+            # Few slots are left, so that arrays would save nothing.
+            dots = np.array([inverse_l2(round_score(dot)) for dot in dots.tolist()])
         return self._best(slots, dots, limit)
 
     def _best(

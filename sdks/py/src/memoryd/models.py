@@ -18,7 +18,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import from_json
 
 from memoryd.problems import invalid
-from memoryd.ranking import Fusion
+from memoryd.ranking import Fusion, Kernel
 
 Mode = Literal["auto", "bm25", "semantic", "hybrid", "hybrid-rerank"]
 ReaderMode = Literal["basic", "augmented"]
@@ -147,6 +147,7 @@ class Tuning(Body):
     rrf_k: Integer | None = Field(default=None, ge=1, le=10_000)
     pool_factor: Integer | None = Field(default=None, ge=1, le=1_000)
     pool_floor: Integer | None = Field(default=None, ge=1, le=10_000)
+    kernel: Kernel | None = None
     recency: Any = None
     temporal: Any = None
 

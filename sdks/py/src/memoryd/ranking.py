@@ -4,6 +4,7 @@ import math
 from typing import Literal, NamedTuple
 
 Fusion = Literal["minmax", "rrf"]
+Kernel = Literal["cosine", "inverse-l2"]
 
 
 def round_score(score: float) -> float:
@@ -13,6 +14,14 @@ def round_score(score: float) -> float:
     value is plain IEEE arithmetic, so scores that should be equal are equal bit by bit.
     """
     return math.floor(score * 1e9 + 0.5) / 1e9
+
+
+def inverse_l2(cosine: float) -> float:
+    """1 / (1 + L2) of vectors of length 1 with this rounded cosine.
+
+    Their distance L2 is √(2 - 2 · cosine). float32 vectors have cosines slightly above 1.
+    """
+    return round_score(1.0 / (1.0 + math.sqrt(max(0.0, 2.0 - 2.0 * cosine))))
 
 
 class Hit(NamedTuple):

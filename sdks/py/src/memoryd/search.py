@@ -11,7 +11,7 @@ from memoryd.chunking import document_id
 from memoryd.embedding import Embedder, Vector
 from memoryd.index import Filters, Index
 from memoryd.models import FilterBody, RetrievalRequest, Tuning
-from memoryd.ranking import Hit, fuse_minmax, fuse_rrf, round_score
+from memoryd.ranking import Hit, Kernel, fuse_minmax, fuse_rrf, round_score
 from memoryd.reranking import Reranker
 from memoryd.text import query_terms
 
@@ -36,6 +36,7 @@ class _Plan:
     alpha: float
     rrf_k: int
     pool: int
+    kernel: Kernel
     rerank_top_n: int
 
     @property
@@ -56,6 +57,7 @@ class _Plan:
             alpha=0.5 if tuning.alpha is None else tuning.alpha,
             rrf_k=5 if tuning.rrf_k is None else tuning.rrf_k,
             pool=request.candidate_k or max(factor * top_k, floor),
+            kernel=tuning.kernel or "cosine",
             rerank_top_n=request.rerank_top_n or _RERANK_TOP_N,
         )
 
@@ -140,10 +142,12 @@ def _order(chunk: dict[str, Any]) -> tuple[float, bytes, int]:
 
 def _applied_tuning(request: RetrievalRequest, plan: _Plan) -> dict[str, Any]:
     """The requested values that the search applied; recency and temporal are not supported."""
-    if request.tuning is None or not plan.mode.startswith("hybrid"):
+    if request.tuning is None or plan.mode == "bm25":
         return {}
-    used = {"fusion", "rrf_k" if plan.fusion == "rrf" else "alpha"}
-    used |= set() if request.candidate_k else {"pool_factor", "pool_floor"}
+    used = {"kernel"}
+    if plan.mode != "semantic":
+        used |= {"fusion", "rrf_k" if plan.fusion == "rrf" else "alpha"}
+        used |= set() if request.candidate_k else {"pool_factor", "pool_floor"}
     return request.tuning.model_dump(by_alias=True, exclude_none=True, include=used)
 
 
@@ -169,9 +173,9 @@ def _rank(
     if vector is None:
         return index.keyword(query, filters, plan.top_k)
     if plan.mode == "semantic":
-        return index.semantic(vector, filters, plan.top_k)
+        return index.semantic(vector, filters, plan.top_k, plan.kernel)
     keyword = index.keyword(query, filters, plan.pool)
-    semantic = index.semantic(vector, filters, plan.pool)
+    semantic = index.semantic(vector, filters, plan.pool, plan.kernel)
     fused = (
         fuse_rrf(keyword, semantic, plan.rrf_k)
         if plan.fusion == "rrf"

@@ -44,14 +44,15 @@ class VectorTable:
         of their absolute values (u = 2^-24; Higham, Accuracy and Stability, 3.1), which for
         vectors of length 1 is at most 1. So `limit` slots have dot products above the sum in last
         place minus that error, and slots that may tie with them have sums above that minus the
-        error again; 1e-8 covers the rounding to 1e-9 and to float32.
+        error again. 3e-8 covers the rounding to 1e-9 and to float32, and inverse-l2, which is
+        rounded too and at its flattest a cosine of -1, where it changes by 1/18 of the cosine.
         """
         if len(slots) <= limit:
             return slots
         sums = (query @ self._columns[:, : slots[-1] + 1])[slots]
         last = np.partition(sums, len(sums) - limit)[len(sums) - limit]
         error = 1.01 * self.dimensions * 2.0**-24
-        candidates: Slots = slots[sums >= np.float64(last) - 2 * error - 1e-8]
+        candidates: Slots = slots[sums >= np.float64(last) - 2 * error - 3e-8]
         return candidates
 
     def dots(self, query: Vector, slots: Slots) -> npt.NDArray[np.float64]:

@@ -91,6 +91,7 @@ const rejected: (readonly [method: string, path: string, body: unknown, status: 
   search({ tuning: { rrfK: 0 } }),
   search({ tuning: { poolFactor: 1001 } }),
   search({ tuning: { poolFloor: 1.5 } }),
+  search({ tuning: { kernel: "dot" } }),
   ask({ question: "" }),
   ask({ readerMode: "wild" }),
   ask({ model: 1 }),
@@ -235,15 +236,17 @@ test("an ingest reports what was stored", async () => {
 });
 
 for (const [more, echoed] of [
-  [{ mode: "hybrid" }, { fusion: "rrf", rrfK: 10, poolFactor: 9 }],
+  [{ mode: "hybrid" }, { kernel: "cosine", fusion: "rrf", rrfK: 10, poolFactor: 9 }],
   [
     { mode: "hybrid", candidateK: 7 },
-    { fusion: "rrf", rrfK: 10 },
+    { kernel: "cosine", fusion: "rrf", rrfK: 10 },
   ],
+  [{ mode: "semantic" }, { kernel: "cosine" }],
   [{ mode: "bm25" }, {}],
 ] as const) {
   test(`echoes the applied tuning: ${JSON.stringify(more)}`, async () => {
-    const tuning = { fusion: "rrf", rrfK: 10, alpha: 0.1, poolFactor: 9, recency: {} };
+    const common = { fusion: "rrf", rrfK: 10, alpha: 0.1, poolFactor: 9, recency: {} };
+    const tuning = { kernel: "cosine", ...common };
     const { json } = await http.send("POST", SEARCH, { query: "zebra", tuning, ...more });
     assert.deepEqual((json.trace as { tuning: object }).tuning, echoed);
   });

@@ -115,6 +115,7 @@ const tuning = z.strictObject({
   rrfK: optional(z.int().min(1).max(10_000)),
   poolFactor: optional(z.int().min(1).max(1_000)),
   poolFloor: optional(z.int().min(1).max(10_000)),
+  kernel: optional(z.enum(["cosine", "inverse-l2"])),
   recency: z.unknown().optional(),
   temporal: z.unknown().optional(),
 });

@@ -2,6 +2,7 @@
 
 import { Problem } from "../problem.js";
 import { type Hit, roundScore } from "../ranking/fusion.js";
+import { inverseL2, type Kernel } from "../ranking/kernel.js";
 import { cutoffScore } from "../ranking/cutoff.js";
 import { compareUtf8 } from "../text/order.js";
 import { nfkc, queryTerms } from "../text/terms.js";
@@ -122,14 +123,15 @@ export class SearchIndex {
     return this.#best(hits, limit);
   }
 
-  /** The best `limit` chunks by cosine, an exact search over all chunks that the filter allows. */
-  semantic(query: Float32Array, allows: DocumentFilter, limit: number): Hit[] {
+  /** The best `limit` chunks by `kernel`, an exact search over all chunks that the filter allows. */
+  semantic(query: Float32Array, allows: DocumentFilter, limit: number, kernel: Kernel): Hit[] {
     this.#requireDimensions([query]);
     const slots: number[] = [];
     this.#slots.forEach((slot, { document }) => {
       if (allows(document)) slots.push(slot);
     });
-    const scores = this.#matrix.dots(query, slots).map(roundScore);
+    const cosines = this.#matrix.dots(query, slots).map(roundScore);
+    const scores = kernel === "cosine" ? cosines : cosines.map(inverseL2);
     const cutoff = cutoffScore(scores, limit);
     // No object per slot: creating 100,000 of them took longer than the dot products.
     const hits: Hit[] = [];

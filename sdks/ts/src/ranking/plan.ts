@@ -1,5 +1,7 @@
 /** Planning a search: the effective mode, and the contract's defaults. */
 
+import type { Kernel } from "./kernel.js";
+
 export type Mode = "auto" | "bm25" | "semantic" | "hybrid" | "hybrid-rerank";
 export type ServedMode = Exclude<Mode, "auto">;
 
@@ -9,6 +11,7 @@ export interface Tuning {
   rrfK?: number | undefined;
   poolFactor?: number | undefined;
   poolFloor?: number | undefined;
+  kernel?: Kernel | undefined;
 }
 
 export interface RetrievalRequest {
@@ -27,6 +30,7 @@ export interface Plan {
   topK: number;
   /** Chunks that each leg of a hybrid search contributes. */
   pool: number;
+  kernel: Kernel;
   fusion: "minmax" | "rrf";
   alpha: number;
   rrfK: number;
@@ -41,11 +45,12 @@ export function planFor(
   available: { embedder: boolean; reranker: boolean },
 ): Plan {
   const { fusion = "minmax", alpha = 0.5, rrfK = 5 } = request.tuning ?? {};
-  const { poolFactor = 5, poolFloor = 50 } = request.tuning ?? {};
+  const { poolFactor = 5, poolFloor = 50, kernel = "cosine" } = request.tuning ?? {};
   return {
     mode: effectiveMode(request.mode, available),
     topK: request.topK,
     pool: request.candidateK || Math.max(poolFactor * request.topK, poolFloor),
+    kernel,
     fusion,
     alpha,
     rrfK,
@@ -65,9 +70,11 @@ function effectiveMode(
 /** The requested values that the search applied; `recency` and `temporal` are not supported. */
 export function appliedTuning(request: RetrievalRequest, plan: Plan): Tuning {
   const { tuning = {} } = request;
-  if (plan.mode === "bm25" || plan.mode === "semantic") return {};
-  const { fusion, alpha, rrfK, poolFactor, poolFloor } = tuning;
+  if (plan.mode === "bm25") return {};
+  const { fusion, alpha, rrfK, poolFactor, poolFloor, kernel } = tuning;
+  if (plan.mode === "semantic") return { kernel };
   return {
+    kernel,
     fusion,
     ...(plan.fusion === "rrf" ? { rrfK } : { alpha }),
     ...(request.candidateK === 0 && { poolFactor, poolFloor }),

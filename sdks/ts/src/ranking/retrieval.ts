@@ -97,7 +97,7 @@ export class Retriever {
     // Read after the wait: the brain may have been deleted meanwhile.
     const { index } = brain;
     if (plan.mode === "semantic") {
-      return chunksOf(index, index.semantic(vector, allows, plan.topK));
+      return chunksOf(index, index.semantic(vector, allows, plan.topK, plan.kernel));
     }
     const fused = hybrid(index, query, vector, allows, plan);
     if (plan.mode === "hybrid" || this.#reranker === undefined) {
@@ -128,7 +128,7 @@ function hybrid(
   plan: Plan,
 ): Hit[] {
   const keyword = index.keyword(query, allows, plan.pool);
-  const semantic = index.semantic(vector, allows, plan.pool);
+  const semantic = index.semantic(vector, allows, plan.pool, plan.kernel);
   const fused =
     plan.fusion === "rrf"
       ? fuseReciprocalRank(keyword, semantic, plan.rrfK)
