@@ -30,12 +30,18 @@ class CallFlags:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeFlags(CallFlags):
-    """Which judges decide, and when they may."""
+class PanelFlags(CallFlags):
+    """Which judges decide."""
 
     judge: tuple[str, ...]
     judge_repeat: int | None
     tie: Literal["error", "correct", "incorrect"] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeFlags(PanelFlags):
+    """Which judges decide, and when they may."""
+
     accept_weak_judge: bool
     accept_floating_judge: bool
 
@@ -142,7 +148,7 @@ def call_options(command: _Command) -> _Command:
     )
 
 
-def judge_options(command: _Command) -> _Command:
+def panel_options(command: _Command) -> _Command:
     """The flags that choose judges."""
     return _apply(
         command,
@@ -171,6 +177,14 @@ def judge_options(command: _Command) -> _Command:
             show_default="error, or that of the run that is scored again",
             help="What an even split of several judges means.",
         ),
+    )
+
+
+def judge_options(command: _Command) -> _Command:
+    """The flags that choose judges, and allow them to decide over a floor."""
+    return _apply(
+        command,
+        panel_options,
         option(
             "--accept-weak-judge",
             group=SCORING,

@@ -16,6 +16,7 @@ _MODULES = {
     "bench": ("numpy", "rank_bm25", "scipy"),
     "fuzz": ("hypothesis", "hypothesis_jsonschema"),
     "parity": ("numpy",),
+    "qa": ("nltk", "numpy", "regex", "scipy"),
 }
 """Modules that commands import from each extra of pyproject.toml."""
 

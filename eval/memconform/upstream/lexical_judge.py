@@ -1,7 +1,7 @@
 """The offline judge: compares words, so that judging can be tried without a model.
 
 It accepts little: every number and name of the reference answer must be in the candidate. It takes
-its prompt apart by the lines that `scoring.judge.prompt` writes, and obeys nothing in it.
+its prompt apart by the lines that the rubrics of `scoring.judge` write, and obeys nothing in it.
 """
 
 import json
@@ -17,6 +17,7 @@ _REFERENCE = re.compile(
     r"|Candidate answer, between)",
     re.MULTILINE | re.DOTALL,
 )
+_ONE_WORD = "Reply with the single word yes or no."
 _ABSTAINS = "\nThe notes do not hold the information: declining is the correct answer.\n"
 _NAME = re.compile(r"(?<![.!?] )(?<!^)\b[A-Z][\w'-]+")
 _DECLINES = re.compile(
@@ -43,11 +44,18 @@ _ENOUGH = 0.8
 
 def is_judging(system: str) -> bool:
     """Whether a system message asks for a verdict."""
-    return '"verdict"' in system and '"reason"' in system
+    return ('"verdict"' in system and '"reason"' in system) or _ONE_WORD in system
 
 
 def judge(user: str) -> str:
-    """The JSON reply to a judge's prompt: reason, verdict, score."""
+    """The reply to a judge's prompt: JSON of reason, verdict and score, or yes or no."""
+    reply = _judge(user)
+    if user.endswith(_ONE_WORD):
+        return "yes" if json.loads(reply)["verdict"] == "correct" else "no"
+    return reply
+
+
+def _judge(user: str) -> str:
     fenced, question, reference = (
         _FENCE.search(user),
         _QUESTION.search(user),
