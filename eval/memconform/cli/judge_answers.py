@@ -23,7 +23,7 @@ _EXIT_CODES = {
     "longmemeval",
     cls=Command,
     examples=(
-        "memconform judge longmemeval --hypotheses answers.jsonl --data longmemeval-oracle",
+        "memconform judge longmemeval --hypotheses answers.jsonl --data longmemeval_oracle",
         "memconform judge longmemeval --hypotheses F --data oracle.json --rubric lenient,strict",
         "memconform judge longmemeval --hypotheses F --data D --prompts official --script S",
     ),

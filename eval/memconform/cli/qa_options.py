@@ -10,7 +10,6 @@ import click
 from memconform.cli.grouping import OUTPUT, option
 from memconform.cli.judge_options import JUDGE, PanelFlags
 from memconform.cli.options import writable
-from memconform.datasets.answer_keys import Suite
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -23,7 +22,7 @@ RUBRICS = ("lenient", "longmemeval", "strict")
 class QaOptions(PanelFlags):
     """The command lines of `judge longmemeval` and `judge locomo`. Names are those of the flags."""
 
-    suite: Suite
+    suite: Literal["longmemeval", "locomo"]
     hypotheses: Path
     data: str
     partial: bool
