@@ -153,6 +153,10 @@ def _rubrics(options: QaOptions) -> dict[str, Rubric]:
     default = "longmemeval" if options.suite == "longmemeval" else "strict" if options.judge else ""
     names = comma_separated((options.rubric,)) if options.rubric is not None else (default,)
     names = tuple(name.strip() for name in names if name.strip())
+    if not names and (options.rubric is not None or options.suite == "longmemeval"):
+        raise UsageError(
+            "--rubric names no rubric", code="unknown_rubric", hint=f"use {', '.join(RUBRICS)}"
+        )
     expect_known(
         names, RUBRICS, "there is no rubric", f"use {', '.join(RUBRICS)}", code="unknown_rubric"
     )

@@ -80,7 +80,8 @@ def _judge(user: str) -> str:
         return _reply(f"it adds {', '.join(sorted(strange))}", 0.1)
     if bool(_NEGATIONS & given) != bool(_NEGATIONS & set(terms(reference[1]))):
         return _reply("one of the two is a negation", 0.1)
-    share = len(wanted & given) / max(len(wanted), 1)
+    # A number of one digit is no term: an answer that has it has everything.
+    share = len(wanted & given) / len(wanted) if wanted else float(bool(essential))
     verdict = f"it has {len(wanted & given)} of {len(wanted)} words of the reference answer"
     return _reply(verdict, share if share >= _ENOUGH else share / 2)
 

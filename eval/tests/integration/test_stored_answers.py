@@ -110,7 +110,7 @@ def test_integer_answers_and_unanswerable_questions_of_every_type(
     assert log[0] == {
         "question_id": "q0",
         "hypothesis": "In berth 0.",
-        "autoeval_label": {"model": "lexical-1", "label": True},
+        "autoeval_label": {"model": "lexical-2", "label": True},
     }
     [kept] = (ended.folder / "results" / "runs").glob("*/eval-results.jsonl")
     assert kept.read_bytes() == (ended.folder / "log.jsonl").read_bytes()
@@ -187,6 +187,7 @@ def test_answers_to_another_benchmark_are_nothing_to_score(
     ("flags", "code"),
     [
         (("--rubric", "harsh"), "unknown_rubric"),
+        (("--rubric", ","), "unknown_rubric"),
         (("--prompts", "official"), "bad_option"),
         (("--script", "evaluate_qa.py"), "bad_option"),
         (("--rubric", "strict", "--log", "log.jsonl"), "bad_option"),
@@ -228,7 +229,7 @@ def test_rubrics_side_by_side_with_their_span_and_errata(
 def test_a_dry_run_asks_nothing(memconform: Call, oracle: Path, hypotheses: Path) -> None:
     ended, _ = _judge(memconform, hypotheses, oracle, "--dry-run", "--rubric", "lenient,strict")
     assert ended.code == 0, ended.err
-    assert "lenient fake:lexical-1: 12 calls" in ended.out
+    assert "lenient fake:lexical-2: 12 calls" in ended.out
     assert "nothing was asked" in ended.out
     assert not (ended.folder / "results").exists()
 
