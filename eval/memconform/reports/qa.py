@@ -67,7 +67,7 @@ def show_qa(report: QaReport, *, quiet: bool = False) -> None:
             )
     for line in _faults(report):
         console.print(line, style="bold red")
-    for line in _notices(report):
+    for line in () if quiet else _notices(report):
         console.print(line, style="yellow")
 
 
@@ -188,6 +188,7 @@ def _faults(report: QaReport) -> Iterator[str]:
                     f"{rubric.name}: {plural(count, 'answer')} {status.value}, {NOT_MEASURED};"
                     f" {overall.correct} of {overall.measured} measured ones are right"
                 )
+        yield from (f"  {failure}" for failure in rubric.failures)
 
 
 def _notices(report: QaReport) -> Iterator[str]:

@@ -58,7 +58,7 @@ def _row(name: str, kind: str, answer: object) -> dict[str, Any]:
 @pytest.fixture
 def oracle(tmp_path: Path) -> Path:
     """Two questions of each type: one has an integer answer, one cannot be answered."""
-    rows = [_row(f"q{n}", kind, n) for n, kind in enumerate(_TYPES)]
+    rows = [_row(f"q{n}", kind, 20 + n) for n, kind in enumerate(_TYPES)]
     rows += [_row(f"q{n}_abs", kind, "It is not known.") for n, kind in enumerate(_TYPES)]
     path = tmp_path / "oracle.json"
     path.write_text(json.dumps(rows))
@@ -72,7 +72,7 @@ def _write(path: Path, answers: dict[str, str]) -> Path:
 
 
 def _answers(right: int = 6, abstained: int = 6) -> dict[str, str]:
-    answers = {f"q{n}": f"In berth {n}." if n < right else "In berth 77." for n in range(6)}
+    answers = {f"q{n}": f"In berth {20 + n}." if n < right else "In berth 77." for n in range(6)}
     declines = ("My notes do not say.", "In berth 5.")
     return answers | {f"q{n}_abs": declines[n >= abstained] for n in range(6)}
 
@@ -109,7 +109,7 @@ def test_integer_answers_and_unanswerable_questions_of_every_type(
     assert len(log) == 12
     assert log[0] == {
         "question_id": "q0",
-        "hypothesis": "In berth 0.",
+        "hypothesis": "In berth 20.",
         "autoeval_label": {"model": "lexical-2", "label": True},
     }
     [kept] = (ended.folder / "results" / "runs").glob("*/eval-results.jsonl")
@@ -207,7 +207,10 @@ def test_rubrics_side_by_side_with_their_span_and_errata(
     memconform: Call, oracle: Path, tmp_path: Path
 ) -> None:
     # The strict rubric takes it for an abstention by its phrase; the others judge what it says.
-    answers = _answers() | {"q0": "The owner is not mentioned; it lies in berth 0."}
+    rows = json.loads(oracle.read_text())
+    rows[0]["answer"] = "not in berth 20"
+    oracle.write_text(json.dumps(rows))
+    answers = _answers() | {"q0": "The owner is not mentioned; not in berth 20."}
     hypotheses = _write(tmp_path / "h.jsonl", answers)
     errata = tmp_path / "errata.json"
     errata.write_text('{"q0": "two boats have this name"}')
@@ -368,6 +371,9 @@ async def test_a_judge_without_a_verdict_is_an_error_and_no_score(
     assert failed.question == "q2"
     assert failed.score is None
     assert code in failed.reason
+    assert finished.report.rubrics[0].failures == [
+        f"1 of {code}, the first q2:{failed.reason.removeprefix(code).removeprefix(':')}"
+    ]
     overall = finished.report.rubrics[0].views["all"].overall
     assert overall.rate is None
     assert overall.bounds == pytest.approx((100 * 11 / 12, 100))

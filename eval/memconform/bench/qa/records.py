@@ -127,6 +127,8 @@ class RubricReport(Record):
     prompts: Literal["own", "official"]
     statuses: dict[QuestionStatus, int]
     """Of the answers; questions without one are in none of them."""
+    failures: list[str]
+    """Why judges gave no verdict: each kind of failure with its count and first occurrence."""
     views: dict[str, QaScores]
     judging: JudgingSummary
     official: OfficialFigures | None = None

@@ -131,6 +131,7 @@ class QaReportBuilder:
             name=name,
             prompts=run.prompts,
             statuses=dict(Counter(each.status for each in judgements)),
+            failures=_failures(judgements),
             views=by_view,
             # Its corrected rate is of all answers, and means nothing where some are missing.
             judging=tally.summary(void=by_view["all"].overall.rate is None),
@@ -158,10 +159,22 @@ class QaReportBuilder:
     def _exit_code(self, judgements: dict[str, list[Judgement]]) -> ExitCode:
         codes = [self.halted.exit_code] if self.halted else []
         selection = self._plan.selection
-        unmeasured = any(not row.status.measured for rows in judgements.values() for row in rows)
-        if unmeasured or len(selection.answered) < len(selection.expected):
+        statuses = {row.status for rows in judgements.values() for row in rows}
+        # Answers that were not run are so because judging was halted, which has a code of its own.
+        if QuestionStatus.JUDGE_ERROR in statuses or len(selection.answered) < len(
+            selection.expected
+        ):
             codes.append(ExitCode.DAEMON)
         return gravest(codes)
+
+
+def _failures(judgements: list[Judgement]) -> list[str]:
+    """One line for each kind of failure, with its count and first occurrence."""
+    failed = [each for each in judgements if each.status is QuestionStatus.JUDGE_ERROR]
+    reasons = [(each.question, *each.reason.partition(":")) for each in failed]
+    kinds = Counter(kind for _, kind, _, _ in reasons)
+    first = {kind: f"{name}:{message}" for name, kind, _, message in reversed(reasons)}
+    return [f"{count} of {kind}, the first {first[kind]}" for kind, count in kinds.most_common()]
 
 
 def log_model(run: RubricRun) -> str:
