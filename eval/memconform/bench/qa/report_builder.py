@@ -160,10 +160,9 @@ class QaReportBuilder:
         codes = [self.halted.exit_code] if self.halted else []
         selection = self._plan.selection
         statuses = {row.status for rows in judgements.values() for row in rows}
+        missing = len(selection.expected) - len(selection.answered)
         # Answers that were not run are so because judging was halted, which has a code of its own.
-        if QuestionStatus.JUDGE_ERROR in statuses or len(selection.answered) < len(
-            selection.expected
-        ):
+        if missing or QuestionStatus.JUDGE_ERROR in statuses:
             codes.append(ExitCode.DAEMON)
         return gravest(codes)
 
