@@ -23,9 +23,9 @@ _EXIT_CODES = {
     "longmemeval",
     cls=Command,
     examples=(
-        "memconform judge longmemeval --hypotheses answers.jsonl --data longmemeval_oracle",
-        "memconform judge longmemeval --hypotheses F --data oracle.json --rubric lenient,strict",
-        "memconform judge longmemeval --hypotheses F --data D --prompts official --script S",
+        "memconform judge longmemeval --hypotheses FILE --data longmemeval_oracle",
+        "memconform judge longmemeval --hypotheses F --data D --rubric lenient,strict",
+        "memconform judge longmemeval --hypotheses F --data D --resume RUN",
     ),
     exit_codes=_EXIT_CODES,
 )
@@ -59,7 +59,7 @@ def longmemeval_command(**flags: object) -> ExitCode:
     cls=Command,
     examples=(
         "memconform judge locomo --hypotheses answers.jsonl --data locomo",
-        "memconform judge locomo --hypotheses F --data locomo --judge fake --rubric lenient,strict",
+        "memconform judge locomo --hypotheses F --data D --judge fake --rubric lenient",
     ),
     exit_codes=_EXIT_CODES,
 )
