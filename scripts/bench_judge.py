@@ -1,4 +1,4 @@
-"""What judging adds to a service's own latency and to its client's own work.
+"""What judging adds to a service's own latency and to its client's own work, and stored answers.
 
     python scripts/bench_judge.py [--answers N]
 
@@ -14,26 +14,36 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 from openai import AsyncOpenAI
 
+from memconform.bench.qa.engine import score_answers
+from memconform.bench.qa.plan import AnswerSelection, QaPlan, RubricRun
+from memconform.bench.qa.report_builder import QaFinished
 from memconform.daemons.upstream import scripted_upstream
+from memconform.datasets.answer_keys import AnswerKey
+from memconform.datasets.hypotheses import Hypotheses
 from memconform.datasets.model import Question
 from memconform.llm.budget import Ledger
-from memconform.llm.cache import ReplyCache
+from memconform.llm.cache import CachedReply, ReplyCache
 from memconform.llm.calls import CacheUse, CallPolicy, LlmSession
 from memconform.llm.names import ModelName
+from memconform.scoring.judge.longmemeval import LongMemEvalRubric
 from memconform.scoring.judge.prompt import SCHEMA, judge_request
 from memconform.scoring.judge.scorer import JudgeScorer
 from memconform.scoring.scorer import DaemonResponse
+from memconform.storage.folders import RunFolder
 from reporting import missed, report
 
 _CONCURRENCY = 16
 _LATENCY_S = 0.3
 _ROUNDS = 3
+_STORED = 2_708
+"""Questions of WMB-100K."""
 _MODEL = ModelName("openai", "gpt-4o-2024-08-06")
 _REPLY = '{"reason": "The candidate names the harbour.", "verdict": "correct", "score": 1}'
 
@@ -94,6 +104,49 @@ async def _cost(work: Callable[[], Awaitable[None]]) -> tuple[float, float]:
     return time.perf_counter() - wall, time.process_time() - cpu
 
 
+async def _score_stored(folder: Path, cache: ReplyCache, run: str) -> None:
+    """Score as many stored answers as WMB-100K has questions, with the journal and the report."""
+    questions = {f"q{number}": _question(number) for number in range(_STORED)}
+    answers = {name: _answer(number).text for number, name in enumerate(questions)}
+    selection = AnswerSelection(
+        AnswerKey("longmemeval", folder / "oracle.json", "", questions, {}),
+        Hypotheses(folder / "hypotheses.jsonl", answers),
+        partial=False,
+        disputed=None,
+    )
+    session = LlmSession(
+        Ledger(0.0),
+        policy=CallPolicy(cache="only"),
+        cache=cache,
+        env={"OPENAI_API_KEY": "bench"},
+    )
+    model, rubric = session.model(_MODEL), LongMemEvalRubric()
+    if run == "fill":
+        for name, question in questions.items():
+            key = model.key(rubric.request(question, answers[name]))
+            cache.write(key, CachedReply("yes", _MODEL.model))
+    else:
+        runs = {"longmemeval": RubricRun(JudgeScorer([model], rubric=rubric), "own", None)}
+        plan = QaPlan(selection=selection, rubrics=runs)
+        events = [event async for event in score_answers(plan, RunFolder(folder, run))]
+        if not isinstance(events[-1], QaFinished) or events[-1].report.exit_code:
+            raise SystemExit("a stored answer was not judged")
+    await session.aclose()
+
+
+async def _measure_stored() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        cache = ReplyCache(Path(folder) / "cache")
+        await _score_stored(Path(folder), cache, "fill")
+        took = min(
+            [
+                (await _cost(partial(_score_stored, Path(folder), cache, run)))[0]
+                for run in ("first", "second", "third")
+            ]
+        )
+        report(f"scoring {_STORED:,} stored answers from the cache", took, "s", limit=3.0)
+
+
 async def _measure(answers: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         cache = Path(folder) / "cache"
@@ -139,7 +192,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--answers", type=int, default=500)
     os.environ.pop("MEMCONFORM_LEDGER", None)
-    asyncio.run(_measure(parser.parse_args().answers))
+    answers = parser.parse_args().answers
+    asyncio.run(_measure_stored())
+    asyncio.run(_measure(answers))
     return missed()
 
 

@@ -1,7 +1,7 @@
 """Aggregates measurements of single queries into the rows of a table."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from math import fsum
 
 from memconform.bench.query_scores import query_metrics
@@ -16,8 +16,7 @@ from memconform.bench.records import (
 )
 from memconform.contract.wire import Mode
 from memconform.errors import MemconformError
-from memconform.stats.clusters import cluster_totals, clustered_mean, clustered_wilson
-from memconform.stats.intervals import LEAST_CLUSTERS, Interval
+from memconform.stats.clusters import mean_interval
 from memconform.stats.quantiles import QuantileSummary
 
 TIERS = ("< 300 ms", "300 to 500 ms", "500 to 1,000 ms", ">= 1,000 ms")
@@ -104,26 +103,8 @@ def _scores(rows: Sequence[_QueryMetrics]) -> Scores:
 
 
 def _estimate(values: Sequence[float], clusters: Sequence[str]) -> Estimate:
-    low, high = _interval(values, clusters)
+    low, high = mean_interval(values, clusters)
     return Estimate(value=100 * fsum(values) / len(values), low=100 * low, high=100 * high)
-
-
-def _interval(values: Sequence[float], clusters: Sequence[str]) -> Interval:
-    """The 95 % interval of the mean of values in [0, 1].
-
-    Values that are all 0 or 1 are a rate, whatever their metric is called: at k = 1 recall_any,
-    precision, mrr and nDCG are the same number, and must have the same interval.
-    """
-    units: Sequence[Hashable] = clusters
-    if len(set(clusters)) < LEAST_CLUSTERS:
-        units = range(len(values))
-    totals = cluster_totals(values, units)
-    if set(values) <= {0.0, 1.0}:
-        return clustered_wilson([(int(passed), asked) for passed, asked in totals])[0]
-    if len(totals) < 2:
-        return Interval(0.0, 1.0)
-    low, high = clustered_mean(totals).interval()
-    return Interval(max(0.0, low), min(1.0, high))
 
 
 def _latency(records: Sequence[QueryRecord]) -> RowLatency | None:

@@ -33,7 +33,7 @@ from memconform.datasets.expansion import expanded, read_keys
 from memconform.datasets.pruning import Pruning, read_events, read_ranges
 from memconform.datasets.registry import sample
 from memconform.datasets.sampling import QuerySelection, sample_queries, select_queries
-from memconform.datasets.sources import data_folder, fetched, known_sources
+from memconform.datasets.sources import find_data, known_sources
 from memconform.errors import MemconformError, UsageError
 from memconform.printing.plurals import plural
 from memconform.storage.folders import RunFolder, find_journal, new_run_id
@@ -185,16 +185,7 @@ def _benchmark(options: BenchOptions) -> Benchmark:
             code="no_data",
             hint=f"give a path or a fetched source: {', '.join(matching or sources)}",
         )
-    path = Path(options.data)
-    if not path.exists() and options.data in sources:
-        fetched_path = fetched(options.data)
-        if fetched_path is None:
-            raise UsageError(
-                f"{options.data} is missing in {data_folder()}",
-                code="not_fetched",
-                hint=f"memconform datasets fetch {options.data}",
-            )
-        path = fetched_path
+    path = find_data(options.data)
     try:
         return open_benchmark(path, SUITES[options.suite], format_options)
     except UsageError as error:

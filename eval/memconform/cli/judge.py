@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from memconform.cli.grouping import Group, option
+from memconform.cli.judge_answers import locomo_command, longmemeval_command, metrics_command
 from memconform.cli.judge_options import JUDGE, CalibrateOptions, CompareOptions, call_options
 from memconform.cli.lazy import carry_out
 from memconform.cli.options import json_file, output, results, schema
@@ -17,10 +18,16 @@ from memconform.errors import ExitCode
     examples=(
         "memconform judge calibrate --judge fake",
         "memconform judge compare RUN RUN",
+        "memconform judge longmemeval --hypotheses answers.jsonl --data oracle.json",
     ),
 )
 def command() -> None:
-    """Measure judges: against labelled answers, and against each other."""
+    """Measure judges, and score stored answers of a benchmark as its authors do."""
+
+
+command.add_command(longmemeval_command)
+command.add_command(locomo_command)
+command.add_command(metrics_command)
 
 
 @command.command(

@@ -30,12 +30,18 @@ class CallFlags:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeFlags(CallFlags):
-    """Which judges decide, and when they may."""
+class PanelFlags(CallFlags):
+    """Which judges decide."""
 
     judge: tuple[str, ...]
     judge_repeat: int | None
     tie: Literal["error", "correct", "incorrect"] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeFlags(PanelFlags):
+    """Which judges decide, and when they may."""
+
     accept_weak_judge: bool
     accept_floating_judge: bool
 
@@ -142,8 +148,16 @@ def call_options(command: _Command) -> _Command:
     )
 
 
-def judge_options(command: _Command) -> _Command:
+_OF_RUN = ", or {} of the run that is scored again"
+
+
+def panel_options(command: _Command) -> _Command:
     """The flags that choose judges."""
+    return _panel_options(command, "1", "error")
+
+
+def _panel_options(command: _Command, repeat: str, tie: str) -> _Command:
+    """The flags that choose judges, with the defaults that their help shows."""
     return _apply(
         command,
         option(
@@ -161,16 +175,25 @@ def judge_options(command: _Command) -> _Command:
             group=JUDGE,
             type=click.IntRange(1, 20),
             metavar="N",
-            show_default="1, or those of the run that is scored again",
+            show_default=repeat,
             help="Ask each judge N times about an answer, and report contradictions.",
         ),
         option(
             "--tie",
             group=JUDGE,
             type=click.Choice(["error", "correct", "incorrect"]),
-            show_default="error, or that of the run that is scored again",
+            show_default=tie,
             help="What an even split of several judges means.",
         ),
+    )
+
+
+def judge_options(command: _Command) -> _Command:
+    """The flags that choose judges, and allow them to decide over a floor."""
+    repeat, tie = "1" + _OF_RUN.format("those"), "error" + _OF_RUN.format("that")
+    return _apply(
+        command,
+        lambda command: _panel_options(command, repeat, tie),
         option(
             "--accept-weak-judge",
             group=SCORING,

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memconform.cli.judge_options import CallFlags, JudgeFlags
+from memconform.cli.judge_options import CallFlags, JudgeFlags, PanelFlags
 from memconform.datasets.model import Question
 from memconform.errors import UsageError
 from memconform.llm.budget import read_budget
@@ -45,7 +45,7 @@ def call_policy(flags: CallFlags) -> CallPolicy:
     )
 
 
-def judge_spec(flags: JudgeFlags) -> JudgeSpec:
+def judge_spec(flags: PanelFlags) -> JudgeSpec:
     """The judges that the flags ask for.
 
     Raises:

@@ -16,6 +16,7 @@ _MODULES = {
     "bench": ("numpy", "rank_bm25"),
     "fuzz": ("hypothesis", "hypothesis_jsonschema"),
     "parity": ("numpy",),
+    "qa": ("nltk", "numpy", "regex"),
 }
 """Modules that commands import from each extra of pyproject.toml."""
 

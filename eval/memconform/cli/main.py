@@ -28,7 +28,7 @@ _VERBS = {
     "doctor": "Try an SDK step by step: build, start, ingest, search, ask, stop.",
     "fuzz": "Send the same random requests to several SDKs until their responses differ.",
     "info": "Show the available SDKs, toolchains and datasets.",
-    "judge": "Measure judges: against labelled answers, and against each other.",
+    "judge": "Measure judges, and score stored answers of a benchmark as its authors do.",
     "mutate": (
         "Break a correct daemon, one thing at a time, and measure which defects the cases detect."
     ),

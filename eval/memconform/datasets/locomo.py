@@ -44,6 +44,27 @@ def read_locomo(source: PieceReader, level: Level) -> Iterator[Haystack]:
             ) from error
 
 
+def read_locomo_questions(source: PieceReader) -> Iterator[tuple[str, Question]]:
+    """Yield every question with its conversation, also those whose evidence resolves to no turn.
+
+    Raises:
+        UsageError: naming the invalid conversation and question (`dataset_invalid`).
+    """
+    for number, sample in enumerate(elements(source)):
+        if not isinstance(sample, dict) or not isinstance(sample.get("qa"), list):
+            raise unfit(source.path, f"element {number} is not a LoCoMo conversation")
+        index = 0
+        try:
+            name = text(sample, "sample_id")
+            for index, row in enumerate(sample["qa"]):
+                yield name, _query(f"{name}#{index}", row)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise unfit(
+                source.path,
+                f"conversation {sample.get('sample_id')!r}: question {index}: {reason_of(error)}",
+            ) from error
+
+
 def _haystack(sample: dict[str, Any], level: Level) -> Haystack:
     conversation, name = sample["conversation"], text(sample, "sample_id")
     sessions = {

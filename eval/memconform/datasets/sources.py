@@ -119,6 +119,25 @@ def fetched(name: str) -> Path | None:
     return source.place(data_folder()) if is_complete else None
 
 
+def find_data(named: str) -> Path:
+    """The path that `--data` means: the path itself, or that of a fetched source of this name.
+
+    Raises:
+        UsageError: if it is a source that was not fetched (`not_fetched`).
+    """
+    path = Path(named)
+    if path.exists() or named not in known_sources():
+        return path
+    place = fetched(named)
+    if place is None:
+        raise UsageError(
+            f"{named} is missing in {data_folder()}",
+            code="not_fetched",
+            hint=f"memconform datasets fetch {named}",
+        )
+    return place
+
+
 def pinned_as(sha256: str) -> str | None:
     """The name of the single-file source with this digest, if any."""
     for name, source in known_sources().items():

@@ -48,6 +48,9 @@ _REPAIRED_CHARS = 2000
 class InvalidReplyError(LlmError):
     """A reply is not what was asked for, and neither was the next one."""
 
+    reply = ""
+    """The first of the two, as the model sent it."""
+
 
 @dataclass(frozen=True, slots=True)
 class CallPolicy:
@@ -211,8 +214,10 @@ class Model:
         cost: CallCost,
     ) -> Reply[_Value]:
         next_request, fault = request, ""
+        first: str | None = None
         for _ in range(2):
             completion = await self._complete(next_request, cost)
+            first = completion.text if first is None else first
             if completion.rejection:
                 fault = completion.rejection
                 continue
@@ -231,9 +236,11 @@ class Model:
                 usage=cost.usage,
                 cost=cost.amount,
             )
-        raise InvalidReplyError(
+        invalid = InvalidReplyError(
             f"{self.name} gave no usable reply, twice: {fault}", code="llm_invalid_reply"
         )
+        invalid.reply = first or ""
+        raise invalid
 
     def _cached(self, key: str, parse: Callable[[str], _Value]) -> Reply[_Value] | None:
         entry = self.session.cache.read(key)
@@ -385,8 +392,8 @@ def _repair(request: ChatRequest, text: str, fault: str) -> ChatRequest:
             Message("assistant", redact(text)[:_REPAIRED_CHARS]),
             Message(
                 "user",
-                f"That reply is invalid: {fault[:200]}. Reply again, with one JSON object of the"
-                " form asked for, and nothing else.",
+                f"That reply is invalid: {fault[:200]}. Reply again, with {request.reply_form},"
+                " and nothing else.",
             ),
         ),
     )

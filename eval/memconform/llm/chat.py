@@ -1,7 +1,7 @@
 """What a chat model is asked, what it returns, and how a call fails."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from memconform.contract.wire import JsonValue
@@ -29,6 +29,9 @@ class ChatRequest:
     max_output_tokens: int
     schema: Mapping[str, JsonValue] | None = None
     """JSON Schema of the reply, passed on where the service can enforce one."""
+    reply_form: str = field(default="one JSON object of the form asked for", repr=False)
+    """What a model is told to reply with if its first reply was invalid. Not in the repr, by whose
+    digest calibrations are stored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ _KEYS = {
 _ADDRESSES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
 _GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai/"
 _OLLAMA = "127.0.0.1:11434"
-FAKE_MODEL = "lexical-1"
+FAKE_MODEL = "lexical-2"
 """What the scripted upstream judges by; numbered, because replies are cached by this name."""
 
 

@@ -29,6 +29,8 @@ class JudgingTally:
     calibrations: Mapping[str, Calibration | None]
     reader_provider: str | None = None
     """The vendor whose model wrote the answers, if it is known."""
+    calibratable: bool = True
+    """Whether `judge calibrate` measures judges with this prompt."""
     _votes: dict[str, list[JudgeVote]] = field(default_factory=lambda: defaultdict(list))
     _panels: list[tuple[str | None, ...]] = field(default_factory=list)
     _settled: int = 0
@@ -123,9 +125,9 @@ class JudgingTally:
         notes = []
         for use in judges:
             provider, _, name = use.model.partition(":")
-            if use.calibration is None:
+            if use.calibration is None and self.calibratable:
                 notes.append(f"{use.model} was never calibrated: memconform judge calibrate")
-            elif use.calibration.weakness:
+            elif use.calibration is not None and use.calibration.weakness:
                 notes.append(f"{use.model} {use.calibration.weakness}, by its calibration")
             others = [served for served in use.served_models if served != name]
             if others:

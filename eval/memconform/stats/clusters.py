@@ -93,3 +93,22 @@ def clustered_wilson(
     # Clusters may also be more alike than by chance; an effect of 0 leaves the size unchanged.
     size = trials * min(1.0, shrunk / effect) if effect else float(trials)
     return score_interval(total, trials, size, confidence), size
+
+
+def mean_interval(values: Sequence[float], clusters: Sequence[Hashable]) -> Interval:
+    """The 95 % interval of the mean of values in [0, 1], one cluster per value.
+
+    Values that are all 0 or 1 are a rate, whatever their metric is called: at k = 1 recall_any,
+    precision, mrr and nDCG are the same number, and must have the same interval. With fewer than
+    `LEAST_CLUSTERS` clusters the interval is about these alone, and counts single values.
+    """
+    units: Sequence[Hashable] = clusters
+    if len(set(clusters)) < LEAST_CLUSTERS:
+        units = range(len(values))
+    totals = cluster_totals(values, units)
+    if set(values) <= {0.0, 1.0}:
+        return clustered_wilson([(int(passed), asked) for passed, asked in totals])[0]
+    if len(totals) < 2:
+        return Interval(0.0, 1.0)
+    low, high = clustered_mean(totals).interval()
+    return Interval(max(0.0, low), min(1.0, high))

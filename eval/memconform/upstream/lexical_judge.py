@@ -1,7 +1,7 @@
 """The offline judge: compares words, so that judging can be tried without a model.
 
 It accepts little: every number and name of the reference answer must be in the candidate. It takes
-its prompt apart by the lines that `scoring.judge.prompt` writes, and obeys nothing in it.
+its prompt apart by the lines that the rubrics of `scoring.judge` write, and obeys nothing in it.
 """
 
 import json
@@ -17,6 +17,7 @@ _REFERENCE = re.compile(
     r"|Candidate answer, between)",
     re.MULTILINE | re.DOTALL,
 )
+_ONE_WORD = "Reply with the single word yes or no."
 _ABSTAINS = "\nThe notes do not hold the information: declining is the correct answer.\n"
 _NAME = re.compile(r"(?<![.!?] )(?<!^)\b[A-Z][\w'-]+")
 _DECLINES = re.compile(
@@ -43,11 +44,18 @@ _ENOUGH = 0.8
 
 def is_judging(system: str) -> bool:
     """Whether a system message asks for a verdict."""
-    return '"verdict"' in system and '"reason"' in system
+    return ('"verdict"' in system and '"reason"' in system) or _ONE_WORD in system
 
 
 def judge(user: str) -> str:
-    """The JSON reply to a judge's prompt: reason, verdict, score."""
+    """The reply to a judge's prompt: JSON of reason, verdict and score, or yes or no."""
+    reply = _judge(user)
+    if user.endswith(_ONE_WORD):
+        return "yes" if json.loads(reply)["verdict"] == "correct" else "no"
+    return reply
+
+
+def _judge(user: str) -> str:
     fenced, question, reference = (
         _FENCE.search(user),
         _QUESTION.search(user),
@@ -72,7 +80,8 @@ def judge(user: str) -> str:
         return _reply(f"it adds {', '.join(sorted(strange))}", 0.1)
     if bool(_NEGATIONS & given) != bool(_NEGATIONS & set(terms(reference[1]))):
         return _reply("one of the two is a negation", 0.1)
-    share = len(wanted & given) / max(len(wanted), 1)
+    # A number of one digit is no term: an answer that has it has everything.
+    share = len(wanted & given) / len(wanted) if wanted else float(bool(essential))
     verdict = f"it has {len(wanted & given)} of {len(wanted)} words of the reference answer"
     return _reply(verdict, share if share >= _ENOUGH else share / 2)
 

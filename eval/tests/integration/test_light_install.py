@@ -16,7 +16,7 @@ from memconform.errors import UsageError
 from memconform.scenarios import SCENARIOS
 from tests.conftest import CHECKOUT, Ended, runnable
 
-EXTRAS = ("numpy", "scipy", "rank_bm25", "hypothesis", "hypothesis_jsonschema")
+EXTRAS = ("numpy", "scipy", "rank_bm25", "hypothesis", "hypothesis_jsonschema", "nltk", "regex")
 FOREIGN = (*EXTRAS, "openai", "anthropic")
 
 _WITHOUT = f"""
@@ -131,6 +131,7 @@ def test_disagreeing_sdks_get_the_same_figures_without_any_extra(
         ("fuzz", ("fuzz", "--sdk", "py", "--sdk", "go")),
         ("parity", ("parity", "a", "b")),
         ("parity", ("diff", "a", "b")),
+        ("qa", ("judge", "locomo", "--hypotheses", "a", "--data", "b")),
     ],
 )
 def test_a_command_names_its_missing_extra(
@@ -142,7 +143,8 @@ def test_a_command_names_its_missing_extra(
     assert f"try: pip install 'memconform[{extra}]'" in ended.err
     assert len(ended.err.splitlines()) == 2
     for shown in ("--help", "--schema"):
-        flags = ("compare", shown) if args[0] == "parity" else (shown,)
+        group = {"parity": ("compare",), "judge": ("locomo",)}
+        flags = (*group.get(args[0], ()), shown)
         ended = call(workspace, environment, args[0], *flags)
         assert ended.code == 0, ended.err
 

@@ -32,7 +32,7 @@ from memconform.scoring.judge.prompt import (
     prompt_digest,
 )
 from memconform.scoring.judge.records import ErrorRate, JudgeVote, TieRule
-from memconform.scoring.judge.scorer import settled_by_text
+from memconform.scoring.judge.rubric import settled_by_text
 from memconform.scoring.statuses import QuestionStatus
 from memconform.upstream.lexical_judge import is_judging, judge
 

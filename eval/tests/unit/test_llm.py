@@ -37,7 +37,7 @@ from memconform.llm.prices import NANO, ModelTraits, Price, Prices
         ("claude-haiku-4-5", "anthropic:claude-haiku-4-5"),
         ("gemini-2.5-flash", "gemini:gemini-2.5-flash"),
         ("ollama:llama3:8b", "ollama:llama3:8b"),
-        ("fake", "fake:lexical-1"),
+        ("fake", "fake:lexical-2"),
     ],
 )
 def test_a_model_names_its_provider(text: str, expected: str) -> None:

@@ -28,7 +28,8 @@ from memconform.scoring.judge.prompt import (
     prompt_digest,
 )
 from memconform.scoring.judge.records import ErrorRate, Group, JudgeModel
-from memconform.scoring.judge.scorer import judge_model, settled_by_text
+from memconform.scoring.judge.rubric import settled_by_text
+from memconform.scoring.judge.scorer import judge_model
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.prevalence import is_better_than_chance
 from memconform.storage.writing import replacing, unwritable

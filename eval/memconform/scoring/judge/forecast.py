@@ -9,8 +9,7 @@ from memconform.llm.cache import CachedReply, ReplyCache, cache_key
 from memconform.llm.chat import ChatRequest
 from memconform.llm.names import ModelName, address
 from memconform.llm.prices import ModelTraits, Prices
-from memconform.scoring.judge.prompt import judge_request, parse_reply
-from memconform.scoring.judge.scorer import settled_by_text
+from memconform.scoring.judge.rubric import STRICT, Rubric
 
 ASSUMED_ANSWER = "x" * 400
 """Stands for an answer that is not known yet."""
@@ -57,6 +56,7 @@ def forecast_judging(
     cache: ReplyCache | None = None,
     role: str = "judge",
     first: int = 0,
+    rubric: Rubric = STRICT,
 ) -> list[Forecast]:
     """What judging these answers would take, a row a judge.
 
@@ -70,26 +70,27 @@ def forecast_judging(
         cache: where replies are looked for; None counts every call as made.
         role: as the row is named.
         first: the number of the first repetition.
+        rubric: by which the answers are judged.
     """
     rows = [(name, prices.traits(name), Forecast(role, str(name))) for name in names]
     for question, answer in answers:
-        if answer is not None and settled_by_text(question, answer) is not None:
+        if answer is not None and rubric.settle(question, answer) is not None:
             continue
-        request = judge_request(question, ASSUMED_ANSWER if answer is None else answer)
+        request = rubric.request(question, ASSUMED_ANSWER if answer is None else answer)
         for name, traits, row in rows:
             for number in range(first, first + repeat):
                 key = cache_key(name, address(name, env), traits, request, number)
-                is_cached = answer is not None and cache is not None and _is_valid(cache.read(key))
-                row.add(request, traits, cached=is_cached)
+                reply = cache.read(key) if answer is not None and cache is not None else None
+                row.add(request, traits, cached=_is_valid(reply, rubric))
     return [row for _, _, row in rows]
 
 
-def _is_valid(reply: CachedReply | None) -> bool:
+def _is_valid(reply: CachedReply | None, rubric: Rubric) -> bool:
     """Whether a cached reply would be used."""
     if reply is None:
         return False
     try:
-        parse_reply(reply.text)
+        rubric.parse(reply.text)
     except ValueError:
         return False
     return True

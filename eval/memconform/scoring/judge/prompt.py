@@ -18,7 +18,7 @@ PROMPT_VERSION: Final = "judge-1"
 MAX_CANDIDATE: Final = 8_000
 """Characters of a candidate that a judge sees; an answer of a reader has some hundred."""
 
-_MAX_OUTPUT = 512
+MAX_OUTPUT = 512
 """Tokens; a reason of a few sentences takes below 150."""
 
 _MAX_REASON = 4_000
@@ -65,6 +65,9 @@ SCHEMA: Final = {
 UNKNOWN: Final = "The notes do not hold this information; the right answer declines to answer."
 """The reference answer of a question that abstains and has none of its own."""
 
+ABSTENTION: Final = "The notes do not hold the information: declining is the correct answer."
+"""The line of a prompt whose question abstains."""
+
 
 class JudgeReply(BaseModel):
     """A reply that counts; anything else is no verdict."""
@@ -84,35 +87,39 @@ class JudgeReply(BaseModel):
 
 def judge_request(question: Question, candidate: str) -> ChatRequest:
     """The call that judges one answer."""
-    shown = candidate[:MAX_CANDIDATE]
     reference = question.reference_answer or UNKNOWN
-    # Whoever writes a candidate cannot know the hash of it, and so cannot end its fence.
-    described = f"{question.question}\0{reference}\0{candidate}"
-    digest = hashlib.sha256(described.encode("utf-8", "surrogatepass")).hexdigest()
-    fence = f"-----candidate {digest[:16]}-----"
     lines = [f"Question: {question.question}"]
     if question.question_date:
         lines.append(f"Date of the question: {question.question_date}")
     lines.append(f"Reference answer: {reference}")
     if question.abstain:
-        lines.append("The notes do not hold the information: declining is the correct answer.")
+        lines.append(ABSTENTION)
     if question.rubric:
         lines.append(f"Rubric: {question.rubric}")
-    if len(candidate) > MAX_CANDIDATE:
-        lines.append(f"The candidate is cut after {MAX_CANDIDATE} characters.")
-    lines += [
-        f"Candidate answer, between two lines `{fence}`:",
-        fence,
-        shown,
-        fence,
-        "Grade the candidate answer by the rules. Reply with the JSON object alone.",
-    ]
+    lines += candidate_lines(question.question, reference, candidate)
+    lines.append("Grade the candidate answer by the rules. Reply with the JSON object alone.")
     return ChatRequest(
         messages=(Message("system", SYSTEM), Message("user", "\n".join(lines))),
         prompt_version=PROMPT_VERSION,
-        max_output_tokens=_MAX_OUTPUT,
+        max_output_tokens=MAX_OUTPUT,
         schema=SCHEMA,
     )
+
+
+def candidate_lines(question: str, reference: str, candidate: str) -> list[str]:
+    """The lines of a prompt that show a candidate, cut and between two fences."""
+    # Whoever writes a candidate cannot know the hash of it, and so cannot end its fence.
+    described = f"{question}\0{reference}\0{candidate}"
+    digest = hashlib.sha256(described.encode("utf-8", "surrogatepass")).hexdigest()
+    fence = f"-----candidate {digest[:16]}-----"
+    cut = f"The candidate is cut after {MAX_CANDIDATE} characters."
+    return [
+        *([cut] if len(candidate) > MAX_CANDIDATE else []),
+        f"Candidate answer, between two lines `{fence}`:",
+        fence,
+        candidate[:MAX_CANDIDATE],
+        fence,
+    ]
 
 
 def parse_reply(text: str) -> JudgeReply:

@@ -71,6 +71,8 @@ class JudgeVote(Record):
     """The judge's reason, or why there is no verdict."""
     verdicts: list[Literal["correct", "incorrect"]]
     """Of each time that it was asked."""
+    invalid_reply: str = ""
+    """The first reply, if neither it nor the next one was a verdict."""
     cached: bool
     """Whether no call was made for it."""
     attempt: int = 0

@@ -1,22 +1,14 @@
 """The judge scorer: language models decide whether an answer is right."""
 
 import asyncio
-import unicodedata
 from collections.abc import Iterable, Sequence
 
 from memconform.datasets.model import Question
-from memconform.errors import UsageError
 from memconform.llm.accounting import Reply, dollars
-from memconform.llm.calls import Model
+from memconform.llm.calls import InvalidReplyError, Model
 from memconform.llm.chat import HaltingError, LlmError
-from memconform.scoring.abstention import abstains
 from memconform.scoring.judge.panel import decide, own_verdict
-from memconform.scoring.judge.prompt import (
-    JudgeReply,
-    judge_request,
-    parse_reply,
-    prompt_digest,
-)
+from memconform.scoring.judge.prompt import JudgeReply
 from memconform.scoring.judge.records import (
     JudgeModel,
     JudgeSettings,
@@ -24,8 +16,8 @@ from memconform.scoring.judge.records import (
     TieRule,
     address_digest,
 )
+from memconform.scoring.judge.rubric import STRICT, Rubric
 from memconform.scoring.scorer import DaemonResponse, Score
-from memconform.scoring.statuses import QuestionStatus
 
 
 class JudgeScorer:
@@ -34,15 +26,24 @@ class JudgeScorer:
     name = "judge"
     in_process = False
 
-    def __init__(self, models: Sequence[Model], *, repeat: int = 1, tie: TieRule = "error") -> None:
+    def __init__(
+        self,
+        models: Sequence[Model],
+        *,
+        repeat: int = 1,
+        tie: TieRule = "error",
+        rubric: Rubric = STRICT,
+    ) -> None:
         """Judge by `models`, each asked `repeat` times about an answer.
 
         Args:
             models: of one open session.
             repeat: each time is a sample of its own, to see whether a judge contradicts itself.
             tie: what an even split comes to.
+            rubric: what a judge is asked, and what counts as right.
         """
         self._models = models
+        self._rubric = rubric
         self._repeat = repeat
         self._tie: TieRule = tie
 
@@ -51,7 +52,7 @@ class JudgeScorer:
         """What decides the judgements."""
         return JudgeSettings(
             models=[judge_model(model) for model in self._models],
-            prompt=prompt_digest(),
+            prompt=self._rubric.digest(),
             repeat=self._repeat,
             tie=self._tie,
         )
@@ -59,12 +60,7 @@ class JudgeScorer:
     def require_scorable(self, questions: Iterable[Question]) -> None:
         """Raise UsageError naming a question that has nothing to be judged by."""
         for question in questions:
-            if not (question.reference_answer or question.rubric or question.abstain):
-                raise UsageError(
-                    f"question {question.id!r} has no reference_answer to judge answers by",
-                    code="unscorable_question",
-                    hint="add reference_answer or abstain, or skip it with --ids or --tag",
-                )
+            self._rubric.require_scorable(question)
 
     async def score(self, question: Question, response: DaemonResponse) -> Score:
         """The panel's score; `judge_error` where a judge gives no valid verdict.
@@ -73,7 +69,7 @@ class JudgeScorer:
             HaltingError: no answer can be judged any more: the budget is spent, the key is wrong,
                 the service is down.
         """
-        settled = settled_by_text(question, response.text)
+        settled = self._rubric.settle(question, response.text)
         if settled is not None:
             return settled
         # What the others were paid for is waited for: it is in the cache when the run is resumed.
@@ -87,12 +83,12 @@ class JudgeScorer:
         return decide([vote for vote in votes if isinstance(vote, JudgeVote)], self._tie)
 
     async def _vote(self, model: Model, question: Question, answer: str) -> JudgeVote:
-        request = judge_request(question, answer)
+        request = self._rubric.request(question, answer)
         replies: list[Reply[JudgeReply]] = []
         failure: LlmError | None = None
         for number in range(self._repeat):
             try:
-                replies.append(await model.ask(request, parse_reply, repetition=number))
+                replies.append(await model.ask(request, self._rubric.parse, repetition=number))
             except HaltingError:
                 raise
             except LlmError as error:
@@ -115,6 +111,7 @@ class JudgeScorer:
                 "score": score,
                 "reason": reason,
                 "verdicts": [reply.value.verdict for reply in replies],
+                "invalid_reply": failure.reply if isinstance(failure, InvalidReplyError) else "",
                 "cached": bool(replies) and all(reply.cached for reply in replies),
                 "input_tokens": sum(usage.input for usage in usages),
                 "output_tokens": sum(usage.output for usage in usages),
@@ -130,19 +127,3 @@ def judge_model(model: Model) -> JudgeModel:
         sampling=dict(model.traits.sampling),
         address=address_digest(model.endpoint.stable_address),
     )
-
-
-def settled_by_text(question: Question, answer: str) -> Score | None:
-    """The score of an answer that needs no judge, because its text alone settles it; else None.
-
-    That is an answer of nothing but spaces, punctuation and invisible characters, and one that
-    abstains by the phrases that always do.
-    """
-    if all(unicodedata.category(character)[0] in "CPZ" for character in answer):
-        return Score(0.0, QuestionStatus.INCORRECT, "the answer is empty", {"judges": []})
-    if not abstains(answer, question.abstain_marker):
-        return None
-    reason = "the answer abstains"
-    if question.abstain:
-        return Score(1.0, QuestionStatus.CORRECT, reason, {"judges": []})
-    return Score(0.0, QuestionStatus.ABSTAINED, reason, {"judges": []})

@@ -1,0 +1,1 @@
+"""Stored answers of a benchmark, scored as its authors score them."""

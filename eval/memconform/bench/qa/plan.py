@@ -1,0 +1,124 @@
+"""What is scored: the stored answers of a benchmark, and by which rubrics."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from memconform.bench.qa.records import AnswerFile, KeyFile, QaSettings
+from memconform.datasets.answer_keys import AnswerKey
+from memconform.datasets.hypotheses import Hypotheses
+from memconform.datasets.model import Question
+from memconform.datasets.sources import pinned_as
+from memconform.errors import NothingSelectedError
+from memconform.scoring.judge.calibration import Calibration
+from memconform.scoring.judge.records import JudgeSettings
+from memconform.scoring.judge.scorer import JudgeScorer
+
+Prompts = Literal["own", "official"]
+
+
+@dataclass(frozen=True, slots=True)
+class RubricRun:
+    """A rubric with the judges that apply it."""
+
+    scorer: JudgeScorer
+    prompts: Prompts
+    calibrations: Mapping[str, Calibration | None] | None
+    """What is known of the judges; None if they cannot be calibrated with this rubric."""
+
+    @property
+    def settings(self) -> JudgeSettings:
+        return self.scorer.settings
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSelection:
+    """The stored answers beside the questions that they belong to."""
+
+    key: AnswerKey
+    hypotheses: Hypotheses
+    partial: bool
+    """Whether only questions that have an answer are expected."""
+    disputed: frozenset[str] | None
+    """Questions whose reference answer is disputed; None without an errata file."""
+
+    @property
+    def answered(self) -> list[Question]:
+        """The questions that have an answer, in the order of the answers."""
+        questions = self.key.questions
+        return [questions[name] for name in self.hypotheses.answers if name in questions]
+
+    @property
+    def expected(self) -> list[Question]:
+        """The questions that count."""
+        if self.partial:
+            return self.answered
+        return list(self.key.questions.values())
+
+    def require_answers(self) -> None:
+        """Raise NothingSelectedError if no answer belongs to a question."""
+        if not self.answered:
+            raise NothingSelectedError(
+                f"no answer of {self.hypotheses.path} belongs to a question of {self.key.path}",
+                code="nothing_selected",
+                hint=f"its first id is {next(iter(self.hypotheses.answers))!r}, the first question"
+                f" {next(iter(self.key.questions), '')!r}",
+            )
+
+    def settings(self, rubrics: Mapping[str, RubricRun]) -> QaSettings:
+        """What decides the scores."""
+        return QaSettings(
+            suite=self.key.suite,
+            data_sha256=self.key.sha256,
+            hypotheses_sha256=self.hypotheses.sha256,
+            disputed_sha256=None if self.disputed is None else _digest(self.disputed),
+            partial=self.partial,
+            rubrics={name: run.settings for name, run in rubrics.items()},
+        )
+
+    def answer_file(self) -> AnswerFile:
+        """What a report says of the answers."""
+        answers, questions = self.hypotheses.answers, self.key.questions
+        return AnswerFile(
+            path=str(self.hypotheses.path.resolve()),
+            sha256=self.hypotheses.sha256,
+            answers=len(answers),
+            missing=[name for name in questions if name not in answers],
+            unknown=[name for name in answers if name not in questions],
+            repeated=self.hypotheses.repeated,
+        )
+
+
+def key_file(key: AnswerKey, disputed: frozenset[str] | None) -> KeyFile:
+    """What a report says of the benchmark."""
+    return KeyFile(
+        path=str(key.path.resolve()),
+        sha256=key.sha256,
+        pinned=pinned_as(key.sha256),
+        questions=len(key.questions),
+        abstention=sum(question.abstain for question in key.questions.values()),
+        disputed=len(disputed or ()),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QaPlan:
+    """Everything that a scoring needs."""
+
+    selection: AnswerSelection
+    rubrics: Mapping[str, RubricRun] = field(default_factory=dict)
+    """By name, in the order in which they are applied; empty if no judge is asked."""
+    command: tuple[str, ...] = ()
+    resumed: Path | None = None
+    """The journal that is continued."""
+
+    @property
+    def settings(self) -> QaSettings:
+        return self.selection.settings(self.rubrics)
+
+
+def _digest(names: Iterable[str]) -> str:
+    return hashlib.sha256(json.dumps(sorted(names)).encode()).hexdigest()

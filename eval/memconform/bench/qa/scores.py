@@ -1,0 +1,129 @@
+"""From judgements of answers to accuracies."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from statistics import fmean
+
+from memconform.bench.qa.records import (
+    ALL,
+    UNDISPUTED,
+    Accuracy,
+    Judgement,
+    QaScores,
+    Span,
+    TaskAverage,
+)
+from memconform.bench.records import Estimate
+from memconform.datasets.model import Question
+from memconform.stats.clusters import clustered_wilson
+from memconform.stats.intervals import Interval, wilson
+from memconform.stats.mean_of_rates import mean_of_rates
+
+
+def views(
+    expected: Iterable[Question], disputed: Collection[str] | None
+) -> dict[str, list[Question]]:
+    """The questions of each view; `disputed` is None without an errata file."""
+    questions = list(expected)
+    if disputed is None:
+        return {ALL: questions}
+    return {ALL: questions, UNDISPUTED: [q for q in questions if q.id not in disputed]}
+
+
+def qa_scores(
+    questions: Sequence[Question],
+    passed: Mapping[str, bool],
+    clusters: Mapping[str, str] | None = None,
+) -> QaScores:
+    """The accuracies over some questions.
+
+    Args:
+        questions: those that are expected to have been measured.
+        passed: by question id, whether the answer is right; unmeasured ones are absent.
+        clusters: the conversation of each question; None if each has its own.
+    """
+    by_category: dict[str, list[Question]] = {}
+    for question in questions:
+        by_category.setdefault(question.category, []).append(question)
+    categories = {
+        name: accuracy(by_category[name], passed, clusters) for name in sorted(by_category)
+    }
+    return QaScores(
+        overall=accuracy(questions, passed, clusters),
+        task_averaged=_task_average(list(categories.values())),
+        abstention=accuracy([q for q in questions if q.abstain], passed, clusters),
+        by_category=categories,
+    )
+
+
+def accuracy(
+    questions: Sequence[Question],
+    passed: Mapping[str, bool],
+    clusters: Mapping[str, str] | None = None,
+) -> Accuracy:
+    """The accuracy over some questions; arguments as of `qa_scores`."""
+    outcomes = {question.id: passed[question.id] for question in questions if question.id in passed}
+    expected, measured, correct = len(questions), len(outcomes), sum(outcomes.values())
+    rate = None
+    if expected and measured == expected:
+        interval = _interval(outcomes, clusters)
+        rate = estimate(correct / expected, interval)
+    missing = expected - measured
+    return Accuracy(
+        expected=expected,
+        measured=measured,
+        correct=correct,
+        rate=rate,
+        bounds=(100 * correct / expected, 100 * (correct + missing) / expected)
+        if expected
+        else None,
+        of_measured=100 * correct / measured if measured else None,
+    )
+
+
+def _interval(passed: Mapping[str, bool], clusters: Mapping[str, str] | None) -> Interval:
+    if not clusters:
+        return wilson(sum(passed.values()), len(passed))
+    by_cluster: dict[str, list[bool]] = {}
+    for name, value in passed.items():
+        by_cluster.setdefault(clusters[name], []).append(value)
+    return clustered_wilson([(sum(values), len(values)) for values in by_cluster.values()])[0]
+
+
+def estimate(mean: float, interval: tuple[float, float]) -> Estimate:
+    """A fraction and its interval in percent."""
+    return Estimate(value=100 * mean, low=100 * interval[0], high=100 * interval[1])
+
+
+def _task_average(categories: Sequence[Accuracy]) -> TaskAverage:
+    complete = categories and all(each.rate is not None for each in categories)
+    rate = None
+    if complete:
+        rate = estimate(*mean_of_rates([(each.correct, each.expected) for each in categories]))
+    return TaskAverage(categories=len(categories), rate=rate)
+
+
+def span(judgements: Mapping[str, Sequence[Judgement]]) -> Span | None:
+    """How far rubrics differ on the answers that all of them measured.
+
+    None for fewer than two rubrics, or without such an answer.
+    """
+    passed = {
+        rubric: {
+            each.question: each.status.value == "correct" for each in rows if each.status.measured
+        }
+        for rubric, rows in judgements.items()
+    }
+    common = set.intersection(*(set(rows) for rows in passed.values())) if passed else set()
+    if len(passed) < 2 or not common:
+        return None
+    rates = {
+        rubric: fmean(100.0 * rows[question] for question in sorted(common))
+        for rubric, rows in passed.items()
+    }
+    lowest, highest = min(rates, key=rates.__getitem__), max(rates, key=rates.__getitem__)
+    return Span(
+        answers=len(common),
+        lowest=lowest,
+        highest=highest,
+        points=rates[highest] - rates[lowest],
+    )

@@ -1,0 +1,213 @@
+"""Scored answers on the terminal."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from memconform.bench.qa.official import ACCEPTED_MODEL, official_lines
+from memconform.bench.qa.records import (
+    ALL,
+    Accuracy,
+    Judgement,
+    OfficialFigures,
+    QaMetrics,
+    QaReport,
+    QaScores,
+    RubricReport,
+    TextMetric,
+    TextScores,
+)
+from memconform.bench.qa.report_builder import QaFinished
+from memconform.bench.records import Estimate
+from memconform.printing.plurals import plural
+from memconform.reports.console import ProgressReport, standard_error
+from memconform.reports.fitting import fitting_table, omission
+from memconform.reports.judging import judging_lines
+from memconform.reports.rates import NOT_MEASURED, format_rate
+from memconform.scoring.statuses import QuestionStatus
+
+_WIDE = 160
+_SHOWN = 10
+_Cells = list[list[str]]
+
+
+class QaConsole(ProgressReport):
+    """Event handler that shows the progress of judging."""
+
+    def __init__(self, total: int, *, quiet: bool = False) -> None:
+        super().__init__(quiet=quiet)
+        self._task = self._progress.add_task("judging", total=total)
+
+    def handle(self, event: Judgement | QaFinished) -> None:
+        """Advance the progress bar."""
+        if isinstance(event, Judgement):
+            self._progress.advance(self._task)
+
+
+def show_qa(report: QaReport, *, quiet: bool = False) -> None:
+    """Print the tables to standard error; `quiet` prints only what was not measured."""
+    console = standard_error()
+    if not console.is_terminal:
+        console.width = _WIDE
+    if not quiet:
+        console.print(
+            f"{report.settings.suite}: {plural(report.data.questions, 'question', spec=',')},"
+            f" {plural(report.hypotheses.answers, 'answer', spec=',')}; accuracy in percent",
+            style="bold",
+        )
+        for heading, header, cells in _tables(report):
+            console.print(heading, style="bold")
+            table, omitted = fitting_table(header, cells, console.width, names=1)
+            console.print(table)
+            if omitted:
+                console.print(omission(omitted, "--json FILE has all"), style="dim")
+        for rubric in report.rubrics:
+            for line in _rubric_lines(rubric):
+                console.print(line)
+        if (span := report.span) is not None:
+            ends = f", from {span.lowest} to {span.highest}" if span.points else ""
+            console.print(
+                f"span: {span.points:.1f} points for the rubric alone{ends}, on"
+                f" {plural(span.answers, 'answer', spec=',')} that every rubric measured",
+                style="bold",
+            )
+    for line in _faults(report):
+        console.print(line, style="bold red")
+    for line in () if quiet else _notices(report):
+        console.print(line, style="yellow")
+
+
+def metrics_lines(metrics: QaMetrics) -> Iterator[str]:
+    """The scores of a log, a line each."""
+    header, cells = _accuracy_cells(metrics.views)
+    for view, *row in cells:
+        for name, cell in zip(header[1:], row, strict=True):
+            yield f"{view}, {name}: {cell}"
+    yield from _official_lines(metrics.official)
+
+
+def show_missing(metrics: QaMetrics) -> None:
+    """Print to standard error which questions a log lacks."""
+    if metrics.missing:
+        standard_error().print(f"not in the log: {_listed(metrics.missing)}", style="bold red")
+
+
+def qa_banner(report: QaReport) -> Iterator[str]:
+    """One line for each rubric, and for the scores by words: name, rate and count."""
+    for rubric in report.rubrics:
+        overall = rubric.views[ALL].overall
+        yield f"{report.settings.suite}, {rubric.name}: {_accuracy(overall)} of {overall.expected}"
+    if (text := report.text.get(ALL)) is not None:
+        bleu = f", BLEU-1 {_metric(text.bleu1)}" if text.bleu1 is not None else ""
+        yield f"{report.settings.suite}: F1 {_metric(text.f1)}{bleu} of {text.f1.questions}"
+
+
+def _tables(report: QaReport) -> Iterator[tuple[str, list[str], _Cells]]:
+    for view, text in report.text.items():
+        yield f"{view}, by words", *_text_cells(text)
+    if report.rubrics:
+        for view in report.rubrics[0].views:
+            rows = {rubric.name: rubric.views[view] for rubric in report.rubrics}
+            yield f"{view}, by rubric", *_accuracy_cells(rows)
+
+
+def _accuracy_cells(rows: Mapping[str, QaScores]) -> tuple[list[str], _Cells]:
+    categories = list(
+        dict.fromkeys(name for scores in rows.values() for name in scores.by_category)
+    )
+    header = ["", "overall", "task-averaged", "abstention", *categories]
+    cells = [
+        [
+            name,
+            _accuracy(scores.overall),
+            _estimate(scores.task_averaged.rate),
+            _accuracy(scores.abstention),
+            *(_accuracy(scores.by_category.get(category)) for category in categories),
+        ]
+        for name, scores in rows.items()
+    ]
+    return header, cells
+
+
+def _text_cells(text: TextScores) -> tuple[list[str], _Cells]:
+    header = ["", "overall", *text.f1_by_category]
+    cells = [["F1", _metric(text.f1), *map(_metric, text.f1_by_category.values())]]
+    if text.bleu1 is not None:
+        bleu = (text.bleu1_by_category.get(name) for name in text.f1_by_category)
+        cells.append(["BLEU-1", _metric(text.bleu1), *map(_metric, bleu)])
+    return header, cells
+
+
+def _estimate(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return NOT_MEASURED
+    return format_rate(estimate.value, (estimate.low, estimate.high), measured=1, spec=".1f")
+
+
+def _accuracy(accuracy: Accuracy | None) -> str:
+    """The rate with its interval, or its bounds if it was measured in part."""
+    if accuracy is None:
+        return "-"
+    if accuracy.rate is not None or accuracy.bounds is None or not accuracy.measured:
+        return _estimate(accuracy.rate)
+    low, high = accuracy.bounds
+    return f"{low:.1f} to {high:.1f}"
+
+
+def _metric(metric: TextMetric | None) -> str:
+    return "-" if metric is None else _estimate(metric.mean)
+
+
+def _rubric_lines(rubric: RubricReport) -> Iterator[str]:
+    prompts = "" if rubric.prompts == "own" else ", official prompts"
+    yield f"{rubric.name}{prompts}, prompt {rubric.judging.prompt}:"
+    yield from (f"  {line}" for line in judging_lines(rubric.judging))
+    if (labels := rubric.substring_labels) is not None and labels.differing:
+        yield (
+            f"  {labels.correct} correct by the word yes, {labels.contains_yes} by its letters, as"
+            f" evaluate_qa.py counts; they differ on {_listed(labels.differing)}"
+        )
+    if rubric.official is not None:
+        yield from (f"  {line}" for line in _official_lines(rubric.official))
+
+
+def _official_lines(figures: OfficialFigures) -> Iterator[str]:
+    yield "print_qa_metrics.py on the log, as fractions of the questions in it:"
+    yield from (f"  {line.expandtabs(2)}" for line in official_lines(figures))
+    if not figures.model_accepted:
+        yield f"  (the script itself accepts labels of {ACCEPTED_MODEL} alone)"
+
+
+def _faults(report: QaReport) -> Iterator[str]:
+    """What kept the report from being complete."""
+    if report.incident is not None:
+        yield f"{report.incident.code}: {report.incident.message}"
+        if report.incident.hint:
+            yield f"  try: {report.incident.hint}; --resume {report.run_id}"
+    if report.hypotheses.missing and not report.settings.partial:
+        yield f"{NOT_MEASURED}, no answer: {_listed(report.hypotheses.missing)}"
+    for rubric in report.rubrics:
+        for status in (QuestionStatus.JUDGE_ERROR, QuestionStatus.NOT_RUN):
+            if count := rubric.statuses.get(status, 0):
+                overall = rubric.views[ALL].overall
+                yield (
+                    f"{rubric.name}: {plural(count, 'answer')} {status.value}, {NOT_MEASURED};"
+                    f" {overall.correct} of {overall.measured} measured ones are right"
+                )
+        yield from (f"  {failure}" for failure in rubric.failures)
+
+
+def _notices(report: QaReport) -> Iterator[str]:
+    files = report.hypotheses
+    if files.unknown:
+        yield f"not questions of the benchmark, skipped: {_listed(files.unknown)}"
+    if files.repeated:
+        yield f"repeated with the same answer, counted once: {_listed(files.repeated)}"
+    if files.missing and report.settings.partial:
+        yield f"--partial: {plural(len(files.missing), 'question')} without an answer left out"
+    if report.data.pinned is None:
+        yield "dataset file: not one of the pinned versions"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The number of names, and the first few."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{len(names)} ({', '.join(names[:_SHOWN])}{more})"

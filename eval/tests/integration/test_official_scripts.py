@@ -1,0 +1,161 @@
+"""Scores held to the authors' own code, on the public files.
+
+LONGMEMEVAL and LOCOMO name checkouts of the two public repositories (of LoCoMo its branch `code`).
+Their code is read from there, and is in no part of this project.
+"""
+
+import ast
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memconform.bench.qa.official import official_figures, official_lines
+from memconform.datasets.answer_keys import AnswerKey, read_answer_key
+from memconform.datasets.locomo import CATEGORIES
+from memconform.scoring.answer_text import locomo_f1
+from memconform.scoring.judge.longmemeval import LongMemEvalRubric
+from memconform.scoring.judge.official_prompts import read_official_prompts
+from tests.conftest import CHECKOUT
+
+DATA = Path(os.environ.get("MEMCONFORM_DATA", CHECKOUT.parent / "shared" / "data"))
+ORACLE = DATA / "longmemeval" / "longmemeval_oracle.json"
+LOCOMO_DATA = DATA / "locomo" / "locomo10.json"
+
+real = pytest.mark.skipif(not DATA.is_dir(), reason="the public files are not in $MEMCONFORM_DATA")
+
+
+def _checkout(variable: str) -> Path:
+    path = os.environ.get(variable)
+    if not path:
+        pytest.skip(f"${variable} names no checkout of the authors' repository")
+    return Path(path)
+
+
+@pytest.fixture(scope="module")
+def oracle() -> AnswerKey:
+    return read_answer_key(ORACLE, "longmemeval")
+
+
+@pytest.fixture(scope="module")
+def locomo() -> AnswerKey:
+    return read_answer_key(LOCOMO_DATA, "locomo")
+
+
+@real
+def test_the_public_files_have_every_question_and_integer_answers(
+    oracle: AnswerKey, locomo: AnswerKey
+) -> None:
+    assert len(oracle.questions) == 500
+    assert sum(question.abstain for question in oracle.questions.values()) == 30
+    rows = json.loads(ORACLE.read_bytes())
+    numbers = [row for row in rows if not isinstance(row["answer"], str)]
+    assert len(numbers) == 32
+    rubric = LongMemEvalRubric()
+    for row in numbers:
+        prompt = rubric.request(oracle.questions[row["question_id"]], "x").messages[-1].content
+        assert f"Reference answer: {row['answer']}\n" in prompt
+    # Four of them have no evidence that resolves, which counts for retrieval only.
+    assert len(locomo.questions) == 1_986
+    assert sum(question.abstain for question in locomo.questions.values()) == 446
+
+
+def _function(script: Path, name: str) -> Callable[..., str]:
+    """One function of a script, without the rest of it."""
+    tree = ast.parse(script.read_text(encoding="utf-8"))
+    [node] = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name]
+    scope: dict[str, Any] = {}
+    exec(compile(ast.Module([node], []), str(script), "exec"), scope)  # noqa: S102 - the user's copy
+    function: Callable[..., str] = scope[name]
+    return function
+
+
+@real
+@pytest.mark.slow
+def test_official_prompts_are_those_that_the_released_script_sends(oracle: AnswerKey) -> None:
+    script = _checkout("LONGMEMEVAL") / "src" / "evaluation" / "evaluate_qa.py"
+    rubric, theirs = read_official_prompts(script), _function(script, "get_anscheck_prompt")
+    for row in json.loads(ORACLE.read_bytes()):
+        name, question = row["question_id"], oracle.questions[row["question_id"]]
+        [message] = rubric.request(question, "In {braces}: 5").messages
+        abstention = "_abs" in name
+        assert message.content == theirs(
+            row["question_type"], row["question"], row["answer"], "In {braces}: 5", abstention
+        )
+
+
+@real
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [1.0, 0.6, 0.02])
+def test_official_figures_are_those_that_the_released_script_prints(
+    oracle: AnswerKey, tmp_path: Path, share: float
+) -> None:
+    script = _checkout("LONGMEMEVAL") / "src" / "evaluation" / "print_qa_metrics.py"
+    generator = random.Random(7)
+    model = "gpt-4o-2024-08-06"
+    labels = {
+        name: generator.random() < 0.37 for name in oracle.questions if generator.random() <= share
+    }
+    log = tmp_path / "log.jsonl"
+    rows = (
+        {"question_id": name, "hypothesis": "x", "autoeval_label": {"model": model, "label": label}}
+        for name, label in labels.items()
+    )
+    log.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    printed = subprocess.run(
+        [sys.executable, "-W", "ignore", script, log, ORACLE],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    figures = official_figures(labels, oracle.questions, [model])
+    assert [line for line in printed.splitlines() if line] == official_lines(figures)
+
+
+_THEIRS = """
+import json, sys, types
+# Imported at the top of the script, for a metric that it does not use here.
+sys.modules["bert_score"] = types.SimpleNamespace(score=None)
+sys.path.insert(0, sys.argv[1])
+from task_eval.evaluation import eval_question_answering
+scores, _, _ = eval_question_answering(sys.argv[2])
+json.dump([float(score) for score in scores], open(sys.argv[3], "w"))
+"""
+
+
+@real
+@pytest.mark.slow
+def test_f1_is_that_of_the_released_code_on_every_question(
+    locomo: AnswerKey, tmp_path: Path
+) -> None:
+    checkout = _checkout("LOCOMO")
+    numbers = {name: number for number, name in CATEGORIES.items()}
+    generator = random.Random(1)
+    references = [question.reference_answer or "" for question in locomo.questions.values()]
+    words = [word for reference in references for word in reference.split()]
+    words += ["the", "and", "An", ",", "dying", "e\u0301the", "U.S.", "not mentioned", "don't"]
+    rows, ours = [], []
+    for question in locomo.questions.values():
+        for _ in range(3):
+            own = (question.reference_answer or "").split()
+            some = generator.sample(own, generator.randint(0, len(own)))
+            text = " ".join(some + generator.choices(words, k=generator.randint(0, 6)))
+            if generator.random() < 0.3:
+                text = text.replace(" ", ", ", 2)
+            # Their function reads an answer of adversarial questions too, and does not use it.
+            row = {"answer": question.reference_answer or "", "prediction": text, "evidence": []}
+            rows.append(row | {"category": numbers[question.category]})
+            ours.append(locomo_f1(question, text))
+    (tmp_path / "rows.json").write_text(json.dumps({"qa": rows}))
+    subprocess.run(
+        [sys.executable, "-c", _THEIRS, checkout, tmp_path / "rows.json", tmp_path / "scores.json"],
+        check=True,
+        capture_output=True,
+    )
+    assert ours == json.loads((tmp_path / "scores.json").read_text())
