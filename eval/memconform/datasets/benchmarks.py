@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
@@ -13,7 +13,9 @@ from memconform.datasets.haystacks import Haystack
 from memconform.datasets.json_array import elements
 from memconform.datasets.jsonl import has_row
 from memconform.datasets.locomo import read_locomo
+from memconform.datasets.locomo import session_of as locomo_session
 from memconform.datasets.longmemeval import official_gold, read_longmemeval
+from memconform.datasets.longmemeval import session_of as longmemeval_session
 from memconform.datasets.memini import read_memini
 from memconform.datasets.question_set import read_question_set
 from memconform.datasets.wmb import QUESTIONS, found, read_wmb
@@ -43,6 +45,8 @@ class Format:
     official_gold: Callable[[Haystack], tuple[str, ...]] | None = None
     """For haystacks with one question each, its gold by the official retrieval metrics; empty if
     they skip it. None if the benchmark has no official retrieval metrics."""
+    item_of: Callable[[str, Mapping[str, str]], str] | None = None
+    """The item that contains a turn, by the turn's id and the options; None if turns are items."""
 
 
 _LEVELS = ("turn", "session")
@@ -91,6 +95,7 @@ _BUILT_IN = (
         read_locomo,
         lambda path: {"qa", "conversation"} <= _first_keys(path),
         {"level": _LEVELS},
+        item_of=lambda turn, options: turn if options["level"] == "turn" else locomo_session(turn),
     ),
     Format(
         "longmemeval",
@@ -100,6 +105,9 @@ _BUILT_IN = (
         {"level": ("session", "turn"), "session_doc": ("full", "user-only", "dated")},
         only_with={"session_doc": ("level", "session")},
         official_gold=official_gold,
+        item_of=lambda turn, options: (
+            turn if options["level"] == "turn" else longmemeval_session(turn)
+        ),
     ),
     Format(
         "wmb",
@@ -158,6 +166,12 @@ class Benchmark:
     """A transformation of its haystacks, such as key expansion."""
     sha256: str = ""
     """Digest of the file's decompressed bytes, once it was read to its end; empty for a folder."""
+
+    def items_of(self, turns: Iterable[str]) -> tuple[str, ...]:
+        """The distinct ids of the items that contain these turns."""
+        item_of = self.format.item_of
+        items = (turn if item_of is None else item_of(turn, self.options) for turn in turns)
+        return tuple(dict.fromkeys(items))
 
     def __iter__(self) -> Iterator[Haystack]:
         """Read the haystacks again.
