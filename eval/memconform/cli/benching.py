@@ -16,6 +16,7 @@ from memconform.bench.records import BenchSettings
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import System
 from memconform.bench.tasks import QueryPlanner
+from memconform.cli.bench_errata import applied_errata, candidate_errata, corrected_items
 from memconform.cli.bench_options import SUITES, BenchOptions
 from memconform.cli.planning import ALL, build_sdks
 from memconform.cli.searching import cuts, embedder_for, searched_strategies, service_variables
@@ -24,7 +25,7 @@ from memconform.client.timing import Timeouts
 from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.runner import Progress, SdkRunner
 from memconform.datasets.benchmarks import Benchmark, open_benchmark
-from memconform.datasets.errata import read_errata, require_known_ids
+from memconform.datasets.errata import Errata
 from memconform.datasets.expansion import expanded, read_keys
 from memconform.datasets.pruning import Pruning, read_events, read_ranges
 from memconform.datasets.registry import sample
@@ -68,8 +69,11 @@ async def plan_bench(options: BenchOptions, progress: Progress) -> PreparedBench
         join = options.join or "separate"
         keys = read_keys(options.keys)
         benchmark.transform = lambda haystacks: expanded(haystacks, keys, join)
-    survey = scan(benchmark)
-    settings, planner = _settings(options, benchmark, survey)
+    candidate = candidate_errata(options.errata, benchmark.format.name)
+    corrected = corrected_items(candidate, benchmark)
+    survey = scan(benchmark, corrected)
+    errata = applied_errata(options.errata, candidate, survey, progress)
+    settings, planner = _settings(options, benchmark, survey, errata, corrected)
     runners, skipped = await _runners(options, strategies, variables, progress)
     embedder = embedder_for(options, variables)
     baselines = [
@@ -103,6 +107,7 @@ async def plan_bench(options: BenchOptions, progress: Progress) -> PreparedBench
         scan=survey,
         settings=settings,
         planner=planner,
+        errata=errata,
         systems=systems,
         seed=options.seed,
         concurrency=options.concurrency,
@@ -164,7 +169,11 @@ def _benchmark(options: BenchOptions) -> Benchmark:
 
 
 def _settings(
-    options: BenchOptions, benchmark: Benchmark, survey: BenchmarkScan
+    options: BenchOptions,
+    benchmark: Benchmark,
+    survey: BenchmarkScan,
+    errata: Errata | None,
+    corrected: Mapping[str, tuple[str, ...]],
 ) -> tuple[BenchSettings, QueryPlanner]:
     ks = cuts(options.ks)
     selection = QuerySelection(
@@ -176,18 +185,13 @@ def _settings(
         holdout=options.holdout,
     )
     chosen = sample_queries(benchmark, selection)
-    disputed = None
-    if options.errata is not None:
-        errata = read_errata(options.errata)
-        require_known_ids(errata, survey.queries)
-        disputed = frozenset(errata)
     pruning = _pruning(options, survey)
     settings = BenchSettings(
         format=benchmark.format.name,
         options=dict(benchmark.options),
         content_sha256=survey.content_sha256,
         chosen_sha256=_digest(chosen),
-        disputed_sha256=None if disputed is None else _digest(disputed),
+        disputed_sha256=None if errata is None else errata.digest(),
         pruned_sha256=None if pruning is None else _digest(map(repr, _pruning_inputs(pruning))),
         index=options.index,
         ks=ks,
@@ -197,7 +201,8 @@ def _settings(
         depth=ks[-1],
         official_gold=benchmark.format.official_gold,
         turns=benchmark.options.get("level") == "turn",
-        disputed=disputed,
+        disputed=None if errata is None else errata.disputed,
+        corrected_gold={} if errata is None else corrected,
         pruning=pruning,
     )
     return settings, planner

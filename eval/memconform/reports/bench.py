@@ -10,8 +10,8 @@ from memconform.bench.events import (
     SystemStarted,
 )
 from memconform.bench.plan import BenchPlan
-from memconform.bench.records import BenchReport, Estimate, Row, Scores, SystemReport
-from memconform.bench.tasks import ALL
+from memconform.bench.records import AboveCeiling, BenchReport, Estimate, Row, Scores, SystemReport
+from memconform.bench.tasks import ALL, UNDISPUTED
 from memconform.daemons.availability import SkippedSdk
 from memconform.datasets.haystacks import DroppedEntry
 from memconform.parity.records import ParityVerdict
@@ -234,6 +234,7 @@ def _footnotes(report: BenchReport) -> list[str]:
         lines.append(f"{source.dropped} dropped or unresolved: --verbose lists them")
     if source.silent:
         lines.append(f"{plural(source.silent, 'item')} without text, which no system can retrieve")
+    lines += _errata_notes(report)
     for row in report.rows:
         if row.rising_scores:
             name = f"{row.system} {row.strategy}".strip()
@@ -250,6 +251,30 @@ def _footnotes(report: BenchReport) -> list[str]:
             f"daemon latencies include {report.overhead_ms.p50:.1f} ms of the harness itself (p50"
             " of sequential searches against a server that answers at once)"
         )
+    return lines
+
+
+def _errata_notes(report: BenchReport) -> list[str]:
+    """What the errata change, and the rows that owe part of their raw score to wrong gold."""
+    errata = report.errata
+    if errata is None:
+        return []
+    disputed = plural(errata.disputed, "disputed query", spec=",")
+    effect = f"{UNDISPUTED} omits {disputed} and corrects the gold of {errata.corrected:,}"
+    lines = [f"errata {errata.name}: {effect}; {ALL} is raw"]
+    for row in report.rows:
+        worst: dict[str, AboveCeiling] = {}
+        for above in row.above_ceilings:
+            other = worst.get(above.scope)
+            if other is None or above.score - above.ceiling > other.score - other.ceiling:
+                worst[above.scope] = above
+        excesses = [
+            f"{scope} {above.metric} {above.score:.1f} > {above.ceiling:.1f}"
+            for scope, above in worst.items()
+        ]
+        if excesses:
+            name = f"{row.system} {row.strategy}".strip()
+            lines.append(f"{name}: above the ceiling of wrong gold: {'; '.join(excesses)}")
     return lines
 
 
