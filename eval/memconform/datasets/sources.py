@@ -130,10 +130,8 @@ def pinned_as(sha256: str) -> str | None:
 def pinned_folder(folder: Path) -> str | None:
     """The name of the source of several files that a folder contains, each with its digest.
 
-    Other files may be beside them, and they may be compressed.
-
-    Raises:
-        UsageError: if a file cannot be read or decompressed.
+    Other files may be beside them, and they may be compressed. A file that cannot be read is none
+    of a source's; whoever needs it reports it.
     """
     for name, source in known_sources().items():
         if len(source.files) > 1 and all(_is_pinned(folder, file) for file in source.files):
@@ -146,10 +144,13 @@ def _is_pinned(folder: Path, file: SourceFile) -> bool:
     path = next((each for each in paths if each.is_file()), None)
     if path is None:
         return False
-    with PieceReader(path) as source:
-        while source.read():
-            pass
-        return (source.size, source.sha256) == (file.size, file.sha256)
+    try:
+        with PieceReader(path) as source:
+            while source.read():
+                pass
+            return (source.size, source.sha256) == (file.size, file.sha256)
+    except UsageError:
+        return False
 
 
 def known_sources() -> dict[str, DownloadSource]:

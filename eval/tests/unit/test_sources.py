@@ -76,6 +76,9 @@ def test_a_folder_is_pinned_if_every_file_is(
     assert pinned_folder(folder) == "a"
     (folder / "sub" / "two.txt").write_bytes(b"SECOND")
     assert pinned_folder(folder) is None
+    (folder / "sub" / "two.txt").write_bytes(b"second")
+    (folder / "one.txt.gz").write_bytes(b"not gzip")
+    assert pinned_folder(folder) is None
 
 
 @pytest.mark.parametrize(
