@@ -186,7 +186,7 @@ _LIMITS = "Limits and timeouts"
     type=click.Choice(get_args(Join)),
     show_default="separate, with --keys",
     help="How keys are indexed: as items of their own, before the text of their item, or instead of"
-    " it.",
+    " it; split-…: each part of a key apart.",
 )
 @option(
     "--events",

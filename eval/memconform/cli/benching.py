@@ -216,7 +216,7 @@ def _pruning_inputs(pruning: Pruning) -> Iterable[object]:
 def _transformations(options: BenchOptions) -> tuple[str, ...]:
     """Describe how the benchmark was transformed, and what was selected from it."""
     descriptions: dict[str, object] = {
-        f"keys of {options.keys} by {options.join}": options.keys,
+        f"keys of {options.keys} by {options.join or 'separate'}": options.keys,
         f"pruned by {options.events} and {options.ranges}": options.events,
         f"limit {options.limit}": options.limit,
         f"sample {options.sample} of seed {options.seed}": options.sample,
