@@ -34,12 +34,11 @@ class ExpandOptions(CallFlags):
     "expand",
     cls=Command,
     examples=(
-        "memconform datasets expand s.json --kind session-userfact --model gpt-4o -o facts.json",
-        "memconform bench --suite longmemeval --data s.json --keys facts.json --system flat-bm25",
+        "memconform datasets expand s.json --kind events --model gpt-4o -o events.json",
+        "memconform datasets expand s.json --kind ranges --model gpt-4o -o ranges.json",
     ),
     exit_codes={
-        ExitCode.DAEMON: "the model gave no usable reply for an entry, which is null in the file,"
-        " or cannot be reached",
+        ExitCode.DAEMON: "the model gave an entry no usable reply, or cannot be reached",
         ExitCode.BUDGET: "--max-cost-usd is spent; repeat the command to continue",
     },
 )
@@ -57,8 +56,9 @@ class ExpandOptions(CallFlags):
     group=_WHAT,
     required=True,
     type=click.Choice(get_args(Kind)),
-    help="Keys of sessions or turns for `bench --keys`, events of sessions for `--events`, or time"
-    " ranges of questions for `--ranges`.",
+    metavar="KIND",
+    help="session-summ, session-keyphrase, turn-keyphrase, session-userfact or turn-userfact for"
+    " `bench --keys`; events for `--events`; ranges for `--ranges`.",
 )
 @option(
     "--model",
