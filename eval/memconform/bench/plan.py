@@ -12,8 +12,9 @@ from memconform.bench.system import System
 from memconform.bench.tasks import QueryPlanner
 from memconform.contract.wire import JsonValue
 from memconform.datasets.benchmarks import Benchmark
+from memconform.datasets.errata import Errata
 from memconform.datasets.haystacks import DroppedEntry, Haystack
-from memconform.datasets.sources import pinned_as
+from memconform.datasets.sources import pinned_as, pinned_folder
 from memconform.errors import UsageError
 
 
@@ -33,6 +34,12 @@ class BenchmarkScan:
     """Ids of the queries that have gold."""
     dropped: tuple[DroppedEntry, ...]
     items_without_text: int
+    pinned: str | None = None
+    """The public source that has exactly these bytes."""
+    unknown_gold: tuple[str, ...] = ()
+    """Corrected gold that the benchmark does not have, with its question."""
+    changed_gold: frozenset[str] = frozenset()
+    """Ids of the queries whose corrected gold differs from the benchmark's."""
 
 
 class ContentDigest:
@@ -58,8 +65,10 @@ class ContentDigest:
         return self._sha256.hexdigest()
 
 
-def scan(benchmark: Benchmark) -> BenchmarkScan:
-    """Read a benchmark to its end.
+def scan(
+    benchmark: Benchmark, corrected_gold: Mapping[str, tuple[str, ...]] | None = None
+) -> BenchmarkScan:
+    """Read a benchmark to its end; `corrected_gold` is checked against its items.
 
     Raises:
         UsageError: if the benchmark is invalid, as reading it does.
@@ -69,8 +78,13 @@ def scan(benchmark: Benchmark) -> BenchmarkScan:
     queries: dict[str, str] = {}
     with_gold: list[str] = []
     dropped: list[DroppedEntry] = []
+    unknown_gold: list[str] = []
+    changed_gold: set[str] = set()
     for haystack in benchmark:
         digest.add(haystack)
+        if corrected_gold:
+            unknown_gold += _unknown_gold(haystack, corrected_gold)
+            changed_gold |= _changed_gold(haystack, corrected_gold)
         without_text = sum(not item.text for item in haystack.items)
         counts.update(haystacks=1, items=len(haystack.items), without_text=without_text)
         queries |= {query.id: query.category for query in haystack.queries}
@@ -85,7 +99,34 @@ def scan(benchmark: Benchmark) -> BenchmarkScan:
         with_gold=frozenset(with_gold),
         dropped=tuple(dropped),
         items_without_text=counts["without_text"],
+        pinned=(
+            pinned_folder(benchmark.path)
+            if benchmark.format.is_folder
+            else pinned_as(benchmark.sha256)
+        ),
+        unknown_gold=tuple(unknown_gold),
+        changed_gold=frozenset(changed_gold),
     )
+
+
+def _changed_gold(haystack: Haystack, corrected_gold: Mapping[str, tuple[str, ...]]) -> set[str]:
+    return {
+        query.id
+        for query in haystack.queries
+        if set(corrected_gold.get(query.id, query.gold)) != set(query.gold)
+    }
+
+
+def _unknown_gold(
+    haystack: Haystack, corrected_gold: Mapping[str, tuple[str, ...]]
+) -> Iterator[str]:
+    items: set[str] = set()
+    for query in haystack.queries:
+        if query.id in corrected_gold:
+            items = items or {item.id for item in haystack.items}
+            for gold in corrected_gold[query.id]:
+                if gold not in items:
+                    yield f"{query.id}: {haystack.id} has no item {gold!r}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +146,8 @@ class BenchPlan:
     command: tuple[str, ...] = ()
     transformations: tuple[str, ...] = ()
     """How the benchmark was transformed and its queries selected, in words."""
+    errata: Errata | None = None
+    """The errata of the benchmark's questions."""
     resumed: Path | None = None
     """The journal of the bench that this one resumes."""
 
@@ -140,7 +183,7 @@ class BenchPlan:
             options=dict(benchmark.options),
             made=list(self.transformations),
             sha256=scan.sha256,
-            pinned=pinned_as(scan.sha256),
+            pinned=scan.pinned,
             haystacks=scan.haystacks,
             items=scan.items,
             queries=len(query_ids),

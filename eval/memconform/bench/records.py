@@ -25,7 +25,7 @@ class BenchSettings(Record):
     chosen_sha256: str
     """Digest of the ids of the selected queries."""
     disputed_sha256: str | None
-    """Digest of the ids in the errata file."""
+    """Digest of the errata: of disputed queries, and of corrected gold."""
     pruned_sha256: str | None
     """Digest of the events and ranges by which each query's candidates are pruned."""
     index: Literal["isolated", "shared", "category"]
@@ -132,6 +132,40 @@ class RowLatency(Record):
     """The share of queries in each of WMB-100K's speed tiers."""
 
 
+class Ceiling(Record):
+    """What rankings of exactly the right evidence score by the benchmark's own gold, in percent."""
+
+    scope: str
+    """`all`, a category, or `corrected gold`: the queries whose gold the errata correct."""
+    queries: int
+    metrics: dict[str, float]
+
+
+class AboveCeiling(Record):
+    """A raw score that exceeds a ceiling, both in percent: it rewards the wrong evidence."""
+
+    scope: str
+    metric: str
+    score: float
+    ceiling: float
+
+
+class ErrataReport(Record):
+    """The errata by which the view `undisputed` corrects the view `all`."""
+
+    name: str
+    """That of errata that ship with memconform, or the file's path."""
+    shipped: bool
+    disputed: int
+    """Selected queries that the corrected view leaves out."""
+    corrected: int
+    """Selected queries with other gold in the corrected view."""
+    noted: int
+    """Selected queries with a defect that does not affect their gold."""
+    ceilings: list[Ceiling]
+    """Empty unless a row was measured and the gold of one of its queries is corrected."""
+
+
 class Row(Record):
     """One system with one strategy; nothing is averaged unless every query was measured."""
 
@@ -153,6 +187,7 @@ class Row(Record):
     """Number of rankings in which a score rises, which `--rank-by position` accepts."""
     rerank_adds_ms: QuantileSummary | None = None
     """Additional latency per query in ms, compared with the same strategy without the reranker."""
+    above_ceilings: list[AboveCeiling] = Field(default_factory=list)
 
 
 class SystemRecord(Record):
@@ -252,6 +287,7 @@ class BenchReport(HostOrigin, ReportHeader):
     rows: list[Row]
     alike: list[RankingAgreement]
     parity: list[BenchPair] = Field(default_factory=list)
+    errata: ErrataReport | None = None
 
 
 class JournalHeader(Record):

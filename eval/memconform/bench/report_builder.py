@@ -4,10 +4,13 @@ import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from memconform.bench.ceilings import above_ceilings, ceilings
 from memconform.bench.journal import in_index
 from memconform.bench.plan import BenchPlan
 from memconform.bench.records import (
     BenchReport,
+    Ceiling,
+    ErrataReport,
     IndexRecord,
     JournalRecord,
     QueryRecord,
@@ -100,7 +103,7 @@ class BenchReportBuilder:
     def _report(self) -> BenchReport:
         plan = self._plan
         records = list(self._queries.values())
-        rows = self._rows()
+        rows, limits = self._with_ceilings(self._rows())
         systems_by_label: dict[str, list[str]] = {}
         for system in plan.systems:
             for label in dict.fromkeys(s.label for s in system.strategies if s.mode):
@@ -137,6 +140,7 @@ class BenchReportBuilder:
             rows=rows,
             alike=agreements,
             parity=pairs,
+            errata=self._errata(limits),
             exit_code=int(self._exit_code(rows)),
         )
 
@@ -162,6 +166,37 @@ class BenchReportBuilder:
         if self.adopted:
             return [each.model_copy(update={"latency": None}) for each in rows]
         return with_added_latency(rows, list(self._queries.values()))
+
+    def _with_ceilings(self, rows: list[Row]) -> tuple[list[Row], list[Ceiling]]:
+        """The rows with what exceeds the ceilings of wrong gold, and these ceilings."""
+        ks = self._plan.settings.ks
+        limits: list[Ceiling] = []
+        extended = []
+        for each in rows:
+            row_key = (each.system, each.strategy)
+            records = [r for key, r in self._queries.items() if key[:2] == row_key]
+            if each.measured:
+                limits = limits or ceilings(records, ks)
+                above = above_ceilings(records, limits, ks)
+                extended.append(each.model_copy(update={"above_ceilings": above}))
+            else:
+                extended.append(each)
+        return extended, limits
+
+    def _errata(self, limits: list[Ceiling]) -> ErrataReport | None:
+        errata = self._plan.errata
+        if errata is None:
+            return None
+        selected = errata.of(self._plan.planner.query_ids)
+        changed = self._plan.scan.changed_gold & selected.corrected_gold.keys()
+        return ErrataReport(
+            name=errata.name,
+            shipped=errata.shipped,
+            disputed=len(selected.disputed),
+            corrected=len(changed),
+            noted=len(selected.entries) - len(selected.disputed) - len(changed),
+            ceilings=limits,
+        )
 
     def _exit_code(self, rows: list[Row]) -> ExitCode:
         codes = [error.exit_code for error in self._incidents.values()]

@@ -1,7 +1,7 @@
 """Search tasks: the queries of a haystack with their relevant items per view."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from memconform.bench.records import OfficialScoring, Relevance
 from memconform.datasets.haystacks import Haystack
@@ -11,7 +11,7 @@ from memconform.datasets.pruning import Pruning
 ALL = "all"
 """View of every query with gold, by the gold that the dataset names."""
 UNDISPUTED = "undisputed"
-"""The same view without the queries of the errata file."""
+"""The same view as the errata correct it: without disputed queries, and by the right gold."""
 OFFICIAL = "official"
 """View of the queries and the gold of the benchmark's own retrieval metrics."""
 OFFICIAL_SESSIONS = "official, by session"
@@ -70,7 +70,9 @@ class QueryPlanner:
     """Given if items are turns that the official metrics also score by session. All turns are then
     ranked, as the released code does, because k sessions may take many more turns."""
     disputed: Collection[str] | None = None
-    """Ids of queries whose gold is disputed; None without an errata file."""
+    """Ids of queries whose gold is disputed; None without errata."""
+    corrected_gold: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The right gold of queries that name other evidence."""
     pruning: Pruning | None = None
 
     def tasks(self, haystack: Haystack) -> list[Task]:
@@ -93,7 +95,8 @@ class QueryPlanner:
     def _relevant_by_view(self, haystack: Haystack, query: Question) -> dict[str, tuple[str, ...]]:
         relevant_by_view = {ALL: query.gold}
         if self.disputed is not None:
-            relevant_by_view[UNDISPUTED] = () if query.id in self.disputed else query.gold
+            gold = self.corrected_gold.get(query.id, query.gold)
+            relevant_by_view[UNDISPUTED] = () if query.id in self.disputed else gold
         if self.official_gold is not None:
             relevant_by_view[OFFICIAL] = self.official_gold(haystack)
         return relevant_by_view

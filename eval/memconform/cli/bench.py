@@ -86,10 +86,10 @@ _LIMITS = "Limits and timeouts"
 @option(
     "--errata",
     group=_BENCHMARK,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="JSON of the queries whose gold is disputed, with reasons; scores are shown with and"
-    " without them.",
+    metavar="none|NAME|FILE",
+    show_default="those that ship, for the public files that they describe",
+    help="Queries whose gold is disputed or wrong: none, the errata that ship (locomo, longmemeval,"
+    " wmb), or a JSON file. Scores are shown raw and corrected.",
 )
 @sdks(required=False)
 @option(
@@ -196,7 +196,7 @@ _LIMITS = "Limits and timeouts"
     type=click.Choice(get_args(Join)),
     show_default="separate, with --keys",
     help="How keys are indexed: as items of their own, before the text of their item, or instead of"
-    " it.",
+    " it; split-…: each part of a key apart.",
 )
 @option(
     "--events",

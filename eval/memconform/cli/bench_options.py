@@ -36,7 +36,7 @@ class BenchOptions:
     level: str | None
     session_doc: str | None
     part: str | None
-    errata: Path | None
+    errata: str | None
     keys: Path | None
     join: Join | None
     events: Path | None

@@ -19,6 +19,7 @@ from memconform.bench.retrieval_log import read_log
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import System
 from memconform.bench.tasks import QueryPlanner
+from memconform.cli.bench_errata import applied_errata, candidate_errata, corrected_items
 from memconform.cli.bench_options import SUITES, BenchOptions
 from memconform.cli.exporting import require_exportable
 from memconform.cli.planning import ALL, build_sdks
@@ -28,7 +29,7 @@ from memconform.client.timing import Timeouts
 from memconform.daemons.availability import SkippedSdk
 from memconform.daemons.runner import Progress, SdkRunner
 from memconform.datasets.benchmarks import Benchmark, open_benchmark
-from memconform.datasets.errata import read_errata, require_known_ids
+from memconform.datasets.errata import Errata
 from memconform.datasets.expansion import expanded, read_keys
 from memconform.datasets.pruning import Pruning, read_events, read_ranges
 from memconform.datasets.registry import sample
@@ -81,13 +82,18 @@ async def plan_bench(options: BenchOptions, progress: Progress) -> PreparedBench
         # Selected before the split, which changes the order that --limit and --holdout count in.
         chosen = sample_queries(benchmark, selection)
         benchmark.split_by_category()
-    survey = scan(benchmark)
+    candidate = candidate_errata(options.errata, benchmark.format.name)
+    corrected = corrected_items(candidate, benchmark)
+    survey = scan(benchmark, corrected)
     for log in logs:
         log.require_known_questions(survey.queries)
     if chosen is None:
         # From the scan: reading LongMemEval S once more takes as long as ranking it by BM25.
         chosen = select_queries(survey.queries, selection)
-    settings, planner = _settings(options, benchmark, survey, chosen)
+    errata = applied_errata(options.errata, candidate, survey, progress)
+    settings, planner = _settings(
+        options, benchmark, survey, chosen, errata=errata, corrected=corrected
+    )
     runners, skipped = await _runners(options, strategies, variables, progress)
     embedder = embedder_for(options, variables)
     baselines = [
@@ -132,6 +138,7 @@ async def plan_bench(options: BenchOptions, progress: Progress) -> PreparedBench
         scan=survey,
         settings=settings,
         planner=planner,
+        errata=errata,
         systems=systems,
         seed=options.seed,
         concurrency=options.concurrency,
@@ -207,21 +214,22 @@ def _selection(options: BenchOptions) -> QuerySelection:
 
 
 def _settings(
-    options: BenchOptions, benchmark: Benchmark, survey: BenchmarkScan, chosen: frozenset[str]
+    options: BenchOptions,
+    benchmark: Benchmark,
+    survey: BenchmarkScan,
+    chosen: frozenset[str],
+    *,
+    errata: Errata | None,
+    corrected: Mapping[str, tuple[str, ...]],
 ) -> tuple[BenchSettings, QueryPlanner]:
     ks = cuts(options.ks)
-    disputed = None
-    if options.errata is not None:
-        errata = read_errata(options.errata)
-        require_known_ids(errata, survey.queries)
-        disputed = frozenset(errata)
     pruning = _pruning(options, survey)
     settings = BenchSettings(
         format=benchmark.format.name,
         options=dict(benchmark.options),
         content_sha256=survey.content_sha256,
         chosen_sha256=_digest(chosen),
-        disputed_sha256=None if disputed is None else _digest(disputed),
+        disputed_sha256=None if errata is None else errata.digest(),
         pruned_sha256=None if pruning is None else _digest(map(repr, _pruning_inputs(pruning))),
         index=options.index,
         ks=ks,
@@ -233,7 +241,8 @@ def _settings(
         official_sessions=benchmark.format.official_sessions
         if benchmark.options.get("level") == "turn"
         else None,
-        disputed=disputed,
+        disputed=None if errata is None else errata.disputed,
+        corrected_gold={} if errata is None else corrected,
         pruning=pruning,
     )
     return settings, planner
@@ -247,7 +256,7 @@ def _pruning_inputs(pruning: Pruning) -> Iterable[object]:
 def _transformations(options: BenchOptions) -> tuple[str, ...]:
     """Describe how the benchmark was transformed, and what was selected from it."""
     descriptions: dict[str, object] = {
-        f"keys of {options.keys} by {options.join}": options.keys,
+        f"keys of {options.keys} by {options.join or 'separate'}": options.keys,
         f"pruned by {options.events} and {options.ranges}": options.events,
         f"limit {options.limit}": options.limit,
         f"sample {options.sample} of seed {options.seed}": options.sample,

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from memconform.cli.benchmarks import convert_command, info_command, list_command
+from memconform.cli.expanding import expand_command
 from memconform.cli.fetching import fetch_command, verify_command
 from memconform.cli.grouping import SCORING, Group, option
 from memconform.cli.history import compile_command
@@ -111,5 +112,6 @@ for _subcommand in (
     fetch_command,
     verify_command,
     compile_command,
+    expand_command,
 ):
     command.add_command(_subcommand)

@@ -13,6 +13,7 @@ from memconform.bench.qa.plan import AnswerSelection, Prompts, QaPlan, RubricRun
 from memconform.bench.qa.records import QaMetrics
 from memconform.bench.qa.report_builder import QaFinished, log_model
 from memconform.bench.qa.scores import qa_scores, views
+from memconform.cli.bench_errata import candidate_errata
 from memconform.cli.events import dispatch
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.judging import judge_spec, show_forecasts
@@ -20,10 +21,10 @@ from memconform.cli.qa_options import RUBRICS, MetricsOptions, QaOptions
 from memconform.cli.targets import json_target, text_target
 from memconform.cli.values import comma_separated
 from memconform.datasets.answer_keys import AnswerKey, read_answer_key
-from memconform.datasets.errata import read_errata, require_known_ids
+from memconform.datasets.errata import require_known_ids
 from memconform.datasets.hypotheses import read_hypotheses, read_label_log
 from memconform.datasets.selection import expect_known
-from memconform.datasets.sources import find_data
+from memconform.datasets.sources import find_data, pinned_as
 from memconform.errors import ExitCode, UsageError
 from memconform.llm.cache import ReplyCache
 from memconform.llm.prices import Prices
@@ -187,12 +188,13 @@ def _rubric_run(scorer: JudgeScorer, rubric: Rubric, prompts: Prompts, output: P
     return RubricRun(scorer, prompts, known)
 
 
-def _disputed(key: AnswerKey, errata: Path | None) -> frozenset[str] | None:
-    if errata is None:
+def _disputed(key: AnswerKey, flag: str | None) -> frozenset[str] | None:
+    """The disputed questions; by default those that ship, for the public files they describe."""
+    errata = candidate_errata(flag, key.suite)
+    if errata is None or (flag is None and pinned_as(key.sha256) not in errata.applies_to):
         return None
-    reasons = read_errata(errata)
-    require_known_ids(reasons, key.questions)
-    return frozenset(reasons)
+    require_known_ids(errata, key.questions)
+    return errata.of(key.questions).disputed
 
 
 def _show_forecast(

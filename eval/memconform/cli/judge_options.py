@@ -85,13 +85,13 @@ def _apply(command: _Command, *decorators: Callable[[_Command], _Command]) -> _C
     return command
 
 
-def call_options(command: _Command) -> _Command:
-    """The flags that limit what calls to language models cost."""
+def call_options(command: _Command, *, group: str = JUDGE) -> _Command:
+    """The flags that limit what calls to language models cost, below a heading of the help."""
     return _apply(
         command,
         option(
             "--max-cost-usd",
-            group=JUDGE,
+            group=group,
             type=Finite(min=0, max=1_000_000),
             metavar="USD",
             show_default="JB_EVAL_BUDGET_USD, or no limit",
@@ -99,7 +99,7 @@ def call_options(command: _Command) -> _Command:
         ),
         option(
             "--prices",
-            group=JUDGE,
+            group=group,
             type=click.Path(path_type=Path),
             metavar="FILE",
             show_default="MEMCONFORM_PRICES",
@@ -107,25 +107,25 @@ def call_options(command: _Command) -> _Command:
         ),
         option(
             "--allow-unpriced",
-            group=JUDGE,
+            group=group,
             is_flag=True,
             help="Call models whose price is unknown; they count as free.",
         ),
         option(
             "--cache/--no-cache",
-            group=JUDGE,
+            group=group,
             default=True,
             help="Use replies that were paid for before. With --no-cache every call is made.",
         ),
         option(
             "--cache-only",
-            group=JUDGE,
+            group=group,
             is_flag=True,
             help="Make no call: anything that is not cached is an error.",
         ),
         option(
             "--llm-concurrency",
-            group=JUDGE,
+            group=group,
             type=click.IntRange(1, 64),
             default=16,
             metavar="N",
@@ -133,7 +133,7 @@ def call_options(command: _Command) -> _Command:
         ),
         option(
             "--llm-timeout",
-            group=JUDGE,
+            group=group,
             type=SECONDS,
             default=120.0,
             metavar="SECONDS",
@@ -141,9 +141,9 @@ def call_options(command: _Command) -> _Command:
         ),
         option(
             "--dry-run",
-            group=JUDGE,
+            group=group,
             is_flag=True,
-            help="Print the calls, tokens and dollars that judging would take, and ask nothing.",
+            help="Print the calls, tokens and dollars that it would take, and ask nothing.",
         ),
     )
 

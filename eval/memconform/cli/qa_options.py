@@ -26,7 +26,7 @@ class QaOptions(PanelFlags):
     hypotheses: Path
     data: str
     partial: bool
-    errata: Path | None
+    errata: str | None
     rubric: str | None
     resume: str | None
     output: Path
@@ -44,7 +44,7 @@ class MetricsOptions:
     log: Path
     data: str
     partial: bool
-    errata: Path | None
+    errata: str | None
     json_file: str | None
 
 
@@ -68,10 +68,10 @@ partial = option(
 errata = option(
     "--errata",
     group=_ANSWERS,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="JSON of the questions whose reference answer is disputed, with reasons; scores are shown"
-    " with and without them.",
+    metavar="none|NAME|FILE",
+    show_default="those that ship, for the public files that they describe",
+    help="Questions whose reference answer is disputed: none, the errata that ship (locomo,"
+    " longmemeval), or a JSON file. Scores are shown with and without them.",
 )
 
 resume = option(

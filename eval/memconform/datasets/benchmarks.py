@@ -13,7 +13,9 @@ from memconform.datasets.haystacks import Haystack
 from memconform.datasets.json_array import elements
 from memconform.datasets.jsonl import has_row
 from memconform.datasets.locomo import read_locomo
+from memconform.datasets.locomo import session_of as locomo_session
 from memconform.datasets.longmemeval import official_gold, official_sessions, read_longmemeval
+from memconform.datasets.longmemeval import session_of as longmemeval_session
 from memconform.datasets.memini import read_memini
 from memconform.datasets.question_set import read_question_set
 from memconform.datasets.wmb import QUESTIONS, by_category, found, read_wmb
@@ -47,6 +49,8 @@ class Format:
     """The session of each turn, by which the official metrics also score rankings of turns."""
     by_category: Callable[[Iterable[Haystack]], Iterator[Haystack]] | None = None
     """Splits haystacks into one for each category; None if no query belongs to a part of one."""
+    item_of: Callable[[str, Mapping[str, str]], str] | None = None
+    """The item that contains a turn, by the turn's id and the options; None if turns are items."""
 
 
 _LEVELS = ("turn", "session")
@@ -95,6 +99,7 @@ _BUILT_IN = (
         read_locomo,
         lambda path: {"qa", "conversation"} <= _first_keys(path),
         {"level": _LEVELS},
+        item_of=lambda turn, options: turn if options["level"] == "turn" else locomo_session(turn),
     ),
     Format(
         "longmemeval",
@@ -105,6 +110,9 @@ _BUILT_IN = (
         only_with={"session_doc": ("level", "session")},
         official_gold=official_gold,
         official_sessions=official_sessions,
+        item_of=lambda turn, options: (
+            turn if options["level"] == "turn" else longmemeval_session(turn)
+        ),
     ),
     Format(
         "wmb",
@@ -180,6 +188,12 @@ class Benchmark:
                 hint=f"use --index isolated or shared; --index category is for {having}",
             )
         self.transform = lambda haystacks: split(transform(haystacks))
+
+    def items_of(self, turns: Iterable[str]) -> tuple[str, ...]:
+        """The distinct ids of the items that contain these turns."""
+        item_of = self.format.item_of
+        items = (turn if item_of is None else item_of(turn, self.options) for turn in turns)
+        return tuple(dict.fromkeys(items))
 
     def __iter__(self) -> Iterator[Haystack]:
         """Read the haystacks again.

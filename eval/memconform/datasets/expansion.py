@@ -3,7 +3,8 @@
 The keys of each item come from a cache file; no model is called here.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -13,8 +14,12 @@ from memconform.datasets.files import unfit
 from memconform.datasets.haystacks import DroppedEntry, Haystack, Item
 from memconform.datasets.json_file import read_object
 
-Join = Literal["separate", "merge", "replace"]
-"""How keys are added: as separate items, before the item's text, or instead of it."""
+Join = Literal["separate", "merge", "replace", "split-separate", "split-merge", "split-replace"]
+"""How keys are added: as separate items, before the item's text, or instead of it; the last three,
+as in LongMemEval's code, for each part of a key apart."""
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+"""LongMemEval's code splits summaries with NLTK, which also knows abbreviations."""
 
 _SHAPE = 'write {"haystack/item": "text", …}, or a list of texts'
 _EVIDENCE = "answer_"
@@ -28,6 +33,8 @@ class Keys:
     path: Path
     texts: Mapping[str, tuple[str, ...]]
     """By `haystack/item`, or by the item's id alone; empty if no key could be generated."""
+    lists: frozenset[str] = frozenset()
+    """Names whose key is a list, whose texts are never split further."""
 
     def name(self, haystack: str, item: str) -> str | None:
         """The name of an item in the cache; None if the cache does not have it."""
@@ -42,7 +49,8 @@ def read_keys(path: Path) -> Keys:
         UsageError: if an item's key is neither text nor a list of texts (`dataset_invalid`).
     """
     cache = read_object(path)
-    return Keys(path, {name: _texts(path, name, value) for name, value in cache.items()})
+    texts = {name: _texts(path, name, value) for name, value in cache.items()}
+    return Keys(path, texts, frozenset(n for n, value in cache.items() if isinstance(value, list)))
 
 
 def _texts(path: Path, name: str, value: JsonValue) -> tuple[str, ...]:
@@ -58,7 +66,8 @@ def _texts(path: Path, name: str, value: JsonValue) -> tuple[str, ...]:
 def expand(haystack: Haystack, keys: Keys, join: Join) -> Haystack:
     """The haystack with its items' keys; items without keys stay unchanged and are reported.
 
-    Separate keys become items `<id>#1`, `<id>#2`, … whose source is the item.
+    Separate keys become items `<id>#1`, `<id>#2`, … whose source is the item, as do all but the
+    first part of a key that is split and merged or replaces the item.
 
     Raises:
         UsageError: if an item already has such an id (`dataset_invalid`).
@@ -73,6 +82,8 @@ def expand(haystack: Haystack, keys: Keys, join: Join) -> Haystack:
             dropped.append(DroppedEntry(item.id, f"{keys.path.name} has no key for it"))
             items.append(item)
             continue
+        if join.startswith("split-") and name not in keys.lists:
+            texts = _parts(texts[0])
         joined = _joined(item, texts, join)
         for each in joined:
             if each.source and each.id in ids:
@@ -88,16 +99,30 @@ def expand(haystack: Haystack, keys: Keys, join: Join) -> Haystack:
 
 def _joined(item: Item, texts: tuple[str, ...], join: Join) -> list[Item]:
     match join:
-        case "separate":
-            key_items = [
-                replace(item, id=f"{item.id}#{number}", text=text, source=item.id)
-                for number, text in enumerate(texts, start=1)
-            ]
-            return [item, *key_items]
+        case "separate" | "split-separate":
+            return [item, *_further(item, texts, start=1)]
         case "merge":
             return [replace(item, text="\n".join((*texts, item.text)))]
         case "replace":
             return [replace(item, text="\n".join(texts))]
+        case "split-merge":
+            texts = tuple(f"{text} {item.text}" for text in texts)
+    # Gold names the item, so that one of its documents keeps its id.
+    return [replace(item, text=texts[0]), *_further(item, texts[1:], start=2)]
+
+
+def _further(item: Item, texts: Sequence[str], start: int) -> list[Item]:
+    """Further documents of an item; finding one counts as finding the item."""
+    return [
+        replace(item, id=f"{item.id}#{number}", text=text, source=item.id)
+        for number, text in enumerate(texts, start=start)
+    ]
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    """The phrases between `;` of a text, or the sentences of one without."""
+    pieces = text.split(";") if ";" in text else _SENTENCE_END.split(text)
+    return tuple(part for piece in pieces if (part := piece.strip())) or (text,)
 
 
 def expanded(haystacks: Iterable[Haystack], keys: Keys, join: Join) -> Iterator[Haystack]:

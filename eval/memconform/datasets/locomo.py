@@ -92,7 +92,7 @@ def _haystack(sample: dict[str, Any], level: Level) -> Haystack:
         unknown = [turn for turn in gold if turn not in turn_ids]
         dropped += [DroppedEntry(query_id, f"turn {turn} does not exist") for turn in unknown]
         if level == "session":
-            gold = [turn.partition(":")[0] for turn in gold if turn in turn_ids]
+            gold = [session_of(turn) for turn in gold if turn in turn_ids]
         if gold:
             queries.append(replace(query, gold=tuple(dict.fromkeys(gold))))
         else:
@@ -100,6 +100,11 @@ def _haystack(sample: dict[str, Any], level: Level) -> Haystack:
                 DroppedEntry(query_id, f"its evidence resolves to no {level}: {evidence!r}")
             )
     return Haystack(name, tuple(items), tuple(queries), tuple(dropped))
+
+
+def session_of(turn: str) -> str:
+    """The id of the session that contains a turn: `D8` for `D8:6`."""
+    return turn.partition(":")[0]
 
 
 def _turns(number: int, date: str, turns: list[dict[str, Any]]) -> list[Item]:

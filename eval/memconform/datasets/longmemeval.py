@@ -73,6 +73,11 @@ def official_sessions(haystack: Haystack) -> dict[str, str]:
     }
 
 
+def session_of(turn: str) -> str:
+    """The id of the session that contains a turn: `answer_1` for `answer_1_3`."""
+    return turn.rpartition("_")[0]
+
+
 def _haystack(row: dict[str, Any], level: Level, session_doc: SessionDoc) -> Haystack:
     name = text(row, "question_id")
     ids, dates = texts(row, "haystack_session_ids"), texts(row, "haystack_dates")

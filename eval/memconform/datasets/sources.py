@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from memconform.datasets.benchmarks import formats
-from memconform.datasets.files import read_whole
+from memconform.datasets.files import PACKED, PieceReader, read_whole
 from memconform.datasets.registry import shipped_folder
 from memconform.errors import UsageError, nearest
 from memconform.validation import validation_faults
@@ -144,6 +144,32 @@ def pinned_as(sha256: str) -> str | None:
         if [file.sha256 for file in source.files] == [sha256]:
             return name
     return None
+
+
+def pinned_folder(folder: Path) -> str | None:
+    """The name of the source of several files that a folder contains, each with its digest.
+
+    Other files may be beside them, and they may be compressed. A file that cannot be read is none
+    of a source's; whoever needs it reports it.
+    """
+    for name, source in known_sources().items():
+        if len(source.files) > 1 and all(_is_pinned(folder, file) for file in source.files):
+            return name
+    return None
+
+
+def _is_pinned(folder: Path, file: SourceFile) -> bool:
+    paths = (folder / f"{file.name}{ending}" for ending in ("", *PACKED))
+    path = next((each for each in paths if each.is_file()), None)
+    if path is None:
+        return False
+    try:
+        with PieceReader(path) as source:
+            while source.read():
+                pass
+            return (source.size, source.sha256) == (file.size, file.sha256)
+    except UsageError:
+        return False
 
 
 def known_sources() -> dict[str, DownloadSource]:

@@ -10,8 +10,8 @@ from memconform.bench.events import (
     SystemStarted,
 )
 from memconform.bench.plan import BenchPlan
-from memconform.bench.records import BenchReport, Estimate, Row, Scores, SystemReport
-from memconform.bench.tasks import ALL, OFFICIAL, OFFICIAL_SESSIONS
+from memconform.bench.records import AboveCeiling, BenchReport, Estimate, Row, Scores, SystemReport
+from memconform.bench.tasks import ALL, OFFICIAL, OFFICIAL_SESSIONS, UNDISPUTED
 from memconform.daemons.availability import SkippedSdk
 from memconform.datasets.haystacks import DroppedEntry
 from memconform.parity.records import ParityVerdict
@@ -278,6 +278,7 @@ def _footnotes(report: BenchReport) -> list[str]:
         if system.official_items
     ]
     lines += _rank_notes(report)
+    lines += _errata_notes(report)
     for row in report.rows:
         if row.rising_scores:
             name = _name(row)
@@ -316,6 +317,30 @@ def _rank_notes(report: BenchReport) -> list[str]:
 
 def _name(row: Row) -> str:
     return f"{row.system} {row.strategy}".strip()
+
+
+def _errata_notes(report: BenchReport) -> list[str]:
+    """What the errata change, and the rows that owe part of their raw score to wrong gold."""
+    errata = report.errata
+    if errata is None:
+        return []
+    disputed = plural(errata.disputed, "disputed query", spec=",")
+    effect = f"{UNDISPUTED} omits {disputed} and corrects the gold of {errata.corrected:,}"
+    lines = [f"errata {errata.name}: {effect}; {ALL} is raw"]
+    for row in report.rows:
+        worst: dict[str, AboveCeiling] = {}
+        for above in row.above_ceilings:
+            other = worst.get(above.scope)
+            if other is None or above.score - above.ceiling > other.score - other.ceiling:
+                worst[above.scope] = above
+        excesses = [
+            f"{scope} {above.metric} {above.score:.1f} > {above.ceiling:.1f}"
+            for scope, above in worst.items()
+        ]
+        if excesses:
+            name = f"{row.system} {row.strategy}".strip()
+            lines.append(f"{name}: above the ceiling of wrong gold: {'; '.join(excesses)}")
+    return lines
 
 
 def _unmeasured(row: Row) -> str:

@@ -22,6 +22,7 @@ def test_a_wheel_holds_the_package_its_datasets_and_nothing_else(tmp_path: Path)
     smoke = (CHECKOUT / "datasets" / "smoke.jsonl").read_bytes()
     assert zipfile.ZipFile(wheel).read("memconform/datasets/shipped/smoke.jsonl") == smoke
     assert "memconform/datasets/shipped/sources.toml" in names
+    assert "memconform/datasets/shipped/errata/locomo.json" in names
     assert "memconform/daemons/guard.py" in names
     assert "memconform/fakes/source_patch/sitecustomize.py" in names
     corpus = [name for name in names if name.startswith("memconform/datasets/shipped/lme/corpus/")]

@@ -51,6 +51,37 @@ def test_keys_are_joined_and_items_without_keys_are_reported(
     assert _texts(before) == [("a", "text of a"), _B]
 
 
+@pytest.mark.parametrize(
+    ("key", "parts"),
+    [
+        # A list is what the model made of it; a text has phrases, or sentences.
+        (["one. And more; more", "two"], ["one. And more; more", "two"]),
+        (["one. And more"], ["one. And more"]),
+        ("one; two;", ["one", "two"]),
+        ("One. Two!", ["One.", "Two!"]),
+        (";", [";"]),
+    ],
+)
+def test_the_parts_of_a_key_are_joined_one_by_one(
+    tmp_path: Path, key: Any, parts: list[str]
+) -> None:
+    keys = _keys(tmp_path, {"a": key, "b": None})
+
+    def joined(join: Join) -> list[tuple[str, str]]:
+        haystack = expand(_haystack(), keys, join)
+        assert [item.source for item in haystack.items if "#" in item.id] == ["a"] * (
+            len(haystack.items) - 2
+        )
+        return _texts(haystack)[:-1]
+
+    numbered = [(f"a#{n}", part) for n, part in enumerate(parts, start=1)]
+    assert joined("split-separate") == [("a", "text of a"), *numbered]
+    ids = ["a", *(f"a#{n}" for n in range(2, len(parts) + 1))]
+    assert joined("split-replace") == list(zip(ids, parts, strict=True))
+    merged = [f"{part} text of a" for part in parts]
+    assert joined("split-merge") == list(zip(ids, merged, strict=True))
+
+
 def test_a_separate_key_stands_for_its_item(tmp_path: Path) -> None:
     [item, key, _] = expand(_haystack(), _keys(tmp_path, {"a": "one"}), "separate").items
     assert (item.source, key.source) == ("", "a")

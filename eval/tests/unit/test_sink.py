@@ -56,6 +56,11 @@ def _writes(tree: ast.AST) -> Iterator[str]:
         for item in items
         if item.optional_vars and ast.unparse(item.context_expr).startswith(_SINKS)
     }
+    sinks |= {
+        node.arg
+        for node in ast.walk(tree)
+        if isinstance(node, ast.arg) and node.annotation and ast.unparse(node.annotation) == "Sink"
+    }
     for node in ast.walk(tree):
         # It may also be handed to a thread.
         if isinstance(node, ast.Attribute) and node.attr in ("write_text", "write_bytes", "pwrite"):

@@ -1,9 +1,16 @@
+import gzip
+import hashlib
 import re
 from pathlib import Path
 
 import pytest
 
-from memconform.datasets.sources import load_sources, select_source
+from memconform.datasets.sources import (
+    SOURCES_VARIABLE,
+    load_sources,
+    pinned_folder,
+    select_source,
+)
 from memconform.errors import UsageError
 
 _GOOD = """
@@ -45,6 +52,33 @@ def test_shipped_sources_are_pinned_to_a_revision(tmp_path: Path) -> None:
 def test_a_good_file_is_read(tmp_path: Path) -> None:
     [(name, source)] = load_sources(_written(tmp_path, _GOOD)).items()
     assert (name, source.files[0].size) == ("a", 1)
+
+
+def test_a_folder_is_pinned_if_every_file_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contents = {"one.txt": b"first", "sub/two.txt": b"second"}
+    files = "".join(
+        f'[[a.files]]\nname = "{name}"\nbytes = {len(content)}\n'
+        f'sha256 = "{hashlib.sha256(content).hexdigest()}"\n'
+        for name, content in contents.items()
+    )
+    head = _GOOD.partition("[[")[0].replace("locomo", "wmb")
+    monkeypatch.setenv(SOURCES_VARIABLE, str(_written(tmp_path, head + files)))
+    folder = tmp_path / "data"
+    (folder / "sub").mkdir(parents=True)
+    for name, content in contents.items():
+        assert pinned_folder(folder) is None
+        (folder / name).write_bytes(content)
+    assert pinned_folder(folder) == "a"
+    (folder / "one.txt").unlink()
+    (folder / "one.txt.gz").write_bytes(gzip.compress(b"first"))
+    assert pinned_folder(folder) == "a"
+    (folder / "sub" / "two.txt").write_bytes(b"SECOND")
+    assert pinned_folder(folder) is None
+    (folder / "sub" / "two.txt").write_bytes(b"second")
+    (folder / "one.txt.gz").write_bytes(b"not gzip")
+    assert pinned_folder(folder) is None
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("bench/daemon_system.py", "error.code"): (),
     ("bench/engine.py", "error.code"): (),
     ("client/client.py", "error.code"): ("not_in_dialect",),
+    ("expansion/generating.py", "error.code"): (),
     ("ingest/monitor.py", "error.code"): (),
     ("llm/calls.py", "error.code"): (),
     ("ingest/verification.py", "error.code"): (),

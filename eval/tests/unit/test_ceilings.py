@@ -1,0 +1,65 @@
+"""Ceilings of wrong gold."""
+
+import pytest
+
+from memconform.bench.ceilings import CORRECTED, above_ceilings, ceilings
+from memconform.bench.records import QueryRecord, Relevance
+from memconform.bench.tasks import ALL, UNDISPUTED
+
+
+def _record(
+    query: str, ranking: str, raw: str, right: str | None, category: str = ""
+) -> QueryRecord:
+    views = {ALL: Relevance(gold=list(raw))}
+    if right is not None:
+        views[UNDISPUTED] = Relevance(gold=list(right))
+    return QueryRecord(
+        system="go",
+        strategy="bm25",
+        haystack="h",
+        query=query,
+        category=category,
+        views=views if raw else {},
+        ranking=list(ranking),
+        latency_ms=1,
+        search_ms=None,
+    )
+
+
+def test_the_ceiling_is_the_raw_score_of_the_right_evidence() -> None:
+    records = [
+        # Cites a wrong turn; cites one of two; right; disputed; without gold.
+        _record("q1", "xa", raw="x", right="a", category="c"),
+        _record("q2", "ab", raw="a", right="ba", category="d"),
+        _record("q3", "za", raw="a", right="a", category="c"),
+        _record("q4", "zz"[:1], raw="a", right=None, category="e"),
+        _record("q5", "a", raw="", right=None),
+    ]
+    limits = {each.scope: each for each in ceilings(records, [1, 2])}
+    assert {name: each.queries for name, each in limits.items()} == {
+        ALL: 4,
+        CORRECTED: 2,
+        "c": 2,
+        "d": 1,
+    }
+    assert limits[CORRECTED].metrics["recall_any@1"] == 0
+    assert limits[CORRECTED].metrics["recall_any@2"] == 50
+    assert limits[ALL].metrics["recall_any@1"] == 50
+    assert limits["c"].metrics["mrr@2"] == 50
+
+
+def test_a_row_above_a_ceiling_is_pointed_out_and_one_below_is_not() -> None:
+    wrong = _record("q1", "xa", raw="x", right="a")
+    right = _record("q1", "ax", raw="x", right="a")
+    limits = ceilings([wrong], [1])
+    above = above_ceilings([wrong], limits, [1])
+    assert [(each.scope, each.score, each.ceiling) for each in above if "any" in each.metric] == [
+        (ALL, 100, 0),
+        (CORRECTED, 100, 0),
+    ]
+    assert above_ceilings([right], limits, [1]) == []
+
+
+@pytest.mark.parametrize("right", ["a", None])
+def test_without_a_correction_there_is_no_ceiling(right: str | None) -> None:
+    assert ceilings([_record("q1", "a", raw="a", right=right)], [1]) == []
