@@ -9,13 +9,13 @@ from urllib.parse import quote
 from pydantic.alias_generators import to_snake
 
 from memconform.conformance.expecting import ExpectationResult
-from memconform.conformance.routes import brain_in, route_of
+from memconform.conformance.routes import brain_in, route_of, routes_at
 from memconform.conformance.step_result import StepResult
 from memconform.contract.ask import EVENTS
 from memconform.contract.dialect import Dialect, Operation
 from memconform.contract.dialect_keys import DialectError
 from memconform.contract.events import Change
-from memconform.contract.schemas import Route
+from memconform.contract.schemas import ROUTES, Route
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +37,49 @@ class Translation:
         method, _, target = line.partition(" ")
         route = route_of(method, target)
         if route is None:
-            return line, body
+            return self._unknown_method(method, target), body
         operation = _operation(route)
         if not self.dialect.has(operation):
             raise DialectError(
                 "not_in_dialect", f"the dialect {self.dialect.name!r} has no route {operation}"
             )
-        path, _, query = target.partition("?")
-        own = self.dialect.routes.get(operation)
-        if own:
-            method, _, path = own.partition(" ")
-            path = path.replace("{brain}", brain_in(target) or "")
+        query = target.partition("?")[2]
+        method, _, path = self._own_line(route).partition(" ")
+        path = path.replace("{brain}", brain_in(target) or "")
         query = self._query(query, is_listing=operation == "list_documents")
         return f"{method} {path}{'?' if query else ''}{query}", self._body(route, body)
+
+    def _own_line(self, route: Route) -> str:
+        """The daemon's `METHOD /path` of a route, with `{brain}` for the brain's id."""
+        own = self.dialect.routes.get(_operation(route))
+        return own or f"{route.method.upper()} {route.path.replace('{brainId}', '{brain}')}"
+
+    def _unknown_method(self, method: str, target: str) -> str:
+        """Send a method that the contract's path does not have to the daemon's own path.
+
+        Raises:
+            DialectError: `not_in_dialect` if the daemon has no path with the same methods, or has
+                a route with this method there: the right answer is then unknown.
+        """
+        routes = [route for route in routes_at(target) if self.dialect.has(_operation(route))]
+        if not routes:
+            if not routes_at(target):
+                return f"{method} {target}"
+            raise DialectError(
+                "not_in_dialect", f"the dialect {self.dialect.name!r} has no route at {target}"
+            )
+        own = {tuple(self._own_line(route).split(" ", 1)) for route in routes}
+        paths = {path for _, path in own}
+        same_methods = {own_method for own_method, _ in own} == {r.method.upper() for r in routes}
+        path = min(paths)
+        taken = {self._own_line(r) for r in ROUTES if self.dialect.has(_operation(r))}
+        if len(paths) > 1 or not same_methods or f"{method} {path}" in taken:
+            raise DialectError(
+                "not_in_dialect",
+                f"the dialect {self.dialect.name!r} has other methods or paths for {target}",
+            )
+        _, question_mark, query = target.partition("?")
+        return f"{method} {path.replace('{brain}', brain_in(target) or '')}{question_mark}{query}"
 
     def headers(self, headers: Mapping[str, Any]) -> dict[str, Any]:
         """Send a bearer token in the way of the dialect; other credentials pass unchanged."""

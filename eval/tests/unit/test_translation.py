@@ -33,7 +33,9 @@ _BRAIN = "/v1/brains/mc-1"
         (f"GET {_BRAIN}/documents?dir=n", "GET /stores/mc-1/docs?dir=kb/n"),
         (f"GET {_BRAIN}/documents", "GET /stores/mc-1/docs?dir=kb"),
         ("GET /nowhere", "GET /nowhere"),
-        ("PATCH /v1/brains", "PATCH /v1/brains"),
+        ("DELETE /healthz", "DELETE /healthz"),
+        (f"PATCH {_BRAIN}", "PATCH /stores/mc-1"),
+        (f"GET {_BRAIN}/search?x=1", "GET /stores/mc-1/query?x=1"),
     ],
 )
 def test_a_request_line_is_translated(line: str, own: str) -> None:
@@ -56,6 +58,37 @@ def test_a_body_is_translated_and_what_is_not_of_the_contract_passes() -> None:
 def test_a_route_that_the_dialect_lacks_is_not_applicable() -> None:
     with pytest.raises(DialectError, match="no route ingest_file") as caught:
         _TRANSLATION.request(f"POST {_BRAIN}/ingest/file", b"{}")
+    assert caught.value.code == "not_in_dialect"
+
+
+@pytest.mark.parametrize(
+    ("routes", "line", "own"),
+    [
+        ({"health": "GET /up"}, "DELETE /healthz", "DELETE /up"),
+        ({"version": False}, "POST /version", None),
+        # One of the two routes at the path is elsewhere, and which of them decides `Allow`?
+        ({"create_brain": "POST /stores"}, "PUT /v1/brains", None),
+        (
+            {"create_brain": "POST /stores", "list_brains": "GET /stores"},
+            "PUT /v1/brains",
+            "PUT /stores",
+        ),
+        ({"create_brain": "POST /stores", "list_brains": False}, "PUT /v1/brains", "PUT /stores"),
+        # The method is right in the dialect.
+        ({"search": "GET /stores/{brain}/query"}, f"GET {_BRAIN}/search", None),
+        ({"search": "PUT /stores/{brain}/query"}, f"GET {_BRAIN}/search", None),
+        ({"search": "POST /v1/brains/{brain}"}, f"GET {_BRAIN}/search", None),
+    ],
+)
+def test_a_wrong_method_goes_to_the_path_of_the_dialect(
+    routes: dict[str, Any], line: str, own: str | None
+) -> None:
+    translation = Translation(Dialect.model_validate({"routes": routes}))
+    if own is not None:
+        assert translation.request(line, None) == (own, None)
+        return
+    with pytest.raises(DialectError) as caught:
+        translation.request(line, None)
     assert caught.value.code == "not_in_dialect"
 
 
