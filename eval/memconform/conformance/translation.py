@@ -12,7 +12,7 @@ from memconform.conformance.expecting import ExpectationResult
 from memconform.conformance.routes import brain_in, route_of, routes_at
 from memconform.conformance.step_result import StepResult
 from memconform.contract.ask import EVENTS
-from memconform.contract.dialect import Dialect, Operation
+from memconform.contract.dialect import Dialect, Operation, PathMapping
 from memconform.contract.dialect_keys import DialectError
 from memconform.contract.events import Change
 from memconform.contract.schemas import ROUTES, Route
@@ -46,7 +46,7 @@ class Translation:
         query = target.partition("?")[2]
         method, _, path = self._own_line(route).partition(" ")
         path = path.replace("{brain}", brain_in(target) or "")
-        query = self._query(query, is_listing=operation == "list_documents")
+        query = self._query(query, operation)
         return f"{method} {path}{'?' if query else ''}{query}", self._body(route, body)
 
     def _own_line(self, route: Route) -> str:
@@ -91,19 +91,24 @@ class Translation:
                 result[auth.header] = auth.value.replace("{token}", token)
         return result
 
-    def _query(self, query: str, *, is_listing: bool) -> str:
+    def _query(self, query: str, operation: Operation) -> str:
         """Map the values of `path` and `dir`, which may hold anything but a `&`."""
         paths = self.dialect.paths
+        quoted = PathMapping(prefix=quote(paths.prefix), suffix=quote(paths.suffix))
         parameters = query.split("&") if query else []
+        is_listing = operation == "list_documents"
         if is_listing and not any(p.startswith("dir=") for p in parameters) and paths.prefix:
             parameters.append("dir=")
         mapped = []
         for parameter in parameters:
             name, equals, value = parameter.partition("=")
             if name == "path" and value:
-                value = f"{quote(paths.prefix)}{value}{quote(paths.suffix)}"
+                # Only stat takes folders; those of the cases have no extension, and documents do.
+                is_folder = operation == "stat_document" and "." not in value.rpartition("/")[2]
+                to_daemon = quoted.folder_to_daemon if is_folder else quoted.to_daemon
+                value = to_daemon(value)
             elif name == "dir":
-                value = f"{quote(paths.prefix)}{value}".rstrip("/")
+                value = quoted.folder_to_daemon(value)
             mapped.append(f"{name}{equals}{value}")
         return "&".join(mapped)
 

@@ -33,6 +33,11 @@ _BRAIN = "/v1/brains/mc-1"
         (f"GET {_BRAIN}/documents?dir=n", "GET /stores/mc-1/docs?dir=kb/n"),
         (f"GET {_BRAIN}/documents", "GET /stores/mc-1/docs?dir=kb"),
         ("GET /nowhere", "GET /nowhere"),
+        (f"GET {_BRAIN}/documents/stat?path=a/b", f"GET {_BRAIN}/documents/stat?path=kb/a/b"),
+        (
+            f"GET {_BRAIN}/documents/stat?path=a.b/c.md",
+            f"GET {_BRAIN}/documents/stat?path=kb/a.b/c.md.txt",
+        ),
         ("DELETE /healthz", "DELETE /healthz"),
         (f"PATCH {_BRAIN}", "PATCH /stores/mc-1"),
         (f"GET {_BRAIN}/search?x=1", "GET /stores/mc-1/query?x=1"),
