@@ -320,6 +320,17 @@ def test_gaps_name_the_line_that_would_help() -> None:
     assert gaps('{"chunks": null, "tookMs": 1}', SearchResponse, _all_unknown()) == []
 
 
+def test_gaps_propose_nested_places_of_the_right_kind() -> None:
+    body = {"Result": {"Hits": [], "Took": 1, "a.b": []}, "Debug": {"Served": "bm25"}, "More": {}}
+    lines = [gap.line() for gap in gaps(json.dumps(body), SearchResponse, None)]
+    search = "[dialect.objects.search_response]"
+    assert sorted(lines) == [
+        f'{search} chunks = "KEY"   # or one of its keys: Result.Hits',
+        f"{search} tookMs = false   # or one of its keys: Result.Took, Debug.Served",
+        f"{search} trace = false   # or one of its keys: Result, Debug, More",
+    ]
+
+
 def _all_unknown() -> Dialect:
     return Dialect.model_validate({"objects": {"search_response": {"trace": False}}})
 
