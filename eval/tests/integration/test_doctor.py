@@ -82,7 +82,7 @@ def test_a_missing_toolchain_is_named(memconform: Call, scripted: Scripted) -> N
     assert "install no-such-tool, or run without scripted" in ended.out
 
 
-_OWN_ROUTES = '''
+_OWN_ROUTES = """
 import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -98,7 +98,7 @@ class Handler(BaseHTTPRequestHandler):
     do_POST = do_PUT = do_DELETE = do_GET
 
 HTTPServer((sys.argv[1], int(sys.argv[2])), Handler).serve_forever()
-'''
+"""
 
 
 def test_a_step_that_is_tried_again_fails_once(memconform: Call, workspace: Path) -> None:
