@@ -1,6 +1,7 @@
 """Lets cases speak the contract to a daemon that speaks a dialect. No I/O."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -16,6 +17,8 @@ from memconform.contract.dialect import Dialect, Operation, PathMapping
 from memconform.contract.dialect_keys import DialectError
 from memconform.contract.events import Change
 from memconform.contract.schemas import ROUTES, Route
+
+_REQUEST_LINE = re.compile(rb"(?P<method>[A-Z]+) (?P<target>/[!-~]*) HTTP/1\.1\r\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,27 @@ class Translation:
         path = path.replace("{brain}", brain_in(target) or "")
         query = self._query(query, operation)
         return f"{method} {path}{'?' if query else ''}{query}", self._body(route, body)
+
+    def raw(self, message: bytes) -> bytes:
+        """Translate the request line at the start of raw bytes; any other bytes pass unchanged.
+
+        Raises:
+            DialectError: `not_in_dialect` if the daemon has no such route, or if its bodies or its
+                status of a success differ, which raw steps compare as they are.
+        """
+        start = _REQUEST_LINE.match(message)
+        if start is None:
+            return message
+        line = f"{start['method'].decode()} {start['target'].decode()}"
+        _, _, body = message.partition(b"\r\n\r\n")
+        own, own_body = self.request(line, body)
+        route = route_of(*_split(line))
+        has_own_status = route is not None and _operation(route) in self.dialect.statuses
+        if has_own_status or _json(own_body) != _json(body):
+            raise DialectError(
+                "not_in_dialect", f"the dialect {self.dialect.name!r} has no raw form of {line}"
+            )
+        return own.encode() + message[start.end("target") :]
 
     def _own_line(self, route: Route) -> str:
         """The daemon's `METHOD /path` of a route, with `{brain}` for the brain's id."""

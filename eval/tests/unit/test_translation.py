@@ -97,6 +97,32 @@ def test_a_wrong_method_goes_to_the_path_of_the_dialect(
     assert caught.value.code == "not_in_dialect"
 
 
+def test_the_request_line_of_raw_bytes_is_translated() -> None:
+    end = b" HTTP/1.1\r\nHost: h\r\n\r\n"
+    health = Translation(Dialect.model_validate({"routes": {"health": "GET /up"}}))
+    assert health.raw(b"GET /healthz" + end) == b"GET /up" + end
+    assert health.raw(b"DELETE /healthz" + end) == b"DELETE /up" + end
+    brain = _BRAIN.encode()
+    assert _TRANSLATION.raw(b"GET " + brain + end) == b"GET /stores/mc-1" + end
+    for other in (b"\x16\x03", b"GET /nowhere" + end, b"4\r\nThe \r\n", b"GET /healthz HTTP/9\r\n"):
+        assert _TRANSLATION.raw(other) == other
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"GET /version HTTP/1.1\r\n\r\n",
+        # Another status than the contract's 204, and another key than `question`.
+        f"PUT {_BRAIN}/documents?path=a HTTP/1.1\r\n\r\n".encode(),
+        f'POST {_BRAIN}/ask HTTP/1.1\r\n\r\n{{"question": "x"}}'.encode(),
+    ],
+)
+def test_raw_bytes_that_a_dialect_cannot_say_are_not_applicable(request_: bytes) -> None:
+    with pytest.raises(DialectError) as caught:
+        _TRANSLATION.raw(request_)
+    assert caught.value.code == "not_in_dialect"
+
+
 def _outcome(label: str, body: object, status: int = 200) -> StepResult:
     received = json.dumps(body).encode()
     return StepResult(
