@@ -27,6 +27,7 @@ from memconform.conformance.suite import brain_id
 from memconform.daemons.discovery import find_runner, working_folder
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import ExitCode, UsageError, gravest, nearest
+from memconform.printing.console import SafeConsole
 from memconform.printing.escaping import Lines
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
@@ -209,7 +210,9 @@ def show_findings_of(run: str, cause: tuple[str, ...], output: Path) -> ExitCode
             for check in case.checks
             if check.result in SHOWN and (not cause or _has_cause(check, cause))
         ]
-        show_checks(sdk, checks, replay=f"memconform conform replay {shlex.quote(run)}")
+        replay = f"memconform conform replay {shlex.quote(run)}"
+        # The findings are what was asked for, so that `| less` and `> file` take them.
+        show_checks(SafeConsole(), sdk, checks, replay=replay)
         shown += len(checks)
     echo(f"{plural(shown, 'check')} did not pass", err=True)
     return ExitCode.OK if shown or not cause else ExitCode.NOTHING_SELECTED

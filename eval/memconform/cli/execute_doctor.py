@@ -32,6 +32,8 @@ async def _examine(sdk: str, upstream: UpstreamKind, headers: dict[str, str]) ->
     runner = find_runner(sdk, working_folder())
     runner.use_upstream(upstream)
     failures: list[ExitCode] = []
+    # A step that is tried again with the lines that may help is one step.
+    failed_steps: set[str] = set()
     helpful: list[Remedy] = []
     folder = tempfile.mkdtemp(prefix="memconform-")
     try:
@@ -41,6 +43,7 @@ async def _examine(sdk: str, upstream: UpstreamKind, headers: dict[str, str]) ->
                 helpful += step.remedies
                 if step.error is not None:
                     failures.append(step.error.exit_code)
+                    failed_steps.add(step.name)
     finally:
         # After a failure the log stays, because it may be the only place that shows the cause.
         if not failures:
@@ -50,7 +53,7 @@ async def _examine(sdk: str, upstream: UpstreamKind, headers: dict[str, str]) ->
             echo(line)
         for line in (*block.splitlines(), ""):
             echo(line)
-    echo(f"{runner.name}: {_verdict(len(failures))}")
+    echo(f"{runner.name}: {_verdict(len(failed_steps))}")
     return gravest(failures)
 
 
@@ -60,7 +63,7 @@ def _show(step: Step) -> None:
     if step.error is not None:
         echo(indent(step.error.render(), "     "))
     for remedy in step.remedies:
-        echo(f"       add to sdk.toml: {remedy.line}")
+        echo(f"       {remedy.label}: {remedy.line}")
 
 
 def _verdict(failed: int) -> str:

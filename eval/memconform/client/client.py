@@ -184,8 +184,11 @@ class ContractClient:
         mapping = PathMapping() if self.dialect is None else self.dialect.paths
         # Of paths that were mapped already, nobody could tell whether the mapping covers them.
         plain = self.dialect and self.dialect.model_copy(update={"paths": PathMapping()})
-        folder = mapping.prefix.rpartition("/")[0]
-        query = {"dir": folder, "recursive": "true", "include_generated": "true"}
+        query = {
+            "dir": mapping.folder_to_daemon(""),
+            "recursive": "true",
+            "include_generated": "true",
+        }
         path = f"{_BRAIN}/documents"
         try:
             listing, _ = await self._call(

@@ -10,6 +10,7 @@ import yaml
 
 from memconform.conformance.known import UNFILLED
 from memconform.conformance.results import RED, CaseResult, Cause, Check, Result, SdkResult
+from memconform.conformance.routes import request_name
 from memconform.printing.plurals import plural
 
 SHOWN = (*RED, Result.WARN, Result.XFAIL)
@@ -64,6 +65,11 @@ class Finding:
         return self._first("curl")
 
     @property
+    def shows_cause(self) -> bool:
+        """Whether the example has a command, and that sends the request that the cause names."""
+        return bool(self.curl) and _shows(self.cause, self.step)
+
+    @property
     def got(self) -> str:
         """What is wrong in the example, with its values."""
         if self.example is not None and self.example.got:
@@ -83,10 +89,26 @@ class Finding:
             self.case, self.check, self.example = case, check, cause
 
 
-def _worth(check: Check, cause: Cause | None) -> tuple[bool, bool]:
-    """Order checks by what they show as examples: one that fails the run, with a short command."""
+def _worth(check: Check, cause: Cause | None) -> tuple[bool, bool, bool]:
+    """Order checks by what they show as examples.
+
+    One that fails the run comes first, then one whose command sends the request that the cause
+    names, then one with a short command.
+    """
     command = (cause.curl if cause is not None else "") or check.curl
-    return check.result in RED, 0 < len(command) <= _SHORT
+    shows = _shows(cause.cause, cause.step or check.step) if cause is not None else False
+    return check.result in RED, shows, 0 < len(command) <= _SHORT
+
+
+def _shows(cause: str, step: str) -> bool:
+    """Whether a step sends the request that a cause names, if it names one.
+
+    A check that follows from an earlier request has the cause of that request, and its own step.
+    """
+    if not re.match(r"[A-Z]+ /", cause):
+        return True
+    method, _, target = step.removeprefix("raw: ").partition(" ")
+    return cause.startswith(f"{request_name(method, target)}: ")
 
 
 def causes_of(check: Check) -> list[Cause]:

@@ -243,4 +243,5 @@ def _no_longer_occurs(entry: KnownFailure, sdk: str, checks: Sequence[Check]) ->
 
 
 def _reason(entry: KnownFailure) -> str:
-    return f"{entry.reason} ({entry.link}, until {entry.expires})"
+    """Its reason; with the link and the last day, which a choice of a dialect does not have."""
+    return f"{entry.reason} ({entry.link}, until {entry.expires})" if entry.link else entry.reason

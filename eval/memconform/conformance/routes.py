@@ -21,6 +21,11 @@ def route_of(method: str, target: str) -> Route | None:
     )
 
 
+def routes_at(target: str) -> list[Route]:
+    """Return the routes of the contract that share the path of a target, whatever their method."""
+    return [route for route, pattern in _PATTERNS if pattern.fullmatch(target)]
+
+
 def brain_in(target: str) -> str | None:
     """Return the id of the brain that a target names; None if it names none."""
     match = next((m for _, pattern in _PATTERNS if (m := pattern.fullmatch(target))), None)
@@ -36,5 +41,4 @@ def request_name(method: str, target: str) -> str:
     route = route_of(method, target)
     if route is not None:
         return f"{method} {route.path.replace('{brainId}', '{brain}')}"
-    known = any(pattern.fullmatch(target) for _, pattern in _PATTERNS)
-    return WRONG_METHOD if known else UNKNOWN_ROUTE
+    return WRONG_METHOD if routes_at(target) else UNKNOWN_ROUTE

@@ -36,7 +36,7 @@ from memconform.conformance.fixture_documents import StoppedError, document, req
 from memconform.conformance.pointer import MISSING, resolve
 from memconform.conformance.raw import converse
 from memconform.conformance.step_result import StepResult
-from memconform.conformance.translation import without_gaps
+from memconform.conformance.translation import Translation, without_gaps
 from memconform.conformance.value_causes import (
     missing_fault,
 )
@@ -187,6 +187,9 @@ class StepExecutor:
         variables = self._context.variables(extra)
         del results
         pieces = [bodies.content(bodies.build_body(piece, dict(variables))) for piece in step.raw]
+        dialect = self._context.fixture.runner.dialect
+        if dialect is not None:
+            pieces = [Translation(dialect).raw(piece) for piece in pieces]
         return await converse(
             self._context.fixture.address("daemon"),
             pieces,

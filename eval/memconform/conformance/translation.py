@@ -1,6 +1,7 @@
 """Lets cases speak the contract to a daemon that speaks a dialect. No I/O."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -9,13 +10,15 @@ from urllib.parse import quote
 from pydantic.alias_generators import to_snake
 
 from memconform.conformance.expecting import ExpectationResult
-from memconform.conformance.routes import brain_in, route_of
+from memconform.conformance.routes import brain_in, route_of, routes_at
 from memconform.conformance.step_result import StepResult
 from memconform.contract.ask import EVENTS
-from memconform.contract.dialect import Dialect, Operation
+from memconform.contract.dialect import Dialect, Operation, PathMapping
 from memconform.contract.dialect_keys import DialectError
 from memconform.contract.events import Change
-from memconform.contract.schemas import Route
+from memconform.contract.schemas import ROUTES, Route
+
+_REQUEST_LINE = re.compile(rb"(?P<method>[A-Z]+) (?P<target>/[!-~]*) HTTP/1\.1\r\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +40,70 @@ class Translation:
         method, _, target = line.partition(" ")
         route = route_of(method, target)
         if route is None:
-            return line, body
+            return self._unknown_method(method, target), body
         operation = _operation(route)
         if not self.dialect.has(operation):
             raise DialectError(
                 "not_in_dialect", f"the dialect {self.dialect.name!r} has no route {operation}"
             )
-        path, _, query = target.partition("?")
-        own = self.dialect.routes.get(operation)
-        if own:
-            method, _, path = own.partition(" ")
-            path = path.replace("{brain}", brain_in(target) or "")
-        query = self._query(query, is_listing=operation == "list_documents")
+        query = target.partition("?")[2]
+        method, _, path = self._own_line(route).partition(" ")
+        path = path.replace("{brain}", brain_in(target) or "")
+        query = self._query(query, operation)
         return f"{method} {path}{'?' if query else ''}{query}", self._body(route, body)
+
+    def raw(self, message: bytes) -> bytes:
+        """Translate the request line at the start of raw bytes; any other bytes pass unchanged.
+
+        Raises:
+            DialectError: `not_in_dialect` if the daemon has no such route, or if its bodies or its
+                status of a success differ, which raw steps compare as they are.
+        """
+        start = _REQUEST_LINE.match(message)
+        if start is None:
+            return message
+        line = f"{start['method'].decode()} {start['target'].decode()}"
+        _, _, body = message.partition(b"\r\n\r\n")
+        own, own_body = self.request(line, body)
+        route = route_of(*_split(line))
+        has_own_status = route is not None and _operation(route) in self.dialect.statuses
+        if has_own_status or _json(own_body) != _json(body):
+            raise DialectError(
+                "not_in_dialect", f"the dialect {self.dialect.name!r} has no raw form of {line}"
+            )
+        return own.encode() + message[start.end("target") :]
+
+    def _own_line(self, route: Route) -> str:
+        """The daemon's `METHOD /path` of a route, with `{brain}` for the brain's id."""
+        own = self.dialect.routes.get(_operation(route))
+        return own or f"{route.method.upper()} {route.path.replace('{brainId}', '{brain}')}"
+
+    def _unknown_method(self, method: str, target: str) -> str:
+        """Send a method that the contract's path does not have to the daemon's own path.
+
+        Raises:
+            DialectError: `not_in_dialect` if the daemon has no path with the same methods, or has
+                a route with this method there: the right answer is then unknown.
+        """
+        routes = [route for route in routes_at(target) if self.dialect.has(_operation(route))]
+        if not routes:
+            if not routes_at(target):
+                return f"{method} {target}"
+            raise DialectError(
+                "not_in_dialect", f"the dialect {self.dialect.name!r} has no route at {target}"
+            )
+        own = {tuple(self._own_line(route).split(" ", 1)) for route in routes}
+        paths = {path for _, path in own}
+        same_methods = {own_method for own_method, _ in own} == {r.method.upper() for r in routes}
+        path = min(paths)
+        taken = {self._own_line(r) for r in ROUTES if self.dialect.has(_operation(r))}
+        if len(paths) > 1 or not same_methods or f"{method} {path}" in taken:
+            raise DialectError(
+                "not_in_dialect",
+                f"the dialect {self.dialect.name!r} has other methods or paths for {target}",
+            )
+        _, question_mark, query = target.partition("?")
+        return f"{method} {path.replace('{brain}', brain_in(target) or '')}{question_mark}{query}"
 
     def headers(self, headers: Mapping[str, Any]) -> dict[str, Any]:
         """Send a bearer token in the way of the dialect; other credentials pass unchanged."""
@@ -61,19 +115,24 @@ class Translation:
                 result[auth.header] = auth.value.replace("{token}", token)
         return result
 
-    def _query(self, query: str, *, is_listing: bool) -> str:
+    def _query(self, query: str, operation: Operation) -> str:
         """Map the values of `path` and `dir`, which may hold anything but a `&`."""
         paths = self.dialect.paths
+        quoted = PathMapping(prefix=quote(paths.prefix), suffix=quote(paths.suffix))
         parameters = query.split("&") if query else []
+        is_listing = operation == "list_documents"
         if is_listing and not any(p.startswith("dir=") for p in parameters) and paths.prefix:
             parameters.append("dir=")
         mapped = []
         for parameter in parameters:
             name, equals, value = parameter.partition("=")
             if name == "path" and value:
-                value = f"{quote(paths.prefix)}{value}{quote(paths.suffix)}"
+                # Only stat takes folders; those of the cases have no extension, and documents do.
+                is_folder = operation == "stat_document" and "." not in value.rpartition("/")[2]
+                to_daemon = quoted.folder_to_daemon if is_folder else quoted.to_daemon
+                value = to_daemon(value)
             elif name == "dir":
-                value = f"{quote(paths.prefix)}{value}".rstrip("/")
+                value = quoted.folder_to_daemon(value)
             mapped.append(f"{name}{equals}{value}")
         return "&".join(mapped)
 

@@ -42,6 +42,7 @@ from memconform.contract.dialect_objects import (
     loosened,
     model_of,
 )
+from memconform.contract.documents import Stat
 from memconform.contract.reported_failure import FAILURES, reported_failure
 from memconform.contract.strict_json import require_unique_keys
 from memconform.contract.wire import Request, is_unknowable
@@ -93,6 +94,14 @@ class PathMapping(_Table):
         if not self.covers(path):
             return path
         return path.removeprefix(self.prefix).removesuffix(self.suffix)
+
+    def folder_to_daemon(self, folder: str) -> str:
+        """Return the daemon's path of a folder, which has no suffix; empty means the root."""
+        return f"{self.prefix}{folder}" if folder else self.prefix.rpartition("/")[0]
+
+    def folder_from_daemon(self, folder: str) -> str:
+        """Return a folder's path; a path outside the prefix is returned unchanged."""
+        return "" if folder == self.folder_to_daemon("") else folder.removeprefix(self.prefix)
 
 
 class Auth(_Table):
@@ -380,6 +389,10 @@ class Dialect(_Table):
                     raise DialectError("bad_body", f"{place}: the key is missing", place)
                 continue
             result[key] = self._response_value(found, model, name, field, place, lenient=lenient)
+        if model is Stat and result.get("is_dir") is True:
+            path = self.look_up(value, "path", Stat)
+            if isinstance(path, str):
+                result["path"] = self.paths.folder_from_daemon(path)
         return result
 
     def unknown_places(self, model: type[BaseModel], where: str = "") -> list[str]:

@@ -3,10 +3,11 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_origin
 
 from pydantic import BaseModel
 from pydantic.alias_generators import to_snake
+from pydantic.fields import FieldInfo
 
 from memconform.contract.dialect import Dialect
 from memconform.contract.dialect_keys import DialectError, plain_key
@@ -29,7 +30,7 @@ class Gap:
     respelled: str | None
     """A key of the daemon that differs only in case and underscores."""
     others: tuple[str, ...]
-    """The daemon's keys of that object which the contract does not have."""
+    """Places in that object which the contract does not have and which may hold the value."""
 
     def line(self) -> str:
         """The line of an sdk.toml that would help."""
@@ -85,7 +86,8 @@ def _gaps(
             continue
         elif field.is_required() and key not in value:
             respelled = next((k for k in value if plain_key(k) == plain_key(key)), None)
-            others = tuple(other for other in value if other not in keys)
+            unknown = {other: value[other] for other in value if other not in keys}
+            others = tuple(_places(unknown, field)) or tuple(unknown)
             yield Gap(
                 to_snake(model.__name__),
                 key,
@@ -94,3 +96,23 @@ def _gaps(
                 respelled,
                 others,
             )
+
+
+_DEPTH = 3
+"""Deepest place that is proposed."""
+
+
+def _places(value: dict[str, Any], field: FieldInfo, depth: int = _DEPTH) -> Iterator[str]:
+    """Yield the places within an object whose values are of a field's kind, such as `Result.Hits`.
+
+    The kinds are array, object, and anything else.
+    """
+    is_list = get_origin(field.annotation) is list
+    kind = list if is_list else dict if model_of(field.annotation) is not None else None
+    for key, inner in value.items():
+        if "." in key or "?" in key:
+            continue  # A dialect cannot name it.
+        if isinstance(inner, kind) if kind is not None else not isinstance(inner, dict | list):
+            yield key
+        if isinstance(inner, dict) and depth > 1:
+            yield from (f"{key}.{place}" for place in _places(inner, field, depth - 1))

@@ -8,7 +8,7 @@ from memconform.conformance.results import RED, CaseResult, Check, Result, SdkRe
 from memconform.conformance.rules import rules
 from memconform.conformance.suite import CaseFinished, Event
 from memconform.printing.console import SafeConsole, styled
-from memconform.printing.escaping import Lines, indent
+from memconform.printing.escaping import Lines
 from memconform.printing.plurals import plural
 from memconform.reports.console import ProgressReport, standard_error
 
@@ -84,7 +84,8 @@ def show_findings(sdk: SdkResult, *, verbose: bool = False, replay: str = "") ->
     check; empty if there is none.
     """
     if verbose:
-        show_checks(sdk, [c for case in sdk.cases for c in case.checks], replay=replay)
+        checks = [check for case in sdk.cases for check in case.checks]
+        show_checks(standard_error(), sdk, checks, replay=replay)
         return
     console = standard_error()
     _show_problems(console, sdk)
@@ -97,22 +98,31 @@ def show_findings(sdk: SdkResult, *, verbose: bool = False, replay: str = "") ->
         _show_finding(console, sdk.sdk, finding, replay, detailed=len(red) <= _DETAILED)
     if red:
         total = sum(sdk.counts()[result] for result in RED)
-        console.print(f"{sdk.sdk}: {plural(total, 'red check')}, {plural(len(red), 'cause')}")
+        line = f"{sdk.sdk}: {plural(total, 'red check')}, {plural(len(red), 'cause')}"
+        if sum(finding.checks for finding in red) > total:
+            line += "; a check with several causes is counted for each"
+        console.print(line)
 
 
 def _show_families(console: SafeConsole, red: Sequence[Finding]) -> None:
-    """Print causes by kind: of each kind the most frequent, and a command that shows the first."""
+    """Print causes by kind: of each kind the most frequent, and a command that shows one of them.
+
+    A check with several causes counts for each, so that the kinds may have more checks than failed.
+    """
     for family in families(red):
         checks, causes = plural(family.checks, "check"), plural(len(family.findings), "cause")
         console.print(
             styled([(f"{family.name}: ", STYLE[Result.FAIL]), (f"{checks}, {causes}", "")])
         )
-        for finding in family.findings[:_SHOWN_CAUSES]:
+        shown = family.findings[:_SHOWN_CAUSES]
+        example = next((finding for finding in shown if finding.shows_cause), None)
+        for finding in shown:
             console.print(f"  {finding.checks:>5}  {finding.cause}")
+            if finding is example:
+                console.print(f"    try    {_first_line(finding.curl)}")
         if len(family.findings) > _SHOWN_CAUSES:
-            console.print(f"         and {len(family.findings) - _SHOWN_CAUSES} more")
-        if curl := next((f.curl for f in family.findings if f.curl), ""):
-            console.print(f"    try  {_first_line(curl)}")
+            more = plural(len(family.findings) - _SHOWN_CAUSES, "more cause")
+            console.print(f"         and {more}: `conform findings` shows all")
 
 
 def _show_problems(console: SafeConsole, sdk: SdkResult) -> None:
@@ -154,9 +164,10 @@ def _first_line(text: str) -> str:
     return line if len(line) <= _GOT_SHOWN else f"{line[:_GOT_SHOWN]}…"
 
 
-def show_checks(sdk: SdkResult, checks: Sequence[Check], *, replay: str = "") -> None:
+def show_checks(
+    console: SafeConsole, sdk: SdkResult, checks: Sequence[Check], *, replay: str = ""
+) -> None:
     """Print these checks of an SDK, each with its rule, evidence and commands."""
-    console = standard_error()
     _show_problems(console, sdk)
     wanted = {check.id for check in checks}
     for case in sdk.cases:
@@ -200,14 +211,17 @@ def _show_details(console: SafeConsole, check: Check, shown_rules: set[str]) -> 
     for name, value in facts:
         if value:
             console.print(f"    {name:<9} {value}")
-    for number, got in enumerate(check.got):
-        first, *more = got.split("\n")
-        console.print(f"    {'got' if number == 0 else '':<9} {first}")
-        if more:
-            console.print(indent("\n".join(more), " " * 14))
+    lines = [line for got in check.got for line in got.split("\n")]
+    for number, line in enumerate(lines[:_GOT_LINES]):
+        console.print(Lines(f"    {'got' if number == 0 else '':<9} {line}"))
+    if len(lines) > _GOT_LINES:
+        console.print(f"              and {len(lines) - _GOT_LINES} more lines")
     if check.curl:
         console.print(f"    try       {shortened(check.curl)}")
 
+
+_GOT_LINES = 20
+"""Most lines of one check: 1,024 differences say no more than the first ones."""
 
 _CURL_SHOWN = 2_000
 

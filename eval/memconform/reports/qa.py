@@ -21,7 +21,7 @@ from memconform.printing.plurals import plural
 from memconform.reports.console import ProgressReport, standard_error
 from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.judging import judging_lines
-from memconform.reports.rates import NOT_MEASURED, format_rate
+from memconform.reports.rates import NOT_MEASURED, format_bounds, format_rate
 from memconform.scoring.statuses import QuestionStatus
 
 _WIDE = 160
@@ -148,8 +148,7 @@ def _accuracy(accuracy: Accuracy | None) -> str:
         return "-"
     if accuracy.rate is not None or accuracy.bounds is None or not accuracy.measured:
         return _estimate(accuracy.rate)
-    low, high = accuracy.bounds
-    return f"{low:.1f} to {high:.1f}"
+    return format_bounds(*accuracy.bounds, spec=".1f")
 
 
 def _metric(metric: TextMetric | None) -> str:

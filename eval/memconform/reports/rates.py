@@ -33,6 +33,11 @@ def format_rate(
     return text if interval is None else f"{text} ({interval[0]:{spec}} to {interval[1]:{spec}})"
 
 
+def format_bounds(least: float, most: float, spec: str = ".3f") -> str:
+    """Format what a rate would be if all that was not measured failed, and if all of it passed."""
+    return f"{least:{spec}} to {most:{spec}}"
+
+
 def pass_rate_text(summary: RunSummary, *, brief: bool = False) -> str:
     """Format a run's pass rate: with its interval, as bounds, or as the reason why it has none.
 
@@ -46,7 +51,7 @@ def pass_rate_text(summary: RunSummary, *, brief: bool = False) -> str:
         return f"{NOT_MEASURED}: {reason}" if reason and not brief else NOT_MEASURED
     if missing:
         most = (summary.passed + missing) / summary.total
-        bounds = f"{summary.pass_rate:.3f} to {most:.3f}"
+        bounds = format_bounds(summary.pass_rate, most)
         return bounds if brief else f"{bounds}: {plural(missing, 'question')} not measured"
     return format_rate(summary.pass_rate, summary.pass_rate_interval, measured=measured)
 

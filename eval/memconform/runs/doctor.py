@@ -109,7 +109,7 @@ async def examine(
                 "stop", "ended, and its port is closed" if runner.managed else "left running"
             )
     except MemconformError as error:
-        yield Step(stage, error=error)
+        yield Step(stage, error=error, remedies=tuple(remedies(stage, error, (), runner)))
 
 
 async def _run_checks(

@@ -1,10 +1,12 @@
 """What a manifest could say so that `doctor` gets past a failed step."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic.alias_generators import to_snake
 
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError
@@ -12,19 +14,25 @@ from memconform.client.recorder import Exchange
 from memconform.contract.dialect import Dialect
 from memconform.contract.dialect_keys import merged_tables
 from memconform.contract.gaps import gaps
+from memconform.contract.schemas import ROUTES
 from memconform.daemons.manifest import Seed
 from memconform.daemons.runner import SdkRunner
 
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """A line for the sdk.toml, and the change that it makes."""
+    """A line for the sdk.toml, and the change that it makes; or a flag of another command."""
 
     line: str
     dialect: Mapping[str, Any] | None = None
     """Merged into the dialect; None if the line does not change it."""
     seed: Mapping[str, Any] | None = None
     """Merged into `[seed]`."""
+
+    @property
+    def label(self) -> str:
+        """What to do with the line."""
+        return "add to sdk.toml" if self.line.startswith("[") else "or"
 
     @property
     def is_certain(self) -> bool:
@@ -44,9 +52,37 @@ def remedies(
         absent = Remedy("[dialect.routes] version = false", {"routes": {"version": False}})
         return [absent] if code in ("http_404", "http_405", "http_501") else []
     message = call.message if call is not None else str(error)
+    if code == "daemon_not_ready" and _NOT_FOUND.search(message):
+        return [Remedy('[ready] path = "/PATH"   # a path that answers 200 once it is ready')]
+    routes = _route_remedies(message, runner.dialect) if code in _LACKS_ROUTE else []
     if step == "ingest":
-        return _ingest_remedies(code, message, runner)
-    return _answer_remedies(step, code, message, runner.seed)
+        return [*_ingest_remedies(code, message, runner), *routes]
+    return [*_answer_remedies(step, code, message, runner.seed), *routes]
+
+
+_LACKS_ROUTE = ("http_404", "http_405")
+_NOT_FOUND = re.compile(r"last answer of \S+: 404\b")
+_REQUEST = re.compile(r"(?P<method>[A-Z]+) (?P<path>/[^\s?]*)\S*: 40[45]\b")
+
+
+def _route_remedies(message: str, dialect: Dialect | None) -> list[Remedy]:
+    """What helps with a 404 or 405 of a path of the contract: the daemon's own route."""
+    request = _REQUEST.search(message)
+    if request is None:
+        return []
+    for route in ROUTES:
+        path = route.path.replace("{brainId}", "[^/]+")
+        name = to_snake(route.name)
+        is_named = dialect is not None and name in dialect.routes
+        if (
+            route.method.upper() == request["method"]
+            and re.fullmatch(path, request["path"])
+            and not is_named
+        ):
+            brain = "{brain}/" if "{brainId}" in route.path else ""
+            own = f"{request['method']} /{brain}PATH"
+            return [Remedy(f'[dialect.routes] {name} = "{own}"   # if its path is another')]
+    return []
 
 
 def _shape_remedies(
@@ -65,7 +101,7 @@ def _answer_remedies(step: str, code: str, message: str, seed: Seed) -> list[Rem
     if step.startswith("search") and code in ("mode_not_served", "bad_trace"):
         return [] if seed.restart else [Remedy(_RESTART.line)]
     if code == "bad_ranking" and "score rises" in message:
-        return [Remedy("measure with --rank-by position")]
+        return [Remedy("measure with run or bench --rank-by position")]
     if code == "unknown_event":
         name = message.partition("'")[2].partition("'")[0]
         return [Remedy(f'[dialect.events] answer_delta = "{name}"   # or another event')]

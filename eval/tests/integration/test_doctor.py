@@ -80,3 +80,36 @@ def test_a_missing_toolchain_is_named(memconform: Call, scripted: Scripted) -> N
     ended = memconform("doctor", "--sdk", sdk)
     assert ended.code == 3
     assert "install no-such-tool, or run without scripted" in ended.out
+
+
+_OWN_ROUTES = """
+import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        known = {"GET /up": 200, "POST /v1/brains": 201}
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(known.get(f"{self.command} {self.path}", 404))
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(body.replace(b"brainId", b"brain_id") or b"{}")
+
+    do_POST = do_PUT = do_DELETE = do_GET
+
+HTTPServer((sys.argv[1], int(sys.argv[2])), Handler).serve_forever()
+"""
+
+
+def test_a_step_that_is_tried_again_fails_once(memconform: Call, workspace: Path) -> None:
+    (workspace / "own.py").write_text(_OWN_ROUTES)
+    (workspace / "sdk.toml").write_text(
+        'name = "own"\nlanguage = "python"\n[ready]\npath = "/up"\n'
+        '[serve]\nargv = ["{python}", "own.py", "{host}", "{port}"]\n'
+        '[capabilities]\nprofiles = ["core"]\nmodes = ["bm25"]\n'
+    )
+    ended = memconform("doctor", "--sdk", "sdk.toml")
+    assert ended.out.count("FAIL ingest") > 1, ended.out
+    assert 'health = "GET /PATH"' in ended.out
+    failed = {line for line in ended.out.splitlines() if line.startswith("FAIL")}
+    assert ended.out.endswith(f"own: {len(failed)} steps failed\n"), ended.out

@@ -21,6 +21,7 @@ from memconform.contract.core import Brain, Chunk, Filters, SearchRequest, Searc
 from memconform.contract.dialect import Dialect, Operation, PathMapping
 from memconform.contract.dialect_keys import DialectError
 from memconform.contract.dialect_objects import OBJECTS, loosened
+from memconform.contract.documents import Listing
 from memconform.contract.gaps import gaps
 from memconform.contract.schemas import ROUTES
 from memconform.contract.wire import Mode, is_unknowable
@@ -155,6 +156,22 @@ _AFFIX = st.text("ab/._-", max_size=8)
 def test_every_path_survives_the_mapping(prefix: str, suffix: str, path: str) -> None:
     mapping = PathMapping(prefix=prefix, suffix=suffix)
     assert mapping.from_daemon(mapping.to_daemon(path)) == path
+    assert mapping.folder_from_daemon(mapping.folder_to_daemon(path)) == path
+    assert mapping.folder_from_daemon(mapping.folder_to_daemon("")) == ""
+
+
+def test_a_folder_has_the_prefix_and_no_suffix() -> None:
+    paths = {"prefix": "raw/documents/", "suffix": ".md"}
+    dialect = Dialect.model_validate({"paths": paths})
+    stat = {"size": 0, "mtime": "2026-01-01T00:00:00Z"}
+    items = [
+        {"path": "raw/documents/a", "is_dir": True, **stat},
+        {"path": "raw/documents/a.md", "is_dir": True, **stat},
+        {"path": "raw/documents/a.md", "is_dir": False, **stat},
+        {"path": "elsewhere", "is_dir": True, **stat},
+    ]
+    listing = dialect.response(json.dumps({"items": items}), Listing)
+    assert [item.path for item in listing.items] == ["a", "a.md", "a", "elsewhere"]
 
 
 @given(st.sampled_from(["camel", "snake", "pascal", "any"]), st.sampled_from([str, str.upper]))
@@ -301,6 +318,17 @@ def test_gaps_name_the_line_that_would_help() -> None:
     assert "[dialect.objects.trace] searchMs = false" in lines
     assert "[dialect.objects.search_response] tookMs = false" in lines
     assert gaps('{"chunks": null, "tookMs": 1}', SearchResponse, _all_unknown()) == []
+
+
+def test_gaps_propose_nested_places_of_the_right_kind() -> None:
+    body = {"Result": {"Hits": [], "Took": 1, "a.b": []}, "Debug": {"Served": "bm25"}, "More": {}}
+    lines = [gap.line() for gap in gaps(json.dumps(body), SearchResponse, None)]
+    search = "[dialect.objects.search_response]"
+    assert sorted(lines) == [
+        f'{search} chunks = "KEY"   # or one of its keys: Result.Hits',
+        f"{search} tookMs = false   # or one of its keys: Result.Took, Debug.Served",
+        f"{search} trace = false   # or one of its keys: Result, Debug, More",
+    ]
 
 
 def _all_unknown() -> Dialect:

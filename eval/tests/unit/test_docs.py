@@ -80,6 +80,27 @@ def test_every_link_leads_to_a_file_and_a_heading() -> None:
     assert dead == []
 
 
+def _misnamed_links(text: str) -> list[str]:
+    """Links whose text is the name of another document than the one they lead to."""
+    links = re.finditer(r"\[([\w-]+\.md)\]\(([^)#\s]+)", text)
+    return [link[0] for link in links if Path(link[2]).name != link[1]]
+
+
+def test_a_link_with_the_name_of_a_document_leads_there() -> None:
+    for document in [_CHECKOUT / "README.md", *(_CHECKOUT / "docs").glob("*.md")]:
+        assert _misnamed_links(document.read_text(encoding="utf-8")) == [], document
+    assert _misnamed_links("[A.md](docs/A.md#x) [RESULTS.md](EXIT-CODES.md)") != []
+
+
+def test_the_runs_of_the_page_about_dialects_need_no_key_and_name_their_questions() -> None:
+    text = (_CHECKOUT / "docs" / "DIALECTS.md").read_text(encoding="utf-8").replace("\\\n", " ")
+    runs = re.findall(r"memconform run .*", text)
+    assert len(runs) == 2
+    for run in runs:
+        assert "--scorer exact" in run or "--scenario search-retrieve-only" in run
+        assert "--dataset smoke" in run
+
+
 def test_dead_links_and_anchors_are_reported(tmp_path: Path) -> None:
     (tmp_path / "other.md").write_text(
         "# Other\n\n## Twice\n\n## Twice\n\n```\n## No heading\n```\n"

@@ -33,7 +33,14 @@ _BRAIN = "/v1/brains/mc-1"
         (f"GET {_BRAIN}/documents?dir=n", "GET /stores/mc-1/docs?dir=kb/n"),
         (f"GET {_BRAIN}/documents", "GET /stores/mc-1/docs?dir=kb"),
         ("GET /nowhere", "GET /nowhere"),
-        ("PATCH /v1/brains", "PATCH /v1/brains"),
+        (f"GET {_BRAIN}/documents/stat?path=a/b", f"GET {_BRAIN}/documents/stat?path=kb/a/b"),
+        (
+            f"GET {_BRAIN}/documents/stat?path=a.b/c.md",
+            f"GET {_BRAIN}/documents/stat?path=kb/a.b/c.md.txt",
+        ),
+        ("DELETE /healthz", "DELETE /healthz"),
+        (f"PATCH {_BRAIN}", "PATCH /stores/mc-1"),
+        (f"GET {_BRAIN}/search?x=1", "GET /stores/mc-1/query?x=1"),
     ],
 )
 def test_a_request_line_is_translated(line: str, own: str) -> None:
@@ -56,6 +63,63 @@ def test_a_body_is_translated_and_what_is_not_of_the_contract_passes() -> None:
 def test_a_route_that_the_dialect_lacks_is_not_applicable() -> None:
     with pytest.raises(DialectError, match="no route ingest_file") as caught:
         _TRANSLATION.request(f"POST {_BRAIN}/ingest/file", b"{}")
+    assert caught.value.code == "not_in_dialect"
+
+
+@pytest.mark.parametrize(
+    ("routes", "line", "own"),
+    [
+        ({"health": "GET /up"}, "DELETE /healthz", "DELETE /up"),
+        ({"version": False}, "POST /version", None),
+        # One of the two routes at the path is elsewhere, and which of them decides `Allow`?
+        ({"create_brain": "POST /stores"}, "PUT /v1/brains", None),
+        (
+            {"create_brain": "POST /stores", "list_brains": "GET /stores"},
+            "PUT /v1/brains",
+            "PUT /stores",
+        ),
+        ({"create_brain": "POST /stores", "list_brains": False}, "PUT /v1/brains", "PUT /stores"),
+        # The method is right in the dialect.
+        ({"search": "GET /stores/{brain}/query"}, f"GET {_BRAIN}/search", None),
+        ({"search": "PUT /stores/{brain}/query"}, f"GET {_BRAIN}/search", None),
+        ({"search": "POST /v1/brains/{brain}"}, f"GET {_BRAIN}/search", None),
+    ],
+)
+def test_a_wrong_method_goes_to_the_path_of_the_dialect(
+    routes: dict[str, Any], line: str, own: str | None
+) -> None:
+    translation = Translation(Dialect.model_validate({"routes": routes}))
+    if own is not None:
+        assert translation.request(line, None) == (own, None)
+        return
+    with pytest.raises(DialectError) as caught:
+        translation.request(line, None)
+    assert caught.value.code == "not_in_dialect"
+
+
+def test_the_request_line_of_raw_bytes_is_translated() -> None:
+    end = b" HTTP/1.1\r\nHost: h\r\n\r\n"
+    health = Translation(Dialect.model_validate({"routes": {"health": "GET /up"}}))
+    assert health.raw(b"GET /healthz" + end) == b"GET /up" + end
+    assert health.raw(b"DELETE /healthz" + end) == b"DELETE /up" + end
+    brain = _BRAIN.encode()
+    assert _TRANSLATION.raw(b"GET " + brain + end) == b"GET /stores/mc-1" + end
+    for other in (b"\x16\x03", b"GET /nowhere" + end, b"4\r\nThe \r\n", b"GET /healthz HTTP/9\r\n"):
+        assert _TRANSLATION.raw(other) == other
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"GET /version HTTP/1.1\r\n\r\n",
+        # Another status than the contract's 204, and another key than `question`.
+        f"PUT {_BRAIN}/documents?path=a HTTP/1.1\r\n\r\n".encode(),
+        f'POST {_BRAIN}/ask HTTP/1.1\r\n\r\n{{"question": "x"}}'.encode(),
+    ],
+)
+def test_raw_bytes_that_a_dialect_cannot_say_are_not_applicable(request_: bytes) -> None:
+    with pytest.raises(DialectError) as caught:
+        _TRANSLATION.raw(request_)
     assert caught.value.code == "not_in_dialect"
 
 
