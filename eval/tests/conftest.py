@@ -16,6 +16,7 @@ import pytest
 from platformdirs import user_cache_path
 
 from memconform.daemons.manifest import load_manifest
+from memconform.printing.logs import reset_logs
 from tests.program import PROGRAM, ForkServer
 
 CHECKOUT = Path(__file__).parents[2]
@@ -85,6 +86,13 @@ def processes_of(folder: Path) -> list[psutil.Process]:
         if home.startswith(str(folder)) and process.status() != psutil.STATUS_ZOMBIE:
             processes.append(process)
     return processes
+
+
+@pytest.fixture(autouse=True)
+def _logs() -> Iterator[None]:
+    """A command that a test calls in process logs to the standard error of that test alone."""
+    yield
+    reset_logs()
 
 
 @pytest.fixture
