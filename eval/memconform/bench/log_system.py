@@ -80,12 +80,15 @@ class _LogIndex:
         """The ranking of the log.
 
         Raises:
-            CallError: if the log has no ranking of the query, names an item that the haystack does
-                not have, or ends before the depth that the metrics need.
+            CallError: if the log has no ranking of the query or another question under its id,
+                names an item that the haystack does not have, or ends before the depth that the
+                metrics need.
         """
         logged = self.log.rankings.get(task.query.id)
         if logged is None:
             raise CallError("not_in_log", f"{self.log.path.name} has no ranking of this query")
+        if logged.question is not None and logged.question.split() != task.query.question.split():
+            raise CallError("other_question", f"the log has the question {logged.question!r}")
         items = self.items[task.haystack]
         entries: list[str] = []
         for corpus_id in logged.ids:

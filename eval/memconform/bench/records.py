@@ -1,5 +1,6 @@
 """The report and journal of a bench as written to disk; the schemas are versioned."""
 
+import hashlib
 from typing import Literal
 
 from pydantic import Field
@@ -31,6 +32,11 @@ class BenchSettings(Record):
     index: Literal["isolated", "shared", "category"]
     ks: list[int]
     contract: str = CONTRACT_VERSION
+
+    def asked(self) -> str:
+        """SHA-256 of what is asked of what: rows with equal ones are of the same queries."""
+        parts = (self.content_sha256, self.chosen_sha256, self.pruned_sha256)
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 class IndexRecord(Record):

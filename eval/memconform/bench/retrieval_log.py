@@ -4,7 +4,8 @@
 `src/generation/run_generation.py` and `src/evaluation/print_retrieval_metrics.py` read it.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from memconform.scoring.retrieval import official_metrics
 
 KS = (1, 3, 5, 10, 30, 50)
 """Cutoffs of the metrics in a log."""
-REQUESTED = "requested"
-"""A key of ours, which the released code ignores: how many items the ranking was to have."""
+REQUESTED, IDS_SHA256 = "requested", "ids_sha256"
+"""Keys of ours, which the released code ignores: how many items the ranking was to have, and a
+digest of the ids in it, without which a ranking that was cut later would pass as a short one."""
 
 _ANSWER, _NO_ANSWER = "answer", "noans"
 """Ids of evidence contain the first; the released code then writes the second if no user turn of
@@ -47,6 +49,8 @@ class LoggedRanking:
     """Corpus ids, best first; they may repeat."""
     requested: int | None
     """How many items were to be ranked; None if the log does not say."""
+    question: str | None
+    """The text of the question; None if the log does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +101,22 @@ def _parsed(line: bytes) -> tuple[str, LoggedRanking]:
     entry: Any = decode(line.decode())
     question, results = entry["question_id"], entry["retrieval_results"]
     ids = [ranked["corpus_id"] for ranked in results["ranked_items"]]
-    requested = results.get(REQUESTED)
     if not isinstance(question, str) or not all(isinstance(each, str) for each in ids):
         raise TypeError("an id is not a string")
-    if requested is not None and (not isinstance(requested, int) or requested < 1):
-        raise TypeError(f"{REQUESTED!r} is not a number of items")
-    return question, LoggedRanking(tuple(ids), requested)
+    requested = results.get(REQUESTED)
+    if requested is not None:
+        if type(requested) is not int or requested < 1:
+            raise TypeError(f"{REQUESTED!r} is not a number of items")
+        if results.get(IDS_SHA256) != _ids_sha256(ids):
+            raise ValueError("its ranking has changed since it was exported, such as by a cut")
+    query = results.get("query", entry.get("question"))
+    if not isinstance(query, str | None):
+        raise TypeError("the question is not a string")
+    return question, LoggedRanking(tuple(ids), requested, query)
+
+
+def _ids_sha256(ids: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(ids).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def item_of(corpus_id: str, items: Collection[str]) -> str | None:
@@ -184,6 +198,7 @@ def log_entry(
             ],
             "metrics": metrics,
             REQUESTED: max(requested, len(by_item)) if is_whole else requested,
+            IDS_SHA256: _ids_sha256(each.corpus_id for each in ranked),
         },
     }
 

@@ -260,7 +260,7 @@ def _transformations(options: BenchOptions) -> tuple[str, ...]:
         f"pruned by {options.events} and {options.ranges}": options.events,
         f"limit {options.limit}": options.limit,
         f"sample {options.sample} of seed {options.seed}": options.sample,
-        plural(len(options.ids), "id"): options.ids,
+        plural(len(comma_separated(options.ids)), "id"): options.ids,
         f"category {', '.join(options.category)}": options.category,
         f"holdout {options.holdout}": options.holdout != "all",
     }

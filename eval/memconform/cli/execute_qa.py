@@ -131,7 +131,7 @@ def run_metrics(options: MetricsOptions) -> ExitCode:
         data=key_file(key, disputed),
         missing=missing,
         views={
-            view: qa_scores(questions, log.labels)
+            view: qa_scores(questions, log.labels, categories=key.categories)
             for view, questions in views(expected, disputed).items()
         },
         official=official_figures(log.labels, key.questions, log.models),

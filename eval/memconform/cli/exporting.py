@@ -29,7 +29,7 @@ def parsed_export(text: str) -> Export:
         UsageError: if the format is unknown, or the suffix names none (`bad_export`).
     """
     name, equals, file = text.partition("=")
-    if equals and name in EXPORT_FORMATS:
+    if equals and "/" not in name and "." not in name:
         form = name
     else:
         form, file = Path(text).suffix.removeprefix("."), text

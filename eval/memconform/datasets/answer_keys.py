@@ -26,6 +26,11 @@ class AnswerKey:
     clusters: dict[str, str]
     """The conversation of each question, for questions that share one."""
 
+    @property
+    def categories(self) -> frozenset[str]:
+        """The categories of all questions."""
+        return frozenset(question.category for question in self.questions.values())
+
 
 def read_answer_key(path: Path, suite: Suite) -> AnswerKey:
     """Read all questions, also those that no retrieval metric can score.

@@ -112,9 +112,17 @@ def show_bench_trend(reports: Sequence[BenchReport]) -> None:
     console = _console(SafeConsole())
     names = list(dict.fromkeys(name for each in reports for name in _trend_metrics(each)))
     header = ["what", "started", *names, "not measured", "p50 ms", "p95 ms", "version", "build"]
+    selections: dict[str, set[str]] = {}
+    for report in reports:
+        selections.setdefault(_benchmark(report), set()).add(report.settings.asked())
     lines = sorted(
         (
-            (_what(report, row), f"{report.started_at:%Y-%m-%dT%H:%M}", report, row)
+            (
+                _what(report, row, ambiguous=len(selections[_benchmark(report)]) > 1),
+                f"{report.started_at:%Y-%m-%dT%H:%M}",
+                report,
+                row,
+            )
             for report in reports
             for row in report.rows
         ),
@@ -197,10 +205,15 @@ def _query_line(query: QueryDifference) -> str:
     return f"{query.query}{category}: gold {', '.join(query.gold)}, rank {first} -> {second}"
 
 
-def _what(report: BenchReport, row: Row) -> str:
+def _benchmark(report: BenchReport) -> str:
     source = report.source
-    parts = [report.suite, *source.options.values(), *source.made, report.settings.index]
-    return " ".join([*parts, row.system, row.strategy]).strip()
+    return " ".join([report.suite, *source.options.values(), *source.made, report.settings.index])
+
+
+def _what(report: BenchReport, row: Row, *, ambiguous: bool) -> str:
+    """Name a series; a digest tells those apart that have one name but other queries."""
+    digest = f"#{report.settings.asked()[:6]}" if ambiguous else ""
+    return " ".join(filter(None, [_benchmark(report), digest, row.system, row.strategy]))
 
 
 def _k(metric: str) -> int:

@@ -327,3 +327,15 @@ class TestCommands:
         assert self._call("trend", tmp_path, "--sdk", "flat-bm25") == 0
         assert "go bm25" not in capsys.readouterr().out
         assert self._call("trend", tmp_path, "--sdk", "nobody") == 4
+
+    @pytest.mark.usefixtures("result")
+    def test_a_trend_keeps_selections_of_queries_apart(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Two selections of as many ids were one series, which looked like a collapse."""
+        write_bench(tmp_path / "other.json", {_BM25: _hits()}, run_id="other", chosen_sha256="p")
+        assert self._call("trend", tmp_path) == 0
+        lines = [line for line in capsys.readouterr().out.splitlines() if "go bm25" in line]
+        names = [line.partition("go bm25")[0].strip() for line in lines]
+        assert len(names) == len(set(names)) == 2
+        assert all("#" in name for name in names)

@@ -1,6 +1,7 @@
 """Exports of stored rows, and retrieval logs that come back as systems."""
 
 import csv
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -217,15 +218,27 @@ def _items(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return items
 
 
+def _ids_sha256(items: list[dict[str, Any]]) -> str:
+    return hashlib.sha256("\n".join(item["corpus_id"] for item in items).encode()).hexdigest()
+
+
+def _rename_first(entry: dict[str, Any]) -> None:
+    items = _items([entry])
+    items[0]["corpus_id"] = "answer_qa_9"
+    entry["retrieval_results"]["ids_sha256"] = _ids_sha256(items)
+
+
 @pytest.mark.parametrize(
     ("change", "code"),
     [
         (lambda entries: entries.pop(0), "not_in_log"),
-        (lambda entries: _items(entries)[0].update(corpus_id="answer_qa_9"), "unknown_item"),
+        (lambda entries: _rename_first(entries[0]), "unknown_item"),
         (
             lambda entries: (
                 _items(entries).pop(),
-                entries[0]["retrieval_results"].update(requested=2),
+                entries[0]["retrieval_results"].update(
+                    requested=2, ids_sha256=_ids_sha256(_items(entries))
+                ),
             ),
             "ranking_cut",
         ),
@@ -235,6 +248,10 @@ def _items(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 entries[0]["retrieval_results"].pop("requested"),
             ),
             "ranking_cut",
+        ),
+        (
+            lambda entries: entries[0]["retrieval_results"].update(query="Another one?"),
+            "other_question",
         ),
     ],
 )
@@ -247,6 +264,21 @@ def test_an_incomplete_log_is_not_measured(
     assert (exit_code, read.row.measured, read.row.not_measured) == (ExitCode.DAEMON, False, 1)
     assert read.row.why[0].startswith(f"1 of {code}, the first qa")
     assert read.row.views == {}
+
+
+@pytest.mark.parametrize(
+    "change", [list.pop, list.clear, list.reverse, lambda items: items.append(items[0])]
+)
+def test_a_ranking_that_was_changed_after_its_export_is_refused(
+    bench: Bench, tmp_path: Path, change: Callable[[list[Any]], object]
+) -> None:
+    """A log that was cut to three items a question was measured, and scored lower."""
+    log = tmp_path / "log.jsonl"
+    bench("--system", "random", "--export", f"longmemeval={log}")
+    changed = _changed(log, lambda entries: change(_items(entries)))
+    with pytest.raises(UsageError, match="its ranking has changed since it was exported") as caught:
+        read_log(changed)
+    assert caught.value.code == "dataset_invalid"
 
 
 def test_the_log_of_a_retriever_that_finds_less_is_complete(bench: Bench, tmp_path: Path) -> None:
@@ -298,6 +330,7 @@ def test_an_invalid_log_is_reported(tmp_path: Path, lines: str, why: str) -> Non
         (("--log", "oracle=log.jsonl", "--system", "oracle"), "two systems are called oracle"),
         (("--log", "x=log.jsonl"), "1 of 1 questions are not in the benchmark, the first 'other'"),
         (("--system", "oracle", "--export", "queries.xls"), "the format is unknown"),
+        (("--system", "oracle", "--export", "longmemval=a.jsonl"), "the format is unknown"),
         (("--system", "oracle", "--export", "longmemeval="), "cannot be written"),
         (
             ("--system", "oracle", "--system", "null", "--export", "longmemeval=log"),
@@ -325,9 +358,7 @@ def test_a_bench_without_measurements_ends_as_one(
 ) -> None:
     log = tmp_path / "log.jsonl"
     bench("--system", "oracle", "--export", f"longmemeval={log}")
-    cut = _changed(
-        log, lambda entries: [_items([entry])[0].update(corpus_id="x") for entry in entries]
-    )
+    cut = _changed(log, lambda entries: list(map(_rename_first, entries)))
     capsys.readouterr()
     exports = ("--export", "longmemeval=empty.jsonl", "--export", "queries.jsonl")
     code, _, _ = bench("--log", f"theirs={cut}", *exports)

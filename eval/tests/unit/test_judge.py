@@ -23,7 +23,7 @@ from memconform.scoring.judge.calibration import (
 )
 from memconform.scoring.judge.gate import require_pinned, require_trusted
 from memconform.scoring.judge.opening import judge_names
-from memconform.scoring.judge.panel import decide
+from memconform.scoring.judge.panel import decide, excused_if_cut
 from memconform.scoring.judge.prompt import (
     MAX_CANDIDATE,
     SYSTEM,
@@ -33,6 +33,7 @@ from memconform.scoring.judge.prompt import (
 )
 from memconform.scoring.judge.records import ErrorRate, JudgeVote, TieRule
 from memconform.scoring.judge.rubric import settled_by_text
+from memconform.scoring.scorer import Score
 from memconform.scoring.statuses import QuestionStatus
 from memconform.upstream.lexical_judge import is_judging, judge
 
@@ -68,6 +69,18 @@ def test_a_long_candidate_is_cut_and_the_judge_is_informed() -> None:
     assert "y" * MAX_CANDIDATE in text
     assert "y" * (MAX_CANDIDATE + 1) not in text
     assert f"cut after {MAX_CANDIDATE}" in text
+
+
+def test_an_answer_that_was_cut_is_right_or_not_judged() -> None:
+    """Three right answers behind a megabyte of other text were scored as wrong."""
+    wrong = Score(0.0, QuestionStatus.INCORRECT, "no")
+    right = Score(1.0, QuestionStatus.CORRECT, "yes")
+    whole, cut = "y" * MAX_CANDIDATE, "y" * (MAX_CANDIDATE + 1)
+    assert excused_if_cut(wrong, whole) is wrong
+    assert excused_if_cut(right, cut) is right
+    excused = excused_if_cut(wrong, cut)
+    assert (excused.value, excused.status) == (None, QuestionStatus.JUDGE_ERROR)
+    assert "8,000 of 8,001 characters" in excused.reason
 
 
 def test_the_offline_judge_understands_the_judges_prompt() -> None:

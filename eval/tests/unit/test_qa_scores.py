@@ -39,7 +39,7 @@ def _passed(questions: Sequence[Question], correct: int) -> dict[str, bool]:
 
 def test_accuracies_overall_by_category_task_averaged_and_of_abstention() -> None:
     one, two = _questions("a", 10, abstain=2), _questions("b", 40)
-    scores = qa_scores([*one, *two], _passed(one, 5) | _passed(two, 30))
+    scores = qa_scores([*one, *two], _passed(one, 5) | _passed(two, 30), categories=["a", "b"])
     assert scores.overall.rate is not None
     assert scores.overall.rate.value == pytest.approx(70)
     low, high = wilson(35, 50)
@@ -59,13 +59,20 @@ def test_an_unmeasured_question_leaves_bounds_and_no_rate() -> None:
     assert (result.measured, result.correct) == (8, 5)
     assert result.bounds == (50.0, 70.0)
     assert result.of_measured == pytest.approx(62.5)
-    assert qa_scores(questions, passed).task_averaged.rate is None
+    assert qa_scores(questions, passed, categories=["a"]).task_averaged.rate is None
+
+
+def test_a_task_average_needs_every_type() -> None:
+    """Answers to one type of question had a task average, where the released code has none."""
+    one = _questions("a", 10)
+    assert qa_scores(one, _passed(one, 5), categories=["a"]).task_averaged.rate is not None
+    assert qa_scores(one, _passed(one, 5), categories=["a", "b"]).task_averaged.rate is None
 
 
 def test_no_question_is_no_rate() -> None:
     result = accuracy([], {})
     assert (result.rate, result.bounds, result.of_measured) == (None, None, None)
-    assert qa_scores([], {}).task_averaged.rate is None
+    assert qa_scores([], {}, categories=[]).task_averaged.rate is None
 
 
 def test_questions_of_one_conversation_widen_the_interval() -> None:

@@ -124,7 +124,9 @@ class QaReportBuilder:
         if selection.key.suite == "longmemeval" and name == "longmemeval":
             official = self._official(run, passed)
         by_view = {
-            view: qa_scores(questions, passed, selection.key.clusters)
+            view: qa_scores(
+                questions, passed, selection.key.clusters, categories=selection.key.categories
+            )
             for view, questions in views(selection.expected, selection.disputed).items()
         }
         return RubricReport(

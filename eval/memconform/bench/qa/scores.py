@@ -33,6 +33,8 @@ def qa_scores(
     questions: Sequence[Question],
     passed: Mapping[str, bool],
     clusters: Mapping[str, str] | None = None,
+    *,
+    categories: Collection[str],
 ) -> QaScores:
     """The accuracies over some questions.
 
@@ -40,18 +42,19 @@ def qa_scores(
         questions: those that are expected to have been measured.
         passed: by question id, whether the answer is right; unmeasured ones are absent.
         clusters: the conversation of each question; None if each has its own.
+        categories: those of the benchmark, over all of which the task average is.
     """
     by_category: dict[str, list[Question]] = {}
     for question in questions:
         by_category.setdefault(question.category, []).append(question)
-    categories = {
+    accuracies = {
         name: accuracy(by_category[name], passed, clusters) for name in sorted(by_category)
     }
     return QaScores(
         overall=accuracy(questions, passed, clusters),
-        task_averaged=_task_average(list(categories.values())),
+        task_averaged=_task_average(accuracies, categories),
         abstention=accuracy([q for q in questions if q.abstain], passed, clusters),
-        by_category=categories,
+        by_category=accuracies,
     )
 
 
@@ -94,12 +97,13 @@ def estimate(mean: float, interval: tuple[float, float]) -> Estimate:
     return Estimate(value=100 * mean, low=100 * interval[0], high=100 * interval[1])
 
 
-def _task_average(categories: Sequence[Accuracy]) -> TaskAverage:
-    complete = categories and all(each.rate is not None for each in categories)
+def _task_average(accuracies: Mapping[str, Accuracy], categories: Collection[str]) -> TaskAverage:
     rate = None
-    if complete:
-        rate = estimate(*mean_of_rates([(each.correct, each.expected) for each in categories]))
-    return TaskAverage(categories=len(categories), rate=rate)
+    measured = {name for name, accuracy in accuracies.items() if accuracy.rate is not None}
+    if measured == {*categories, *accuracies}:
+        rates = [(each.correct, each.expected) for each in accuracies.values()]
+        rate = estimate(*mean_of_rates(rates)) if rates else None
+    return TaskAverage(categories=len(accuracies), rate=rate)
 
 
 def span(judgements: Mapping[str, Sequence[Judgement]]) -> Span | None:

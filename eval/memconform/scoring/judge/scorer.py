@@ -7,7 +7,7 @@ from memconform.datasets.model import Question
 from memconform.llm.accounting import Reply, dollars
 from memconform.llm.calls import InvalidReplyError, Model
 from memconform.llm.chat import HaltingError, LlmError
-from memconform.scoring.judge.panel import decide, own_verdict
+from memconform.scoring.judge.panel import decide, excused_if_cut, own_verdict
 from memconform.scoring.judge.prompt import JudgeReply
 from memconform.scoring.judge.records import (
     JudgeModel,
@@ -80,7 +80,8 @@ class JudgeScorer:
         for vote in votes:
             if isinstance(vote, BaseException):
                 raise vote
-        return decide([vote for vote in votes if isinstance(vote, JudgeVote)], self._tie)
+        score = decide([vote for vote in votes if isinstance(vote, JudgeVote)], self._tie)
+        return excused_if_cut(score, response.text)
 
     async def _vote(self, model: Model, question: Question, answer: str) -> JudgeVote:
         request = self._rubric.request(question, answer)
