@@ -15,6 +15,7 @@ import psutil
 import pytest
 from platformdirs import user_cache_path
 
+from memconform import redaction
 from memconform.daemons.manifest import load_manifest
 from memconform.printing.logs import reset_logs
 from tests.program import PROGRAM, ForkServer
@@ -89,10 +90,11 @@ def processes_of(folder: Path) -> list[psutil.Process]:
 
 
 @pytest.fixture(autouse=True)
-def _logs() -> Iterator[None]:
-    """A command that a test calls in process logs to the standard error of that test alone."""
+def _process() -> Iterator[None]:
+    """A command that a test calls in process leaves neither its log nor its secrets to others."""
     yield
     reset_logs()
+    redaction.forget()
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from memconform.errors import UsageError
 from memconform.llm.chat import BudgetSpentError, LedgerError
 from memconform.llm.prices import NANO
 from memconform.printing.logs import Logger
+from memconform.user_cache import use_write_ahead_log
 
 _log = Logger()
 
@@ -76,7 +77,7 @@ class Ledger:
                 path or ":memory:", timeout=_BUSY_SECONDS, isolation_level=None
             )
             if path is not None:
-                self._db.execute("PRAGMA journal_mode = WAL")
+                use_write_ahead_log(self._db, _BUSY_SECONDS)
                 self._db.execute("PRAGMA synchronous = NORMAL")
             self._db.execute(_TABLE)
             self._db.execute("INSERT OR IGNORE INTO ledger VALUES (1, 0)")

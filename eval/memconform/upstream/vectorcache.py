@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar
 
 from memconform.errors import UsageError
 from memconform.printing.logs import Logger
-from memconform.user_cache import cache_folder
+from memconform.user_cache import cache_folder, use_write_ahead_log
 
 _log = Logger()
 
@@ -118,7 +118,7 @@ class VectorCache:
                 self._file, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )
             self._inode = self._file.stat().st_ino
-            self._db.execute("PRAGMA journal_mode = WAL")
+            use_write_ahead_log(self._db, _BUSY_SECONDS)
             self._db.execute("PRAGMA synchronous = NORMAL")
             self._db.execute(_TABLE)
         return self._db

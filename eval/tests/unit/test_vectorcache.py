@@ -3,6 +3,7 @@
 import sqlite3
 import subprocess
 import sys
+import threading
 from array import array
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from memconform.errors import UsageError
 from memconform.upstream.vectorcache import VectorCache, cache_file
+from memconform.user_cache import use_write_ahead_log
 
 _LAMP = array("f", [0.6, 0.8])
 _KILN = array("f", [1.0, 0.0])
@@ -130,6 +132,7 @@ def test_file_with_other_tables_is_refused_and_not_moved(folder: Path) -> None:
 
 _WRITER = """
 import sys
+import threading
 from array import array
 from memconform.upstream.vectorcache import VectorCache
 cache = VectorCache("m", 2)
@@ -145,3 +148,19 @@ def test_several_processes_share_the_file() -> None:
     assert [writer.wait(timeout=60) for writer in writers] == [0, 0, 0]
     texts = [f"{number} {n}" for number in range(3) for n in range(50)]
     assert list(VectorCache("m", 2).read(texts)) == texts
+
+
+def test_a_database_that_another_process_locks_is_waited_for(tmp_path: Path) -> None:
+    """SQLite itself does not wait when it changes the journal mode, and a writer ended."""
+    file = tmp_path / "shared.sqlite3"
+    holder = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+    holder.execute("CREATE TABLE t (x)")
+    holder.execute("BEGIN EXCLUSIVE")
+    waiting = sqlite3.connect(file, timeout=0, isolation_level=None)
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        use_write_ahead_log(waiting, 0.05)
+    threading.Timer(0.2, lambda: holder.execute("COMMIT")).start()
+    use_write_ahead_log(waiting, 30)
+    assert waiting.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    for db in (holder, waiting):
+        db.close()
