@@ -90,8 +90,12 @@ def processes_of(folder: Path) -> list[psutil.Process]:
 
 
 @pytest.fixture(autouse=True)
-def _process() -> Iterator[None]:
-    """A command that a test calls in process leaves neither its log nor its secrets to others."""
+def _process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A command that a test calls in process leaves neither its log nor its secrets to others.
+
+    Workers of pytest-xdist are told the width of a terminal that they do not have.
+    """
+    monkeypatch.delenv("COLUMNS", raising=False)
     yield
     reset_logs()
     redaction.forget()

@@ -4,8 +4,7 @@ A system above a ceiling owes part of its raw score to evidence that does not an
 """
 
 from collections.abc import Iterable, Sequence
-
-import numpy as np
+from statistics import fmean
 
 from memconform.bench.records import AboveCeiling, Ceiling, QueryRecord
 from memconform.bench.tasks import ALL, UNDISPUTED
@@ -80,4 +79,4 @@ def _means(
 ) -> dict[str, float]:
     """Mean metrics in percent over pairs of a ranking and its gold."""
     values = [metrics(ranking, gold, ks) for ranking, gold in pairs]
-    return {name: 100 * float(np.mean([each[name] for each in values])) for name in values[0]}
+    return {name: 100 * fmean(each[name] for each in values) for name in values[0]}

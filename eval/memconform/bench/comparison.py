@@ -21,7 +21,7 @@ from memconform.bench.stored_rows import StoredRow
 from memconform.bench.tasks import ALL
 from memconform.errors import ExitCode, UsageError, gravest, nearest
 from memconform.parity.paired_comparison import ALPHA, MARGIN, Counts, compare_pairs
-from memconform.parity.records import ParityVerdict
+from memconform.parity.records import PairedComparison, ParityVerdict
 from memconform.parity.run_diff import latency_ratio
 from memconform.records import Incident
 from memconform.scoring.retrieval import RATES
@@ -116,7 +116,6 @@ class _Tally:
     measure: Measure
     passed: tuple[frozenset[str], frozenset[str]]
     counts: Counts = field(default_factory=Counts)
-    unmeasured: tuple[int, int] = (0, 0)
     equal: int = 0
     overlaps: list[float] = field(default_factory=list)
     rbos: list[float] = field(default_factory=list)
@@ -136,7 +135,6 @@ class _Tally:
                 self.not_measured.append(query)
             else:
                 self._add(one, other)
-        self.unmeasured = (first.row.not_measured, second.row.not_measured)
         # A query that neither row reached has no record.
         self.counts.same = self.equal == first.row.queries == second.row.queries
 
@@ -176,14 +174,21 @@ class _Tally:
                 )
             )
 
-    def rankings(self) -> ItemRankings:
-        return ItemRankings(
-            compared=len(self.rbos),
-            equal=self.equal,
-            overlap=fmean(self.overlaps) if self.overlaps else None,
-            rbo=fmean(self.rbos) if self.rbos else None,
-            gold_earlier=self.earlier,
-            gold_later=self.later,
+    def pair(self, contrast: PairedComparison) -> RowPair:
+        return RowPair(
+            first=self.first.name,
+            second=self.second.name,
+            contrast=contrast,
+            not_measured_first=self.first.row.not_measured,
+            not_measured_second=self.second.row.not_measured,
+            rankings=ItemRankings(
+                compared=len(self.rbos),
+                equal=self.equal,
+                overlap=fmean(self.overlaps) if self.overlaps else None,
+                rbo=fmean(self.rbos) if self.rbos else None,
+                gold_earlier=self.earlier,
+                gold_later=self.later,
+            ),
         )
 
 
@@ -207,17 +212,7 @@ def compare_rows(
     require_comparable(rows)
     tallies = _tallies(list(combinations(rows, 2)), measure)
     comparisons = compare_pairs([tally.counts for tally in tallies], margin=margin, alpha=alpha)
-    pairs = [
-        RowPair(
-            first=tally.first.name,
-            second=tally.second.name,
-            contrast=comparison,
-            not_measured_first=tally.unmeasured[0],
-            not_measured_second=tally.unmeasured[1],
-            rankings=tally.rankings(),
-        )
-        for tally, comparison in zip(tallies, comparisons, strict=True)
-    ]
+    pairs = [tally.pair(contrast) for tally, contrast in zip(tallies, comparisons, strict=True)]
     codes = _codes(rows, pairs)
     codes += [ExitCode.FAILED for p in pairs if p.contrast.verdict is ParityVerdict.DRIFT]
     return BenchParityReport(
@@ -249,12 +244,7 @@ def diff_rows(
     comparisons = compare_pairs([tally.counts for tally in tallies])
     diffs = [
         RowDiff(
-            first=tally.first.name,
-            second=tally.second.name,
-            contrast=comparison,
-            not_measured_first=tally.unmeasured[0],
-            not_measured_second=tally.unmeasured[1],
-            rankings=tally.rankings(),
+            **dict(tally.pair(contrast)),
             regressions=tally.regressions,
             fixes=tally.fixes,
             not_measured=tally.not_measured,
@@ -262,7 +252,7 @@ def diff_rows(
             if len(tally.log_ratios) >= LEAST_CLUSTERS
             else None,
         )
-        for tally, comparison in zip(tallies, comparisons, strict=True)
+        for tally, contrast in zip(tallies, comparisons, strict=True)
     ]
     return BenchDiffReport(
         exit_code=gravest(_codes(rows, diffs)),

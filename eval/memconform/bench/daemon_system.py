@@ -335,7 +335,7 @@ def _require_strategy(
     trace: Trace,
     strategy: Strategy,
     request: SearchRequest,
-    auto_modes: tuple[Mode, ...] | None = None,
+    auto_modes: tuple[Mode, ...] | None,
 ) -> None:
     """Raise CallError if the trace reports another mode or tuning than was requested."""
     settings = RetrievalSettings("", request.mode, request.top_k, auto_modes=auto_modes)

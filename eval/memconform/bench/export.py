@@ -9,12 +9,13 @@ from typing import Any, Literal, cast, get_args
 
 from memconform.bench.query_scores import first_gold_rank, query_metrics, scored_ranking
 from memconform.bench.records import QueryRecord
-from memconform.bench.retrieval_log import log_entry, official_corpus
+from memconform.bench.retrieval_log import log_entry
 from memconform.bench.stored_rows import StoredRow
 from memconform.bench.tasks import OFFICIAL
 from memconform.datasets.files import PieceReader
 from memconform.datasets.haystacks import Level
 from memconform.datasets.json_array import elements
+from memconform.datasets.longmemeval import official_items
 from memconform.errors import UsageError
 from memconform.records import Record
 from memconform.storage.writing import Sink
@@ -106,14 +107,7 @@ def write_export(
 
 def _write_csv(rows: Sequence[StoredRow], target: Sink) -> None:
     """Write a header and a line a query; lists are JSON, as an id may contain any character."""
-    ks = sorted({k for stored in rows for k in stored.report.settings.ks})
-    names = [
-        name
-        for name in dict.fromkeys(
-            name for query in exported_queries(rows) for name in query.metrics
-        )
-        if int(name.partition("@")[2]) in ks
-    ]
+    names = list(dict.fromkeys(name for query in exported_queries(rows) for name in query.metrics))
     columns = [name for name in ExportedQuery.model_fields if name != "metrics"]
     _write_line(target, [*columns, *names])
     for query in exported_queries(rows):
@@ -165,7 +159,7 @@ def _write_log(rows: Sequence[StoredRow], target: Sink, data: Path | None) -> No
             if record is None:
                 continue
             # At turn level all turns are ranked (`QueryPlanner`).
-            items = len(official_corpus(question, level)) if level == "turn" else 0
+            items = sum(1 for _ in official_items(question, level)) if level == "turn" else 0
             try:
                 entry = log_entry(question, _entries(record), level, max(depth, items))
             except KeyError as error:

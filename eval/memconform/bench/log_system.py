@@ -42,7 +42,7 @@ class LogSystem:
         """Check that every question of the log is a query of the benchmark.
 
         Raises:
-            UsageError: naming the first that is none (`log_mismatch`).
+            UsageError: naming the first that is not (`log_mismatch`).
         """
         unknown = [question for question in self.log.rankings if question not in queries]
         if unknown:
@@ -96,7 +96,7 @@ class _LogIndex:
             if item is None:
                 raise CallError(
                     "unknown_item",
-                    f"{corpus_id!r} is no item of this haystack; another --level may have it",
+                    f"this haystack has no item {corpus_id!r}; another --level may have it",
                 )
             entries.append(item)
         ranking = tuple(dict.fromkeys(entries))

@@ -206,8 +206,8 @@ class SystemRecord(Record):
     variables: dict[str, str] = Field(default_factory=dict)
     embedder: str | None = None
     official_items: bool = False
-    """Whether it indexed the items as the benchmark's released code does, instead of those that
-    the other systems index."""
+    """Whether it indexed what the benchmark's released code indexes, and not the items that the
+    other systems have."""
     ready_ms: float | None = None
     rss_peak_bytes: int | None = None
     cpu_seconds: float | None = None

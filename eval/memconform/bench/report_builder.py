@@ -169,6 +169,8 @@ class BenchReportBuilder:
 
     def _with_ceilings(self, rows: list[Row]) -> tuple[list[Row], list[Ceiling]]:
         """The rows with what exceeds the ceilings of wrong gold, and these ceilings."""
+        if self._plan.errata is None:
+            return rows, []
         ks = self._plan.settings.ks
         limits: list[Ceiling] = []
         extended = []

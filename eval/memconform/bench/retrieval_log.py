@@ -12,7 +12,8 @@ from typing import Any
 
 from memconform.contract.strict_json import decode
 from memconform.datasets.files import PieceReader, lines, unfit
-from memconform.datasets.haystacks import Level
+from memconform.datasets.haystacks import Item, Level
+from memconform.datasets.longmemeval import EVIDENCE, official_items, session_of
 from memconform.scoring.retrieval import official_metrics
 
 KS = (1, 3, 5, 10, 30, 50)
@@ -28,17 +29,6 @@ _QUESTION_KEYS = (
     "question_id", "question_type", "question", "answer", "question_date", "haystack_dates",
     "haystack_sessions", "haystack_session_ids", "answer_session_ids",
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """An entry of the corpus that the released code ranks for a question."""
-
-    item: str
-    """The id of the item in the benchmark."""
-    corpus_id: str
-    text: str
-    timestamp: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +71,7 @@ def read_log(path: Path) -> RetrievalLog:
                 reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error
                 raise unfit(
                     path,
-                    f"line {number} is no entry of a retrieval log: {reason}",
+                    f"line {number} is not an entry of a retrieval log: {reason}",
                     "give JSON lines with question_id and retrieval_results.ranked_items",
                 ) from error
             if question in rankings:
@@ -120,45 +110,15 @@ def _ids_sha256(ids: Iterable[str]) -> str:
 
 
 def item_of(corpus_id: str, items: Collection[str]) -> str | None:
-    """The item that a corpus id names; None if it is none of `items`."""
+    """The item that a corpus id names; None if `items` does not have it."""
     if corpus_id in items:
         return corpus_id
     renamed = corpus_id.replace(_NO_ANSWER, _ANSWER)
     return renamed if renamed in items else None
 
 
-def official_corpus(question: Mapping[str, Any], level: Level) -> list[Entry]:
-    """The corpus of a question of a LongMemEval file, as the released code builds it.
-
-    Sessions that are listed twice are in it twice. At turn level it holds the users' turns.
-    """
-    entries: list[Entry] = []
-    for session, date, turns in zip(
-        question["haystack_session_ids"],
-        question["haystack_dates"],
-        question["haystack_sessions"],
-        strict=True,
-    ):
-        user = [(n, turn) for n, turn in enumerate(turns, 1) if turn["role"] == "user"]
-        if level == "session":
-            has_answer = any(turn.get("has_answer") for _, turn in user)
-            text = " ".join(turn["content"] for _, turn in user)
-            entries.append(Entry(session, _corpus_id(session, has_answer), text, date))
-        else:
-            entries += [
-                Entry(
-                    item := f"{session}_{number}",
-                    _corpus_id(item, bool(turn.get("has_answer"))),
-                    turn["content"],
-                    date,
-                )
-                for number, turn in user
-            ]
-    return entries
-
-
-def _corpus_id(item: str, has_answer: bool) -> str:  # noqa: FBT001 - private
-    return item if has_answer else item.replace(_ANSWER, _NO_ANSWER)
+def _corpus_id(item: Item) -> str:
+    return item.id if item.metadata[EVIDENCE] else item.id.replace(_ANSWER, _NO_ANSWER)
 
 
 def log_entry(
@@ -178,8 +138,8 @@ def log_entry(
     Raises:
         KeyError: if the question has no such item.
     """
-    corpus = official_corpus(question, level)
-    by_item = {entry.item: entry for entry in corpus}
+    corpus = list(official_items(question, level))
+    by_item = {item.id: item for item in corpus}
     ranked = [by_item[item] for item in ranking]
     is_whole = len(set(ranking)) == len(by_item)
     # The released code ranks everything, so that its log has all cutoffs even in a small corpus.
@@ -193,25 +153,23 @@ def log_entry(
         "retrieval_results": {
             "query": question["question"],
             "ranked_items": [
-                {"corpus_id": each.corpus_id, "text": each.text, "timestamp": each.timestamp}
+                {"corpus_id": _corpus_id(each), "text": each.text, "timestamp": each.date}
                 for each in ranked
             ],
             "metrics": metrics,
             REQUESTED: max(requested, len(by_item)) if is_whole else requested,
-            IDS_SHA256: _ids_sha256(each.corpus_id for each in ranked),
+            IDS_SHA256: _ids_sha256(map(_corpus_id, ranked)),
         },
     }
 
 
 def _metrics(
-    corpus: Sequence[Entry], ranked: Sequence[Entry], ks: Sequence[int], *, by_session: bool
+    corpus: Sequence[Item], ranked: Sequence[Item], ks: Sequence[int], *, by_session: bool
 ) -> dict[str, float]:
-    relevant = [entry.corpus_id for entry in corpus if _ANSWER in entry.corpus_id]
-    ids = [entry.corpus_id for entry in ranked]
+    relevant = [each for each in map(_corpus_id, corpus) if _ANSWER in each]
+    ids = list(map(_corpus_id, ranked))
     if by_session:
-        relevant, ids = (
-            [each.rpartition("_")[0] for each in corpus_ids] for corpus_ids in (relevant, ids)
-        )
+        relevant, ids = (list(map(session_of, corpus_ids)) for corpus_ids in (relevant, ids))
     if not relevant:
         # The released code writes these for a question without gold; its means skip it.
         absent = {"recall_any": 0.0, "recall_all": 1.0, "ndcg_any": 0.0}

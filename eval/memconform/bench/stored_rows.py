@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from math import isclose
 from pathlib import Path
@@ -152,7 +152,7 @@ def _named(rows: Sequence[StoredRow]) -> list[StoredRow]:
         name = f"{stored.row.system} {stored.row.strategy}".strip()
         if letter := prefix.get(stored.report.run_id):
             name = f"{letter}: {name}"
-        named.append(StoredRow(name, stored.path, stored.report, stored.row, stored.records))
+        named.append(replace(stored, name=name))
     return named
 
 

@@ -43,8 +43,9 @@ from memconform.contract.core import (
     ranks_all,
     trace_fault,
 )
-from memconform.contract.dialect import Dialect, Operation, PathMapping
+from memconform.contract.dialect import Dialect, Operation
 from memconform.contract.dialect_keys import DialectError
+from memconform.contract.dialect_tables import PathMapping
 from memconform.contract.documents import Listing
 from memconform.contract.reported_failure import failure_in
 from memconform.contract.strict_json import RepeatedKeyError, require_unique_keys

@@ -13,8 +13,9 @@ from memconform.conformance.expecting import ExpectationResult
 from memconform.conformance.routes import brain_in, route_of, routes_at
 from memconform.conformance.step_result import StepResult
 from memconform.contract.ask import EVENTS
-from memconform.contract.dialect import Dialect, Operation, PathMapping
+from memconform.contract.dialect import Dialect, Operation
 from memconform.contract.dialect_keys import DialectError
+from memconform.contract.dialect_tables import PathMapping
 from memconform.contract.events import Change
 from memconform.contract.schemas import ROUTES, Route
 

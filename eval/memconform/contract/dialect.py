@@ -8,16 +8,13 @@ is missing without such a declaration, a `null`, or a value of another type rema
 import json
 import re
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Annotated, Any, Literal, TypeVar, get_origin
 
 from pydantic import (
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
-    field_validator,
     model_validator,
 )
 from pydantic.alias_generators import to_snake
@@ -42,6 +39,7 @@ from memconform.contract.dialect_objects import (
     loosened,
     model_of,
 )
+from memconform.contract.dialect_tables import Auth, Choice, PathMapping, Table
 from memconform.contract.documents import Stat
 from memconform.contract.reported_failure import FAILURES, reported_failure
 from memconform.contract.strict_json import require_unique_keys
@@ -70,76 +68,6 @@ Names = Annotated[list[str] | Literal[False], BeforeValidator(_as_list)]
 says that all of them may be missing; False that the daemon has no such value."""
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class PathMapping(_Table):
-    """How the path of a document is written on the daemon's wire: prefix + path + suffix."""
-
-    prefix: str = ""
-    suffix: str = ""
-
-    def to_daemon(self, path: str) -> str:
-        """Return the daemon's path of a document."""
-        return f"{self.prefix}{path}{self.suffix}"
-
-    def covers(self, path: str) -> bool:
-        """Whether a daemon's path is of this form."""
-        is_long = len(path) >= len(self.prefix) + len(self.suffix)
-        return is_long and path.startswith(self.prefix) and path.endswith(self.suffix)
-
-    def from_daemon(self, path: str) -> str:
-        """Return the document's path; a path that is not of this form is returned unchanged."""
-        if not self.covers(path):
-            return path
-        return path.removeprefix(self.prefix).removesuffix(self.suffix)
-
-    def folder_to_daemon(self, folder: str) -> str:
-        """Return the daemon's path of a folder, which has no suffix; empty means the root."""
-        return f"{self.prefix}{folder}" if folder else self.prefix.rpartition("/")[0]
-
-    def folder_from_daemon(self, folder: str) -> str:
-        """Return a folder's path; a path outside the prefix is returned unchanged."""
-        return "" if folder == self.folder_to_daemon("") else folder.removeprefix(self.prefix)
-
-
-class Auth(_Table):
-    """How the bearer token of `MEMCONFORM_AUTH_TOKEN` is sent."""
-
-    header: str = "Authorization"
-    value: str = Field(default="Bearer {token}", pattern=r"\{token\}")
-
-
-_ROUTE = "POST /v1/brains/{brain}/search"
-_DEFECTS = (
-    f"{_ROUTE}: status 500, expected 200",
-    f"{_ROUTE}: the daemon exits: exit status 1",
-    f"{_ROUTE}: no response in time",
-    f"{_ROUTE}: chunks is null",
-    f"{_ROUTE}: missing key chunks",
-    f"{_ROUTE}: wrong value at chunks.*.text",
-)
-"""Causes that can never be choices of a dialect."""
-
-
-class Choice(_Table):
-    """A cause of red checks that is a choice of the dialect, not a defect."""
-
-    cause: str = Field(min_length=1)
-    """The cause as `conform` prints it; `*` matches any part of it."""
-    reason: str = Field(min_length=1)
-
-    @field_validator("cause")
-    @classmethod
-    def _require_a_choice(cls, cause: str) -> str:
-        """Refuse a cause that would excuse what no dialect can choose."""
-        defect = next((each for each in _DEFECTS if fnmatchcase(each, cause)), None)
-        if defect is not None:
-            raise ValueError(f"{cause!r} would excuse {defect!r} too, which is no choice")
-        return cause
-
-
 _PLACE = r"[^.?]+(\.[^.?]+)*\??"
 
 
@@ -153,7 +81,7 @@ def _require_places(name: str, places: Mapping[str, str]) -> None:
                 )
 
 
-class Dialect(_Table):
+class Dialect(Table):
     """A dialect of the contract, from `[dialect]` of an sdk.toml or a shipped file."""
 
     name: str = "custom"

@@ -22,7 +22,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 """LongMemEval's code splits summaries with NLTK, which also knows abbreviations."""
 
 _SHAPE = 'write {"haystack/item": "text", …}, or a list of texts'
-_EVIDENCE = "answer_"
+EVIDENCE = "answer_"
 """LongMemEval marks evidence with this prefix in the ids of its haystacks, but not in its cache."""
 
 
@@ -38,7 +38,7 @@ class Keys:
 
     def name(self, haystack: str, item: str) -> str | None:
         """The name of an item in the cache; None if the cache does not have it."""
-        names = (f"{haystack}/{item}", item, item.removeprefix(_EVIDENCE))
+        names = (f"{haystack}/{item}", item, item.removeprefix(EVIDENCE))
         return next((name for name in names if name in self.texts), None)
 
 

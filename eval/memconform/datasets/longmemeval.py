@@ -1,7 +1,7 @@
 """LongMemEval (Wu et al., ICLR 2025): questions, each with its own haystack of chat sessions."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from memconform.datasets.files import PieceReader, unfit
@@ -73,6 +73,16 @@ def official_sessions(haystack: Haystack) -> dict[str, str]:
     }
 
 
+def official_items(row: Mapping[str, Any], level: Level) -> Iterator[Item]:
+    """The corpus of a question of the file, as the released code builds it.
+
+    Sessions that are listed twice are in it twice.
+    """
+    listed = (row["haystack_session_ids"], row["haystack_dates"], row["haystack_sessions"])
+    for session_id, date, turns in zip(*listed, strict=True):
+        yield from _items(session_id, date, turns, level, "official")
+
+
 def session_of(turn: str) -> str:
     """The id of the session that contains a turn: `answer_1` for `answer_1_3`."""
     return turn.rpartition("_")[0]
@@ -94,10 +104,6 @@ def _haystack(row: dict[str, Any], level: Level, session_doc: SessionDoc) -> Hay
     items: list[Item] = []
     for session_id, (date, turns) in sessions.items():
         items += _items(session_id, date, turns, level, session_doc)
-    # The released code indexes both occurrences of a session.
-    official_items: list[Item] = []
-    for session_id, date, turns in zip(ids, dates, row["haystack_sessions"], strict=True):
-        official_items += _items(session_id, date, turns, level, "official")
     gold = texts(row, "answer_session_ids")
     missing = [each for each in gold if each not in sessions]
     dropped += [DroppedEntry(name, f"session {each} does not exist") for each in missing]
@@ -112,7 +118,7 @@ def _haystack(row: dict[str, Any], level: Level, session_doc: SessionDoc) -> Hay
         # Regardless of its type.
         abstain=name.endswith("_abs"),
     )
-    return Haystack(name, tuple(items), (query,), tuple(dropped), tuple(official_items))
+    return Haystack(name, tuple(items), (query,), tuple(dropped), tuple(official_items(row, level)))
 
 
 def _items(

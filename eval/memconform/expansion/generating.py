@@ -9,6 +9,7 @@ from functools import partial
 
 from memconform.contract.wire import JsonValue
 from memconform.datasets.benchmarks import Benchmark
+from memconform.datasets.expansion import EVIDENCE
 from memconform.datasets.haystacks import Item
 from memconform.errors import UsageError
 from memconform.expansion.prompts import (
@@ -22,9 +23,6 @@ from memconform.expansion.records import ExpansionFailure, ExpansionReport
 from memconform.llm.accounting import dollars
 from memconform.llm.calls import Model
 from memconform.llm.chat import ChatRequest, HaltingError, LlmError, Usage
-
-_EVIDENCE = "answer_"
-"""LongMemEval marks evidence with this prefix in the ids of haystacks, but not in its caches."""
 
 
 def format_options(kind: Kind, allowed: dict[str, tuple[str, ...]]) -> dict[str, str]:
@@ -90,7 +88,7 @@ class Calls:
         own = f"{haystack}/{item.id}"
         if self.benchmark.format.name != "longmemeval" or self.kind == "events":
             return own
-        name = item.id.removeprefix(_EVIDENCE)
+        name = item.id.removeprefix(EVIDENCE)
         digest = hashlib.sha256(item.text.encode()).digest()
         known = self._texts.get(name)
         if known is None:

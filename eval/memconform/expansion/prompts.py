@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from memconform.contract.strict_json import decode
 from memconform.contract.wire import JsonValue
-from memconform.llm.chat import ChatRequest, Message
+from memconform.llm.chat import ChatRequest, Message, fence_line
 
 Kind = Literal[
     "session-summ",
@@ -136,9 +136,7 @@ TASKS: dict[Kind, Task] = {
 def expansion_request(kind: Kind, content: str, when: str | None = None) -> ChatRequest:
     """The call that expands one item or question; `when` is its date, as the dataset writes it."""
     task = TASKS[kind]
-    # Whoever writes the content cannot know its hash, and so cannot end its fence.
-    digest = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
-    fence = f"-----data {digest[:16]}-----"
+    fence = fence_line("data", content)
     lines = [f"Date: {when}"] if when else []
     lines += [fence, content, fence, f"Reply with the JSON object alone: {task.form}"]
     return ChatRequest(

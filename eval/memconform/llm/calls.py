@@ -59,7 +59,7 @@ class CallPolicy:
     concurrency: int = 16
     """Calls in flight to one provider."""
     deadline_s: float = 120.0
-    """For a call with its retries; waiting for a slot is not counted."""
+    """For a call with its retries; neither waiting for a slot nor opening the client counts."""
     cache: CacheUse = "use"
     allow_unpriced: bool = False
 
@@ -257,6 +257,7 @@ class Model:
 
     async def _complete(self, request: ChatRequest, cost: CallCost) -> Completion:
         """One reply, with retries until the deadline; whatever is charged goes to `cost`."""
+        await self.chat.ready()
         loop = asyncio.get_running_loop()
         left = self.session.policy.deadline_s
         backoff = _FIRST_BACKOFF_S

@@ -1,11 +1,22 @@
 """What a chat model is asked, what it returns, and how a call fails."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from memconform.contract.wire import JsonValue
 from memconform.errors import ExitCode, MemconformError
+
+
+def fence_line(kind: str, content: str) -> str:
+    """The line before and after data in a prompt.
+
+    It holds a digest of `content`: whoever writes the data cannot know it, and so cannot end the
+    fence and go on with instructions.
+    """
+    digest = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"-----{kind} {digest[:16]}-----"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +66,10 @@ class Completion:
 
 class ChatModel(Protocol):
     """A service's client, bound to one model."""
+
+    async def ready(self) -> None:
+        """Open the client, so that no call's time goes into it; nothing is sent."""
+        ...
 
     async def complete(self, request: ChatRequest, timeout_s: float) -> Completion:
         """Make one call, without retries.

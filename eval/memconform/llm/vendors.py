@@ -1,13 +1,14 @@
-"""The vendors' own clients behind `ChatModel`; each is imported when it is first called.
+"""The vendors' own clients behind `ChatModel`; each is imported when it is first needed.
 
-OpenAI's client alone takes 0.3 s to import.
+OpenAI's client alone takes 0.3 s to import, and seconds on a busy machine.
 """
 
+import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeGuard, TypeVar
 
 from memconform.errors import UsageError
 from memconform.llm.chat import (
@@ -57,6 +58,36 @@ def open_model(name: ModelName, endpoint: Endpoint, traits: ModelTraits) -> Chat
     return OpenAIModel(name, endpoint, traits)
 
 
+class _Closable(Protocol):
+    async def close(self) -> None: ...
+
+
+_Client = TypeVar("_Client", bound=_Closable)
+
+
+class _OpenedOnce(Generic[_Client]):
+    """A client that a thread imports and opens: neither a deadline nor other calls wait for it.
+
+    Imported in the event loop, within the first call's deadline, it took 8 s of one on a busy
+    machine, and the call failed with `llm_timeout`.
+    """
+
+    def __init__(self, opened: Callable[[], _Client]) -> None:
+        self._opened = opened
+        self._client: _Client | None = None
+        self._opening = asyncio.Lock()
+
+    async def get(self) -> _Client:
+        async with self._opening:
+            if self._client is None:
+                self._client = await asyncio.to_thread(self._opened)
+            return self._client
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+
+
 class OpenAIModel:
     """Chat completions (https://platform.openai.com/docs/api-reference/chat), by whoever serves
     them: OpenAI, Ollama, vLLM, Gemini, the scripted upstream."""
@@ -65,22 +96,31 @@ class OpenAIModel:
         self._name = name
         self._endpoint = endpoint
         self._traits = traits
-        self._client: AsyncOpenAI | None = None
+        self._client = _OpenedOnce(self._opened)
+
+    def _opened(self) -> "AsyncOpenAI":
+        import openai  # noqa: PLC0415 - see the module's docstring
+
+        client = openai.AsyncOpenAI(
+            api_key=self._endpoint.api_key,
+            base_url=self._endpoint.base_url,
+            max_retries=0,
+            http_client=openai.DefaultAsyncHttpxClient(
+                event_hooks={"response": [_limit_body]}, follow_redirects=False
+            ),
+        )
+        _ = client.chat.completions  # Imported by the client when it is first read.
+        return client
+
+    async def ready(self) -> None:
+        await self._client.get()
 
     async def complete(self, request: ChatRequest, timeout_s: float) -> Completion:
         import openai  # noqa: PLC0415 - see the module's docstring
 
-        if self._client is None:
-            self._client = openai.AsyncOpenAI(
-                api_key=self._endpoint.api_key,
-                base_url=self._endpoint.base_url,
-                max_retries=0,
-                http_client=openai.DefaultAsyncHttpxClient(
-                    event_hooks={"response": [_limit_body]}, follow_redirects=False
-                ),
-            )
+        client = await self._client.get()
         with _translated(self._name, openai, openai.OpenAIError):
-            reply = await self._client.chat.completions.create(
+            reply = await client.chat.completions.create(
                 model=self._name.model,
                 messages=[
                     {"role": message.role, "content": message.content}  # type: ignore[misc] # a role is known
@@ -113,27 +153,36 @@ class AnthropicModel:
         self._name = name
         self._endpoint = endpoint
         self._traits = traits
-        self._client: AsyncAnthropic | None = None
+        self._client = _OpenedOnce(self._opened)
+
+    def _opened(self) -> "AsyncAnthropic":
+        import anthropic  # noqa: PLC0415 - see the module's docstring
+
+        client = anthropic.AsyncAnthropic(
+            api_key=self._endpoint.api_key,
+            base_url=self._endpoint.base_url,
+            max_retries=0,
+            http_client=anthropic.DefaultAsyncHttpxClient(
+                event_hooks={"response": [_limit_body]}, follow_redirects=False
+            ),
+        )
+        _ = client.messages  # Imported by the client when it is first read.
+        return client
+
+    async def ready(self) -> None:
+        await self._client.get()
 
     async def complete(self, request: ChatRequest, timeout_s: float) -> Completion:
         import anthropic  # noqa: PLC0415 - see the module's docstring
 
-        if self._client is None:
-            self._client = anthropic.AsyncAnthropic(
-                api_key=self._endpoint.api_key,
-                base_url=self._endpoint.base_url,
-                max_retries=0,
-                http_client=anthropic.DefaultAsyncHttpxClient(
-                    event_hooks={"response": [_limit_body]}, follow_redirects=False
-                ),
-            )
+        client = await self._client.get()
         system = "\n\n".join(m.content for m in request.messages if m.role == "system")
         body: dict[str, Any] = dict(self._traits.sampling)
         if request.schema is not None and self._traits.json_schema:
             output_format = {"type": "json_schema", "schema": dict(request.schema)}
             body["output_config"] = {"format": output_format}
         with _translated(self._name, anthropic, anthropic.AnthropicError):
-            reply = await self._client.messages.create(
+            reply = await client.messages.create(
                 model=self._name.model,
                 max_tokens=max(request.max_output_tokens, self._traits.min_output_tokens),
                 system=system,
@@ -149,8 +198,7 @@ class AnthropicModel:
             return _anthropic_completion(reply)
 
     async def close(self) -> None:
-        if self._client is not None:
-            await self._client.close()
+        await self._client.close()
 
 
 def _openai_completion(reply: Any) -> Completion:  # noqa: ANN401 - whatever a server sent

@@ -17,7 +17,7 @@ from memconform.datasets.haystacks import DroppedEntry
 from memconform.parity.records import ParityVerdict
 from memconform.printing.escaping import Lines, escape_markdown
 from memconform.printing.plurals import plural
-from memconform.reports.console import ProgressReport, standard_error
+from memconform.reports.console import ProgressReport, table_console
 from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.parity import contrast_line
 from memconform.reports.rates import format_rate
@@ -28,7 +28,6 @@ _MISSING = "-"
 _SHOWN = ("recall_any", "recall_all", "mrr", "ndcg")
 _OFFICIAL_SHOWN = ("recall_any", "recall_all", "ndcg_any")
 _BY_WEIGHT = ("recall_any", "mrr", "ndcg", "ndcg_any", "recall_all")
-_WIDE = 160
 _LESS_IMPORTANT = (
     *("p50 ms", "p95 ms", "own p50", "reranker adds", "p99 ms"),
     *("ingest s", "documents", "memory MiB", "disk MiB", "chunks", "vectors", "documents/s"),
@@ -71,10 +70,7 @@ def show_bench(
     quiet: bool,
 ) -> None:
     """Print the tables to standard error; `quiet` prints only what was not measured or differs."""
-    console = standard_error()
-    if not console.is_terminal:
-        # rich assumes 80 columns for a file, and cuts off what does not fit.
-        console.width = _WIDE
+    console = table_console(stderr=True)
     if not quiet:
         console.print(_title(report), style="bold")
         omitted: list[str] = []
@@ -338,8 +334,7 @@ def _errata_notes(report: BenchReport) -> list[str]:
             for scope, above in worst.items()
         ]
         if excesses:
-            name = f"{row.system} {row.strategy}".strip()
-            lines.append(f"{name}: above the ceiling of wrong gold: {'; '.join(excesses)}")
+            lines.append(f"{_name(row)}: above the ceiling of wrong gold: {'; '.join(excesses)}")
     return lines
 
 

@@ -15,7 +15,7 @@ from memconform.parity.records import ParityVerdict
 from memconform.printing.console import SafeConsole
 from memconform.printing.escaping import escape_markdown
 from memconform.printing.plurals import plural
-from memconform.reports.console import standard_error
+from memconform.reports.console import table_console
 from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.parity import contrast_line
 from memconform.reports.rates import NOT_MEASURED, format_rate
@@ -23,7 +23,6 @@ from memconform.reports.rates import NOT_MEASURED, format_rate
 _GOOD = (ParityVerdict.IDENTICAL, ParityVerdict.PARITY)
 _SHOWN = 10
 """Queries of each list on the terminal; JSON has all."""
-_WIDE = 160
 _MISSING = "-"
 _COMPARED_HEADER = ("row", "index", "started", "version", "build", "queries", "not measured")
 _PAIR_HEADER = (
@@ -43,7 +42,7 @@ def bench_parity_banner(report: BenchParityReport) -> str:
 
 def show_bench_parity(report: BenchParityReport) -> None:
     """Print the rows, and the verdict on each pair, to standard error."""
-    console = _console(standard_error())
+    console = table_console(stderr=True)
     omitted = _show_rows(console, report.rows, report.metric)
     table, missing = fitting_table(
         _PAIR_HEADER, [_pair_cells(pair) for pair in report.pairs], console.width
@@ -78,7 +77,7 @@ def bench_diff_banner(report: BenchDiffReport) -> str:
 
 def show_bench_difference(report: BenchDiffReport) -> None:
     """Print each pair's verdict and the queries that only one of its rows passes."""
-    console = _console(standard_error())
+    console = table_console(stderr=True)
     omitted = _show_rows(console, report.rows, report.metric)
     for pair in report.pairs:
         console.print(contrast_line(pair.first, pair.second, pair.contrast))
@@ -109,7 +108,7 @@ def show_bench_trend(reports: Sequence[BenchReport]) -> None:
 
     A row that was not completely measured has no scores.
     """
-    console = _console(SafeConsole())
+    console = table_console(stderr=False)
     names = list(dict.fromkeys(name for each in reports for name in _trend_metrics(each)))
     header = ["what", "started", *names, "not measured", "p50 ms", "p95 ms", "version", "build"]
     selections: dict[str, set[str]] = {}
@@ -138,13 +137,6 @@ def show_bench_trend(reports: Sequence[BenchReport]) -> None:
     table, omitted = fitting_table(header, cells, console.width, importance=importance)
     console.print(table)
     _show_notes(console, [omission(omitted, "a wider terminal has room")])
-
-
-def _console(console: SafeConsole) -> SafeConsole:
-    if not console.is_terminal:
-        # rich assumes 80 columns for a file.
-        console.width = _WIDE
-    return console
 
 
 def _show_notes(console: SafeConsole, notes: Sequence[str]) -> None:

@@ -1,5 +1,6 @@
 """Console report of a run: progress while it lasts, a table at its end."""
 
+import os
 from types import TracebackType
 from typing import Self
 
@@ -29,6 +30,9 @@ from memconform.runs.results import RunSummary, VerificationRecord
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.quantiles import QuantileSummary
 
+_WIDE = 160
+"""Columns of a table that is written to a file or a pipe."""
+
 _VERDICT_STYLE = {
     QuestionStatus.CORRECT: "green",
     QuestionStatus.INCORRECT: "red",
@@ -39,6 +43,17 @@ _VERDICT_STYLE = {
 def standard_error() -> SafeConsole:
     """Return a console that writes to the current standard error."""
     return SafeConsole(stderr=True)
+
+
+def table_console(*, stderr: bool) -> SafeConsole:
+    """Return a console for tables, wide enough for most where nobody says how wide it is.
+
+    rich assumes 80 columns for a file or a pipe, unless COLUMNS says otherwise.
+    """
+    console = SafeConsole(stderr=stderr)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _WIDE
+    return console
 
 
 def progress_bars(console: SafeConsole, *, quiet: bool) -> Progress:

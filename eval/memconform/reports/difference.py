@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 from memconform.parity.run_diff import DiffReport
-from memconform.printing.console import SafeConsole
 from memconform.printing.plurals import plural
-from memconform.reports.console import standard_error
+from memconform.reports.console import standard_error, table_console
 from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.parity import contrast_line
 from memconform.reports.rates import measured_questions, missing_questions, pass_rate_text
@@ -31,7 +30,6 @@ _TREND_HEADER = (
 )
 _TREND_IMPORTANCE = ("pass rate (95 %)", "not measured", "passed", "p50 ms", "version", "build")
 _SHOWN = 20
-_WIDE = 160
 
 
 def diff_banner(report: DiffReport) -> str:
@@ -67,9 +65,7 @@ def show_trend(summaries: Sequence[RunSummary]) -> None:
     A run that was not completely measured has bounds in place of a pass rate, because an outage
     would look like a low one.
     """
-    console = SafeConsole()
-    if not console.is_terminal:
-        console.width = _WIDE
+    console = table_console(stderr=False)
     rows = []
     earlier = ""
     for summary in summaries:

@@ -34,8 +34,10 @@ class RunReport(Record):
 def banner(summary: RunSummary) -> str:
     """Format `<sdk>: <passed>/<total> pass_rate=<rate> mean_score=<score>[ not_measured=<n>]`.
 
-    An unknown rate is `none`. Where nothing was measured, the counts by status follow. A run that
-    an incident ended has no rates: `<sdk>: <code>; <n> of <total> questions measured`.
+    An unknown rate is `none`. Questions that were not measured leave bounds, `0.6500..1.0000`: the
+    lower one alone would look like the rate of a daemon that answers badly. Where nothing was
+    measured, the counts by status follow. A run that an incident ended has no rates:
+    `<sdk>: <code>; <n> of <total> questions measured`.
     """
     measured = measured_questions(summary.counts)
     if summary.incident is not None:
@@ -47,6 +49,9 @@ def banner(summary: RunSummary) -> str:
     pass_rate, mean_score = ("none" if rate is None else f"{rate:.4f}" for rate in rates)
     counts = f"{summary.passed}/{summary.total}"
     missing = f" not_measured={summary.total - measured}" if measured < summary.total else ""
+    if missing and measured:
+        most = (summary.passed + summary.total - measured) / summary.total
+        pass_rate += f"..{most:.4f}"
     if missing and not measured:
         missing += f" ({missing_questions(summary.counts)})"
     return f"{summary.sdk}: {counts} pass_rate={pass_rate} mean_score={mean_score}{missing}"

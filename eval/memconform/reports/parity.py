@@ -18,7 +18,7 @@ from memconform.parity.records import Pair, PairedComparison, ParityReport, Pari
 from memconform.printing.console import SafeConsole, styled
 from memconform.printing.escaping import Lines, escape_markdown
 from memconform.printing.plurals import plural
-from memconform.reports.console import standard_error
+from memconform.reports.console import table_console
 from memconform.reports.rates import format_rate
 from memconform.runs.results import QuestionResult
 
@@ -38,7 +38,6 @@ _HEADER = (
     *("pair", "verdict", "first only", "second only", "difference (95 %)", "p (Holm)"),
     *("McNemar's exact p", "rankings equal", "RBO", "shapes equal"),
 )
-_WIDE = 160
 
 
 def parity_banner(report: ParityReport) -> str:
@@ -55,9 +54,7 @@ def show_parity(report: ParityReport, *, brief: bool = False) -> None:
 
     `brief` omits the table and the individual questions.
     """
-    console = standard_error()
-    if not console.is_terminal:
-        console.width = _WIDE
+    console = table_console(stderr=True)
     report, legend = _labelled(report)
     if not brief:
         console.print(_table(report))

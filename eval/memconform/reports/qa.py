@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from memconform.bench.qa.official import ACCEPTED_MODEL, official_lines
 from memconform.bench.qa.records import (
-    ALL,
     Accuracy,
     Judgement,
     OfficialFigures,
@@ -17,14 +16,14 @@ from memconform.bench.qa.records import (
 )
 from memconform.bench.qa.report_builder import QaFinished
 from memconform.bench.records import Estimate
+from memconform.bench.tasks import ALL
 from memconform.printing.plurals import plural
-from memconform.reports.console import ProgressReport, standard_error
+from memconform.reports.console import ProgressReport, standard_error, table_console
 from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.judging import judging_lines
 from memconform.reports.rates import NOT_MEASURED, format_bounds, format_rate
 from memconform.scoring.statuses import QuestionStatus
 
-_WIDE = 160
 _SHOWN = 10
 _Cells = list[list[str]]
 
@@ -44,9 +43,7 @@ class QaConsole(ProgressReport):
 
 def show_qa(report: QaReport, *, quiet: bool = False) -> None:
     """Print the tables to standard error; `quiet` prints only what was not measured."""
-    console = standard_error()
-    if not console.is_terminal:
-        console.width = _WIDE
+    console = table_console(stderr=True)
     if not quiet:
         console.print(
             f"{report.settings.suite}: {plural(report.data.questions, 'question', spec=',')},"

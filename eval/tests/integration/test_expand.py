@@ -87,7 +87,7 @@ def _expand(
     file = data.with_name("out.json")
     ended = memconform(
         *("datasets", "expand", data, "--kind", kind, "--model", model, "-o", file),
-        *("--llm-timeout", "8", *more),
+        *("--llm-timeout", "60", *more),
     )
     report = file.with_name("out.json.report.json")
     if not file.exists():

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 import os
+import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -93,7 +94,7 @@ async def opened(upstream: Upstream, tmp_path: Path) -> AsyncIterator[Opened]:
         }
         session = LlmSession(
             Ledger(budget),
-            policy=replace(CallPolicy(deadline_s=8), **policy),
+            policy=replace(CallPolicy(deadline_s=60), **policy),
             cache=ReplyCache(tmp_path / "cache"),
             env=env,
         )
@@ -228,9 +229,29 @@ async def test_a_storm_of_429_lowers_the_limit_and_every_call_ends_well(
 
 async def test_a_silent_service_is_asked_again(upstream: Upstream, opened: Opened) -> None:
     await upstream.script({"fault": "hang"}, {"text": _RIGHT})
-    model = opened(deadline_s=3)
+    model = opened(deadline_s=8)
     reply = await model.ask(_request(), parse_reply)
     assert reply.value.verdict == "correct"
+
+
+@pytest.mark.parametrize("name", _NAMES[:2])
+async def test_a_slow_import_of_a_vendors_library_takes_no_time_of_a_call(
+    name: str, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It took all 8 s that the first call had on a busy machine, and stopped all others."""
+    model = opened(name, deadline_s=2)
+    client = getattr(model.chat, "_client")  # noqa: B009 - of both vendors' classes
+
+    def slow(opened_at_once: Callable[[], Any] = client._opened) -> Any:
+        time.sleep(3)
+        return opened_at_once()
+
+    monkeypatch.setattr(client, "_opened", slow)
+    asked = asyncio.ensure_future(model.ask(_request(), parse_reply))
+    begun = time.monotonic()
+    await asyncio.sleep(0.1)
+    assert time.monotonic() - begun < 2
+    assert (await asked).value.verdict == "correct"
 
 
 @pytest.mark.parametrize("fault", ["cut", "bad_json"])
@@ -430,7 +451,7 @@ async def test_a_reply_of_another_shape_is_asked_for_again_and_ends_no_run(
     assert reply.value.verdict == "correct"
     await upstream.script({"body": body})
     with pytest.raises(LlmError) as raised:
-        await opened(cache="off", deadline_s=1).ask(_request(), parse_reply)
+        await opened(cache="off", deadline_s=3).ask(_request(), parse_reply)
     assert raised.value.code in ("llm_bad_reply", "llm_invalid_reply")
 
 
@@ -441,7 +462,7 @@ async def test_an_anthropic_reply_of_another_shape_ends_no_run(
     body = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": content}
     await upstream.script({"body": body | {"stop_reason": "end_turn", "usage": {}}})
     with pytest.raises(LlmError):
-        await opened(_NAMES[1], cache="off", deadline_s=1).ask(_request(), parse_reply)
+        await opened(_NAMES[1], cache="off", deadline_s=3).ask(_request(), parse_reply)
 
 
 @pytest.mark.parametrize("count", [10**30, -1, 0, None, 1.5, [3]])
@@ -568,7 +589,7 @@ async def test_a_redirect_is_not_followed(upstream: Upstream) -> None:
     server, url = await _misbehaving(f"HTTP/1.1 307 Moved\r\n{where}".encode(), b"")
     session = LlmSession(
         Ledger(),
-        policy=CallPolicy(deadline_s=2, cache="off"),
+        policy=CallPolicy(deadline_s=20, cache="off"),
         env={"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": url},
     )
     with pytest.raises(ModelUnusableError, match="307"):

@@ -307,7 +307,7 @@ async def _session(
     env = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": f"{service.url}/v1"}
     session = LlmSession(
         Ledger(budget),
-        policy=CallPolicy(deadline_s=8, cache="off", **policy),
+        policy=CallPolicy(deadline_s=60, cache="off", **policy),
         cache=ReplyCache(tmp_path / "cache"),
         env=env,
     )

@@ -18,9 +18,10 @@ from memconform.client.failures import CallError, ContractViolatedError, DaemonF
 from memconform.client.stream import AskStream
 from memconform.contract.ask import AskRequest
 from memconform.contract.core import Brain, Chunk, Filters, SearchRequest, SearchResponse, Tuning
-from memconform.contract.dialect import Dialect, Operation, PathMapping
+from memconform.contract.dialect import Dialect, Operation
 from memconform.contract.dialect_keys import DialectError
 from memconform.contract.dialect_objects import OBJECTS, loosened
+from memconform.contract.dialect_tables import PathMapping
 from memconform.contract.documents import Listing
 from memconform.contract.gaps import gaps
 from memconform.contract.schemas import ROUTES

@@ -12,9 +12,10 @@ import pytest
 
 from memconform.bench.export import exported_queries
 from memconform.bench.records import BenchReport, QueryRecord
-from memconform.bench.retrieval_log import log_entry, official_corpus, read_log
+from memconform.bench.retrieval_log import log_entry, read_log
 from memconform.bench.stored_rows import StoredRow, load_rows
 from memconform.cli.main import cli
+from memconform.datasets.longmemeval import official_items
 from memconform.errors import ExitCode, MemconformError, UsageError
 from memconform.printing.output import echo
 from tests.unit.bench_results import Rankings, gold_of, write_bench
@@ -193,7 +194,7 @@ def test_metrics_stop_where_a_ranking_was_cut() -> None:
     question = _question("q")
     names = log_entry(question, ["filler_q"], "session", 1)["retrieval_results"]["metrics"]
     assert {name.partition("@")[2] for name in names["session"]} == {"1"}
-    everything = [entry.item for entry in official_corpus(question, "session")]
+    everything = [item.id for item in official_items(question, "session")]
     names = log_entry(question, everything, "session", 1)["retrieval_results"]["metrics"]
     assert {name.partition("@")[2] for name in names["session"]} == {
         "1",
@@ -300,7 +301,7 @@ def test_a_log_of_the_other_level_is_not_measured(bench: Bench, tmp_path: Path) 
     ("lines", "why"),
     [
         ("", "contains no question"),
-        ("{}\n", "line 1 is no entry of a retrieval log: 'question_id' is missing"),
+        ("{}\n", "line 1 is not an entry of a retrieval log: 'question_id' is missing"),
         ("[1]\n", "line 1"),
         ('{"question_id": 1, "retrieval_results": {"ranked_items": []}}', "is not a string"),
         ('{"question_id": "q", "retrieval_results": {"ranked_items": [{}]}}', "'corpus_id'"),

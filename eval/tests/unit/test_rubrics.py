@@ -18,7 +18,7 @@ from memconform.scoring.judge.longmemeval import (
 )
 from memconform.scoring.judge.official_prompts import OfficialRubric, read_official_prompts
 from memconform.scoring.judge.prompt import MAX_CANDIDATE, SYSTEM
-from memconform.scoring.judge.rubric import STRICT, Rubric
+from memconform.scoring.judge.rubric import STRICT, Rubric, StrictRubric
 from memconform.scoring.statuses import QuestionStatus
 from memconform.upstream.lexical_judge import is_judging, judge
 
@@ -200,6 +200,13 @@ def test_official_prompts_are_read_and_not_executed(tmp_path: Path) -> None:
     abstaining = rubric.request(_question("date", abstain=True), "x").messages[0].content
     assert abstaining.startswith("None. ")
     assert rubric.settle(_question("fact"), "") is None
+
+
+def test_official_prompts_show_all_of_an_answer(tmp_path: Path) -> None:
+    """A wrong long answer was excused as cut, although these prompts cut nothing."""
+    long = "y" * 10_000
+    assert read_official_prompts(_script(tmp_path)).shown(long) == long
+    assert len(StrictRubric().shown(long)) == MAX_CANDIDATE
 
 
 def test_a_type_without_an_official_prompt_is_refused_before_anything_is_asked(

@@ -16,12 +16,6 @@ QA_SCHEMA: Literal["memconform/qa-report@1"] = "memconform/qa-report@1"
 JOURNAL_SCHEMA: Literal["memconform/qa-journal@1"] = "memconform/qa-journal@1"
 METRICS_SCHEMA: Literal["memconform/qa-metrics@1"] = "memconform/qa-metrics@1"
 
-ALL = "all"
-"""The view of every question."""
-
-UNDISPUTED = "undisputed"
-"""The view without the questions of an errata file."""
-
 
 class QaSettings(Record):
     """Settings that decide scores; `--resume` needs equal ones."""

@@ -4,8 +4,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import fmean
 
 from memconform.bench.qa.records import (
-    ALL,
-    UNDISPUTED,
     Accuracy,
     Judgement,
     QaScores,
@@ -13,9 +11,11 @@ from memconform.bench.qa.records import (
     TaskAverage,
 )
 from memconform.bench.records import Estimate
+from memconform.bench.tasks import ALL, UNDISPUTED
 from memconform.datasets.model import Question
-from memconform.stats.clusters import clustered_wilson
-from memconform.stats.intervals import Interval, wilson
+from memconform.scoring.statuses import QuestionStatus
+from memconform.stats.clusters import mean_interval
+from memconform.stats.intervals import Interval
 from memconform.stats.mean_of_rates import mean_of_rates
 
 
@@ -42,7 +42,7 @@ def qa_scores(
         questions: those that are expected to have been measured.
         passed: by question id, whether the answer is right; unmeasured ones are absent.
         clusters: the conversation of each question; None if each has its own.
-        categories: those of the benchmark, over all of which the task average is.
+        categories: all of the benchmark; the task average needs a rate of each.
     """
     by_category: dict[str, list[Question]] = {}
     for question in questions:
@@ -84,12 +84,8 @@ def accuracy(
 
 
 def _interval(passed: Mapping[str, bool], clusters: Mapping[str, str] | None) -> Interval:
-    if not clusters:
-        return wilson(sum(passed.values()), len(passed))
-    by_cluster: dict[str, list[bool]] = {}
-    for name, value in passed.items():
-        by_cluster.setdefault(clusters[name], []).append(value)
-    return clustered_wilson([(sum(values), len(values)) for values in by_cluster.values()])[0]
+    units = [clusters[name] if clusters else name for name in passed]
+    return mean_interval([float(value) for value in passed.values()], units)
 
 
 def estimate(mean: float, interval: tuple[float, float]) -> Estimate:
@@ -113,7 +109,9 @@ def span(judgements: Mapping[str, Sequence[Judgement]]) -> Span | None:
     """
     passed = {
         rubric: {
-            each.question: each.status.value == "correct" for each in rows if each.status.measured
+            each.question: each.status is QuestionStatus.CORRECT
+            for each in rows
+            if each.status.measured
         }
         for rubric, rows in judgements.items()
     }

@@ -16,6 +16,7 @@ from memconform.scoring.judge.prompt import (
     JudgeReply,
     candidate_lines,
     parse_reply,
+    shown_candidate,
 )
 from memconform.scoring.judge.rubric import digest_of_requests, require_reference, settled_if_blank
 from memconform.scoring.scorer import Score
@@ -52,6 +53,10 @@ class LenientRubric:
     def require_scorable(self, question: Question) -> None:
         """As `require_reference`."""
         require_reference(question)
+
+    def shown(self, candidate: str) -> str:
+        """As `shown_candidate`."""
+        return shown_candidate(candidate)
 
     def request(self, question: Question, candidate: str) -> ChatRequest:
         """The call that judges one answer."""

@@ -10,7 +10,13 @@ from typing import Final, Literal, get_args
 
 from memconform.datasets.model import Question
 from memconform.llm.chat import ChatRequest, Message
-from memconform.scoring.judge.prompt import ABSTENTION, UNKNOWN, JudgeReply, candidate_lines
+from memconform.scoring.judge.prompt import (
+    ABSTENTION,
+    UNKNOWN,
+    JudgeReply,
+    candidate_lines,
+    shown_candidate,
+)
 from memconform.scoring.judge.rubric import digest_of_requests, require_reference, settled_if_blank
 from memconform.scoring.scorer import Score
 
@@ -115,6 +121,10 @@ class LongMemEvalRubric:
     def require_scorable(self, question: Question) -> None:
         """As `require_reference`."""
         require_reference(question)
+
+    def shown(self, candidate: str) -> str:
+        """As `shown_candidate`."""
+        return shown_candidate(candidate)
 
     def request(self, question: Question, candidate: str) -> ChatRequest:
         """The call that judges one answer."""

@@ -42,6 +42,10 @@ class OfficialRubric:
                 hint="use --prompts own",
             )
 
+    def shown(self, candidate: str) -> str:
+        """All of it: the released script cuts nothing off."""
+        return candidate
+
     def request(self, question: Question, candidate: str) -> ChatRequest:
         """The call that judges one answer; `candidate` is neither cut nor fenced."""
         text = self.templates[self._type(question)].format(

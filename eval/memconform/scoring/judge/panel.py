@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
 
-from memconform.scoring.judge.prompt import MAX_CANDIDATE, JudgeReply
+from memconform.scoring.judge.prompt import JudgeReply
 from memconform.scoring.judge.records import JudgeVote, TieRule
 from memconform.scoring.scorer import Score
 from memconform.scoring.statuses import QuestionStatus
@@ -52,15 +52,16 @@ def decide(votes: Sequence[JudgeVote], tie: TieRule) -> Score:
     )
 
 
-def excused_if_cut(score: Score, answer: str) -> Score:
+def excused_if_cut(score: Score, seen: int, whole: int) -> Score:
     """`judge_error` instead of `incorrect` for an answer of which a judge saw only the beginning.
 
-    Three right answers behind a megabyte of other text were scored as wrong.
+    Three right answers behind a megabyte of other text were scored as wrong. `seen` and `whole` are
+    numbers of characters.
     """
-    if score.status is not QuestionStatus.INCORRECT or len(answer) <= MAX_CANDIDATE:
+    if score.status is not QuestionStatus.INCORRECT or seen >= whole:
         return score
     reason = (
-        f"answer_cut: the judge saw {MAX_CANDIDATE:,} of {len(answer):,} characters, and what was"
+        f"answer_cut: the judge saw {seen:,} of {whole:,} characters, and what was"
         " asked for may be in the others"
     )
     return replace(score, value=None, status=QuestionStatus.JUDGE_ERROR, reason=reason)

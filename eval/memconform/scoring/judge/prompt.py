@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from memconform.contract.strict_json import decode
 from memconform.datasets.model import Question
-from memconform.llm.chat import ChatRequest, Message
+from memconform.llm.chat import ChatRequest, Message, fence_line
 from memconform.scoring.statuses import PASS_THRESHOLD
 from memconform.validation import first_fault
 
@@ -106,18 +106,21 @@ def judge_request(question: Question, candidate: str) -> ChatRequest:
     )
 
 
+def shown_candidate(candidate: str) -> str:
+    """The part of a candidate that a judge sees."""
+    return candidate[:MAX_CANDIDATE]
+
+
 def candidate_lines(question: str, reference: str, candidate: str) -> list[str]:
     """The lines of a prompt that show a candidate, cut and between two fences."""
-    # Whoever writes a candidate cannot know the hash of it, and so cannot end its fence.
     described = f"{question}\0{reference}\0{candidate}"
-    digest = hashlib.sha256(described.encode("utf-8", "surrogatepass")).hexdigest()
-    fence = f"-----candidate {digest[:16]}-----"
+    fence = fence_line("candidate", described)
     cut = f"The candidate is cut after {MAX_CANDIDATE} characters."
     return [
         *([cut] if len(candidate) > MAX_CANDIDATE else []),
         f"Candidate answer, between two lines `{fence}`:",
         fence,
-        candidate[:MAX_CANDIDATE],
+        shown_candidate(candidate),
         fence,
     ]
 

@@ -14,6 +14,7 @@ from memconform.scoring.judge.prompt import (
     judge_request,
     parse_reply,
     prompt_digest,
+    shown_candidate,
 )
 from memconform.scoring.scorer import Score
 from memconform.scoring.statuses import QuestionStatus
@@ -29,6 +30,10 @@ class Rubric(Protocol):
 
     def require_scorable(self, question: Question) -> None:
         """Raise UsageError for a question that answers cannot be judged by."""
+        ...
+
+    def shown(self, candidate: str) -> str:
+        """The part of an answer that a judge sees."""
         ...
 
     def request(self, question: Question, candidate: str) -> ChatRequest:
@@ -56,6 +61,10 @@ class StrictRubric:
     def require_scorable(self, question: Question) -> None:
         """As `require_reference`."""
         require_reference(question)
+
+    def shown(self, candidate: str) -> str:
+        """As `shown_candidate`."""
+        return shown_candidate(candidate)
 
     def request(self, question: Question, candidate: str) -> ChatRequest:
         """The call that judges one answer."""

@@ -81,7 +81,7 @@ class JudgeScorer:
             if isinstance(vote, BaseException):
                 raise vote
         score = decide([vote for vote in votes if isinstance(vote, JudgeVote)], self._tie)
-        return excused_if_cut(score, response.text)
+        return excused_if_cut(score, len(self._rubric.shown(response.text)), len(response.text))
 
     async def _vote(self, model: Model, question: Question, answer: str) -> JudgeVote:
         request = self._rubric.request(question, answer)
