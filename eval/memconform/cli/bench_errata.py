@@ -4,6 +4,7 @@ from pathlib import Path
 
 from memconform.bench.plan import BenchmarkScan
 from memconform.daemons.runner import Progress
+from memconform.datasets.answer_keys import AnswerKey
 from memconform.datasets.benchmarks import Benchmark
 from memconform.datasets.errata import (
     Errata,
@@ -13,6 +14,7 @@ from memconform.datasets.errata import (
     shipped_errata,
     shipped_errata_names,
 )
+from memconform.datasets.sources import pinned_as
 
 NONE = "none"
 
@@ -29,6 +31,21 @@ def candidate_errata(flag: str | None, format_name: str) -> Errata | None:
     if flag is None:
         return shipped_errata(format_name) if format_name in shipped else None
     return shipped_errata(flag) if flag in shipped else read_errata(Path(flag))
+
+
+def disputed_answers(key: AnswerKey, flag: str | None) -> frozenset[str] | None:
+    """The questions whose reference answer is disputed; None without errata that apply.
+
+    By default those that ship apply, to the public files that they describe.
+
+    Raises:
+        UsageError: if the file is invalid, or names an unknown question (`unknown_question`).
+    """
+    errata = candidate_errata(flag, key.suite)
+    if errata is None or (flag is None and pinned_as(key.sha256) not in errata.applies_to):
+        return None
+    require_known_ids(errata, key.questions)
+    return errata.of(key.questions).disputed
 
 
 def corrected_items(errata: Errata | None, benchmark: Benchmark) -> dict[str, tuple[str, ...]]:

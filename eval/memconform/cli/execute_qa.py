@@ -13,18 +13,17 @@ from memconform.bench.qa.plan import AnswerSelection, Prompts, QaPlan, RubricRun
 from memconform.bench.qa.records import QaMetrics
 from memconform.bench.qa.report_builder import QaFinished, log_model
 from memconform.bench.qa.scores import qa_scores, views
-from memconform.cli.bench_errata import candidate_errata
+from memconform.cli.bench_errata import disputed_answers
 from memconform.cli.events import dispatch
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.judging import judge_spec, show_forecasts
 from memconform.cli.qa_options import RUBRICS, MetricsOptions, QaOptions
 from memconform.cli.targets import json_target, text_target
 from memconform.cli.values import comma_separated
-from memconform.datasets.answer_keys import AnswerKey, read_answer_key
-from memconform.datasets.errata import require_known_ids
+from memconform.datasets.answer_keys import read_answer_key
 from memconform.datasets.hypotheses import read_hypotheses, read_label_log
 from memconform.datasets.selection import expect_known
-from memconform.datasets.sources import find_data, pinned_as
+from memconform.datasets.sources import find_data
 from memconform.errors import ExitCode, UsageError
 from memconform.llm.cache import ReplyCache
 from memconform.llm.prices import Prices
@@ -33,11 +32,10 @@ from memconform.printing.output import echo
 from memconform.reports.qa import QaConsole, metrics_lines, qa_banner, show_missing, show_qa
 from memconform.scoring.judge.forecast import forecast_judging
 from memconform.scoring.judge.gate import calibrations
-from memconform.scoring.judge.lenient import LenientRubric
-from memconform.scoring.judge.longmemeval import LongMemEvalRubric
 from memconform.scoring.judge.official_prompts import read_official_prompts
 from memconform.scoring.judge.opening import JudgeSpec, judge_names, open_session
 from memconform.scoring.judge.rubric import STRICT, Rubric
+from memconform.scoring.judge.rubrics import OWN_RUBRICS
 from memconform.scoring.judge.scorer import JudgeScorer
 from memconform.storage.folders import RunFolder, find_journal, new_run_id
 from memconform.storage.writing import replacing
@@ -55,7 +53,7 @@ def run_scoring(options: QaOptions) -> ExitCode:
         key=key,
         hypotheses=read_hypotheses(options.hypotheses),
         partial=options.partial,
-        disputed=_disputed(key, options.errata),
+        disputed=disputed_answers(key, options.errata),
     )
     selection.require_answers()
     for rubric in rubrics.values():
@@ -122,7 +120,7 @@ def run_metrics(options: MetricsOptions) -> ExitCode:
         f"{options.log} has a question that {key.path} does not have:",
         "give the file that the log was made with",
     )
-    disputed = _disputed(key, options.errata)
+    disputed = disputed_answers(key, options.errata)
     missing = [name for name in key.questions if name not in log.labels]
     expected = [q for q in key.questions.values() if not options.partial or q.id in log.labels]
     metrics = QaMetrics(
@@ -173,11 +171,7 @@ def _rubrics(options: QaOptions) -> dict[str, Rubric]:
             code="bad_option",
             hint="give the authors' src/evaluation/evaluate_qa.py as --script",
         )
-    own: dict[str, Rubric] = {
-        "strict": STRICT,
-        "lenient": LenientRubric(),
-        "longmemeval": LongMemEvalRubric(),
-    }
+    own = dict(OWN_RUBRICS)
     if options.script is not None:
         own["longmemeval"] = read_official_prompts(options.script)
     return {name: own[name] for name in names}
@@ -186,15 +180,6 @@ def _rubrics(options: QaOptions) -> dict[str, Rubric]:
 def _rubric_run(scorer: JudgeScorer, rubric: Rubric, prompts: Prompts, output: Path) -> RubricRun:
     known = calibrations(scorer.settings, output) if rubric is STRICT else None
     return RubricRun(scorer, prompts, known)
-
-
-def _disputed(key: AnswerKey, flag: str | None) -> frozenset[str] | None:
-    """The disputed questions; by default those that ship, for the public files they describe."""
-    errata = candidate_errata(flag, key.suite)
-    if errata is None or (flag is None and pinned_as(key.sha256) not in errata.applies_to):
-        return None
-    require_known_ids(errata, key.questions)
-    return errata.of(key.questions).disputed
 
 
 def _show_forecast(

@@ -18,6 +18,10 @@ from memconform.printing.escaping import Lines
 from memconform.printing.output import echo
 
 _VERBS = {
+    "answer": (
+        "Answer a benchmark's questions from what systems retrieved, and beside them from nothing,"
+        " everything and the evidence."
+    ),
     "bench": (
         "Measure how well and how fast daemons retrieve, on public benchmarks or a file of yours."
     ),

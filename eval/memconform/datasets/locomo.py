@@ -5,10 +5,11 @@ where it is handled.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
+from memconform.datasets.conversations import Conversation, Session, Turn
 from memconform.datasets.files import PieceReader, unfit
 from memconform.datasets.haystacks import DroppedEntry, Haystack, Item, Level
 from memconform.datasets.json_array import elements
@@ -17,6 +18,8 @@ from memconform.datasets.rows import answer_text, reason_of, text, texts
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 """Category numbers of the file; the paper lists the categories in another order."""
+
+_Read = TypeVar("_Read")
 
 _TURN = re.compile(r"D\d+:\d+")
 _SESSION = re.compile(r"session_(\d+)")
@@ -31,13 +34,26 @@ def read_locomo(source: PieceReader, level: Level) -> Iterator[Haystack]:
     Raises:
         UsageError: naming the invalid conversation and question (`dataset_invalid`).
     """
+    yield from _each(source, lambda sample: _haystack(sample, level))
+
+
+def read_locomo_conversations(source: PieceReader) -> Iterator[Conversation]:
+    """Yield the sessions of each conversation.
+
+    Raises:
+        UsageError: as `read_locomo`.
+    """
+    yield from _each(source, _conversation)
+
+
+def _each(source: PieceReader, read: Callable[[dict[str, Any]], _Read]) -> Iterator[_Read]:
     for number, sample in enumerate(elements(source)):
         if not isinstance(sample, dict) or not (
             isinstance(sample.get("conversation"), dict) and isinstance(sample.get("qa"), list)
         ):
             raise unfit(source.path, f"element {number} is not a LoCoMo conversation")
         try:
-            yield _haystack(sample, level)
+            yield read(sample)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise unfit(
                 source.path, f"conversation {sample.get('sample_id')!r}: {reason_of(error)}"
@@ -67,16 +83,10 @@ def read_locomo_questions(source: PieceReader) -> Iterator[tuple[str, Question]]
 
 def _haystack(sample: dict[str, Any], level: Level) -> Haystack:
     conversation, name = sample["conversation"], text(sample, "sample_id")
-    sessions = {
-        int(match[1]): turns
-        for key, turns in conversation.items()
-        # 16 keys of dates have no session.
-        if (match := _SESSION.fullmatch(key))
-    }
-    turn_ids = {turn["dia_id"] for turns in sessions.values() for turn in turns}
+    sessions = _sessions(conversation)
+    turn_ids = {turn["dia_id"] for _, turns in sessions.values() for turn in turns}
     items: list[Item] = []
-    for number, turns in sorted(sessions.items()):
-        date = text(conversation, f"session_{number}_date_time")
+    for number, (date, turns) in sessions.items():
         items += _turns(number, date, turns) if level == "turn" else [_session(number, date, turns)]
     queries: list[Question] = []
     dropped: list[DroppedEntry] = []
@@ -100,6 +110,42 @@ def _haystack(sample: dict[str, Any], level: Level) -> Haystack:
                 DroppedEntry(query_id, f"its evidence resolves to no {level}: {evidence!r}")
             )
     return Haystack(name, tuple(items), tuple(queries), tuple(dropped))
+
+
+def _sessions(conversation: Mapping[str, Any]) -> dict[int, tuple[str, list[dict[str, Any]]]]:
+    """Date and turns of each session, by its number, in order."""
+    numbers = {
+        int(match[1]): turns
+        for key, turns in conversation.items()
+        # 16 keys of dates have no session.
+        if (match := _SESSION.fullmatch(key))
+    }
+    return {
+        number: (text(conversation, f"session_{number}_date_time"), turns)
+        for number, turns in sorted(numbers.items())
+    }
+
+
+def _conversation(sample: dict[str, Any]) -> Conversation:
+    return Conversation(
+        text(sample, "sample_id"),
+        tuple(
+            Session(
+                f"D{number}",
+                date,
+                tuple(
+                    Turn(
+                        id=text(turn, "dia_id"),
+                        speaker=text(turn, "speaker"),
+                        text=text(turn, "text"),
+                        by_user=True,
+                    )
+                    for turn in turns
+                ),
+            )
+            for number, (date, turns) in _sessions(sample["conversation"]).items()
+        ),
+    )
 
 
 def session_of(turn: str) -> str:

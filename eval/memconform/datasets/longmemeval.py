@@ -1,9 +1,10 @@
 """LongMemEval (Wu et al., ICLR 2025): questions, each with its own haystack of chat sessions."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, TypeVar
 
+from memconform.datasets.conversations import Conversation, Session, Turn
 from memconform.datasets.files import PieceReader, unfit
 from memconform.datasets.haystacks import DroppedEntry, Haystack, Item, Level
 from memconform.datasets.json_array import elements
@@ -13,6 +14,8 @@ from memconform.datasets.rows import answer_text, reason_of, text, texts
 SessionDoc = Literal["full", "user-only", "dated", "official"]
 """A session's text: every turn as `role: content`; the user's turns only, or all if there are none;
 all below the date; or the user's turns joined by spaces, as in the released retrieval code."""
+
+_Read = TypeVar("_Read")
 
 EVIDENCE = "evidence"
 """The metadata key of an item: whether one of its user turns contains the answer."""
@@ -33,6 +36,19 @@ def read_longmemeval(
     Raises:
         UsageError: naming the invalid question (`dataset_invalid`).
     """
+    yield from _each(source, lambda row: _haystack(row, level, session_doc))
+
+
+def read_longmemeval_conversations(source: PieceReader) -> Iterator[Conversation]:
+    """Yield the sessions of each question, under the question's id.
+
+    Raises:
+        UsageError: as `read_longmemeval`.
+    """
+    yield from _each(source, _conversation)
+
+
+def _each(source: PieceReader, read: Callable[[dict[str, Any]], _Read]) -> Iterator[_Read]:
     for number, row in enumerate(elements(source)):
         if not isinstance(row, dict) or not row.keys() >= _KEYS:
             missing = _KEYS - row.keys() if isinstance(row, dict) else _KEYS
@@ -41,7 +57,7 @@ def read_longmemeval(
                 f"element {number} is not a LongMemEval question: {min(missing)!r} is missing",
             )
         try:
-            yield _haystack(row, level, session_doc)
+            yield read(row)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise unfit(
                 source.path, f"question {row['question_id']!r}: {reason_of(error)}"
@@ -89,16 +105,10 @@ def session_of(turn: str) -> str:
 
 
 def _haystack(row: dict[str, Any], level: Level, session_doc: SessionDoc) -> Haystack:
-    name = text(row, "question_id")
-    ids, dates = texts(row, "haystack_session_ids"), texts(row, "haystack_dates")
-    # 13 haystacks contain a session twice; the last one counts.
-    sessions = {
-        session_id: (date, turns)
-        for session_id, date, turns in zip(ids, dates, row["haystack_sessions"], strict=True)
-    }
+    name, sessions = text(row, "question_id"), _sessions(row)
     dropped = [
         DroppedEntry(name, f"the session {session_id} occurs {count} times: the last one counts")
-        for session_id, count in Counter(ids).items()
+        for session_id, count in Counter(texts(row, "haystack_session_ids")).items()
         if count > 1
     ]
     items: list[Item] = []
@@ -119,6 +129,37 @@ def _haystack(row: dict[str, Any], level: Level, session_doc: SessionDoc) -> Hay
         abstain=name.endswith("_abs"),
     )
     return Haystack(name, tuple(items), (query,), tuple(dropped), tuple(official_items(row, level)))
+
+
+def _sessions(row: dict[str, Any]) -> dict[str, tuple[str, list[dict[str, Any]]]]:
+    """Date and turns of each session; 13 haystacks contain one twice, of which the last counts."""
+    ids, dates = texts(row, "haystack_session_ids"), texts(row, "haystack_dates")
+    return {
+        session_id: (date, turns)
+        for session_id, date, turns in zip(ids, dates, row["haystack_sessions"], strict=True)
+    }
+
+
+def _conversation(row: dict[str, Any]) -> Conversation:
+    return Conversation(
+        text(row, "question_id"),
+        tuple(
+            Session(
+                session_id,
+                date,
+                tuple(
+                    Turn(
+                        id=f"{session_id}_{number}",
+                        speaker=text(turn, "role"),
+                        text=text(turn, "content"),
+                        by_user=turn["role"] == "user",
+                    )
+                    for number, turn in enumerate(turns, start=1)
+                ),
+            )
+            for session_id, (date, turns) in _sessions(row).items()
+        ),
+    )
 
 
 def _items(

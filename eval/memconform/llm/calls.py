@@ -41,6 +41,10 @@ _MOST_FAILURES = 5
 """Calls in a row that failed to the end: the service is down, and the rest need not wait for it."""
 _CONNECTS = 4
 """Refused connections to a service that never answered: a wrong address stays wrong."""
+_LONG_BYTES = 32_000
+"""Of a prompt for which the service's own count of tokens is checked."""
+_MOST_BYTES_PER_TOKEN = 16
+"""English has about 4 bytes a token, and no text that people wrote has 16."""
 _REPAIRED_CHARS = 2000
 """Of an invalid reply, shown to the model again."""
 
@@ -335,6 +339,8 @@ class Model:
             spent = price.cost(completion.usage)
             ledger.settle(reserved, spent)
         cost.add(completion.usage, spent)
+        if not completion.rejection and (cut := _cut_prompt(request, completion.usage)):
+            return replace(completion, rejection=cut)
         return completion
 
     async def _reserve(self, amount: int) -> None:
@@ -383,6 +389,18 @@ class Model:
                 hint="try again later with --resume; answers and judgements are kept",
             )
         return LlmError(message, code=error.code)
+
+
+def _cut_prompt(request: ChatRequest, usage: Usage | None) -> str:
+    """Why a service cannot have read all of a request; empty if it may have.
+
+    Some cut a prompt that exceeds the context window without a word, Ollama for one, and answer
+    from what is left.
+    """
+    size = sum(len(message.content.encode()) for message in request.messages)
+    if usage is None or size < _LONG_BYTES or usage.input * _MOST_BYTES_PER_TOKEN >= size:
+        return ""
+    return f"the service counted {usage.input:,} tokens of a prompt of {size:,} bytes, and cut it"
 
 
 def _repair(request: ChatRequest, text: str, fault: str) -> ChatRequest:

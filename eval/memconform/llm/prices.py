@@ -42,6 +42,7 @@ class _Traits(_Strict):
     )
     json_schema: bool = False
     min_output_tokens: int = Field(default=0, ge=0, le=1_000_000)
+    context_tokens: int | None = Field(default=None, ge=1, le=1_000_000_000)
     snapshot: str | None = None
 
     @model_validator(mode="after")
@@ -88,6 +89,8 @@ class ModelTraits:
     json_schema: bool = False
     min_output_tokens: int = 0
     """Reasoning models count their reasoning as output."""
+    context_tokens: int | None = None
+    """The context window, input and output together; None if the table does not know it."""
     snapshot: str | None = None
     """The fixed version that a floating alias stands for."""
     floating: bool = False
@@ -131,6 +134,7 @@ class Prices:
             sampling={str(name): value for name, value in entry.sampling.items()},
             json_schema=entry.json_schema,
             min_output_tokens=entry.min_output_tokens,
+            context_tokens=entry.context_tokens,
             snapshot=entry.snapshot,
             floating=entry.snapshot is not None or name.model.endswith("-latest"),
         )

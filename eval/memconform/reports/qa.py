@@ -4,24 +4,22 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from memconform.bench.qa.official import ACCEPTED_MODEL, official_lines
 from memconform.bench.qa.records import (
-    Accuracy,
     Judgement,
     OfficialFigures,
     QaMetrics,
     QaReport,
     QaScores,
     RubricReport,
-    TextMetric,
     TextScores,
 )
 from memconform.bench.qa.report_builder import QaFinished
-from memconform.bench.records import Estimate
 from memconform.bench.tasks import ALL
 from memconform.printing.plurals import plural
+from memconform.reports.accuracies import accuracy_cell, estimate_cell, metric_cell
 from memconform.reports.console import ProgressReport, standard_error, table_console
 from memconform.reports.fitting import fitting_table, omission
 from memconform.reports.judging import judging_lines
-from memconform.reports.rates import NOT_MEASURED, format_bounds, format_rate
+from memconform.reports.rates import NOT_MEASURED
 from memconform.scoring.statuses import QuestionStatus
 
 _SHOWN = 10
@@ -91,10 +89,11 @@ def qa_banner(report: QaReport) -> Iterator[str]:
     """One line for each rubric, and for the scores by words: name, rate and count."""
     for rubric in report.rubrics:
         overall = rubric.views[ALL].overall
-        yield f"{report.settings.suite}, {rubric.name}: {_accuracy(overall)} of {overall.expected}"
+        scored = f"{report.settings.suite}, {rubric.name}"
+        yield f"{scored}: {accuracy_cell(overall)} of {overall.expected}"
     if (text := report.text.get(ALL)) is not None:
-        bleu = f", BLEU-1 {_metric(text.bleu1)}" if text.bleu1 is not None else ""
-        yield f"{report.settings.suite}: F1 {_metric(text.f1)}{bleu} of {text.f1.questions}"
+        bleu = f", BLEU-1 {metric_cell(text.bleu1)}" if text.bleu1 is not None else ""
+        yield f"{report.settings.suite}: F1 {metric_cell(text.f1)}{bleu} of {text.f1.questions}"
 
 
 def _tables(report: QaReport) -> Iterator[tuple[str, list[str], _Cells]]:
@@ -114,10 +113,10 @@ def _accuracy_cells(rows: Mapping[str, QaScores]) -> tuple[list[str], _Cells]:
     cells = [
         [
             name,
-            _accuracy(scores.overall),
-            _estimate(scores.task_averaged.rate),
-            _accuracy(scores.abstention),
-            *(_accuracy(scores.by_category.get(category)) for category in categories),
+            accuracy_cell(scores.overall),
+            estimate_cell(scores.task_averaged.rate),
+            accuracy_cell(scores.abstention),
+            *(accuracy_cell(scores.by_category.get(category)) for category in categories),
         ]
         for name, scores in rows.items()
     ]
@@ -126,30 +125,11 @@ def _accuracy_cells(rows: Mapping[str, QaScores]) -> tuple[list[str], _Cells]:
 
 def _text_cells(text: TextScores) -> tuple[list[str], _Cells]:
     header = ["", "overall", *text.f1_by_category]
-    cells = [["F1", _metric(text.f1), *map(_metric, text.f1_by_category.values())]]
+    cells = [["F1", metric_cell(text.f1), *map(metric_cell, text.f1_by_category.values())]]
     if text.bleu1 is not None:
         bleu = (text.bleu1_by_category.get(name) for name in text.f1_by_category)
-        cells.append(["BLEU-1", _metric(text.bleu1), *map(_metric, bleu)])
+        cells.append(["BLEU-1", metric_cell(text.bleu1), *map(metric_cell, bleu)])
     return header, cells
-
-
-def _estimate(estimate: Estimate | None) -> str:
-    if estimate is None:
-        return NOT_MEASURED
-    return format_rate(estimate.value, (estimate.low, estimate.high), measured=1, spec=".1f")
-
-
-def _accuracy(accuracy: Accuracy | None) -> str:
-    """The rate with its interval, or its bounds if it was measured in part."""
-    if accuracy is None:
-        return "-"
-    if accuracy.rate is not None or accuracy.bounds is None or not accuracy.measured:
-        return _estimate(accuracy.rate)
-    return format_bounds(*accuracy.bounds, spec=".1f")
-
-
-def _metric(metric: TextMetric | None) -> str:
-    return "-" if metric is None else _estimate(metric.mean)
 
 
 def _rubric_lines(rubric: RubricReport) -> Iterator[str]:

@@ -18,6 +18,9 @@ _SENTENCE = re.compile(r"[^.!?\n]+[.!?\n]?")
 _WANTS_SCORES = '{"scores"'
 
 
+_WANTS_LAST_LINE = 'on a last line that begins with "Answer:"'
+
+
 def wants_scores(system: str) -> bool:
     """Whether a system message asks for one score per note, as rerankers do."""
     return _WANTS_SCORES in system
@@ -27,7 +30,8 @@ def complete(system: str, users: Sequence[str]) -> str:
     """Reply to a chat: the sentence of the notes that shares most terms with the question.
 
     The sentence is followed by its note's number. If the system message asks for scores, the reply
-    is `{"scores": [...]}` instead, with one score per note.
+    is `{"scores": [...]}` instead, with one score per note. A last line for the answer that the
+    system message asks for is the only one.
 
     Raises:
         UnreadablePromptError: if the prompt's question or notes cannot be told from its other text.
@@ -39,13 +43,14 @@ def complete(system: str, users: Sequence[str]) -> str:
             {"scores": [_count_shared(query_terms, text) for _, text in prompt.notes]}
         )
     best, best_score = NO_ANSWER, 0
+    begun = "Answer: " if _WANTS_LAST_LINE in system else ""
     for number, text in prompt.notes:
         for sentence in _SENTENCE.findall(text):
             score = _count_shared(query_terms, sentence)
             if score > best_score:
                 cited = f" [{number}]" if number else ""
                 best, best_score = sentence.strip() + cited, score
-    return best
+    return begun + best
 
 
 def lexical_scores(query: str, documents: list[str]) -> list[float]:

@@ -31,6 +31,13 @@ _REFERENCE = re.compile(r"\ANotes:(?: none)?\n\n(?=\[1\] |Question: |Date of the
 _REFERENCE_NOTE = re.compile(r"^\[(\d{1,6})\] .*$", re.MULTILINE)
 _REFERENCE_DATE = re.compile(r"\n?^Date of the question: .*\Z", re.MULTILINE)
 
+_FENCED = re.compile(
+    r"\AEvidence:\n(-----evidence [0-9a-f]{16}-----)\n(.*?)\n?\1\n\n"
+    r"(?:Date of the question: [^\n]*\n)?Question: (.*)\Z",
+    re.DOTALL,
+)
+"""What the harness's own reader is asked: the fence holds a digest that its content cannot know."""
+
 _LABEL = re.compile(rf"^[ \t]*{_BOLD}{_QUESTION}{_BOLD}[ \t]*:{_BOLD}[ \t]*(.*)$", _FLAGS)
 _HEADING = re.compile(rf"^#{{1,6}}[ \t]+{_BOLD}{_QUESTION}{_BOLD}[ \t]*:?[ \t]*$", _FLAGS)
 _TAG = re.compile(r"^[ \t]*<((?:user_|the_)?(?:question|query))>", _FLAGS)
@@ -89,6 +96,8 @@ def read_prompt(system: str, users: Sequence[str]) -> ReaderPrompt:
     Raises:
         UnreadablePromptError: if either cannot be found beyond doubt.
     """
+    if (fenced := _FENCED.match(users[-1])) is not None:
+        return ReaderPrompt(fenced[3], [("", fenced[2])])
     reference = _read_reference(users[-1])
     if reference is not None:
         return reference

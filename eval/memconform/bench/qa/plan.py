@@ -74,7 +74,7 @@ class AnswerSelection:
             suite=self.key.suite,
             data_sha256=self.key.sha256,
             hypotheses_sha256=self.hypotheses.sha256,
-            disputed_sha256=None if self.disputed is None else _digest(self.disputed),
+            disputed_sha256=None if self.disputed is None else digest_of_names(self.disputed),
             partial=self.partial,
             rubrics={name: run.settings for name, run in rubrics.items()},
         )
@@ -120,5 +120,6 @@ class QaPlan:
         return self.selection.settings(self.rubrics)
 
 
-def _digest(names: Iterable[str]) -> str:
+def digest_of_names(names: Iterable[str]) -> str:
+    """The SHA-256 of a set of ids, whatever their order."""
     return hashlib.sha256(json.dumps(sorted(names)).encode()).hexdigest()

@@ -47,7 +47,7 @@ def text_scores(
             if (record := by_id.get(question.id)) is not None
             and (number := value(record)) is not None
         }
-        return _metric(len(questions), values, clusters)
+        return text_metric(len(questions), values, clusters)
 
     def of(category: str) -> list[Question]:
         return [question for question in expected if question.category == category]
@@ -65,7 +65,10 @@ def text_scores(
     )
 
 
-def _metric(expected: int, values: Mapping[str, float], clusters: Mapping[str, str]) -> TextMetric:
+def text_metric(
+    expected: int, values: Mapping[str, float], clusters: Mapping[str, str]
+) -> TextMetric:
+    """The mean of values by question, which are fractions, over `expected` questions."""
     if not values:
         return TextMetric(questions=expected, answered=0, mean=None, of_answered=None)
     mean = fsum(values.values()) / len(values)

@@ -1,0 +1,125 @@
+"""What is answered: the questions of a bench, and what each arm shows the reader."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from memconform.bench.answering.arms import Control
+from memconform.bench.answering.records import AnswerSettings, ReaderSettings
+from memconform.bench.qa.plan import key_file
+from memconform.bench.qa.records import KeyFile
+from memconform.bench.records import QueryRecord
+from memconform.bench.stored_rows import StoredRow
+from memconform.datasets.answer_keys import AnswerKey
+from memconform.datasets.conversation_store import ConversationStore
+from memconform.datasets.conversations import Conversation
+from memconform.datasets.model import Question
+from memconform.reading.passages import Fitted, Passage, fitted, newest_first, retrieved_passages
+from memconform.reading.reader import Reader
+from memconform.scoring.judge.scorer import JudgeScorer
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A question with its conversation and gold, as the bench asked it."""
+
+    question: Question
+    haystack: str
+    gold: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """A way to choose what the reader sees: a row of a bench, or a control."""
+
+    name: str
+    control: Control | None = None
+    row: StoredRow | None = None
+    """The rankings, for an arm that is no control."""
+
+    @property
+    def kind(self) -> Literal["retrieval", "control"]:
+        return "retrieval" if self.control is None else "control"
+
+    def ranking(self, question: str) -> QueryRecord | None:
+        """What the system retrieved; None if that was not measured."""
+        return None if self.row is None else self.row.measured(question)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerPlan:
+    """Everything that answering needs."""
+
+    tasks: Sequence[Task]
+    arms: Sequence[Arm]
+    key: AnswerKey
+    conversations: ConversationStore
+    reader: Reader
+    judge: JudgeScorer
+    settings: AnswerSettings
+    disputed: frozenset[str] | None
+    """Questions whose reference answer is disputed; None without errata."""
+    benches: tuple[str, ...]
+    command: tuple[str, ...] = ()
+
+    @property
+    def data(self) -> KeyFile:
+        """What a report says of the benchmark."""
+        return key_file(self.key, self.disputed)
+
+
+def shown_passages(
+    arm: Arm, task: Task, conversation: Conversation, level: str, settings: ReaderSettings
+) -> Fitted | None:
+    """The passages that the reader is shown in an arm; None in an arm without memory.
+
+    Raises:
+        UsageError: for a retrieved item that the conversation does not have (`unknown_item`).
+    """
+    if arm.control == "no-memory":
+        return None
+    candidates = _candidates(arm, task, conversation, level, settings)
+    if settings.budget_tokens is None:
+        return Fitted(tuple(candidates), 0)
+    return fitted(
+        candidates,
+        settings.budget_tokens,
+        settings.speakers,
+        unbroken=arm.control == "full-context",
+    )
+
+
+def _candidates(
+    arm: Arm, task: Task, conversation: Conversation, level: str, settings: ReaderSettings
+) -> list[Passage]:
+    if arm.control == "full-context":
+        return newest_first(conversation)
+    items = _items(conversation, level)
+    if arm.control == "oracle":
+        # Some gold does not exist: LoCoMo cites turns that are not in the conversation.
+        chosen = [item for item in task.gold if item in set(items)]
+    elif arm.control == "random-k":
+        draw = random.Random(f"{settings.seed}:{task.question.id}")  # noqa: S311 - reproducible
+        chosen = draw.sample(items, min(settings.top_k, len(items)))
+    else:
+        record = arm.ranking(task.question.id)
+        chosen = [] if record is None else record.ranking[: settings.top_k]
+    return retrieved_passages(conversation, chosen, settings.unit)
+
+
+def _items(conversation: Conversation, level: str) -> list[str]:
+    """The ids of what a system could have retrieved."""
+    if level == "session":
+        return [session.id for session in conversation.sessions]
+    return [turn.id for session in conversation.sessions for turn in session.turns if turn.by_user]
+
+
+def is_gold_shown(task: Task, shown: Fitted | None) -> bool | None:
+    """Whether all gold is shown; None of questions to abstain from, and without gold."""
+    if task.question.abstain or not task.gold:
+        return None
+    visible: set[str] = set()
+    for passage in shown.passages if shown is not None else ():
+        visible |= passage.visible
+    return visible.issuperset(task.gold)

@@ -1,0 +1,159 @@
+"""The report of answers as written to disk; the schema is versioned."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from memconform.bench.qa.records import Accuracy, KeyFile, QaScores, TextMetric
+from memconform.bench.records import Estimate
+from memconform.datasets.answer_keys import Suite
+from memconform.datasets.model import Question
+from memconform.reading.passages import HistoryFormat, Speakers, Unit
+from memconform.reading.prompts import Method
+from memconform.records import Incident, Record
+from memconform.scoring.judge.records import JudgeModel, JudgeSettings, JudgeVote
+from memconform.scoring.statuses import QuestionStatus
+from memconform.storage.provenance import HostOrigin, ReportHeader
+
+ANSWER_SCHEMA: Literal["memconform/answer-report@1"] = "memconform/answer-report@1"
+
+
+class ReaderSettings(Record):
+    """What decides the answers, besides what was retrieved."""
+
+    model: JudgeModel
+    prompts: Literal["own", "official"]
+    prompt: str
+    """The first 12 hex digits of the SHA-256 of the reader's prompts."""
+    method: Method
+    history: HistoryFormat
+    speakers: Speakers
+    unit: Unit
+    top_k: int
+    context_tokens: int
+    budget_tokens: int | None
+    """Of the passages; null if nothing is cut (official prompts)."""
+    seed: int
+    """Of the arm random-k."""
+
+
+class AnswerSettings(Record):
+    """What decides the scores."""
+
+    suite: Suite
+    data_sha256: str
+    asked_sha256: str
+    """Digest of the questions, and of what they were asked of."""
+    disputed_sha256: str | None
+    """Digest of the ids in the errata."""
+    level: str
+    """Whether sessions or turns were retrieved."""
+    reader: ReaderSettings
+    rubric: str
+    judge: JudgeSettings
+
+
+class AnswerRecord(Record):
+    """The answer of one arm to one question."""
+
+    stage: Literal["answer"] = "answer"
+    arm: str
+    question: str
+    category: str
+    status: QuestionStatus
+    """`not_run` if there is no answer to judge."""
+    reason: str
+    """Of the judge, or why there is no answer: a code with its message."""
+    answer: str | None
+    served_model: str
+    """The model that the service says it used; empty without a call."""
+    shown: list[str]
+    """Ids of the passages that the reader was shown, in order of date."""
+    left_out: int
+    """Passages without room in the context, or of which only the beginning is shown."""
+    gold_shown: bool | None
+    """Whether all gold was shown; null of questions to abstain from, and without gold."""
+    f1: float | None = None
+    """LoCoMo's official F1, a fraction."""
+    votes: list[JudgeVote] = Field(default_factory=list)
+
+    @classmethod
+    def unanswered(cls, arm: str, question: Question, reason: str) -> "AnswerRecord":
+        """Record that there is no answer, and why."""
+        return AnswerRecord(
+            arm=arm,
+            question=question.id,
+            category=question.category,
+            status=QuestionStatus.NOT_RUN,
+            reason=reason,
+            answer=None,
+            served_model="",
+            shown=[],
+            left_out=0,
+            gold_shown=None,
+        )
+
+
+class RoleUse(Record):
+    """The calls of one role in one arm."""
+
+    role: Literal["reader", "notes", "judge"]
+    calls: int
+    cached: int
+    """Of these; they cost nothing and count no tokens."""
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float
+
+
+class KeptGain(Record):
+    """How much of what perfect retrieval adds over no memory an arm keeps, in percent.
+
+    The ratio of two differences of accuracy on the same questions, with Fieller's 95 % interval.
+    """
+
+    share: Estimate | None
+    why: str
+    """Why there is no share; empty if there is."""
+
+
+class ArmReport(Record):
+    """One way to choose what the reader sees."""
+
+    name: str
+    kind: Literal["retrieval", "control"]
+    measured: bool
+    """Whether every question was answered and judged."""
+    views: dict[str, QaScores]
+    with_gold: Accuracy | None
+    """Of the questions for which all gold was shown; null if what is shown has no part in it."""
+    without_gold: Accuracy | None
+    """Of those for which some gold was not."""
+    kept: KeptGain | None
+    """Null of the two arms that it is measured by."""
+    f1: TextMetric | None
+    """LoCoMo's official F1."""
+    use: list[RoleUse]
+    statuses: dict[QuestionStatus, int]
+    failures: list[str]
+    """Why questions were not measured: each kind with its count and first occurrence."""
+    cut: int
+    """Questions with a passage that had no room in the context."""
+    incident: Incident | None
+    """The error that ended the arm."""
+
+
+class AnswerReport(HostOrigin, ReportHeader):
+    """The document that `answer --json` writes."""
+
+    schema_version: Literal["memconform/answer-report@1"] = ANSWER_SCHEMA
+    run_id: str
+    took_s: float
+    settings: AnswerSettings
+    data: KeyFile
+    questions: int
+    benches: list[str]
+    """Run ids of the benches whose rankings were read."""
+    arms: list[ArmReport]
+    incident: Incident | None
+    """The interruption that ended the command."""

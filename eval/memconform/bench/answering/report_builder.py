@@ -1,0 +1,198 @@
+"""Collects answers and builds their report."""
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+
+from memconform.bench.answering.arms import BY_CHANCE
+from memconform.bench.answering.plan import AnswerPlan, Arm
+from memconform.bench.answering.records import AnswerRecord, AnswerReport, ArmReport, RoleUse
+from memconform.bench.answering.scores import NOTHING, PERFECT, by_gold, kept_gain, passed
+from memconform.bench.qa.records import TextMetric
+from memconform.bench.qa.scores import qa_scores, views
+from memconform.errors import ExitCode, MemconformError, gravest
+from memconform.llm.accounting import dollars
+from memconform.reading.reader import CallTotals, Reading
+from memconform.records import Incident
+from memconform.storage.folders import RunFolder
+from memconform.storage.provenance import HostOrigin
+from memconform.storage.result_file import write_result
+from memconform.storage.writing import json_bytes, replacing
+
+
+@dataclass(frozen=True, slots=True)
+class AnswersFinished:
+    """The last event of answering."""
+
+    report: AnswerReport
+    result: Path
+    answers: dict[str, list[AnswerRecord]]
+    """By arm, in the order of the questions; those that were not reached are `not_run`."""
+
+
+class AnswerReportBuilder:
+    """Builds the report of one command."""
+
+    def __init__(self, plan: AnswerPlan, run_id: str) -> None:
+        self._plan = plan
+        self._run_id = run_id
+        self._started = datetime.now(UTC)
+        self._clock = time.perf_counter()
+        self._records: dict[str, dict[str, AnswerRecord]] = defaultdict(dict)
+        self._calls: dict[str, dict[str, CallTotals]] = defaultdict(
+            lambda: {"reader": CallTotals(), "notes": CallTotals()}
+        )
+        self.ended: dict[str, MemconformError] = {}
+        """By arm, the error that ended it."""
+        self.interrupted: MemconformError | None = None
+
+    def add(self, record: AnswerRecord) -> None:
+        """Add the next answer."""
+        self._records[record.arm][record.question] = record
+
+    def count(self, arm: str, reading: Reading) -> None:
+        """Count the calls of a question that was read, answered or not."""
+        totals = self._calls[arm]
+        totals["reader"].merge(reading.reader)
+        totals["notes"].merge(reading.notes)
+
+    def write(self, folder: RunFolder) -> AnswersFinished:
+        """Write the report, followed by every answer, to the run's folder.
+
+        Raises:
+            ResultsError: if it cannot be written (`results_unwritable`).
+        """
+        answers = {arm.name: self._rows(arm) for arm in self._plan.arms}
+        report = self._report(answers)
+        with replacing(folder.result) as target:
+            write_result(target, report, map(json_bytes, chain(*answers.values())))
+        return AnswersFinished(report, folder.result, answers)
+
+    def _rows(self, arm: Arm) -> list[AnswerRecord]:
+        known = self._records[arm.name]
+        error = self.ended.get(arm.name) or self.interrupted
+        reason = "" if error is None else f"{error.code}: {error.message}"
+        rows = [
+            known.get(task.question.id) or AnswerRecord.unanswered(arm.name, task.question, reason)
+            for task in self._plan.tasks
+        ]
+        if self._plan.settings.suite != "locomo":
+            return rows
+        # The extra `qa`, which LongMemEval does not need.
+        from memconform.bench.answering.words import with_f1  # noqa: PLC0415
+
+        return with_f1([task.question for task in self._plan.tasks], rows)
+
+    def _report(self, answers: dict[str, list[AnswerRecord]]) -> AnswerReport:
+        plan = self._plan
+        arms = [self._arm(arm, answers) for arm in plan.arms]
+        return AnswerReport(
+            run_id=self._run_id,
+            started_at=self._started,
+            took_s=round(time.perf_counter() - self._clock, 3),
+            **dict(HostOrigin.of(plan.command)),
+            settings=plan.settings,
+            data=plan.data,
+            questions=len(plan.tasks),
+            benches=list(plan.benches),
+            arms=arms,
+            incident=Incident.of(self.interrupted) if self.interrupted else None,
+            exit_code=int(self._exit_code(arms)),
+        )
+
+    def _arm(self, arm: Arm, answers: dict[str, list[AnswerRecord]]) -> ArmReport:
+        plan, records = self._plan, answers[arm.name]
+        questions = [task.question for task in plan.tasks]
+        clusters = plan.key.clusters or None
+        right = passed(records)
+        categories = {question.category for question in questions}
+        with_gold, without_gold = (
+            (None, None) if arm.control in BY_CHANCE else by_gold(questions, records, clusters)
+        )
+        kept = None
+        if arm.name not in (PERFECT, NOTHING):
+            perfect, nothing = (
+                passed(answers[name]) if name in answers else None for name in (PERFECT, NOTHING)
+            )
+            kept = kept_gain(questions, right, perfect, nothing, clusters)
+        return ArmReport(
+            name=arm.name,
+            kind=arm.kind,
+            measured=len(right) == len(questions),
+            views={
+                view: qa_scores(chosen, right, clusters, categories=categories)
+                for view, chosen in views(questions, plan.disputed).items()
+            },
+            with_gold=with_gold,
+            without_gold=without_gold,
+            kept=kept,
+            f1=self._f1(records),
+            use=self._use(arm, records),
+            statuses=dict(Counter(record.status for record in records)),
+            failures=_failures(records),
+            cut=sum(record.left_out > 0 for record in records),
+            incident=Incident.of(self.ended[arm.name]) if arm.name in self.ended else None,
+        )
+
+    def _f1(self, records: Sequence[AnswerRecord]) -> TextMetric | None:
+        if self._plan.settings.suite != "locomo":
+            return None
+        from memconform.bench.answering.words import mean_f1  # noqa: PLC0415 - the extra `qa`
+
+        return mean_f1(records, self._plan.key.clusters)
+
+    def _use(self, arm: Arm, records: Sequence[AnswerRecord]) -> list[RoleUse]:
+        """The roles that made calls."""
+        uses = [
+            RoleUse(
+                role=role,
+                calls=totals.calls,
+                cached=totals.cached,
+                input_tokens=totals.input_tokens,
+                output_tokens=totals.output_tokens,
+                cost_usd=dollars(totals.cost),
+            )
+            for role, totals in (
+                ("reader", self._calls[arm.name]["reader"]),
+                ("notes", self._calls[arm.name]["notes"]),
+            )
+            if totals.calls
+        ]
+        votes = [vote for record in records for vote in record.votes]
+        if votes:
+            uses.append(
+                RoleUse(
+                    role="judge",
+                    calls=len(votes),
+                    cached=sum(vote.cached for vote in votes),
+                    input_tokens=sum(vote.input_tokens for vote in votes),
+                    output_tokens=sum(vote.output_tokens for vote in votes),
+                    cost_usd=sum(vote.cost_usd for vote in votes),
+                )
+            )
+        return uses
+
+    def _exit_code(self, arms: Sequence[ArmReport]) -> ExitCode:
+        errors = [*self.ended.values(), *filter(None, [self.interrupted])]
+        codes = [error.exit_code for error in errors]
+        if not all(arm.measured for arm in arms):
+            codes.append(ExitCode.DAEMON)
+        return gravest(codes)
+
+
+def _failures(records: Sequence[AnswerRecord]) -> list[str]:
+    """One line for each kind of failure, with its count and first occurrence."""
+    failed = [record for record in records if not record.status.measured and record.reason]
+    first: dict[str, AnswerRecord] = {}
+    for record in failed:
+        first.setdefault(record.reason.partition(":")[0], record)
+    counts = Counter(record.reason.partition(":")[0] for record in failed)
+    return [
+        f"{count} of {kind}, the first {first[kind].question}:"
+        f"{first[kind].reason.partition(':')[2]}"
+        for kind, count in counts.most_common()
+    ]

@@ -1,0 +1,244 @@
+"""What `memconform answer` does."""
+
+import os
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from memconform.bench.answering.engine import answer_questions
+from memconform.bench.answering.plan import AnswerPlan, Arm, Task, shown_passages
+from memconform.bench.answering.records import AnswerRecord, AnswerSettings
+from memconform.bench.answering.report_builder import AnswersFinished
+from memconform.bench.qa.plan import digest_of_names
+from memconform.bench.stored_rows import StoredRow, load_rows
+from memconform.cli.answer_options import AnswerOptions
+from memconform.cli.answering import (
+    arms_of,
+    reader_settings,
+    require_ranks,
+    require_same_data,
+    suite_of,
+    tasks_of,
+    wording_of,
+)
+from memconform.cli.bench_errata import disputed_answers
+from memconform.cli.events import dispatch
+from memconform.cli.interrupts import cancel_on_signals, run_to_end
+from memconform.cli.judging import judge_spec, show_forecasts
+from memconform.cli.lazy import require_extra
+from memconform.cli.targets import json_target
+from memconform.datasets.answer_keys import AnswerKey, Suite, read_answer_key
+from memconform.datasets.conversation_store import ConversationStore
+from memconform.datasets.sources import find_data
+from memconform.errors import ExitCode, UsageError
+from memconform.llm.cache import ReplyCache, cache_key
+from memconform.llm.calls import Model
+from memconform.llm.names import ModelName, address
+from memconform.llm.prices import Prices
+from memconform.printing.logs import configure_logs
+from memconform.printing.output import echo
+from memconform.reading.prompts import Wording
+from memconform.reading.reader import Reader
+from memconform.reports.answering import AnswerConsole, answer_lines, show_answers
+from memconform.scoring.judge.forecast import Forecast, forecast_judging
+from memconform.scoring.judge.opening import judge_names, open_session
+from memconform.scoring.judge.records import JudgeModel
+from memconform.scoring.judge.rubric import Rubric
+from memconform.scoring.judge.rubrics import OWN_RUBRICS
+from memconform.scoring.judge.scorer import JudgeScorer, judge_model
+from memconform.storage.folders import RunFolder, new_run_id
+from memconform.storage.writing import replacing
+
+
+def answer(options: AnswerOptions) -> ExitCode:
+    """Answer and judge, or print what that would take.
+
+    Raises:
+        UsageError: for results, data, models or flags that cannot be used.
+    """
+    configure_logs("warning")
+    if not options.cache:
+        raise UsageError(
+            "--no-cache would pay twice for what a failure interrupts",
+            code="cache_flags",
+            hint="omit it: equal calls are made once, and a failed one is not cached",
+        )
+    rows = load_rows(options.results, options.output)
+    suite = suite_of(rows)
+    if suite == "locomo":
+        require_extra("qa")
+    require_ranks(rows, options.top_k)
+    wording = wording_of(options, suite)
+    path = find_data(options.data or rows[0].report.source.path)
+    key = read_answer_key(path, suite)
+    require_same_data(key, rows)
+    tasks = tasks_of(rows, key)
+    rubric = options.rubric or ("longmemeval" if suite == "longmemeval" else "strict")
+    for task in tasks:
+        OWN_RUBRICS[rubric].require_scorable(task.question)
+    with ConversationStore() as conversations:
+        conversations.load(path, suite, {task.haystack for task in tasks})
+        work = _Work(
+            options=options,
+            rows=rows,
+            suite=suite,
+            key=key,
+            arms=arms_of(options.arms, rows),
+            tasks=tasks,
+            conversations=conversations,
+            wording=wording,
+            rubric_name=rubric,
+        )
+        if options.dry_run:
+            work.show_forecast()
+            return ExitCode.OK
+        return run_to_end(work.carry_out())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    """What was asked for, read and checked."""
+
+    options: AnswerOptions
+    rows: list[StoredRow]
+    suite: Suite
+    key: AnswerKey
+    arms: list[Arm]
+    tasks: list[Task]
+    conversations: ConversationStore
+    wording: Wording
+    rubric_name: str
+
+    @property
+    def _rubric(self) -> Rubric:
+        return OWN_RUBRICS[self.rubric_name]
+
+    @property
+    def _level(self) -> str:
+        return self.rows[0].report.settings.options["level"]
+
+    async def carry_out(self) -> ExitCode:
+        """Answer, and write and show the report."""
+        cancel_on_signals()
+        options = self.options
+        spec = judge_spec(options)
+        reader, judges = (
+            ModelName.parse(options.reader, os.environ),
+            judge_names(spec.names, os.environ),
+        )
+        async with open_session([reader, *judges], spec, os.environ) as session:
+            model = session.model(reader)
+            judge = JudgeScorer(
+                [session.model(name) for name in judges],
+                repeat=spec.repeat,
+                tie=spec.tie,
+                rubric=self._rubric,
+            )
+            plan = self._plan(model, judge)
+            folder = RunFolder(options.output, new_run_id(datetime.now(UTC), "answer", self.suite))
+            total = len(plan.tasks) * len(plan.arms)
+            with AnswerConsole(total, quiet=options.quiet) as console:
+                finished = await dispatch(answer_questions(plan, folder), [console.handle])
+        if not isinstance(finished, AnswersFinished):
+            raise TypeError(f"answering ended with {finished}")
+        if options.hypotheses is not None:
+            for name, records in finished.answers.items():
+                _write_hypotheses(options.hypotheses / f"{_file_name(name)}.jsonl", records)
+        show_answers(finished.report, quiet=options.quiet)
+        for line in answer_lines(finished.report):
+            echo(line, err=options.json_file == "-")
+        echo(f"-> {finished.result}", err=options.json_file == "-")
+        if options.json_file is not None:
+            with json_target(options.json_file) as target:
+                target.write_json(finished.report)
+        return ExitCode(finished.report.exit_code)
+
+    def _plan(self, model: Model, judge: JudgeScorer) -> AnswerPlan:
+        options = self.options
+        disputed = disputed_answers(self.key, options.errata)
+        settings = reader_settings(
+            options, self._level, judge_model(model), self.wording, model.traits
+        )
+        return AnswerPlan(
+            tasks=self.tasks,
+            arms=self.arms,
+            key=self.key,
+            conversations=self.conversations,
+            reader=Reader(model, self.wording, options.method),
+            judge=judge,
+            settings=AnswerSettings(
+                suite=self.suite,
+                data_sha256=self.key.sha256,
+                asked_sha256=self.rows[0].report.settings.asked(),
+                disputed_sha256=None if disputed is None else digest_of_names(disputed),
+                level=self._level,
+                reader=settings,
+                rubric=self.rubric_name,
+                judge=judge.settings,
+            ),
+            disputed=disputed,
+            benches=tuple(dict.fromkeys(row.report.run_id for row in self.rows)),
+            command=tuple(part.encode("utf-8", "replace").decode() for part in sys.argv),
+        )
+
+    def show_forecast(self) -> None:
+        """Print what reading and judging would take, a line an arm and a judge.
+
+        Answers are not known, and neither are notes, without which `con-separate` cannot be
+        estimated: its answers are taken to be read from whole passages.
+        """
+        options = self.options
+        name = ModelName.parse(options.reader, os.environ)
+        prices, cache = Prices.load(options.prices), ReplyCache()
+        traits, where = prices.traits(name), address(name, os.environ)
+        settings = reader_settings(
+            options,
+            self._level,
+            JudgeModel(model=str(name), sampling=dict(traits.sampling)),
+            self.wording,
+            traits,
+        )
+        forecasts = []
+        for arm in self.arms:
+            if arm.control == "always-abstain":
+                continue
+            row = Forecast(arm.name, str(name))
+            for task in self.tasks:
+                conversation, question = self.conversations[task.haystack], task.question
+                shown = shown_passages(arm, task, conversation, self._level, settings)
+                passages = None if shown is None else shown.passages
+                asked = (question.question, question.question_date)
+                requests = [self.wording.answer_request(*asked, passages)]
+                if passages and options.method == "con-separate":
+                    requests += [self.wording.note_request(*asked, each) for each in passages]
+                for request in requests:
+                    entry = cache.read(cache_key(name, where, traits, request))
+                    row.add(request, traits, cached=entry is not None)
+            forecasts.append(row)
+        spec = judge_spec(options)
+        forecasts += forecast_judging(
+            judge_names(spec.names, os.environ),
+            prices,
+            [(task.question, None) for task in self.tasks for _ in self.arms],
+            os.environ,
+            repeat=spec.repeat,
+            rubric=self._rubric,
+        )
+        show_forecasts(forecasts, prices.as_of)
+        echo("answers are not known yet: the judge is assumed to read 400 characters of each")
+
+
+def _write_hypotheses(path: Path, records: Iterable[AnswerRecord]) -> None:
+    """Write the answers of an arm; questions without one are absent."""
+    with replacing(path) as target:
+        for record in records:
+            if record.answer is not None:
+                row = {"question_id": record.question, "hypothesis": record.answer}
+                target.write_json(row, indent=None)
+
+
+def _file_name(arm: str) -> str:
+    """The name of an arm without characters that folders and shells mind."""
+    return "".join(c if c.isalnum() or c in "-_.+=@" else "-" for c in arm)

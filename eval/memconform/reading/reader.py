@@ -1,0 +1,132 @@
+"""Answers a question from passages by calls to one language model."""
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from memconform.llm.accounting import Reply
+from memconform.llm.calls import Model
+from memconform.llm.chat import ChatRequest, HaltingError, LlmError
+from memconform.reading.passages import Passage
+from memconform.reading.prompts import Method, Wording, require_no_echo
+
+
+@dataclass(slots=True)
+class CallTotals:
+    """What calls of one role took."""
+
+    calls: int = 0
+    """Replies, and calls that failed to the end."""
+    cached: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: int = 0
+    """Billionths of a dollar."""
+
+    def add(self, call: "Reply[str] | LlmError") -> None:
+        """Count a reply or a failed call."""
+        self.calls += 1
+        self.cached += isinstance(call, Reply) and call.cached
+        self.cost += call.cost
+        if call.usage is not None:
+            self.input_tokens += call.usage.input
+            self.output_tokens += call.usage.output
+
+    def merge(self, other: "CallTotals") -> None:
+        """Add what other calls of the role took."""
+        self.calls += other.calls
+        self.cached += other.cached
+        self.input_tokens += other.input_tokens
+        self.output_tokens += other.output_tokens
+        self.cost += other.cost
+
+
+@dataclass(slots=True)
+class Reading:
+    """A question as it was read, answered or not."""
+
+    answer: str | None = None
+    """None if a call failed."""
+    failure: LlmError | None = None
+    """Why."""
+    halted: bool = False
+    """Whether the failure concerns all further calls."""
+    served_model: str = ""
+    reader: CallTotals = field(default_factory=CallTotals)
+    notes: CallTotals = field(default_factory=CallTotals)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A model with its wording and reading method."""
+
+    model: Model
+    wording: Wording
+    method: Method
+
+    async def read(
+        self, question: str, date: str | None, passages: Sequence[Passage] | None
+    ) -> Reading:
+        """Answer one question.
+
+        Args:
+            question: as it is asked.
+            date: the day on which it is asked; None if the benchmark has none.
+            passages: in the order in which they are shown; None if there is no memory at all.
+        """
+        reading = Reading()
+        try:
+            shown = passages
+            if passages is not None and self.method == "con-separate":
+                shown = await self._noted(question, date, passages, reading)
+            request = self.wording.answer_request(question, date, shown)
+            reply = await _counted(
+                self.model.ask(request, partial(self.wording.parse_answer, request)), reading.reader
+            )
+        except LlmError as error:
+            reading.failure, reading.halted = error, isinstance(error, HaltingError)
+            return reading
+        reading.answer, reading.served_model = reply.value, reply.served_model
+        return reading
+
+    async def _noted(
+        self, question: str, date: str | None, passages: Sequence[Passage], reading: Reading
+    ) -> list[Passage]:
+        """Notes on each passage, in its place.
+
+        Raises:
+            LlmError: of the first call that fails; the others are made, and their replies cached.
+        """
+        requests = [self.wording.note_request(question, date, passage) for passage in passages]
+        replies = await asyncio.gather(
+            *(
+                _counted(self.model.ask(request, partial(_note, request)), reading.notes)
+                for request in requests
+            ),
+            return_exceptions=True,
+        )
+        noted = []
+        for passage, reply in zip(passages, replies, strict=True):
+            if isinstance(reply, BaseException):
+                raise reply
+            noted.append(self.wording.noted(passage, reply.value))
+        return [passage for passage in noted if passage is not None]
+
+
+async def _counted(call: Awaitable[Reply[str]], totals: CallTotals) -> Reply[str]:
+    try:
+        reply = await call
+    except LlmError as error:
+        totals.add(error)
+        raise
+    totals.add(reply)
+    return reply
+
+
+def _note(request: ChatRequest, text: str) -> str:
+    """The notes in a reply; raises ValueError for a reply without any."""
+    require_no_echo(request, text)
+    if not (note := text.strip()):
+        raise ValueError("it is empty")
+    return note

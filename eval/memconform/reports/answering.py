@@ -1,0 +1,155 @@
+"""Answers by arm on the terminal."""
+
+from collections.abc import Iterator
+
+from memconform.bench.answering.records import AnswerRecord, AnswerReport, ArmReport
+from memconform.bench.answering.report_builder import AnswersFinished
+from memconform.bench.tasks import ALL
+from memconform.printing.plurals import plural
+from memconform.reports.accuracies import accuracy_cell, estimate_cell, metric_cell
+from memconform.reports.console import ProgressReport, table_console
+from memconform.reports.fitting import fitting_table, omission
+from memconform.reports.rates import NOT_MEASURED
+from memconform.scoring.statuses import QuestionStatus
+
+_NO_FIGURE = "-"
+_IMPORTANCE = ("accuracy", "kept %", "all gold shown", "some gold missing", "F1", "cost $")
+
+
+class AnswerConsole(ProgressReport):
+    """Event handler that shows the progress of answering."""
+
+    def __init__(self, total: int, *, quiet: bool = False) -> None:
+        super().__init__(quiet=quiet)
+        self._task = self._progress.add_task("answering", total=total)
+
+    def handle(self, event: AnswerRecord | AnswersFinished) -> None:
+        """Advance the progress bar."""
+        if isinstance(event, AnswerRecord):
+            self._progress.advance(self._task)
+
+
+def show_answers(report: AnswerReport, *, quiet: bool = False) -> None:
+    """Print a table per view to standard error; `quiet` prints only what was not measured."""
+    console = table_console(stderr=True)
+    if not quiet:
+        reader = report.settings.reader
+        console.print(
+            f"{report.settings.suite}: {plural(report.questions, 'question', spec=',')}, read by"
+            f" {reader.model.model} ({reader.method}, {reader.prompts} prompts), judged by"
+            f" {', '.join(judge.model for judge in report.settings.judge.models)}"
+            f" ({report.settings.rubric}); accuracy in percent",
+            style="bold",
+        )
+        for view in report.arms[0].views:
+            header, cells = _table(report, view)
+            console.print(view, style="bold")
+            table, omitted = fitting_table(
+                header, cells, console.width, names=1, importance=_IMPORTANCE
+            )
+            console.print(table)
+            if omitted:
+                console.print(omission(omitted, "--json FILE has all"), style="dim")
+        for line in _notes(report):
+            console.print(line, style="dim")
+    for line in _faults(report):
+        console.print(line, style="bold red")
+
+
+def answer_lines(report: AnswerReport) -> Iterator[str]:
+    """One line an arm: its name, accuracy, and how many questions count."""
+    for arm in report.arms:
+        overall = arm.views[ALL].overall
+        yield f"{arm.name}: {accuracy_cell(overall)} of {overall.expected}"
+
+
+def _table(report: AnswerReport, view: str) -> tuple[list[str], list[list[str]]]:
+    categories = list(report.arms[0].views[view].by_category)
+    is_all = view == ALL
+    header = ["arm", "accuracy", "task-averaged", "abstention"]
+    if is_all:
+        header += ["kept %", "all gold shown", "some gold missing"]
+        if any(arm.f1 is not None for arm in report.arms):
+            header.append("F1")
+        header += ["tokens in", "tokens out", "cost $"]
+    header += categories
+    cells = []
+    for arm in report.arms:
+        scores = arm.views[view]
+        row = [
+            arm.name,
+            accuracy_cell(scores.overall),
+            estimate_cell(scores.task_averaged.rate),
+            accuracy_cell(scores.abstention) if scores.abstention.expected else _NO_FIGURE,
+        ]
+        if is_all:
+            row += [_kept(arm), accuracy_cell(arm.with_gold), accuracy_cell(arm.without_gold)]
+            if "F1" in header:
+                row.append(metric_cell(arm.f1))
+            row += [
+                f"{sum(use.input_tokens for use in arm.use):,}",
+                f"{sum(use.output_tokens for use in arm.use):,}",
+                f"{sum(use.cost_usd for use in arm.use):.4f}",
+            ]
+        row += [accuracy_cell(scores.by_category.get(category)) for category in categories]
+        cells.append(row)
+    return header, cells
+
+
+def _kept(arm: ArmReport) -> str:
+    if arm.kept is None or arm.kept.share is None:
+        return _NO_FIGURE
+    return estimate_cell(arm.kept.share)
+
+
+def _notes(report: AnswerReport) -> Iterator[str]:
+    yield (
+        "kept: the share of oracle's gain over no-memory, with Fieller's interval; all gold shown,"
+        " some gold missing: accuracy on questions with an answer, by what the reader saw"
+    )
+    reasons = dict.fromkeys(
+        arm.kept.why for arm in report.arms if arm.kept is not None and arm.kept.why
+    )
+    for reason in reasons:
+        yield f"no share kept: {reason}"
+    for arm in report.arms:
+        if arm.cut:
+            yield (
+                f"{arm.name}: in {plural(arm.cut, 'question', spec=',')} some passages had no room"
+                f" in {report.settings.reader.context_tokens:,} tokens"
+            )
+    cached, calls = (
+        sum(getattr(use, name) for arm in report.arms for use in arm.use)
+        for name in ("cached", "calls")
+    )
+    if cached:
+        yield f"{cached:,} of {calls:,} calls were cached, and count no tokens"
+    if report.data.pinned is None:
+        yield "dataset file: not one of the pinned versions"
+
+
+def _faults(report: AnswerReport) -> Iterator[str]:
+    """What kept the report from being complete."""
+    if report.incident is not None:
+        yield f"{report.incident.code}: {report.incident.message}"
+    for arm in report.arms:
+        missing = sum(n for status, n in arm.statuses.items() if not status.measured)
+        if not missing:
+            continue
+        overall = arm.views[ALL].overall
+        yield (
+            f"{arm.name}: {plural(missing, 'question')} {NOT_MEASURED}"
+            f" ({_counts(arm)}); {overall.correct} of {overall.measured} measured ones are right"
+        )
+        yield from (f"  {failure}" for failure in arm.failures)
+        if arm.incident is not None and arm.incident.hint:
+            yield f"  try: {arm.incident.hint}"
+
+
+def _counts(arm: ArmReport) -> str:
+    names = {QuestionStatus.NOT_RUN: "without an answer or a verdict"}
+    return ", ".join(
+        f"{count} {names.get(status, status.value)}"
+        for status, count in arm.statuses.items()
+        if not status.measured
+    )
