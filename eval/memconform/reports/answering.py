@@ -137,9 +137,10 @@ def _faults(report: AnswerReport) -> Iterator[str]:
         if not missing:
             continue
         overall = arm.views[ALL].overall
+        right = f"; {overall.correct} of {overall.measured} measured ones are right"
         yield (
-            f"{arm.name}: {plural(missing, 'question')} {NOT_MEASURED}"
-            f" ({_counts(arm)}); {overall.correct} of {overall.measured} measured ones are right"
+            f"{arm.name}: {plural(missing, 'question')} {NOT_MEASURED} ({_counts(arm)})"
+            f"{right if overall.measured else ''}"
         )
         yield from (f"  {failure}" for failure in arm.failures)
         if arm.incident is not None and arm.incident.hint:

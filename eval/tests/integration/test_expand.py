@@ -1,54 +1,21 @@
 """`memconform datasets expand`: the installed program against the scripted upstream."""
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
 import jsonschema
 import pytest
 
 from memconform.expansion.records import ExpansionReport
 from tests.conftest import Ended
-from tests.integration.serving import upstream_by_hand
+from tests.integration.scripted_llm import Service
 
 Call = Callable[..., Ended]
 
 _NAMES = ("openai:gpt-4o-2024-08-06", "anthropic:claude-haiku-4-5")
 _FACT = {"facts": ["The user keeps bees."]}
-
-
-@dataclass
-class Service:
-    url: str
-
-    def script(self, *rules: dict[str, Any]) -> None:
-        answer = httpx.put(f"{self.url}/_control/script", json={"rules": list(rules)})
-        assert answer.status_code == 204, answer.text
-
-    def says(self, value: object, **reply: Any) -> None:
-        text = value if isinstance(value, str) else json.dumps(value)
-        self.script({"kind": "chat", "reply": {"text": text, **reply}})
-
-    @property
-    def calls(self) -> int:
-        answer = httpx.get(f"{self.url}/_control/requests", trust_env=False).json()
-        return sum(request["kind"] == "chat" for request in answer["requests"])
-
-
-@pytest.fixture
-def service(environment: dict[str, str], workspace: Path) -> Iterator[Service]:
-    with upstream_by_hand(environment) as url:
-        environment |= {
-            "OPENAI_API_KEY": "sk-canary-7c1e5d9b3a",
-            "OPENAI_BASE_URL": f"{url}/v1",
-            "ANTHROPIC_API_KEY": "sk-canary-7c1e5d9b3a",
-            "ANTHROPIC_BASE_URL": url,
-            "MEMCONFORM_CACHE": str(workspace / "cache"),
-        }
-        yield Service(url)
 
 
 def _question(number: int, sessions: list[str]) -> dict[str, Any]:

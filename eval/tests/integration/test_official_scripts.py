@@ -11,14 +11,21 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from memconform.bench.qa.official import official_figures, official_lines
 from memconform.datasets.answer_keys import AnswerKey, read_answer_key
+from memconform.datasets.conversation_store import ConversationStore
 from memconform.datasets.locomo import CATEGORIES
+from memconform.reading.official_prompts import OfficialWording, read_script_texts
+from memconform.reading.passages import retrieved_passages
+from memconform.reading.prompts import Method
 from memconform.scoring.answer_text import locomo_f1
 from memconform.scoring.judge.longmemeval import LongMemEvalRubric
 from memconform.scoring.judge.official_prompts import read_official_prompts
@@ -27,6 +34,8 @@ from tests.conftest import CHECKOUT
 DATA = Path(os.environ.get("MEMCONFORM_DATA", CHECKOUT.parent / "shared" / "data"))
 ORACLE = DATA / "longmemeval" / "longmemeval_oracle.json"
 LOCOMO_DATA = DATA / "locomo" / "locomo10.json"
+
+METHODS: tuple[Method, ...] = ("direct", "con", "con-separate")
 
 real = pytest.mark.skipif(not DATA.is_dir(), reason="the public files are not in $MEMCONFORM_DATA")
 
@@ -46,6 +55,88 @@ def oracle() -> AnswerKey:
 @pytest.fixture(scope="module")
 def locomo() -> AnswerKey:
     return read_answer_key(LOCOMO_DATA, "locomo")
+
+
+class _Model:
+    """Stands for the service: notes are the number of characters that were asked about."""
+
+    def complete(self, _client: object, **call: Any) -> object:
+        message = SimpleNamespace(content=f" {len(call['messages'][0]['content'])} ")
+        return SimpleNamespace(choices=[SimpleNamespace(message=message)])
+
+
+def _prepare_prompt(script: Path) -> Callable[..., str]:
+    """The function of the released script alone: its imports need torch."""
+    tree = ast.parse(script.read_text())
+    body = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "prepare_prompt"]
+    names: dict[str, Any] = {"json": json, "chat_completions_with_backoff": _Model().complete}
+    exec(compile(ast.Module(list(body), []), str(script), "exec"), names)  # noqa: S102 - a checkout
+    prepare: Callable[..., str] = names["prepare_prompt"]
+    return prepare
+
+
+@real
+@pytest.mark.slow
+def test_official_reader_prompts_are_those_of_the_released_script() -> None:
+    script = _checkout("LONGMEMEVAL") / "src" / "generation" / "run_generation.py"
+    prepare, texts = _prepare_prompt(script), read_script_texts(script)
+    tokenizer = SimpleNamespace(encode=lambda _text, **_: [])
+    rows = json.loads(ORACLE.read_bytes())[::5]
+    draw = random.Random(1)
+    compared = 0
+    with ConversationStore() as conversations:
+        conversations.load(ORACLE, "longmemeval", {row["question_id"] for row in rows})
+        for row, (retriever, kind), user_only, history, method in product(
+            rows,
+            (("flat-session", "session"), ("flat-turn", "turn")),
+            (False, True),
+            ("json", "nl"),
+            METHODS,
+        ):
+            # The script itself fails on these: a list has no role, notes none either.
+            if (kind == "turn" and user_only) or (history == "nl" and method == "con-separate"):
+                continue
+            talk = conversations[row["question_id"]]
+            ids = [s.id for s in talk.sessions]
+            if kind == "turn":
+                ids = [t.id for s in talk.sessions for t in s.turns if t.by_user]
+            draw.shuffle(ids)
+            entry = json.loads(json.dumps(row))
+            entry["retrieval_results"] = {
+                "ranked_items": [{"corpus_id": item, "text": ""} for item in ids]
+            }
+            theirs = prepare(
+                *(entry, retriever, 50, user_only, history, method != "direct", tokenizer),
+                *("openai", 10**9, "none"),
+                con=method == "con-separate",
+            )
+            wording = OfficialWording(texts, method, "json" if history == "json" else "text")
+            passages = retrieved_passages(talk, ids, "round")
+            if user_only:
+                passages = [
+                    replace(each, turns=tuple(t for t in each.turns if t.by_user))
+                    for each in passages
+                ]
+            asked = (row["question"], row["question_date"])
+            if method == "con-separate":
+                passages = [
+                    wording.noted(
+                        each, str(len(wording.note_request(*asked, each).messages[0].content))
+                    )
+                    for each in passages
+                ]
+            [message] = wording.answer_request(*asked, passages).messages
+            assert message.content == theirs, (row["question_id"], retriever, history, method)
+            compared += 1
+    assert compared == 1_500
+    for method in METHODS[:2]:
+        theirs = prepare(
+            *(rows[0], "no-retrieval", 5, False, "json", method != "direct", tokenizer),
+            *("openai", 10**9, "none"),
+        )
+        wording = OfficialWording(texts, method, "json")
+        [message] = wording.answer_request(rows[0]["question"], "day", None).messages
+        assert message.content == theirs
 
 
 @real

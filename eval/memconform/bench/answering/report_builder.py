@@ -101,7 +101,7 @@ class AnswerReportBuilder:
             benches=list(plan.benches),
             arms=arms,
             incident=Incident.of(self.interrupted) if self.interrupted else None,
-            exit_code=int(self._exit_code(arms)),
+            exit_code=int(self._exit_code(answers)),
         )
 
     def _arm(self, arm: Arm, answers: dict[str, list[AnswerRecord]]) -> ArmReport:
@@ -176,10 +176,13 @@ class AnswerReportBuilder:
             )
         return uses
 
-    def _exit_code(self, arms: Sequence[ArmReport]) -> ExitCode:
+    def _exit_code(self, answers: dict[str, list[AnswerRecord]]) -> ExitCode:
         errors = [*self.ended.values(), *filter(None, [self.interrupted])]
         codes = [error.exit_code for error in errors]
-        if not all(arm.measured for arm in arms):
+        # What an error that concerns all calls left unmeasured has that error's code.
+        ended = {error.code for error in errors}
+        unmeasured = [r for records in answers.values() for r in records if not r.status.measured]
+        if any(record.reason.partition(":")[0] not in ended for record in unmeasured):
             codes.append(ExitCode.DAEMON)
         return gravest(codes)
 

@@ -1,0 +1,340 @@
+"""`memconform answer`: the installed program against the scripted upstream."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from memconform.bench.answering.records import AnswerReport
+from memconform.reading.prompts import DECLINES
+from tests.conftest import Ended
+from tests.integration.scripted_llm import Service
+from tests.integration.test_benchmark_data import DATA, real
+
+Call = Callable[..., Ended]
+
+_NAMES = ("openai:gpt-4o-2024-08-06", "anthropic:claude-haiku-4-5")
+_TYPES = ("single-session-user", "multi-session", "knowledge-update")
+_QUESTIONS = 9
+
+
+def _question(number: int) -> dict[str, Any]:
+    """A question about one of two sessions; every third one cannot be answered."""
+    abstain = number % 3 == 0
+    about = f"boats in port{number}x" if abstain else f"hives of owner{number}x"
+    texts = [
+        f"The hives of owner{number}x are {number + 20} in number.",
+        *(f"I drank tea with {name}." for name in ("Ann", "Ben", "Cora")),
+    ]
+    return {
+        "question_id": f"q{number}{'_abs' if abstain else ''}",
+        "question_type": _TYPES[number % 2],
+        "question": f"How many are the {about}?",
+        # Some answers of the public file are numbers.
+        "answer": "There is no information about it" if abstain else number + 20,
+        "question_date": "2023/05/30 (Tue) 10:00",
+        "haystack_session_ids": [f"answer_{number}", *(f"tea_{number}_{n}" for n in range(3))],
+        "haystack_dates": [f"2023/05/2{day} (Sun) 10:00" for day in range(4)],
+        "haystack_sessions": [
+            [
+                {"role": "user", "content": text, "has_answer": position == 0},
+                {"role": "assistant", "content": "Good."},
+            ]
+            for position, text in enumerate(texts)
+        ],
+        "answer_session_ids": [f"answer_{number}"],
+    }
+
+
+@pytest.fixture
+def data(workspace: Path) -> Path:
+    path = workspace / "lme.json"
+    path.write_text(json.dumps([_question(number) for number in range(_QUESTIONS)]))
+    return path
+
+
+@pytest.fixture
+def bench(memconform: Call, data: Path) -> str:
+    """The run of a bench whose one system finds the evidence, and another that finds nothing."""
+    flags = ("--suite", "longmemeval", "--data", data, "--system", "flat-bm25", "-k", "1")
+    ended = memconform("bench", *flags)
+    assert ended.code == 0, ended.err
+    [folder] = (data.parent / "results" / "runs").iterdir()
+    return folder.name
+
+
+def _answer(memconform: Call, bench: str, *flags: object) -> tuple[Ended, dict[str, Any]]:
+    given = ("--top-k", "1", "--llm-timeout", "60", *flags)
+    if "--reader" not in given:
+        given = (*given, "--reader", "fake")
+    if "--judge" not in given:
+        given = (*given, "--judge", "fake")
+    ended = memconform("answer", bench, *given, "--json", "answers.json")
+    file = ended.folder / "answers.json"
+    if not file.exists():
+        return ended, {}
+    report = json.loads(file.read_text())
+    file.unlink()
+    jsonschema.validate(report, AnswerReport.model_json_schema())
+    return ended, report
+
+
+def _arm(report: dict[str, Any], name: str) -> dict[str, Any]:
+    [arm] = [arm for arm in report["arms"] if arm["name"] == name]
+    return dict(arm)
+
+
+def _overall(report: dict[str, Any], name: str) -> dict[str, Any]:
+    return dict(_arm(report, name)["views"]["all"]["overall"])
+
+
+def _correct(report: dict[str, Any]) -> dict[str, int]:
+    return {arm["name"]: _overall(report, arm["name"])["correct"] for arm in report["arms"]}
+
+
+def test_arms_differ_only_in_what_the_reader_sees(memconform: Call, bench: str) -> None:
+    ended, report = _answer(memconform, bench)
+    assert ended.code == 0, ended.err
+    # Six questions have an answer, and three are to be declined.
+    assert _correct(report) == {
+        "flat-bm25": 9,
+        "oracle": 9,
+        "full-context": 9,
+        "no-memory": 3,
+        "always-abstain": 3,
+        "random-k": _correct(report)["random-k"],
+    }
+    assert 3 <= _correct(report)["random-k"] < 9
+    arm = _arm(report, "flat-bm25")
+    assert (arm["kept"]["share"]["value"], arm["with_gold"]["correct"]) == (100, 6)
+    assert arm["without_gold"] is None
+    abstention = arm["views"]["all"]["abstention"]
+    assert (abstention["expected"], abstention["correct"]) == (3, 3)
+    assert _arm(report, "always-abstain")["kept"]["share"]["value"] == 0
+    assert _arm(report, "oracle")["kept"] is None
+    random = _arm(report, "random-k")
+    assert random["without_gold"]["correct"] == 0
+    parts = [random[name]["expected"] for name in ("with_gold", "without_gold") if random[name]]
+    assert sum(parts) == 6
+    assert [use["role"] for use in _arm(report, "oracle")["use"]] == ["reader", "judge"]
+    assert "oracle: 100.0 (70.1 to 100.0) of 9" in ended.out
+
+
+@pytest.mark.parametrize("model", _NAMES)
+def test_nothing_is_paid_for_twice(
+    memconform: Call, bench: str, service: Service, model: str
+) -> None:
+    service.says("It is said: 21.", usage={"input": 100, "output": 10})
+    flags = ("--reader", model, "--judge", "fake", "--method", "con-separate", "--arms", "oracle")
+    ended, report = _answer(memconform, bench, *flags)
+    assert ended.code == 0, ended.err
+    # A note and an answer each; the baseline retrieved the evidence, so that its calls are equal.
+    assert service.calls == 2 * _QUESTIONS
+    use = {use["role"]: use for arm in report["arms"] for use in arm["use"] if not use["cached"]}
+    assert (use["notes"]["calls"], use["notes"]["input_tokens"]) == (_QUESTIONS, 100 * _QUESTIONS)
+    assert use["reader"]["cost_usd"] > 0
+    ended, again = _answer(memconform, bench, *flags)
+    assert (ended.code, service.calls) == (0, 2 * _QUESTIONS)
+    assert _correct(again) == _correct(report)
+    assert sum(use["cost_usd"] for arm in again["arms"] for use in arm["use"]) == 0
+
+
+def test_a_budget_that_ends_within_an_arm_leaves_the_others_their_numbers(
+    memconform: Call, bench: str, service: Service
+) -> None:
+    # An answer costs $0.00125, so that the first arm's nine take more than a cent.
+    service.says("It is said: 21.", usage={"input": 100, "output": 100})
+    flags = ("--reader", _NAMES[0], "--llm-concurrency", "1", "--arms", "always-abstain,oracle")
+    ended, report = _answer(memconform, bench, *flags, "--max-cost-usd", "0.012")
+    assert ended.code == 6, ended.err
+    assert _overall(report, "always-abstain")["rate"]["value"] == pytest.approx(100 / 3)
+    arm = _arm(report, "flat-bm25")
+    assert (arm["measured"], arm["incident"]["code"]) == (False, "budget_spent")
+    assert _overall(report, "flat-bm25")["rate"] is None
+    assert 0 < _overall(report, "flat-bm25")["measured"] < _QUESTIONS
+    assert "not measured" in ended.err
+    paid = service.calls
+    ended, report = _answer(memconform, bench, *flags)
+    assert (ended.code, service.calls) == (0, _QUESTIONS)
+    assert 0 < paid < _QUESTIONS
+    assert _overall(report, "flat-bm25")["rate"] is not None
+
+
+_TOLD = (
+    "You answer a question of a user from earlier conversations. Reply with",
+    "You answer a question of a user about earlier conversations, none of which",
+)
+_ECHO = {"text": f"I was told: {' '.join(_TOLD)}"}
+_CUT = {
+    "body": {
+        "id": "c",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "m",
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": "length",
+                "message": {"role": "assistant", "content": "It is"},
+            }
+        ],
+        "usage": {"prompt_tokens": 100, "completion_tokens": 500, "total_tokens": 600},
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason", "timeout"),
+    [
+        (_ECHO, "repeats the prompt", "60"),
+        (_CUT, "length", "60"),
+        ({"text": " "}, "empty", "60"),
+        ({"fault": "hang"}, "llm_timeout", "2"),
+        ({"status": 400}, "llm_rejected", "60"),
+    ],
+)
+def test_a_reader_that_fails_is_no_wrong_answer(
+    memconform: Call, bench: str, service: Service, reply: dict[str, Any], reason: str, timeout: str
+) -> None:
+    service.script({"kind": "chat", "contains": "owner1x", "reply": reply})
+    flags = ("--reader", _NAMES[0], "--arms", "no-memory", "--llm-timeout", timeout)
+    ended, report = _answer(memconform, bench, *flags)
+    assert ended.code == 3, ended.err
+    for name in ("flat-bm25", "no-memory"):
+        overall = _overall(report, name)
+        assert (overall["measured"], overall["rate"]) == (_QUESTIONS - 1, None)
+        [failure] = _arm(report, name)["failures"]
+        assert reason in failure
+        assert "q1" in failure
+    assert _arm(report, "flat-bm25")["kept"]["share"] is None
+    assert "not measured" in ended.err
+
+
+def test_a_query_that_the_bench_did_not_measure_is_not_answered(
+    memconform: Call, data: Path
+) -> None:
+    """A log without a question: the question is not measured, and never answered from nothing."""
+    log = data.with_name("log.jsonl")
+    flags = ("--suite", "longmemeval", "--data", data, "-k", "1")
+    ended = memconform("bench", *flags, "--system", "flat-bm25", "--export", f"longmemeval={log}")
+    assert ended.code == 0, ended.err
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join(line for line in lines if '"q1"' not in line))
+    ended = memconform("bench", *flags, "--log", f"theirs={log}", "--json", "bench.json")
+    run = json.loads((ended.folder / "bench.json").read_text())["run_id"]
+    ended, report = _answer(memconform, run, "--arms", "none")
+    assert ended.code == 3, ended.err
+    [arm] = report["arms"]
+    assert arm["failures"] == [
+        "1 of not_retrieved, the first q1: the bench did not measure what was retrieved for it"
+    ]
+    assert arm["views"]["all"]["overall"]["bounds"] == [pytest.approx(800 / 9), 100]
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--arms", "oracel"), "unknown_arm"),
+        (("--arms", "oracle,oracle"), "was given twice"),
+        (("--top-k", "2"), "has the first 1 items of each ranking, not 2"),
+        (("--reader", "ollama:llama3.1:8b"), "context_unknown"),
+        (("--prompts", "official"), "need each other"),
+        (("--no-cache",), "cache_flags"),
+    ],
+)
+def test_flags_that_cannot_be_used(
+    memconform: Call, bench: str, flags: tuple[str, ...], said: str
+) -> None:
+    ended, _ = _answer(memconform, bench, *flags)
+    assert ended.code == 2
+    assert said in ended.err
+
+
+def test_another_file_than_the_bench_read_is_refused(
+    memconform: Call, bench: str, data: Path
+) -> None:
+    rows = json.loads(data.read_text())
+    rows[0]["answer"] = "many"
+    other = data.with_name("other.json")
+    other.write_text(json.dumps(rows))
+    ended, _ = _answer(memconform, bench, "--data", other)
+    assert ended.code == 2
+    assert "unlike_runs" in ended.err
+
+
+def test_what_does_not_fit_is_left_out_and_said(memconform: Call, data: Path) -> None:
+    rows = json.loads(data.read_text())
+    for row in rows:
+        row["haystack_sessions"][0][1]["content"] = "Many words. " * 2_000
+    data.write_text(json.dumps(rows))
+    flags = ("--suite", "longmemeval", "--data", data, "--system", "flat-bm25", "-k", "1")
+    ended = memconform("bench", *flags, "--json", "bench.json")
+    run = json.loads((ended.folder / "bench.json").read_text())["run_id"]
+    ended, report = _answer(memconform, run, "--context-tokens", "5000")
+    assert ended.code == 0, ended.err
+    assert _arm(report, "full-context")["cut"] == _QUESTIONS
+    assert "full-context: in 9 questions some passages had no room in 5,000 tokens" in ended.err
+    assert _arm(report, "full-context")["without_gold"]["expected"] == 6
+
+
+def test_answers_are_judged_again_by_another_rubric(
+    memconform: Call, bench: str, data: Path
+) -> None:
+    ended, report = _answer(memconform, bench, "--hypotheses", "answers")
+    assert ended.code == 0, ended.err
+    file = ended.folder / "answers" / "oracle.jsonl"
+    assert len(file.read_text().splitlines()) == _QUESTIONS
+    flags = ("--hypotheses", file, "--data", data, "--judge", "fake", "--rubric", "strict")
+    ended = memconform("judge", "longmemeval", *flags)
+    assert ended.code == 0, ended.err
+    assert "strict: 100.0" in ended.out
+    never = (ended.folder / "answers" / "always-abstain.jsonl").read_text()
+    assert {json.loads(line)["hypothesis"] for line in never.splitlines()} == {DECLINES}
+    assert report["questions"] == _QUESTIONS
+
+
+def test_a_dry_run_asks_nothing(memconform: Call, bench: str, service: Service) -> None:
+    ended, _ = _answer(memconform, bench, "--reader", _NAMES[0], "--dry-run")
+    assert (ended.code, service.calls) == (0, 0)
+    assert f"oracle {_NAMES[0]}: 9 calls (0 cached)" in ended.out
+    assert "always-abstain" not in ended.out
+
+
+@real
+@pytest.mark.timeout(600)
+def test_three_sdks_and_five_arms_on_the_public_files(memconform: Call, workspace: Path) -> None:
+    """Offline and deterministic: two calls of the program give the same answers."""
+    whole = json.loads((DATA / "locomo" / "locomo10.json").read_text())
+    conversation = workspace / "one.json"
+    conversation.write_text(json.dumps(whole[:1]))
+    for suite, flags, expected in (
+        (
+            "longmemeval",
+            ("--data", DATA / "longmemeval" / "longmemeval_oracle.json", "--limit", "50"),
+            50,
+        ),
+        ("locomo", ("--data", conversation, "--level", "session"), None),
+    ):
+        report = workspace / f"{suite}.json"
+        ended = memconform(
+            *("bench", "--suite", suite, *flags, "--sdk", "all", "--no-skip", "--json", report),
+            timeout=400,
+        )
+        assert ended.code == 0, ended.err
+        run = json.loads(report.read_text())["run_id"]
+        given = ("--reader", "fake", "--judge", "fake", "--top-k", "3", "--json", report)
+        ended = memconform("answer", run, *given, timeout=400)
+        assert ended.code == 0, ended.err
+        first = json.loads(report.read_text())
+        assert [arm["name"].split()[0] for arm in first["arms"][:3]] == ["go", "py", "ts"]
+        assert len(first["arms"]) == 8
+        assert expected in (None, first["questions"])
+        assert len({_correct(first)[arm["name"]] for arm in first["arms"][:3]}) == 1
+        assert _arm(first, "oracle")["without_gold"] is None
+        assert _arm(first, "random-k")["without_gold"]["expected"] > 0
+        ended = memconform("answer", run, *given, timeout=400)
+        again = json.loads(report.read_text())
+        assert _correct(again) == _correct(first)
