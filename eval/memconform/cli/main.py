@@ -19,8 +19,7 @@ from memconform.printing.output import echo
 
 _VERBS = {
     "answer": (
-        "Answer a benchmark's questions from what systems retrieved, and beside them from nothing,"
-        " everything and the evidence."
+        "Answer a benchmark's questions from what systems retrieved, with one reader for all."
     ),
     "bench": (
         "Measure how well and how fast daemons retrieve, on public benchmarks or a file of yours."
