@@ -16,9 +16,11 @@ from memconform.bench.tasks import Task
 from memconform.client.client import ContractClient
 from memconform.client.failures import CallError, ContractViolatedError, DaemonFailedError
 from memconform.client.timing import Timeouts
+from memconform.contract.ask import AskRequest
 from memconform.contract.core import (
     DEEPEST,
     Filters,
+    RetrievalParams,
     SearchRequest,
     SearchResponse,
     Trace,
@@ -66,6 +68,8 @@ class DaemonSystem:
     timeouts: Timeouts = field(default_factory=Timeouts)
     headers: Mapping[str, str] = field(default_factory=dict)
     rank_by: RankBy = "score"
+    answers: bool = False
+    """Whether its reader answers each question, too."""
 
     @property
     def name(self) -> str:
@@ -99,6 +103,8 @@ class DaemonSystem:
         )
         if self.rank_by != "score":
             key = (*key, self.rank_by)
+        if self.answers:
+            key = (*key, "answers")
         return hashlib.sha256(repr(key).encode()).hexdigest()
 
     @asynccontextmanager
@@ -260,6 +266,30 @@ class _Brain:
             self._missed.update(self.document_map.paths(task.haystack, missed))
         rises = score_rise([chunk.score for chunk in answer.chunks]) is not None
         return SearchResult(ranking, timings.done_ms, answer.trace.search_ms, rises=rises)
+
+    async def answer(self, task: Task, strategy: Strategy) -> str:
+        """The answer of the daemon's augmented reader, which is told the day of the question."""
+        client, monitor = self.session.client, self.session.monitor
+        if monitor.halted is not None:
+            raise monitor.halted
+        search = self._request(task, strategy)
+        shared = {name: getattr(search, name) for name in RetrievalParams.model_fields}
+        request = AskRequest(
+            question=search.query,
+            top_k=task.depth,
+            reader_mode="augmented",
+            **shared | {"question_date": _day(task.query.question_date)},
+        )
+        try:
+            asked, _ = await monitor.call(client.ask(self.session.system.brain, request))
+            _require_strategy(
+                asked.retrieve.trace, strategy, search, self.session.system.runner.auto_modes
+            )
+        except CallError as error:
+            monitor.failed(error)
+            raise
+        monitor.answered()
+        return asked.text
 
     def _is_cut_short(
         self, task: Task, request: SearchRequest, answer: SearchResponse, ranked: int

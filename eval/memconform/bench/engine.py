@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from functools import partial
 
@@ -23,10 +23,10 @@ from memconform.bench.plan import BenchPlan
 from memconform.bench.records import JournalRecord, QueryRecord
 from memconform.bench.report_builder import BenchReportBuilder
 from memconform.bench.strategy import Strategy
-from memconform.bench.system import Index, Session, System
+from memconform.bench.system import AnsweringIndex, Index, Session, System
 from memconform.bench.tasks import Task
 from memconform.client.failures import CallError
-from memconform.client.recorder import record_exchanges
+from memconform.client.recorder import Exchange, record_exchanges
 from memconform.datasets.haystacks import Haystack
 from memconform.errors import DaemonError
 from memconform.ingest.records import IndexInvalidated, IndexVerified
@@ -130,7 +130,7 @@ async def _run_queries(
             # One strategy after another: a query repeated at once would be answered from caches.
             count = 0
             for strategy, pending_tasks in pending:
-                run_one = partial(_run_query, system.name, index, strategy)
+                run_one = partial(_run_query, plan, system.name, index, strategy)
                 work = work_through(iter(_shuffled(plan, pending_tasks)), run_one, plan.concurrency)
                 async with aclosing(work) as records:
                     async for record in records:
@@ -175,7 +175,9 @@ def _shuffled(plan: BenchPlan, tasks: list[Task]) -> list[Task]:
     return tasks
 
 
-async def _run_query(system: str, index: Index, strategy: Strategy, task: Task) -> QueryRecord:
+async def _run_query(
+    plan: BenchPlan, system: str, index: Index, strategy: Strategy, task: Task
+) -> QueryRecord:
     query = task.query
     record = QueryRecord(
         system=system,
@@ -193,11 +195,13 @@ async def _run_query(system: str, index: Index, strategy: Strategy, task: Task) 
         try:
             result = await index.search(task, strategy)
         except CallError as error:
-            curl = exchanges[-1].curl() if exchanges else ""
-            failure = Failure(code=error.code, message=error.message, body=error.body, curl=curl)
-            return record.model_copy(update={"error": failure})
+            return record.model_copy(update={"error": _failure(error, exchanges)})
+    answered: dict[str, object] = {}
+    if plan.answers and isinstance(index, AnsweringIndex):
+        answered = await _answer(index, strategy, task)
     return record.model_copy(
         update={
+            **answered,
             "views": task.views(result.entries or result.ranking),
             "ranking": list(result.ranking),
             "latency_ms": result.latency_ms,
@@ -205,3 +209,17 @@ async def _run_query(system: str, index: Index, strategy: Strategy, task: Task) 
             "rises": result.rises,
         }
     )
+
+
+async def _answer(index: AnsweringIndex, strategy: Strategy, task: Task) -> dict[str, object]:
+    """The fields of a record that say what a system's own reader answered."""
+    with record_exchanges() as exchanges:
+        try:
+            return {"answer": await index.answer(task, strategy)}
+        except CallError as error:
+            return {"answer_error": _failure(error, exchanges)}
+
+
+def _failure(error: CallError, exchanges: Sequence[Exchange]) -> Failure:
+    curl = exchanges[-1].curl() if exchanges else ""
+    return Failure(code=error.code, message=error.message, body=error.body, curl=curl)

@@ -142,6 +142,8 @@ class BenchPlan:
     seed: int
     concurrency: int = 1
     shuffle: int | None = None
+    answers: bool = False
+    """Whether daemons also answer each question."""
     """Seed for shuffling the queries, which must not change any ranking."""
     command: tuple[str, ...] = ()
     transformations: tuple[str, ...] = ()

@@ -95,6 +95,10 @@ class QueryRecord(Record):
     """Whether a score of the ranking rises, which `--rank-by position` accepts."""
     error: Failure | None = None
     """Why the query was not measured."""
+    answer: str | None = None
+    """What the daemon's own reader answered, with `--answers`."""
+    answer_error: Failure | None = None
+    """Why there is no answer, if there should be one."""
 
     @property
     def cluster_name(self) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from memconform.bench.records import IndexRecord, SystemRecord
 from memconform.bench.strategy import Strategy
@@ -50,6 +50,20 @@ class Index(Protocol):
 
         Raises:
             DaemonError: if it has changed.
+        """
+        ...
+
+
+@runtime_checkable
+class AnsweringIndex(Index, Protocol):
+    """An index with a reader of its own."""
+
+    async def answer(self, task: Task, strategy: Strategy) -> str:
+        """Answer the task's question from what the strategy retrieves.
+
+        Raises:
+            CallError: if this question was not answered.
+            DaemonError: if nothing can be measured any more.
         """
         ...
 

@@ -1,6 +1,7 @@
 """From the flags of `answer` to the questions, the arms and the reader's settings."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 
 from memconform.bench.answering.arms import CONTROLS, Control
@@ -103,7 +104,20 @@ def arms_of(names: str, rows: Sequence[StoredRow]) -> list[Arm]:
     systems = [
         Arm(f"{row.name} (bench)" if row.name in CONTROLS else row.name, row=row) for row in rows
     ]
-    return [*systems, *(Arm(name, control=cast("Control", name)) for name in chosen)]
+    daemons = [
+        replace(arm, name=f"{arm.name} /ask", is_daemons_own=True)
+        for arm in systems
+        if arm.row is not None and _has_answers(arm.row)
+    ]
+    return [*systems, *daemons, *(Arm(name, control=cast("Control", name)) for name in chosen)]
+
+
+def _has_answers(row: StoredRow) -> bool:
+    """Whether the bench had the daemon's own reader answer."""
+    return any(
+        record.answer is not None or record.answer_error is not None
+        for record in row.records.values()
+    )
 
 
 def tasks_of(rows: Sequence[StoredRow], key: AnswerKey) -> list[Task]:

@@ -160,6 +160,13 @@ _LIMITS = "Limits and timeouts"
     help="Ask in a random order; no score may change.",
 )
 @option(
+    "--answers",
+    group=_QUERIES,
+    is_flag=True,
+    help="Also have each daemon's own reader answer each question (`/ask`), for `memconform answer`"
+    " to judge. Give --upstream real for answers of a real model.",
+)
+@option(
     "--modes",
     group=_SEARCH,
     default="bm25",

@@ -65,6 +65,7 @@ class BenchOptions:
     concurrency: int
     rank_by: RankBy
     shuffle: int | None
+    answers: bool
     timeout: float
     require_agreement: bool
     resume: str | None

@@ -128,6 +128,7 @@ async def plan_bench(options: BenchOptions, progress: Progress) -> PreparedBench
             timeouts=Timeouts(total=options.timeout, first=options.timeout, gap=options.timeout),
             headers=headers,
             rank_by=options.rank_by,
+            answers=options.answers,
         )
         for runner in runners
     ]
@@ -143,6 +144,7 @@ async def plan_bench(options: BenchOptions, progress: Progress) -> PreparedBench
         seed=options.seed,
         concurrency=options.concurrency,
         shuffle=options.shuffle,
+        answers=options.answers,
         transformations=_transformations(options),
         command=tuple(part.encode("utf-8", "replace").decode() for part in sys.argv),
         resumed=journal,

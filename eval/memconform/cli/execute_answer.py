@@ -202,7 +202,7 @@ class _Work:
         )
         forecasts = []
         for arm in self.arms:
-            if arm.control == "always-abstain":
+            if arm.control == "always-abstain" or arm.is_daemons_own:
                 continue
             row = Forecast(arm.name, str(name))
             for task in self.tasks:

@@ -338,3 +338,30 @@ def test_three_sdks_and_five_arms_on_the_public_files(memconform: Call, workspac
         ended = memconform("answer", run, *given, timeout=400)
         again = json.loads(report.read_text())
         assert _correct(again) == _correct(first)
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"), [("", ""), ("cuts_stream", "connection_broken"), ("error", "reader_failed")]
+)
+def test_a_daemons_own_reader_is_an_arm_and_its_failure_no_wrong_answer(
+    memconform: Call, scripted: Callable[..., Path], data: Path, fault: str, code: str
+) -> None:
+    sdk = scripted(fault, on="owner1x")
+    flags = ("--suite", "longmemeval", "--data", data, "--sdk", sdk, "-k", "1", "--answers")
+    ended = memconform("bench", *flags, "--json", "bench.json")
+    assert ended.code == 0, ended.err
+    bench = json.loads((ended.folder / "bench.json").read_text())
+    ended, report = _answer(memconform, bench["run_id"], "--arms", "no-memory")
+    assert [arm["kind"] for arm in report["arms"]] == ["retrieval", "daemon", "control"]
+    # Its search is measured, whatever its reader does.
+    assert _arm(report, "scripted bm25")["measured"]
+    own = _arm(report, "scripted bm25 /ask")
+    assert (own["with_gold"], own["measured"]) == (None, not fault)
+    if not fault:
+        assert ended.code == 0, ended.err
+        assert [use["role"] for use in own["use"]] == ["judge"]
+        return
+    assert ended.code == 3
+    [failure] = own["failures"]
+    assert failure.startswith(f"1 of {code}, the first q1:")
+    assert _overall(report, "scripted bm25 /ask")["rate"] is None

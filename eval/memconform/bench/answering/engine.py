@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from memconform.bench.answering.plan import AnswerPlan, Arm, Task, is_gold_shown, shown_passages
 from memconform.bench.answering.records import AnswerRecord
 from memconform.bench.answering.report_builder import AnswerReportBuilder, AnswersFinished
+from memconform.datasets.model import Question
 from memconform.errors import MemconformError
 from memconform.llm.chat import HaltingError
 from memconform.reading.passages import Fitted
@@ -79,6 +80,8 @@ async def _answer(
     if arm.row is not None and arm.ranking(question.id) is None:
         reason = "not_retrieved: the bench did not measure what was retrieved for it"
         return AnswerRecord.unanswered(arm.name, question, reason)
+    if arm.is_daemons_own and (failure := _without_answer(arm, question)):
+        return AnswerRecord.unanswered(arm.name, question, failure)
     shown, reading = await _read(plan, arm, task)
     builder.count(arm.name, reading)
     if reading.answer is None:
@@ -95,7 +98,7 @@ async def _answer(
         served_model=reading.served_model,
         shown=[passage.id for passage in shown.passages],
         left_out=shown.left_out,
-        gold_shown=is_gold_shown(task, shown),
+        gold_shown=None if arm.is_daemons_own else is_gold_shown(task, shown),
     )
     try:
         score = await plan.judge.score(question, DaemonResponse(text=reading.answer, kind="answer"))
@@ -115,6 +118,9 @@ async def _answer(
 
 async def _read(plan: AnswerPlan, arm: Arm, task: Task) -> tuple[Fitted, Reading]:
     """What the reader is shown, and its answer."""
+    if arm.is_daemons_own:
+        record = arm.ranking(task.question.id)
+        return Fitted((), 0), Reading(answer=None if record is None else record.answer)
     if arm.control == "always-abstain":
         return Fitted((), 0), Reading(answer=DECLINES)
     conversation = plan.conversations[task.haystack]
@@ -123,6 +129,15 @@ async def _read(plan: AnswerPlan, arm: Arm, task: Task) -> tuple[Fitted, Reading
     passages = None if shown is None else shown.passages
     reading = await plan.reader.read(question.question, question.question_date, passages)
     return shown or Fitted((), 0), reading
+
+
+def _without_answer(arm: Arm, question: Question) -> str:
+    """Why the daemon's own reader gave no answer; empty if it did."""
+    record = arm.ranking(question.id)
+    if record is None or record.answer is not None:
+        return ""
+    failure = record.answer_error
+    return "no answer" if failure is None else f"{failure.code}: {failure.message}"
 
 
 def _why(error: MemconformError | None) -> str:

@@ -37,10 +37,14 @@ class Arm:
     control: Control | None = None
     row: StoredRow | None = None
     """The rankings, for an arm that is no control."""
+    is_daemons_own: bool = False
+    """Whether the daemon's own reader answered, while the bench ran."""
 
     @property
-    def kind(self) -> Literal["retrieval", "control"]:
-        return "retrieval" if self.control is None else "control"
+    def kind(self) -> Literal["retrieval", "daemon", "control"]:
+        if self.control is not None:
+            return "control"
+        return "daemon" if self.is_daemons_own else "retrieval"
 
     def ranking(self, question: str) -> QueryRecord | None:
         """What the system retrieved; None if that was not measured."""

@@ -121,7 +121,8 @@ class ArmReport(Record):
     """One way to choose what the reader sees."""
 
     name: str
-    kind: Literal["retrieval", "control"]
+    kind: Literal["retrieval", "daemon", "control"]
+    """What a system retrieved, read by the reader; the daemon's own answers; or no system."""
     measured: bool
     """Whether every question was answered and judged."""
     views: dict[str, QaScores]

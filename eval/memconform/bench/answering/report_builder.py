@@ -111,7 +111,9 @@ class AnswerReportBuilder:
         right = passed(records)
         categories = {question.category for question in questions}
         with_gold, without_gold = (
-            (None, None) if arm.control in BY_CHANCE else by_gold(questions, records, clusters)
+            (None, None)
+            if arm.control in BY_CHANCE or arm.is_daemons_own
+            else by_gold(questions, records, clusters)
         )
         kept = None
         if arm.name not in (PERFECT, NOTHING):
