@@ -185,6 +185,7 @@ async def _run_query(system: str, index: Index, strategy: Strategy, task: Task) 
         cluster=query.cluster,
         category=query.category,
         views={},
+        searched=None if task.searched is None else len(task.searched),
         ranking=[],
         latency_ms=None,
         search_ms=None,

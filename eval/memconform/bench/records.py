@@ -70,6 +70,9 @@ class Relevance(Record):
     gold: list[str]
     ranking: list[str] | None = None
     """The ranking to score, if it is not the query's own; ids may repeat with `official`."""
+    searched_gold: int | None = None
+    """How many of them are among the searched items; null in older results, and where sessions of
+    turns are scored."""
     official: OfficialScoring | None = None
     """How the benchmark's released code scores the ranking; null for the standard metrics alone."""
 
@@ -88,6 +91,8 @@ class QueryRecord(Record):
     views: dict[str, Relevance]
     """By the definition of relevance: `all`, and those that the benchmark adds. Views without gold
     are omitted, because there is nothing to find."""
+    searched: int | None = None
+    """How many items the ranking is made of; null in older results."""
     ranking: list[str]
     latency_ms: float | None
     search_ms: float | None
@@ -154,6 +159,15 @@ class AboveCeiling(Record):
     metric: str
     score: float
     ceiling: float
+
+
+class ChanceLevel(Record):
+    """What a random ranking scores, in percent."""
+
+    every_item_relevant: bool
+    """Whether all searched items of every query are relevant: any ranking is perfect."""
+    metrics: dict[str, float]
+    """The expected `recall_any` and `recall_all` at every k."""
 
 
 class ErrataReport(Record):
@@ -294,6 +308,8 @@ class BenchReport(HostOrigin, ReportHeader):
     alike: list[RankingAgreement]
     parity: list[BenchPair] = Field(default_factory=list)
     errata: ErrataReport | None = None
+    chance: dict[str, ChanceLevel] = Field(default_factory=dict)
+    """By view; empty unless a row was measured."""
 
 
 class JournalHeader(Record):
