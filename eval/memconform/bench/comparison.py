@@ -178,7 +178,7 @@ class _Tally:
         return RowPair(
             first=self.first.name,
             second=self.second.name,
-            contrast=contrast,
+            contrast=contrast.model_copy(update=self.first.report.source.size()),
             not_measured_first=self.first.row.not_measured,
             not_measured_second=self.second.row.not_measured,
             rankings=ItemRankings(

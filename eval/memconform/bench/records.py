@@ -149,6 +149,8 @@ class Ceiling(Record):
     scope: str
     """`all`, a category, or `corrected gold`: the queries whose gold the errata correct."""
     queries: int
+    corrected: int | None = None
+    """How many of them have corrected gold, on which the ceiling rests; null in older results."""
     metrics: dict[str, float]
 
 
@@ -159,6 +161,8 @@ class AboveCeiling(Record):
     metric: str
     score: float
     ceiling: float
+    corrected: int | None = None
+    """As of the ceiling."""
 
 
 class ChanceLevel(Record):
@@ -183,7 +187,7 @@ class ErrataReport(Record):
     noted: int
     """Selected queries with a defect that does not affect their gold."""
     ceilings: list[Ceiling]
-    """Empty unless a row was measured and the gold of one of its queries is corrected."""
+    """Empty unless a row was measured; only scopes in which enough gold is corrected."""
 
 
 class Row(Record):
@@ -285,6 +289,14 @@ class DataSource(Record):
     dropped: int
     silent: int
     """Items without text, which no system can retrieve."""
+    all_with_gold: int | None = None
+    """Queries with gold, selected or not; null in older results, as `all_clusters`."""
+    all_clusters: int | None = None
+    """How many haystacks these are about, or clusters that the dataset names."""
+
+    def size(self) -> dict[str, int | None]:
+        """The fields of a `PairedComparison` that say how much there is to compare."""
+        return {"dataset_questions": self.all_with_gold, "dataset_clusters": self.all_clusters}
 
 
 class BenchReport(HostOrigin, ReportHeader):

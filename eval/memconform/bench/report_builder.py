@@ -104,6 +104,7 @@ class BenchReportBuilder:
 
     def _report(self) -> BenchReport:
         plan = self._plan
+        source = plan.source()
         records = list(self._queries.values())
         rows, limits = self._with_ceilings(self._rows())
         systems_by_label: dict[str, list[str]] = {}
@@ -123,7 +124,7 @@ class BenchReportBuilder:
                 agreement.systems,
                 records,
                 k=max(plan.settings.ks),
-                expected=plan.source().queries,
+                source=source,
             )
         ]
         return BenchReport(
@@ -134,7 +135,7 @@ class BenchReportBuilder:
             **dict(HostOrigin.of(plan.command)),
             seed=plan.seed,
             settings=plan.settings,
-            source=plan.source(),
+            source=source,
             concurrency=plan.concurrency,
             resumed_from=plan.resumed.parent.name if plan.resumed and self.adopted else None,
             overhead_ms=None if self.adopted else self.overhead,

@@ -350,12 +350,18 @@ def _errata_notes(report: BenchReport) -> list[str]:
             if other is None or above.score - above.ceiling > other.score - other.ceiling:
                 worst[above.scope] = above
         excesses = [
-            f"{scope} {above.metric} {above.score:.1f} > {above.ceiling:.1f}"
+            f"{scope} {above.metric} {above.score:.1f} > {above.ceiling:.1f}{_corrections(above)}"
             for scope, above in worst.items()
         ]
         if excesses:
             lines.append(f"{_name(row)}: above the ceiling of wrong gold: {'; '.join(excesses)}")
     return lines
+
+
+def _corrections(above: AboveCeiling) -> str:
+    if above.corrected is None:
+        return ""
+    return f" by {plural(above.corrected, 'corrected query')}"
 
 
 def _unmeasured(row: Row) -> str:

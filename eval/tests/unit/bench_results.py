@@ -81,7 +81,7 @@ def write_bench(
         command=["memconform"],
         seed=0,
         settings=used,
-        source=_source(queries),
+        source=source(queries),
         concurrency=1,
         resumed_from=None,
         overhead_ms=None,
@@ -99,7 +99,7 @@ def write_bench(
     return path
 
 
-def _source(queries: int) -> DataSource:
+def source(queries: int) -> DataSource:
     return DataSource(
         path="/data.json", format="memini", options={}, made=[], sha256="", pinned=None,
         haystacks=1, items=9, queries=queries, with_gold=queries, dropped=0, silent=0,
