@@ -196,7 +196,7 @@ def test_the_selection_that_makes_queries_differ_is_named(result: Path, tmp_path
 def test_refuses_different_gold(result: Path, tmp_path: Path) -> None:
     path = write_bench(tmp_path / "other.json", {_BM25: _hits()}, run_id="o", view_gold=["x"])
     rows = load_rows([f"{result}#go/bm25", str(path)], tmp_path)
-    with pytest.raises(UsageError, match="different gold for query 'q0' in view 'all'$"):
+    with pytest.raises(UsageError, match=r"different gold for query 'q0' in view 'all'$"):
         compare_rows(rows, _measure(rows))
     errata = ErrataReport(
         name="mine.json", shipped=False, disputed=1, corrected=0, noted=0, ceilings=[]
@@ -209,7 +209,7 @@ def test_refuses_different_gold(result: Path, tmp_path: Path) -> None:
         disputed_sha256="e",
     )
     rows = load_rows([f"{result}#go/bm25", str(path)], tmp_path)
-    with pytest.raises(UsageError, match="in view 'all': errata none and mine.json"):
+    with pytest.raises(UsageError, match=r"in view 'all': errata none and mine\.json"):
         compare_rows(rows, _measure(rows))
 
 
