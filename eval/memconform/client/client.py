@@ -29,6 +29,7 @@ from memconform.client.transport import CallClock, Transport, timed
 from memconform.contract.ask import AskRequest
 from memconform.contract.core import (
     Brain,
+    Brains,
     CreateBrain,
     Health,
     IngestBatch,
@@ -141,6 +142,11 @@ class ContractClient:
             paths = await self.list_documents(brain_id)
             return brain.model_copy(update={"documents": len(paths)})
         return brain
+
+    async def list_brains(self) -> list[str]:
+        """Return the ids of all brains."""
+        listed, _ = await self._call("list_brains", "GET", "/v1/brains", Brains)
+        return [item.brain_id for item in listed.items]
 
     async def create_brain(self, brain_id: str, description: str | None = None) -> None:
         body = CreateBrain(brain_id=brain_id, description=description)
