@@ -13,6 +13,10 @@ from memconform.scoring.retrieval import metrics
 CORRECTED = "corrected gold"
 """The scope of the queries whose gold the errata correct; others are `all` and categories."""
 
+FEWEST_CORRECTED = 5
+"""Queries with corrected gold below which a scope has no ceiling: that all of fewer than five come
+out one way is no less likely than 1 in 20 (sign test, 2**-5 = 0.03 and 2**-4 = 0.06)."""
+
 _TOLERANCE = 1e-9
 """Percent; means of equal values differ by rounding."""
 
@@ -21,13 +25,15 @@ def ceilings(records: Iterable[QueryRecord], ks: Sequence[int]) -> list[Ceiling]
     """The raw score, in percent, of rankings that consist of the right evidence alone.
 
     `records` are those of one measured row. Evidence is right by the corrected gold, and for other
-    queries, disputed ones included, by the raw gold. Scopes without a correction are omitted.
+    queries, disputed ones included, by the raw gold. Scopes with fewer than `FEWEST_CORRECTED`
+    corrections are omitted.
     """
     scored = list(records)
     return [
         Ceiling(
             scope=scope,
             queries=len(members),
+            corrected=sum(map(_is_corrected, members)),
             metrics=_means(((_right(each), _raw(each)) for each in members), ks),
         )
         for scope, members in _scopes(scored).items()
@@ -44,7 +50,13 @@ def above_ceilings(
         members = scopes.get(limit.scope, [])
         scores = _means(((each.ranking, _raw(each)) for each in members), ks)
         above += [
-            AboveCeiling(scope=limit.scope, metric=name, score=score, ceiling=limit.metrics[name])
+            AboveCeiling(
+                scope=limit.scope,
+                metric=name,
+                score=score,
+                ceiling=limit.metrics[name],
+                corrected=limit.corrected,
+            )
             for name, score in scores.items()
             if score > limit.metrics[name] + _TOLERANCE
         ]
@@ -71,7 +83,11 @@ def _scopes(records: Sequence[QueryRecord]) -> dict[str, list[QueryRecord]]:
     categories = sorted({record.category for record in corrected} - {"", ALL, CORRECTED})
     scopes = {ALL: scored if corrected else [], CORRECTED: corrected}
     scopes |= {name: [r for r in scored if r.category == name] for name in categories}
-    return {name: members for name, members in scopes.items() if members}
+    return {
+        name: members
+        for name, members in scopes.items()
+        if sum(map(_is_corrected, members)) >= FEWEST_CORRECTED
+    }
 
 
 def _means(

@@ -6,6 +6,7 @@ from itertools import combinations
 from math import log
 from statistics import fmean
 
+from memconform.bench.comparability import require_comparable
 from memconform.bench.comparison_records import (
     BenchDiffReport,
     BenchParityReport,
@@ -79,32 +80,7 @@ def measure_of(rows: Sequence[StoredRow], metric: str | None, view: str | None) 
     return Measure(chosen, view or ALL)
 
 
-_DECISIVE = ("content_sha256", "chosen_sha256", "ks", "contract")
-"""Settings that must be equal; an index, pruning and disputed gold may be what is compared."""
-_WORDS = {
-    "content_sha256": "were measured on different benchmarks, or texts of items",
-    "chosen_sha256": "asked different queries",
-}
 _TREATMENTS = ("index", "pruned_sha256")
-
-
-def require_comparable(rows: Sequence[StoredRow]) -> None:
-    """Check that rows answer the same queries about the same haystacks.
-
-    Raises:
-        UsageError: naming what differs (`unlike_runs`).
-    """
-    first = rows[0]
-    for other in rows[1:]:
-        for name in _DECISIVE:
-            mine, yours = (getattr(each.report.settings, name) for each in (first, other))
-            if mine != yours:
-                words = _WORDS.get(name, f"differ in {name}: {mine} and {yours}")
-                raise UsageError(
-                    f"{first.address} and {other.address} {words}",
-                    code="unlike_runs",
-                    hint="compare rows of one benchmark with equal options, queries and -k",
-                )
 
 
 @dataclass(slots=True)
@@ -146,7 +122,7 @@ class _Tally:
         if (mine and sorted(mine.gold)) != (yours and sorted(yours.gold)):
             raise UsageError(
                 f"{self.first.address} and {self.second.address} have different gold for query"
-                f" {one.query!r} in view {self.measure.view!r}",
+                f" {one.query!r} in view {self.measure.view!r}{self._errata()}",
                 code="unlike_runs",
                 hint="compare rows with the same gold; another --view may have it",
             )
@@ -174,11 +150,23 @@ class _Tally:
                 )
             )
 
+    def _errata(self) -> str:
+        """Name the errata of the two rows, if they differ."""
+        errata = [stored.report.errata for stored in (self.first, self.second)]
+        if (
+            self.first.report.settings.disputed_sha256
+            == self.second.report.settings.disputed_sha256
+        ):
+            return ""
+        names = ["none" if each is None else each.name for each in errata]
+        versions = " of another version" if names[0] == names[1] else ""
+        return f": errata {names[0]} and {names[1]}{versions}"
+
     def pair(self, contrast: PairedComparison) -> RowPair:
         return RowPair(
             first=self.first.name,
             second=self.second.name,
-            contrast=contrast,
+            contrast=contrast.model_copy(update=self.first.report.source.size()),
             not_measured_first=self.first.row.not_measured,
             not_measured_second=self.second.row.not_measured,
             rankings=ItemRankings(

@@ -187,6 +187,7 @@ async def _run_query(
         cluster=query.cluster,
         category=query.category,
         views={},
+        searched=None if task.searched is None else len(task.searched),
         ranking=[],
         latency_ms=None,
         search_ms=None,

@@ -36,6 +36,8 @@ class BenchmarkScan:
     items_without_text: int
     pinned: str | None = None
     """The public source that has exactly these bytes."""
+    clusters: int | None = None
+    """How many clusters, or else haystacks, the queries with gold come in."""
     unknown_gold: tuple[str, ...] = ()
     """Corrected gold that the benchmark does not have, with its question."""
     changed_gold: frozenset[str] = frozenset()
@@ -77,6 +79,7 @@ def scan(
     counts: Counter[str] = Counter()
     queries: dict[str, str] = {}
     with_gold: list[str] = []
+    clusters: set[str] = set()
     dropped: list[DroppedEntry] = []
     unknown_gold: list[str] = []
     changed_gold: set[str] = set()
@@ -88,7 +91,9 @@ def scan(
         without_text = sum(not item.text for item in haystack.items)
         counts.update(haystacks=1, items=len(haystack.items), without_text=without_text)
         queries |= {query.id: query.category for query in haystack.queries}
-        with_gold += [query.id for query in haystack.queries if query.gold]
+        scored = [query for query in haystack.queries if query.gold]
+        with_gold += [query.id for query in scored]
+        clusters |= {haystack.id if q.cluster is None else q.cluster for q in scored}
         dropped += haystack.dropped
     return BenchmarkScan(
         sha256=benchmark.sha256,
@@ -104,6 +109,7 @@ def scan(
             if benchmark.format.is_folder
             else pinned_as(benchmark.sha256)
         ),
+        clusters=len(clusters),
         unknown_gold=tuple(unknown_gold),
         changed_gold=frozenset(changed_gold),
     )
@@ -192,4 +198,6 @@ class BenchPlan:
             with_gold=len(query_ids & scan.with_gold),
             dropped=len(scan.dropped),
             silent=scan.items_without_text,
+            all_with_gold=len(scan.with_gold),
+            all_clusters=scan.clusters,
         )

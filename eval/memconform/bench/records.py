@@ -70,6 +70,9 @@ class Relevance(Record):
     gold: list[str]
     ranking: list[str] | None = None
     """The ranking to score, if it is not the query's own; ids may repeat with `official`."""
+    searched_gold: int | None = None
+    """How many of them are among the searched items; null in older results, and where sessions of
+    turns are scored."""
     official: OfficialScoring | None = None
     """How the benchmark's released code scores the ranking; null for the standard metrics alone."""
 
@@ -88,6 +91,8 @@ class QueryRecord(Record):
     views: dict[str, Relevance]
     """By the definition of relevance: `all`, and those that the benchmark adds. Views without gold
     are omitted, because there is nothing to find."""
+    searched: int | None = None
+    """How many items the ranking is made of; null in older results."""
     ranking: list[str]
     latency_ms: float | None
     search_ms: float | None
@@ -148,6 +153,8 @@ class Ceiling(Record):
     scope: str
     """`all`, a category, or `corrected gold`: the queries whose gold the errata correct."""
     queries: int
+    corrected: int | None = None
+    """How many of them have corrected gold, on which the ceiling rests; null in older results."""
     metrics: dict[str, float]
 
 
@@ -158,6 +165,17 @@ class AboveCeiling(Record):
     metric: str
     score: float
     ceiling: float
+    corrected: int | None = None
+    """As of the ceiling."""
+
+
+class ChanceLevel(Record):
+    """What a random ranking scores, in percent."""
+
+    every_item_relevant: bool
+    """Whether all searched items of every query are relevant: any ranking is perfect."""
+    metrics: dict[str, float]
+    """The expected `recall_any` and `recall_all` at every k."""
 
 
 class ErrataReport(Record):
@@ -173,7 +191,7 @@ class ErrataReport(Record):
     noted: int
     """Selected queries with a defect that does not affect their gold."""
     ceilings: list[Ceiling]
-    """Empty unless a row was measured and the gold of one of its queries is corrected."""
+    """Empty unless a row was measured; only scopes in which enough gold is corrected."""
 
 
 class Row(Record):
@@ -275,6 +293,14 @@ class DataSource(Record):
     dropped: int
     silent: int
     """Items without text, which no system can retrieve."""
+    all_with_gold: int | None = None
+    """Queries with gold, selected or not; null in older results, as `all_clusters`."""
+    all_clusters: int | None = None
+    """How many haystacks these are about, or clusters that the dataset names."""
+
+    def size(self) -> dict[str, int | None]:
+        """The fields of a `PairedComparison` that say how much there is to compare."""
+        return {"dataset_questions": self.all_with_gold, "dataset_clusters": self.all_clusters}
 
 
 class BenchReport(HostOrigin, ReportHeader):
@@ -298,6 +324,8 @@ class BenchReport(HostOrigin, ReportHeader):
     alike: list[RankingAgreement]
     parity: list[BenchPair] = Field(default_factory=list)
     errata: ErrataReport | None = None
+    chance: dict[str, ChanceLevel] = Field(default_factory=dict)
+    """By view; empty unless a row was measured."""
 
 
 class JournalHeader(Record):

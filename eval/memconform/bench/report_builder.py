@@ -5,11 +5,13 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from memconform.bench.ceilings import above_ceilings, ceilings
+from memconform.bench.chance import chance_levels
 from memconform.bench.journal import in_index
 from memconform.bench.plan import BenchPlan
 from memconform.bench.records import (
     BenchReport,
     Ceiling,
+    ChanceLevel,
     ErrataReport,
     IndexRecord,
     JournalRecord,
@@ -102,6 +104,7 @@ class BenchReportBuilder:
 
     def _report(self) -> BenchReport:
         plan = self._plan
+        source = plan.source()
         records = list(self._queries.values())
         rows, limits = self._with_ceilings(self._rows())
         systems_by_label: dict[str, list[str]] = {}
@@ -121,7 +124,7 @@ class BenchReportBuilder:
                 agreement.systems,
                 records,
                 k=max(plan.settings.ks),
-                expected=plan.source().queries,
+                source=source,
             )
         ]
         return BenchReport(
@@ -132,7 +135,7 @@ class BenchReportBuilder:
             **dict(HostOrigin.of(plan.command)),
             seed=plan.seed,
             settings=plan.settings,
-            source=plan.source(),
+            source=source,
             concurrency=plan.concurrency,
             resumed_from=plan.resumed.parent.name if plan.resumed and self.adopted else None,
             overhead_ms=None if self.adopted else self.overhead,
@@ -141,6 +144,7 @@ class BenchReportBuilder:
             alike=agreements,
             parity=pairs,
             errata=self._errata(limits),
+            chance=self._chance(rows),
             exit_code=int(self._exit_code(rows)),
         )
 
@@ -199,6 +203,12 @@ class BenchReportBuilder:
             noted=len(selected.entries) - len(selected.disputed) - len(changed),
             ceilings=limits,
         )
+
+    def _chance(self, rows: list[Row]) -> dict[str, ChanceLevel]:
+        """The levels of chance, which are those of every row: all are of the same queries."""
+        measured = next(((row.system, row.strategy) for row in rows if row.measured), None)
+        records = (r for key, r in self._queries.items() if key[:2] == measured)
+        return chance_levels(records, self._plan.settings.ks)
 
     def _exit_code(self, rows: list[Row]) -> ExitCode:
         codes = [error.exit_code for error in self._incidents.values()]

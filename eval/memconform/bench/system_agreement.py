@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
-from memconform.bench.records import BenchPair, QueryRecord
+from memconform.bench.records import BenchPair, DataSource, QueryRecord
 from memconform.bench.tasks import ALL
 from memconform.parity.paired_comparison import Counts, compare_pairs
 from memconform.scoring.retrieval import recall_any
@@ -15,14 +15,14 @@ def compare_systems(
     records: Iterable[QueryRecord],
     *,
     k: int,
-    expected: int,
+    source: DataSource,
 ) -> list[BenchPair]:
     """The verdict on each pair of systems; a query passes if recall_any@k finds its gold.
 
     Queries of one haystack are not independent, unless the dataset says which are.
 
     Queries without gold do not count towards pass rates. Systems are identical only if the rankings
-    of all `expected` queries are equal, including those without gold.
+    of all selected queries are equal, including those without gold.
     """
     by_query: dict[str, dict[str, QueryRecord]] = {}
     for record in records:
@@ -31,7 +31,7 @@ def compare_systems(
     pairs = list(combinations(systems, 2))
     all_counts = [Counts() for _ in pairs]
     # A query that no system reached has no record.
-    complete = len(by_query) == expected
+    complete = len(by_query) == source.queries
     for by_system in by_query.values():
         for (first, second), counts in zip(pairs, all_counts, strict=True):
             _count(counts, by_system.get(first), by_system.get(second), k)
@@ -42,7 +42,7 @@ def compare_systems(
             first=first,
             second=second,
             metric=f"recall_any@{k}",
-            contrast=comparison,
+            contrast=comparison.model_copy(update=source.size()),
         )
         for (first, second), comparison in zip(pairs, compare_pairs(all_counts), strict=True)
     ]

@@ -33,6 +33,8 @@ class Task:
     """How many items a ranking should have, if that many exist."""
     candidates: frozenset[str] | None = None
     """Ids of the items to search; None for the whole haystack."""
+    searched: frozenset[str] | None = None
+    """Ids of these items, or of all; None if they do not matter."""
 
     def views(self, ranking: Sequence[str]) -> dict[str, Relevance]:
         """The relevant items in each view that includes the query.
@@ -40,12 +42,15 @@ class Task:
         `ranking` holds ids of items; one that the index contains several times may repeat.
         """
         views = {
-            name: Relevance(gold=list(gold)) for name, gold in self.relevant_by_view.items() if gold
+            name: Relevance(gold=list(gold), searched_gold=self._searched_gold(gold))
+            for name, gold in self.relevant_by_view.items()
+            if gold
         }
         if gold := self.relevant_by_view.get(OFFICIAL):
             relevant = max(len(gold), sum(map(gold.__contains__, ranking)))
             views[OFFICIAL] = Relevance(
                 gold=list(gold),
+                searched_gold=self._searched_gold(gold),
                 ranking=None if len(set(ranking)) == len(ranking) else list(ranking),
                 official=OfficialScoring(relevant=relevant, by_session=False),
             )
@@ -56,6 +61,9 @@ class Task:
                     official=OfficialScoring(relevant=relevant, by_session=True),
                 )
         return views
+
+    def _searched_gold(self, gold: Collection[str]) -> int | None:
+        return None if self.searched is None else len(self.searched.intersection(gold))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +87,12 @@ class QueryPlanner:
         """The tasks of the selected queries of a haystack."""
         by_session = self.official_sessions is not None
         sessions = self.official_sessions(haystack) if self.official_sessions else {}
+        item_ids = frozenset(item.id for item in haystack.items)
+        candidates = {
+            query.id: self.pruning.candidates(haystack, query) if self.pruning else None
+            for query in haystack.queries
+            if query.id in self.query_ids
+        }
         return [
             Task(
                 haystack=haystack.id,
@@ -86,7 +100,8 @@ class QueryPlanner:
                 relevant_by_view=self._relevant_by_view(haystack, query),
                 sessions=sessions,
                 depth=max(self.depth, len(haystack.items)) if by_session else self.depth,
-                candidates=self.pruning.candidates(haystack, query) if self.pruning else None,
+                candidates=candidates[query.id],
+                searched=item_ids if candidates[query.id] is None else candidates[query.id],
             )
             for query in haystack.queries
             if query.id in self.query_ids

@@ -17,7 +17,7 @@ from memconform.bench.plan import BenchmarkScan, BenchPlan, scan
 from memconform.bench.records import BenchSettings
 from memconform.bench.retrieval_log import read_log
 from memconform.bench.strategy import Strategy
-from memconform.bench.system import System
+from memconform.bench.system import BASELINES, System
 from memconform.bench.tasks import QueryPlanner
 from memconform.cli.bench_errata import applied_errata, candidate_errata, corrected_items
 from memconform.cli.bench_options import SUITES, BenchOptions
@@ -27,6 +27,7 @@ from memconform.cli.searching import cuts, embedder_for, searched_strategies, se
 from memconform.cli.values import comma_separated, daemon_variables, request_headers
 from memconform.client.timing import Timeouts
 from memconform.daemons.availability import SkippedSdk
+from memconform.daemons.discovery import known_sdks, working_folder
 from memconform.daemons.runner import Progress, SdkRunner
 from memconform.datasets.benchmarks import Benchmark, open_benchmark
 from memconform.datasets.errata import Errata
@@ -286,6 +287,8 @@ def _pruning(options: BenchOptions, survey: BenchmarkScan) -> Pruning | None:
 def _logs(options: BenchOptions) -> list[LogSystem]:
     """Read the logs of `--log NAME=FILE`."""
     logs: dict[str, LogSystem] = {}
+    reserved = dict.fromkeys(known_sdks(working_folder()), "the SDK") if options.log else {}
+    reserved |= dict.fromkeys((ALL, *BASELINES), "the system")
     for text in options.log:
         name, equals, file = text.partition("=")
         if not equals or not file or _LOG_NAME.fullmatch(name) is None:
@@ -297,6 +300,12 @@ def _logs(options: BenchOptions) -> list[LogSystem]:
         if name in (*logs, *options.system):
             raise UsageError(
                 f"two systems are called {name}",
+                code="one_name_twice",
+                hint="choose another name in --log NAME=FILE",
+            )
+        if name in reserved:
+            raise UsageError(
+                f"--log {name}=… would be shown as {reserved[name]} of that name",
                 code="one_name_twice",
                 hint="choose another name in --log NAME=FILE",
             )

@@ -34,6 +34,7 @@ async def _examine(sdk: str, upstream: UpstreamKind, headers: dict[str, str]) ->
     failures: list[ExitCode] = []
     # A step that is tried again with the lines that may help is one step.
     failed_steps: set[str] = set()
+    warnings = 0
     helpful: list[Remedy] = []
     folder = tempfile.mkdtemp(prefix="memconform-")
     try:
@@ -41,7 +42,9 @@ async def _examine(sdk: str, upstream: UpstreamKind, headers: dict[str, str]) ->
             async for step in steps:
                 _show(step)
                 helpful += step.remedies
-                if step.error is not None:
+                if step.error is not None and not step.is_needed:
+                    warnings += 1
+                elif step.error is not None:
                     failures.append(step.error.exit_code)
                     failed_steps.add(step.name)
     finally:
@@ -53,12 +56,14 @@ async def _examine(sdk: str, upstream: UpstreamKind, headers: dict[str, str]) ->
             echo(line)
         for line in (*block.splitlines(), ""):
             echo(line)
-    echo(f"{runner.name}: {_verdict(len(failed_steps))}")
+    also = f", {plural(warnings, 'warning')}: conform decides" if warnings else ""
+    echo(f"{runner.name}: {_verdict(len(failed_steps))}{also}")
     return gravest(failures)
 
 
 def _show(step: Step) -> None:
-    mark = ("ok  ", "green") if step.error is None else ("FAIL", "red")
+    failed = ("FAIL", "red") if step.is_needed else ("warn", "yellow")
+    mark = ("ok  ", "green") if step.error is None else failed
     SafeConsole().print(styled([mark, (f" {step.name:<20} {step.detail}".rstrip(), "")]))
     if step.error is not None:
         echo(indent(step.error.render(), "     "))

@@ -29,7 +29,15 @@ from memconform.llm.cache import ReplyCache
 from memconform.llm.prices import Prices
 from memconform.printing.logs import configure_logs
 from memconform.printing.output import echo
-from memconform.reports.qa import QaConsole, metrics_lines, qa_banner, show_missing, show_qa
+from memconform.reports.qa import (
+    QaConsole,
+    error_lines,
+    metrics_lines,
+    qa_banner,
+    show_missing,
+    show_qa,
+    suspicions,
+)
 from memconform.scoring.judge.forecast import forecast_judging
 from memconform.scoring.judge.gate import calibrations
 from memconform.scoring.judge.official_prompts import read_official_prompts
@@ -185,6 +193,9 @@ def _rubric_run(scorer: JudgeScorer, rubric: Rubric, prompts: Prompts, output: P
 def _show_forecast(
     options: QaOptions, rubrics: Mapping[str, Rubric], selection: AnswerSelection
 ) -> None:
+    answer_file = selection.answer_file()
+    for line in (*error_lines(answer_file), *suspicions(answer_file)):
+        echo(line, err=True)
     if not rubrics:
         echo("no judge is named: nothing would be asked")
         return

@@ -1,4 +1,4 @@
-"""The command line of `report export`, typed."""
+"""The command line of `report export`, and the values of `--export`, typed."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,3 +12,11 @@ class ExportOptions:
     export: tuple[str, ...]
     data: Path | None
     output: Path
+
+
+def split_export(text: str) -> tuple[str | None, str]:
+    """Split `[FORMAT=]FILE`; an `=` behind a dot or a slash belongs to the file."""
+    name, equals, file = text.partition("=")
+    if equals and "/" not in name and "." not in name:
+        return name, file
+    return None, text

@@ -1,5 +1,6 @@
 """`--export [FORMAT=]FILE` of `bench`, and `memconform report export`."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import cast
 
 from memconform.bench.export import EXPORT_FORMATS, ExportFormat, require_log_format, write_export
 from memconform.bench.stored_rows import StoredRow, load_rows
-from memconform.cli.export_options import ExportOptions
+from memconform.cli.export_options import ExportOptions, split_export
 from memconform.cli.targets import text_target
 from memconform.errors import ExitCode, UsageError
 from memconform.printing.output import echo
@@ -28,11 +29,9 @@ def parsed_export(text: str) -> Export:
     Raises:
         UsageError: if the format is unknown, or the suffix names none (`bad_export`).
     """
-    name, equals, file = text.partition("=")
-    if equals and "/" not in name and "." not in name:
-        form = name
-    else:
-        form, file = Path(text).suffix.removeprefix("."), text
+    form, file = split_export(text)
+    if form is None:
+        form = Path(file).suffix.removeprefix(".")
     if form not in EXPORT_FORMATS or not file:
         raise UsageError(
             f"--export {text}: the format is unknown",
@@ -42,13 +41,34 @@ def parsed_export(text: str) -> Export:
     return Export(cast("ExportFormat", form), file)
 
 
+def parsed_exports(texts: Sequence[str]) -> list[Export]:
+    """Parse the values of all `--export`.
+
+    Raises:
+        UsageError: as `parsed_export`, and if two of them name one file (`bad_export`).
+    """
+    exports = [parsed_export(text) for text in texts]
+    files: set[str] = set()
+    for export in exports:
+        file = export.file if export.file == "-" else os.path.realpath(export.file)
+        if file in files:
+            raise UsageError(
+                f"--export names {export.file} twice",
+                code="bad_export",
+                hint="the second export would replace the first: give each a file of its own",
+            )
+        files.add(file)
+    return exports
+
+
 def require_exportable(exports: Sequence[str], *, rows: int, format_name: str) -> None:
     """Check before a bench that its rows can be exported.
 
     Raises:
-        UsageError: if a format is unknown, or does not fit the rows (`bad_export`).
+        UsageError: if a format is unknown, or does not fit the rows, or two exports have one file
+            (`bad_export`).
     """
-    for export in map(parsed_export, exports):
+    for export in parsed_exports(exports):
         if export.form == "longmemeval":
             require_log_format(rows, format_name)
 
@@ -60,11 +80,12 @@ def export_rows(rows: Sequence[StoredRow], exports: Sequence[str], data: Path | 
         UsageError: if they cannot be written in a format (`bad_export`).
         ResultsError: if a file cannot be written (`results_unwritable`).
     """
-    for export in map(parsed_export, exports):
+    parsed = parsed_exports(exports)
+    for export in parsed:
         with text_target(export.file) as target:
             write_export(rows, export.form, target, data)
         echo(f"exported {plural(len(rows), 'row')} -> {export.file}", err=True)
-    if any(parsed_export(export).form == "longmemeval" for export in exports):
+    if any(export.form == "longmemeval" for export in parsed):
         for stored in rows:
             if stored.row.not_measured:
                 missing = f"{stored.row.not_measured} of {plural(stored.row.queries, 'query')}"

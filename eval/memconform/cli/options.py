@@ -12,6 +12,7 @@ from typing import Any, TypeVar, get_args
 
 import click
 
+from memconform.cli.export_options import split_export
 from memconform.cli.grouping import DAEMONS, OUTPUT, SCORING, option
 from memconform.daemons.kinds import UpstreamKind
 from memconform.printing.escaping import Lines
@@ -164,7 +165,7 @@ def writable_exports(
 ) -> tuple[str, ...]:
     """Reject an unwritable FILE of `[FORMAT=]FILE`; click's callback of an option."""
     for value in values:
-        writable(context, param, value.rpartition("=")[2])
+        writable(context, param, split_export(value)[1])
     return values
 
 

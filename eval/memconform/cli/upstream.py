@@ -1,5 +1,6 @@
 """`memconform upstream`."""
 
+import codecs
 import json
 from pathlib import Path
 
@@ -78,7 +79,7 @@ def command(addr: str, script: Path | None, *, schema: bool) -> ExitCode:
 
 def _read(path: Path) -> Script:
     try:
-        content = read_whole(path, MAX_BODY)
+        content = read_whole(path, MAX_BODY).removeprefix(codecs.BOM_UTF8)
     except UsageError as error:
         raise UsageError(error.message, code="script_missing", hint="check --script") from error
     try:

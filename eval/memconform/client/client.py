@@ -1,22 +1,21 @@
 """The async client of the contract, with one connection pool per daemon."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
-import httpcore
 import httpx
 from pydantic import ValidationError
 
-from memconform.client.byte_streams import dispatched_events, observe_body
+from memconform.client.byte_streams import dispatched_events
+from memconform.client.connection import RESPONSE_LIMIT, HttpConnection, recorded_exchange
 from memconform.client.failures import (
     CallTimeoutError,
     ContractViolatedError,
     DaemonFailedError,
 )
-from memconform.client.recorder import Exchange, begin_exchange
 from memconform.client.responses import (
     SizeLimit,
     excerpt,
@@ -25,10 +24,11 @@ from memconform.client.responses import (
 )
 from memconform.client.stream import AskResult, AskStream
 from memconform.client.timing import Timeouts, Timings
-from memconform.client.transport import CallClock, Transport, timed
+from memconform.client.transport import CallClock, timed
 from memconform.contract.ask import AskRequest
 from memconform.contract.core import (
     Brain,
+    Brains,
     CreateBrain,
     Health,
     IngestBatch,
@@ -54,9 +54,6 @@ from memconform.validation import first_fault
 
 AFTER_DONE_SECONDS = 1.0
 """The contract's limit between `done` and the end of the stream."""
-
-RESPONSE_LIMIT = 64 * 2**20
-"""Bytes of one response body. The largest legal request, a thousand chunks of 8 KiB, is 8 MiB."""
 
 _BRAIN = "/v1/brains/{brain}"
 
@@ -87,17 +84,11 @@ class ContractClient:
         self._rank_by = rank_by
         self._confirms: bool | None = None
         """Whether the traces of searches confirm a mode; None before the first search."""
-        self._transport = Transport(
-            connections=connections, secure=self.base_url.lower().startswith("https:")
-        )
-        self._http = httpx.AsyncClient(
-            base_url=self.base_url,
-            # Uncompressed bodies need no separate limit on their decompressed size.
-            headers={"Accept-Encoding": "identity", **self._authorized(headers or {})},
-            timeout=httpx.Timeout(None, connect=self.timeouts.connect),
-            transport=self._transport,
-            # A proxy from the environment must not come between us and a loopback daemon.
-            trust_env=False,
+        self._connection = HttpConnection(
+            self.base_url,
+            self._authorized(headers or {}),
+            connections=connections,
+            connect_s=self.timeouts.connect,
         )
 
     def _authorized(self, headers: Mapping[str, str]) -> dict[str, str]:
@@ -119,7 +110,7 @@ class ContractClient:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self._http.aclose()
+        await self._connection.aclose()
 
     async def health(self) -> Health:
         return (await self._call("health", "GET", "/healthz", Health))[0]
@@ -141,6 +132,11 @@ class ContractClient:
             paths = await self.list_documents(brain_id)
             return brain.model_copy(update={"documents": len(paths)})
         return brain
+
+    async def list_brains(self) -> list[str]:
+        """Return the ids of all brains."""
+        listed, _ = await self._call("list_brains", "GET", "/v1/brains", Brains)
+        return [item.brain_id for item in listed.items]
 
     async def create_brain(self, brain_id: str, description: str | None = None) -> None:
         body = CreateBrain(brain_id=brain_id, description=description)
@@ -246,12 +242,14 @@ class ContractClient:
             with timed(CallClock(limits.first, limits.total)) as clock:
                 method, path = self._route("ask", "POST", f"{_BRAIN}/ask", brain_id)
                 extensions = self._as_contract("ask", request)
-                opened = self._open(method, path, self._body(request), extensions=extensions)
+                opened = self._connection.open(
+                    method, path, self._body(request), extensions=extensions
+                )
                 async with opened as response:
                     first_byte = clock.elapsed_ms()
                     await require_status(response, self._status("ask", 200))
                     require_media_type(response, "text/event-stream")
-                    exchange: Exchange | None = response.extensions.get(_EXCHANGE)
+                    exchange = recorded_exchange(response)
                     async with aclosing(dispatched_events(response)) as events:
                         async for event in events:
                             now = clock.elapsed_ms()
@@ -369,7 +367,7 @@ class ContractClient:
         json = self._body(body) if body else None
         limits = self.timeouts
         with timed(CallClock(limits.first, limits.total)) as clock:
-            async with self._open(
+            async with self._connection.open(
                 method,
                 path,
                 json,
@@ -390,65 +388,6 @@ class ContractClient:
                     clock.allow(limits.gap)
                 return bytes(received), Timings(first_byte, clock.elapsed_ms())
 
-    @asynccontextmanager
-    async def _open(
-        self,
-        method: str,
-        path: str,
-        json: Any = None,  # noqa: ANN401 - JSON
-        headers: Mapping[str, str] | None = None,
-        *,
-        query: Mapping[str, str] | None = None,
-        content: bytes | None = None,
-        extensions: Mapping[str, Any] | None = None,
-    ) -> AsyncIterator[httpx.Response]:
-        """Send a request and yield the response once its headers arrive.
-
-        Transport failures become CallErrors.
-        """
-        where = f"{method} {path}"
-        try:
-            if content is not None:
-                headers = {"Content-Type": "application/octet-stream", **(headers or {})}
-            request = self._http.build_request(
-                method, path, json=json, headers=headers, params=query, content=content
-            )
-            request.extensions |= extensions or {}
-            exchange = begin_exchange(request)
-            response = await self._http.send(request, stream=True)
-            try:
-                if exchange is not None:
-                    exchange.begin_response(response)
-                    response.extensions[_EXCHANGE] = exchange
-                    observe_body(response, exchange.add_body)
-                observe_body(response, SizeLimit(RESPONSE_LIMIT).count)
-                yield response
-            finally:
-                await response.aclose()
-        except httpcore.ConnectTimeout as error:
-            raise CallTimeoutError(
-                "timeout_connect", f"{where}: not connected within {self.timeouts.connect:g} s"
-            ) from error
-        except httpcore.TimeoutException as error:
-            raise CallTimeoutError("timeout", f"{where}: no data before the deadline") from error
-        except httpcore.ConnectError as error:
-            raise DaemonFailedError("unreachable", f"{where}: {error}") from error
-        except _CONNECTION_ERRORS as error:
-            raise DaemonFailedError(
-                "connection_broken", f"{where}: {type(error).__name__}: {error}"
-            ) from error
-        if unsolicited := self._transport.take_unsolicited():
-            raise ContractViolatedError(
-                "out_of_step",
-                f"{where}: received bytes that belong to no request, from which the next answers"
-                f" would have been read: {unsolicited!r}",
-            )
-
 
 AS_CONTRACT = "memconform.as_contract"
 """The extension of a request in a dialect that holds the contract's method, operation and body."""
-
-_EXCHANGE = "memconform.exchange"
-"""The response extension that holds its recorded Exchange."""
-
-_CONNECTION_ERRORS = (httpcore.NetworkError, httpcore.ProtocolError, httpx.HTTPError)

@@ -25,6 +25,9 @@ from memconform.contract.text import is_visible
 from memconform.contract.wire import RankBy
 from memconform.validation import first_fault
 
+_SHOWN_CHARACTERS = 200
+"""Of an event of which only a part has the shape that the contract requires."""
+
 
 class _Stage(IntEnum):
     START = 0
@@ -104,6 +107,9 @@ class AskStream:
                     "reported_error", f"{name}: {error.message}", body=data
                 ) from error
             fault = first_fault(error) if isinstance(error, ValidationError) else error.message
+            if model is StreamError:
+                # Why the daemon failed matters more than the shape in which it says so.
+                fault = f"{fault}; the daemon reports {data.strip()[:_SHOWN_CHARACTERS]}"
             raise ContractViolatedError(
                 "bad_event", f"{name}: {fault}", body=data, model=model
             ) from error

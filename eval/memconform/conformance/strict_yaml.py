@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from memconform.contract.wire import JsonValue
-from memconform.datasets.files import read_whole
+from memconform.datasets.files import read_text
 from memconform.errors import UsageError
 
 _MAX_BYTES = 1 << 20
@@ -143,7 +143,7 @@ def item_lines(path: Path) -> list[int]:
 
 def _read_text(path: Path) -> str:
     try:
-        return read_whole(path, _MAX_BYTES).decode()
+        return read_text(path, _MAX_BYTES)
     except UsageError as error:
         raise UsageError(error.message, code="yaml_unreadable", hint=error.hint) from error
     except UnicodeDecodeError as error:

@@ -51,7 +51,7 @@ def _from_user_file(path: Path) -> dict[str, Path]:
     if not path.is_file():
         return {}
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         raise _bad_user_file(path, str(error)) from error
     sdks = table.get("sdks", {})

@@ -194,7 +194,7 @@ def load_manifest(path: Path) -> Manifest:
             file and the key or line, if its content is invalid.
     """
     try:
-        content = path.read_text(encoding="utf-8")
+        content = path.read_text(encoding="utf-8-sig")
         return Manifest.model_validate(tomllib.loads(content))
     except OSError as error:
         raise UsageError(

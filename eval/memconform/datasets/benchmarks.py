@@ -81,7 +81,7 @@ def _has_rows(path: Path) -> bool:
     if path.is_dir() or path.suffix in PACKED:
         return False
     with PieceReader(path) as source:
-        head = source.read(_HEAD).decode("utf-8-sig", "replace")
+        head = source.read(_HEAD).decode("utf-8", "replace")
     line = next(filter(has_row, head.split("\n")), "").lstrip()
     try:
         row = json.loads(line)

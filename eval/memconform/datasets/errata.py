@@ -84,8 +84,13 @@ def read_errata(path: Path) -> Errata:
     """
     content = read_object(path)
     if isinstance(content.get("questions"), dict):
-        return _document(path, content)
-    return Errata(str(path), {name: _entry(path, name, value) for name, value in content.items()})
+        errata = _document(path, content)
+    else:
+        entries = {name: _entry(path, name, value) for name, value in content.items()}
+        errata = Errata(str(path), entries)
+    if not errata.entries:
+        raise unfit(path, "names no question", f"{_SHAPE}; --errata none applies none")
+    return errata
 
 
 def _document(path: Path, content: dict[str, Any]) -> Errata:

@@ -4,6 +4,7 @@ Such a file may be damaged or hostile: the size of its content and the memory fo
 bounded, and only regular files are opened.
 """
 
+import codecs
 import hashlib
 import lzma
 import os
@@ -20,7 +21,7 @@ from memconform.errors import UsageError
 
 __all__ = [
     "PACKED", "PIECE", "PieceReader", "line_at", "line_too_long", "lines", "open_regular",
-    "read_whole", "too_large", "unfit", "unreadable",
+    "read_text", "read_whole", "too_large", "unfit", "unreadable",
 ]  # fmt: skip
 
 PIECE = 1 << 20
@@ -51,6 +52,8 @@ _MAX_UNDIGESTED = 16 << 20
 class PieceReader:
     """A stream of a file's bytes; `.gz`, `.xz` and `.zst` files are decompressed.
 
+    A UTF-8 byte order mark, with which some editors begin a file, is skipped, but digested.
+
     Raises:
         UsageError: from any method, if it is not a regular file, or cannot be read or decompressed
             to its end (`dataset_unreadable`), or decompresses to too much (`dataset_too_large`).
@@ -72,9 +75,19 @@ class PieceReader:
         self._decompressing = ThreadPoolExecutor(1)
         self._ahead: Future[bytes] | None = None
         self._rest_of_piece = b""
+        self._is_at_start = True
 
     def read(self, size: int = PIECE) -> bytes:
-        """At most `size` of the next bytes; empty at the end."""
+        """At most `size` of the next bytes, or a few more at the start; empty at the end."""
+        if not self._is_at_start:
+            return self._next(size)
+        self._is_at_start = False
+        piece = self._next(max(size, len(codecs.BOM_UTF8)))
+        if not piece.startswith(codecs.BOM_UTF8):
+            return piece
+        return piece.removeprefix(codecs.BOM_UTF8) or self._next(size)
+
+    def _next(self, size: int) -> bytes:
         try:
             piece = self._decompressed(size) if self._is_packed else self._unpacked.read(size)
         except (OSError, EOFError, lzma.LZMAError, zlib.error, ZstdError) as error:
@@ -203,6 +216,16 @@ def read_whole(path: Path, limit: int = MAX_WHOLE) -> bytes:
     return content
 
 
+def read_text(path: Path, limit: int = MAX_WHOLE) -> str:
+    """The text of a regular file in UTF-8, without a byte order mark.
+
+    Raises:
+        UsageError: as `read_whole`.
+        UnicodeDecodeError: if it is not UTF-8.
+    """
+    return read_whole(path, limit).decode("utf-8-sig")
+
+
 def lines(source: PieceReader) -> Iterator[bytes]:
     """The lines of a file, without their line ends.
 
@@ -225,9 +248,10 @@ def line_at(path: Path, byte: int) -> int:
     """The line number of a byte offset in a file's decompressed content."""
     number = 1
     with PieceReader(path) as source:
-        while byte > 0 and (piece := source.read(min(PIECE, byte))):
-            number += piece.count(b"\n")
-            byte -= len(piece)
+        # `size` counts a byte order mark, as `byte` does.
+        while source.size < byte and (piece := source.read()):
+            start = source.size - len(piece)
+            number += piece[: max(0, byte - start)].count(b"\n")
     return number
 
 

@@ -107,7 +107,7 @@ def _rows(source: PieceReader) -> Iterator[tuple[str, dict[str, Any]]]:
             continue
         place = f"line {number}"
         try:
-            row = decode(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+            row = decode(line.decode())
             json.dumps(row, ensure_ascii=False).encode()
         except UnicodeDecodeError as error:
             raise unfit(source.path, f"{place} is not UTF-8", _HINT) from error

@@ -56,7 +56,7 @@ class _Text:
 
     def __init__(self, source: PieceReader) -> None:
         self._source = source
-        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._text = ""
         self._ended = False
         self._size = PIECE

@@ -23,7 +23,7 @@ def object_of(source: PieceReader) -> dict[str, JsonValue]:
     """Parse the rest of a file as one JSON object; raises as `read_object` does."""
     path, text = source.path, ""
     try:
-        text = source.rest().decode("utf-8-sig")
+        text = source.rest().decode()
         loaded = decode(text)
         json.dumps(loaded, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:

@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from memconform.datasets.benchmarks import formats
-from memconform.datasets.files import PACKED, PieceReader, read_whole
+from memconform.datasets.files import PACKED, PieceReader, read_text
 from memconform.datasets.registry import shipped_folder
 from memconform.errors import UsageError, nearest
 from memconform.validation import validation_faults
@@ -191,7 +191,7 @@ def load_sources(path: Path | None) -> dict[str, DownloadSource]:
     """
     path = path or shipped_folder() / "sources.toml"
     try:
-        sources = _SOURCES.validate_python(tomllib.loads(_content(path).decode()))
+        sources = _SOURCES.validate_python(tomllib.loads(_content(path)))
     except UnicodeDecodeError as error:
         raise _invalid(path, [f"not UTF-8 at byte {error.start}"]) from error
     except tomllib.TOMLDecodeError as error:
@@ -205,9 +205,9 @@ def load_sources(path: Path | None) -> dict[str, DownloadSource]:
     return sources
 
 
-def _content(path: Path) -> bytes:
+def _content(path: Path) -> str:
     try:
-        return read_whole(path, _MAX_BYTES)
+        return read_text(path, _MAX_BYTES)
     except UsageError as error:
         raise UsageError(error.message, code="sources_missing", hint="check --sources") from error
 

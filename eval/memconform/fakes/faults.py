@@ -151,6 +151,7 @@ EVENT_FAULTS: dict[str, Callable[[list[Event]], list[Event]]] = {
     "ok_after_error": _with_end(_ERROR),
     "error": _with_end(_ERROR, ok=False),
     "failed_without_error": _with_end(ok=False),
+    "error_without_code": _with_end(("error", {"message": "out of quota"}), ok=False),
     "empty_error": _with_end(("error", {"code": "x", "message": ""}), ok=False),
     "answer_mismatch": lambda events: [*events[:-1], ("done", {"ok": True, "answer": "other"})],
     "foreign_citation": lambda events: [
@@ -203,6 +204,9 @@ STATE_FAULTS = (
     "mode_not_served",
     "ignores_prefix",
     "no_chunks",
+    "lists_no_brain",
+    "plain_errors",
+    "no_batch",
 )
 FAULTS = (
     "",

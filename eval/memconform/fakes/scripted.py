@@ -89,10 +89,15 @@ class ScriptedDaemon:
                     await exchange.json({"ok": True})
             case ("GET", ["version"]) if self._fault != "no_version":
                 await exchange.json(self._version())
+            case ("GET", ["v1", "brains"]):
+                listed = [] if self._fault == "lists_no_brain" else self._brains
+                await exchange.json({"items": [{"brainId": brain} for brain in listed]})
             case ("POST", ["v1", "brains"]):
                 await self._create(request, exchange)
             case (_, ["v1", "brains", brain_id, *rest]) if brain_id in self._brains:
                 await self._in_brain(brain_id, rest, request, exchange)
+            case _ if self._fault == "plain_errors":
+                await exchange.json({"error": "nothing here"}, 404)
             case _:
                 leaked = os.environ["CANARY_TOKEN"] if self._fault == "leaks_token" else ""
                 where = f"{request.method} {request.path} {leaked}".rstrip()
@@ -145,6 +150,9 @@ class ScriptedDaemon:
                 os.kill(os.getpid(), signal.SIGKILL)
             case ("POST", ["ingest", "file"]):
                 await exchange.json(self._ingest(brain, request.json()))
+            case ("POST", ["ingest", "batch"]) if self._fault != "no_batch":
+                items = [self._ingest(brain, body) for body in request.json()["documents"]]
+                await exchange.json({"items": items, "tookMs": 0.1})
             case ("POST", ["search"]):
                 await self._search(brain, request.json(), exchange)
             case ("POST", ["ask"]):

@@ -118,7 +118,7 @@ class IndexVerifier:
         except (IndexDoubtError, DaemonError) as error:
             raise _changed(self.counts.brain_id, error.message, code=error.code) from error
         except CallError as error:
-            raise _changed(self.counts.brain_id, error.message) from error
+            raise _unanswered(self.counts.brain_id, error) from error
 
     async def _require_same_counts(self) -> None:
         current = await self.client.brain(self.counts.brain_id)
@@ -171,7 +171,7 @@ class IndexVerifier:
                         hint="see the daemon's own log",
                     ) from error
                 if not retries or error.code == "http_404":
-                    raise _changed(self.counts.brain_id, error.message) from error
+                    raise _unanswered(self.counts.brain_id, error) from error
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
                 return
@@ -198,6 +198,13 @@ def _is_alive(pid: int, created: float) -> bool:
         return process.create_time() == created and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
         return False
+
+
+def _unanswered(brain: str, error: CallError) -> IndexChangedError:
+    """The error for a call that failed several times; its own code tells the cause."""
+    changed = _changed(brain, f"{error.code}: {error.message}")
+    changed.excerpt = error.body
+    return changed
 
 
 def _changed(brain: str, reason: str, *, code: str = "brain_changed") -> IndexChangedError:

@@ -153,7 +153,7 @@ def _shipped() -> _Table:
 
 def _read(path: Path) -> _Table:
     try:
-        return _Table.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        return _Table.model_validate(tomllib.loads(path.read_text(encoding="utf-8-sig")))
     except (OSError, ValueError) as error:
         fault = first_fault(error) if isinstance(error, ValidationError) else str(error)
         raise UsageError(

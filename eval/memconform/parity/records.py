@@ -66,6 +66,10 @@ class PairedComparison(Record):
     settled_by_clusters: int | None = None
     """About how many clusters like these would be conclusive; null if the comparison already is, if
     no number up to 100,000 questions would be, or with fewer than `fewest_clusters`."""
+    dataset_questions: int | None = None
+    """How many questions the dataset has, selected or not; null if not known."""
+    dataset_clusters: int | None = None
+    """How many clusters these come in; null if not known."""
 
 
 class DivergentQuestion(Record):

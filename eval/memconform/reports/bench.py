@@ -25,6 +25,8 @@ from memconform.scoring.retrieval import RATES
 from memconform.stats.quantiles import QuantileSummary
 
 _MISSING = "-"
+_HIGH_CHANCE = 50.0
+"""Percent from which a note says what a random ranking scores."""
 _SHOWN = ("recall_any", "recall_all", "mrr", "ndcg")
 _OFFICIAL_SHOWN = ("recall_any", "recall_all", "ndcg_any")
 _BY_WEIGHT = ("recall_any", "mrr", "ndcg", "ndcg_any", "recall_all")
@@ -273,6 +275,7 @@ def _footnotes(report: BenchReport) -> list[str]:
         for system in report.systems
         if system.official_items
     ]
+    lines += _chance_notes(report)
     lines += _rank_notes(report)
     lines += _errata_notes(report)
     for row in report.rows:
@@ -294,6 +297,23 @@ def _footnotes(report: BenchReport) -> list[str]:
             f"daemon latencies include {report.overhead_ms.p50:.1f} ms of the harness itself (p50"
             " of sequential searches against a server that answers at once)"
         )
+    return lines
+
+
+def _chance_notes(report: BenchReport) -> list[str]:
+    """Name the views in which a random ranking finds much."""
+    lines = []
+    for view, chance in report.chance.items():
+        high = {
+            name: value
+            for name, value in chance.metrics.items()
+            if value >= _HIGH_CHANCE and name.startswith(RATES[0])
+        }
+        if chance.every_item_relevant:
+            lines.append(f"{view}: every item is relevant; any ranking of them scores 100")
+        elif high:
+            scores = ", ".join(f"{name} {value:.1f}" for name, value in high.items())
+            lines.append(f"{view}: a random ranking scores {scores}")
     return lines
 
 
@@ -330,12 +350,18 @@ def _errata_notes(report: BenchReport) -> list[str]:
             if other is None or above.score - above.ceiling > other.score - other.ceiling:
                 worst[above.scope] = above
         excesses = [
-            f"{scope} {above.metric} {above.score:.1f} > {above.ceiling:.1f}"
+            f"{scope} {above.metric} {above.score:.1f} > {above.ceiling:.1f}{_corrections(above)}"
             for scope, above in worst.items()
         ]
         if excesses:
             lines.append(f"{_name(row)}: above the ceiling of wrong gold: {'; '.join(excesses)}")
     return lines
+
+
+def _corrections(above: AboveCeiling) -> str:
+    if above.corrected is None:
+        return ""
+    return f" by {plural(above.corrected, 'corrected query')}"
 
 
 def _unmeasured(row: Row) -> str:

@@ -253,7 +253,7 @@ def _verdict(first: str, second: str, contrast: PairedComparison, cluster: str) 
 def _inconclusive(contrast: PairedComparison, rates: str, p: str, cluster: str) -> str:
     questions = plural(contrast.compared, "question")
     if contrast.clusters is None or contrast.fewest_clusters is None:
-        enough = _settled(contrast.settled_by, "question")
+        enough = _settled(contrast.settled_by, "question", contrast.dataset_questions)
         return f"inconclusive on {questions}: {rates}; {enough}"
     if contrast.clusters < contrast.fewest_clusters:
         these = (
@@ -262,16 +262,24 @@ def _inconclusive(contrast: PairedComparison, rates: str, p: str, cluster: str) 
         return (
             f"inconclusive: {questions} about {these} alone, where {rates} ({p}); a verdict needs"
             f" {contrast.fewest_clusters} {cluster}s"
+            + _limit(contrast.fewest_clusters, contrast.dataset_clusters)
         )
-    enough = _settled(contrast.settled_by_clusters, cluster)
+    enough = _settled(contrast.settled_by_clusters, cluster, contrast.dataset_clusters)
     clusters = plural(contrast.clusters, cluster)
     return f"inconclusive on {questions} of {clusters}: {rates} ({p}); {enough}"
 
 
-def _settled(enough: int | None, noun: str) -> str:
+def _settled(enough: int | None, noun: str, available: int | None) -> str:
     if enough is None:
         return f"no practical number of {noun}s would settle it"
-    return f"about {plural(enough, noun, spec=',')} would settle it"
+    return f"about {plural(enough, noun, spec=',')} would settle it{_limit(enough, available)}"
+
+
+def _limit(needed: int, available: int | None) -> str:
+    """Say how many the dataset has, if these are too few."""
+    if available is None or available >= needed:
+        return ""
+    return f", but the dataset has only {available:,}"
 
 
 def _p_values(contrast: PairedComparison, cluster: str) -> str:

@@ -1,9 +1,11 @@
 """Scored answers on the terminal."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from memconform.bench.qa.official import ACCEPTED_MODEL, official_lines
 from memconform.bench.qa.records import (
+    AnswerFile,
     Judgement,
     OfficialFigures,
     QaMetrics,
@@ -23,6 +25,7 @@ from memconform.reports.rates import NOT_MEASURED
 from memconform.scoring.statuses import QuestionStatus
 
 _SHOWN = 10
+_SHOWN_MESSAGES = 3
 _Cells = list[list[str]]
 
 
@@ -66,6 +69,8 @@ def show_qa(report: QaReport, *, quiet: bool = False) -> None:
             )
     for line in _faults(report):
         console.print(line, style="bold red")
+    for line in suspicions(report.hypotheses):
+        console.print(line, style="bold yellow")
     for line in () if quiet else _notices(report):
         console.print(line, style="yellow")
 
@@ -152,12 +157,38 @@ def _official_lines(figures: OfficialFigures) -> Iterator[str]:
         yield f"  (the script itself accepts labels of {ACCEPTED_MODEL} alone)"
 
 
+def error_lines(answers: AnswerFile) -> Iterator[str]:
+    """Say which answers are error messages."""
+    if answers.errors:
+        count = plural(len(answers.errors), "error message", spec=",")
+        yield f"{NOT_MEASURED}, {count} in the place of an answer:"
+        messages = Counter(answers.errors.values())
+        for message, times in messages.most_common(_SHOWN_MESSAGES):
+            first = next(name for name, text in answers.errors.items() if text == message)
+            yield f"  {times} of {message!r}, the first {first}"
+
+
+def suspicions(answers: AnswerFile) -> Iterator[str]:
+    """What makes it doubtful that answers are a system's."""
+    if (same := answers.same_text) is not None:
+        text = repr(same.text) if same.text else "empty"
+        yield f"{same.answers} of {answers.answers} answers are the same text: {text}"
+    if answers.resembling_errors:
+        yield (
+            "scored, though the text begins as an error message does:"
+            f" {_listed(answers.resembling_errors)}"
+        )
+    if answers.empty:
+        yield f"empty, which is wrong: {plural(answers.empty, 'answer', spec=',')}"
+
+
 def _faults(report: QaReport) -> Iterator[str]:
     """What kept the report from being complete."""
     if report.incident is not None:
         yield f"{report.incident.code}: {report.incident.message}"
         if report.incident.hint:
             yield f"  try: {report.incident.hint}; --resume {report.run_id}"
+    yield from error_lines(report.hypotheses)
     if report.hypotheses.missing and not report.settings.partial:
         yield f"{NOT_MEASURED}, no answer: {_listed(report.hypotheses.missing)}"
     for rubric in report.rubrics:

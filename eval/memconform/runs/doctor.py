@@ -1,16 +1,22 @@
 """`doctor`: checks an SDK step by step, from build to stop, with a hint for each failure."""
 
 import asyncio
+import base64
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import httpx
+from pydantic import ValidationError
+
 from memconform.client.client import ContractClient
-from memconform.client.failures import CallError, ContractViolatedError
+from memconform.client.failures import CallError, ContractViolatedError, DaemonFailedError
 from memconform.client.recorder import record_exchanges
-from memconform.contract.core import SearchRequest
+from memconform.contract.core import IngestFile, SearchRequest
+from memconform.contract.problem import MEDIA_TYPE as PROBLEM
+from memconform.contract.problem import STATUS, Problem
 from memconform.contract.wire import Mode, Profile, mode_name
 from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.process import TERM_GRACE_SECONDS
@@ -24,6 +30,7 @@ from memconform.runs.preflight import read_version
 from memconform.runs.remedies import Remedy, apply, remedies
 from memconform.scenarios import SCENARIOS
 from memconform.scenarios.scenario import RetrievalSettings, require_requested_mode
+from memconform.validation import first_fault
 
 _WORDS = (
     ("lamp", "The harbour lamp is lit by Ilse at dusk."),
@@ -54,6 +61,9 @@ _PROMPT_SECONDS = 0.05
 """How long to wait for such a report after steps that passed."""
 
 
+_Check = Callable[[], Awaitable[str]]
+
+
 class RefutedClaimError(MemconformError):
     """The daemon does not do what it claims: a measured verdict, hence exit code 1."""
 
@@ -69,6 +79,8 @@ class Step:
     error: MemconformError | None = None
     remedies: tuple[Remedy, ...] = ()
     """Lines of the sdk.toml that may help."""
+    is_needed: bool = True
+    """Whether a measurement needs it; otherwise an error is a warning, and `conform` decides."""
 
 
 async def examine(
@@ -122,7 +134,7 @@ async def _run_checks(
     """
     brain = f"mc-doctor-{secrets.token_hex(4)}"
     checks = _Checks(runner, daemon, client, brain)
-    steps: list[tuple[str, Callable[[], Awaitable[str]]]] = [
+    steps: list[tuple[str, _Check]] = [
         ("health", checks.health),
         ("version", checks.version),
         ("ingest", checks.ingest),
@@ -131,11 +143,15 @@ async def _run_checks(
     steps += [(f"search {mode.value}", checks.search(mode)) for mode in modes]
     if Profile.ASK in runner.profiles:
         steps.append(("ask", checks.ask))
+    unneeded = checks.unneeded()
+    steps += unneeded.items()
     steps.append(("delete brain", checks.delete))
     is_filled = True
     for name, check in steps:
         for tries in range(_MOST_REMEDIES):
             step = await _run_step(name, check, runner)
+            if name in unneeded:
+                step = replace(step, is_needed=False, remedies=())
             if step.error is not None:
                 # A connection breaks a moment before the death of its daemon is known.
                 ending = await _ending(daemon, _DEATH_SECONDS)
@@ -273,6 +289,80 @@ class _Checks:
             self._client, question, self._settings(Mode.AUTO)
         )
         return f"answered {response.text!r} with {len(response.citations)} citations"
+
+    def unneeded(self) -> dict[str, _Check]:
+        """Checks of what the contract requires and no measurement needs, by name.
+
+        Without those that the dialect says the daemon does not have, or that were made before.
+        """
+        dialect = self._client.dialect
+        checks: dict[str, _Check] = {}
+        if self._runner.seed.via != "batch" and (dialect is None or dialect.has("ingest_batch")):
+            checks["ingest batch"] = self.ingest_batch
+        if dialect is None or dialect.has("list_brains"):
+            checks["list brains"] = self.list_brains
+        checks["error response"] = self.error_response
+        return checks
+
+    async def ingest_batch(self) -> str:
+        """Ingest one of the documents again, in a batch of its own."""
+        name, text = _WORDS[0]
+        document = IngestFile(
+            path=f"raw/{name}.md",
+            content_type="text/markdown",
+            content_base64=base64.b64encode(text.encode()).decode(),
+        )
+        batch = await self._client.ingest_batch(self._brain, [document])
+        if [item.path for item in batch.items] != [document.path]:
+            raise ContractViolatedError(
+                "bad_body", f"a batch of {document.path} was acknowledged as {batch.items!r}"
+            )
+        return "1 document ingested again"
+
+    async def list_brains(self) -> str:
+        brains = await self._client.list_brains()
+        if self._brain not in brains:
+            raise ContractViolatedError(
+                "bad_body", f"{self._brain} exists, but is not among the {len(brains)} listed"
+            )
+        return f"{len(brains)} listed"
+
+    async def error_response(self) -> str:
+        """Ask for a brain that does not exist."""
+        missing = f"{self._brain}-missing"
+        with record_exchanges() as exchanges:
+            try:
+                await self._client.brain(missing)
+            except DaemonFailedError as error:
+                if error.code != "http_404":
+                    raise
+            else:
+                raise ContractViolatedError(
+                    "unexpected_status", f"GET of {missing}, which does not exist, succeeds"
+                )
+        [*_, last] = exchanges
+        media_type = dict(last.response_headers).get("content-type", "").partition(";")[0]
+        if media_type != PROBLEM:
+            raise ContractViolatedError(
+                "bad_media_type",
+                f"a 404 has Content-Type {media_type!r}, expected {PROBLEM!r}",
+                body=bytes(last.body).decode("utf-8", "replace"),
+            )
+        try:
+            problem = Problem.model_validate_json(bytes(last.body))
+        except ValidationError as error:
+            raise ContractViolatedError(
+                "bad_body",
+                f"a 404: {first_fault(error)}",
+                body=bytes(last.body).decode("utf-8", "replace"),
+            ) from error
+        if STATUS.get(problem.code) != problem.status or problem.status != httpx.codes.NOT_FOUND:
+            raise ContractViolatedError(
+                "bad_body",
+                f"a 404 says status {problem.status} and code {problem.code!r}, expected 404 and"
+                " 'not_found'",
+            )
+        return f"404 {problem.code}"
 
     async def delete(self) -> str:
         if not await self._client.delete_brain(self._brain):

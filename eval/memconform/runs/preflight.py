@@ -116,7 +116,7 @@ async def verify_claims(
                 require_requested_mode(replace(settings, mode=Mode.HYBRID), answer.trace)
         except CallError as error:
             raise DaemonError(
-                f"{runner.name} does not serve mode {mode.value}: {error.message}",
+                f"{runner.name} does not serve mode {mode.value}: {error.code}: {error.message}",
                 code="claim_refuted",
                 hint="fix [capabilities] modes or the daemon's settings, or use --allow-fallback",
                 excerpt=error.body,

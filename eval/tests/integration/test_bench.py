@@ -622,3 +622,31 @@ def test_reports_the_death_of_a_daemon_during_ingest(
     assert ended.code == 3
     assert report["systems"][0]["incident"]["code"] == "daemon_died"
     assert "the daemon died" in _row(report, "scripted", "bm25")["why"][0]
+
+
+def test_a_benchmark_of_evidence_alone_says_that_any_ranking_is_perfect(
+    memconform: Call, workspace: Path
+) -> None:
+    items = [{"id": f"i{n}", "content": f"note {n}", "group": f"g{n // 2}"} for n in range(4)]
+    questions = [{"query": "What?", "group": f"g{n}", "gold": [f"i{2 * n}"]} for n in range(2)]
+    data = workspace / "notes.json"
+
+    def run() -> tuple[Ended, dict[str, Any]]:
+        data.write_text(json.dumps({"name": "notes", "items": items, "questions": questions}))
+        flags = ("-k", "1,2", "--system", "random", "--json", workspace / "report.json")
+        ended = memconform("bench", "--suite", "file", "--data", data, *flags)
+        assert ended.code == 0, ended.err
+        return ended, json.loads((workspace / "report.json").read_text())
+
+    ended, report = run()
+    assert "all: a random ranking scores recall_any@1 50.0, recall_any@2 100.0" in ended.err
+    assert report["chance"]["all"]["metrics"]["recall_all@1"] == 50
+    for number, question in enumerate(questions):
+        question["gold"] = [f"i{2 * number}", f"i{2 * number + 1}"]
+    ended, report = run()
+    assert "all: every item is relevant; any ranking of them scores 100" in ended.err
+    assert report["chance"]["all"]["every_item_relevant"]
+    items += [{"id": f"x{n}", "content": f"other {n}", "group": f"g{n % 2}"} for n in range(40)]
+    ended, _ = run()
+    assert "random ranking" not in ended.err
+    assert "any ranking" not in ended.err

@@ -35,8 +35,10 @@ def _bench(memconform: Call, data: Path, *more: str | Path) -> tuple[Ended, dict
 def test_wrong_gold_is_corrected_and_what_it_rewards_is_pointed_out(
     memconform: Call, workspace: Path
 ) -> None:
-    # The oracle finds the raw gold, i3; by the errata, i5 answers the query.
-    corrected: dict[str, dict[str, Any]] = {"#3": {"reason": "wrong citation", "gold": ["i5"]}}
+    # The oracle finds the raw gold, such as i3; by the errata, i4 answers the query.
+    corrected: dict[str, dict[str, Any]] = {
+        f"#{n}": {"reason": "wrong citation", "gold": [f"i{(n + 1) % 6}"]} for n in range(5)
+    }
     (workspace / "errata.json").write_text(json.dumps(corrected))
     flags = ("--system", "oracle", "--errata", workspace / "errata.json")
     ended, report = _bench(memconform, _boxes(workspace), *flags)
@@ -46,10 +48,18 @@ def test_wrong_gold_is_corrected_and_what_it_rewards_is_pointed_out(
     undisputed = row["views"]["undisputed"]
     assert undisputed["queries"] == 6
     assert undisputed["metrics"]["recall_any@5"]["value"] < 100
-    assert (errata["disputed"], errata["corrected"], errata["shipped"]) == (0, 1, False)
+    assert (errata["disputed"], errata["corrected"], errata["shipped"]) == (0, 5, False)
     scopes = {each["scope"] for each in row["above_ceilings"]}
     assert {"all", "corrected gold"} <= scopes
-    assert "oracle: above the ceiling of wrong gold: all" in ended.err
+    [note] = [line for line in ended.err.splitlines() if "above the ceiling" in line]
+    assert note.startswith("oracle: above the ceiling of wrong gold: all")
+    assert "by 5 corrected queries" in note
+    # A single query is no scope.
+    (workspace / "errata.json").write_text(json.dumps({"#3": corrected["#3"]}))
+    ended, report = _bench(memconform, _boxes(workspace), *flags)
+    assert report["errata"]["ceilings"] == []
+    assert "above the ceiling" not in ended.err
+    (workspace / "errata.json").write_text(json.dumps(corrected))
     # A system that finds nothing is below every ceiling.
     flags = ("--system", "null", "--errata", workspace / "errata.json")
     ended, report = _bench(memconform, _boxes(workspace), *flags)

@@ -19,7 +19,8 @@ def test_the_reference_daemon_passes_every_step(installed: Call) -> None:
     steps = [line.split()[1] for line in ended.out.splitlines()[:-1]]
     assert steps == [
         *("build", "start", "health", "version", "ingest"),
-        *("search", "search", "search", "search", "ask", "delete", "stop"),
+        *("search", "search", "search", "search", "ask", "list", "error", "delete"),
+        "stop",
     ]
     assert ended.out.endswith("py: ok\n")
 
@@ -41,6 +42,7 @@ def test_the_reference_daemon_passes_every_step(installed: Call) -> None:
         ("foreign_chunk", 1, "made/up.md was retrieved but never ingested"),
         ("keeps_brain", 1, "deleting it answers 404"),
         ("brain_500", 3, "repeat the call with: curl -sS -N"),
+        ("error_without_code", 3, 'code: missing; the daemon reports {"message": "out of quota"}'),
         ("ignores_sigterm", 1, "still running 5 s after SIGTERM"),
     ],
 )
@@ -57,6 +59,24 @@ def test_names_the_failing_step(
         assert "FAIL start" in ended.out
     if fault == "http_500":
         assert "repeat the call with: curl -sS -N" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("fault", "step", "says"),
+    [
+        ("lists_no_brain", "list brains", "is not among the 0 listed"),
+        ("no_batch", "ingest batch", "http_404: POST /v1/brains/"),
+        ("plain_errors", "error response", "Content-Type 'application/json'"),
+    ],
+)
+def test_what_no_measurement_needs_is_a_warning(
+    memconform: Call, scripted: Scripted, fault: str, step: str, says: str
+) -> None:
+    ended = memconform("doctor", "--sdk", scripted(fault))
+    assert ended.code == 0, ended.out
+    assert f"warn {step}" in ended.out
+    assert says in ended.out
+    assert ended.out.endswith("scripted: ok, 1 warning: conform decides\n")
 
 
 @pytest.mark.parametrize(("fault", "step"), [("dies_on_ingest", "ingest"), ("dies", "search auto")])
@@ -112,4 +132,6 @@ def test_a_step_that_is_tried_again_fails_once(memconform: Call, workspace: Path
     assert ended.out.count("FAIL ingest") > 1, ended.out
     assert 'health = "GET /PATH"' in ended.out
     failed = {line for line in ended.out.splitlines() if line.startswith("FAIL")}
-    assert ended.out.endswith(f"own: {len(failed)} steps failed\n"), ended.out
+    assert ended.out.endswith(f"own: {len(failed)} steps failed, 1 warning: conform decides\n"), (
+        ended.out
+    )

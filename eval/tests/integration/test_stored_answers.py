@@ -446,3 +446,95 @@ async def test_labels_by_the_letters_yes_are_reported_for_official_prompts(
     labels = finished.report.rubrics[0].substring_labels
     assert labels is not None
     assert (labels.correct, labels.contains_yes, labels.differing) == (10, 12, ["q1", "q2"])
+
+
+# ---- texts that are no system's answers
+
+
+def test_error_messages_in_the_place_of_answers_are_not_measured(
+    memconform: Call, oracle: Path, tmp_path: Path
+) -> None:
+    failed = {"q1": "Error: 429 Too Many Requests", "q2": '{"error": "quota"}'}
+    path = _write(tmp_path / "h.jsonl", _answers() | failed)
+    for flags in ((), ("--partial",)):
+        ended, report = _judge(memconform, path, oracle, "--log", "log.jsonl", *flags)
+        assert ended.code == 3
+        assert "not measured, 2 error messages in the place of an answer:" in ended.err
+        assert "1 of 'Error: 429 Too Many Requests', the first q1" in ended.err
+        overall = report["rubrics"][0]["views"]["all"]["overall"]
+        assert (overall["expected"], overall["measured"], overall["rate"]) == (12, 10, None)
+        assert report["hypotheses"]["errors"] == failed
+        # A label of theirs would count as wrong in the released script.
+        log = (ended.folder / "log.jsonl").read_text()
+        assert [json.loads(line)["question_id"] for line in log.splitlines()] == [
+            name for name in _answers() if name not in failed
+        ]
+    ended, _ = _judge(memconform, path, oracle, "--dry-run", "--quiet")
+    assert "12 calls" not in ended.out
+    assert "longmemeval fake:lexical-2: 10 calls" in ended.out
+    assert "2 error messages" in ended.err
+
+
+def test_a_file_of_error_messages_is_no_score_of_zero(
+    memconform: Call, oracle: Path, tmp_path: Path
+) -> None:
+    path = _write(tmp_path / "h.jsonl", dict.fromkeys(_answers(), "Error: 503 overloaded"))
+    ended, report = _judge(memconform, path, oracle, "--quiet")
+    assert ended.code == 3
+    assert ended.out.startswith("longmemeval, longmemeval: not measured of 12")
+    assert "12 of 'Error: 503 overloaded', the first q0" in ended.err
+    assert "12 of 12 answers are the same text" in ended.err
+    assert report["rubrics"][0]["views"]["all"]["overall"]["of_measured"] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "notices"),
+    [
+        ("I do not know.", ["12 of 12 answers are the same text: 'I do not know.'"]),
+        ("", ["12 of 12 answers are the same text: empty", "empty, which is wrong: 12 answers"]),
+        (
+            "Error: it took too long",
+            ["12 of 12 answers", "as an error message does: 12 (q0, q1, q2"],
+        ),
+    ],
+)
+def test_answers_that_are_all_the_same_are_scored_with_a_notice(
+    memconform: Call, oracle: Path, tmp_path: Path, text: str, notices: Sequence[str]
+) -> None:
+    path = _write(tmp_path / "h.jsonl", dict.fromkeys(_answers(), text))
+    ended, report = _judge(memconform, path, oracle, "--quiet")
+    assert ended.code == 0, ended.err
+    for notice in notices:
+        assert notice in ended.err
+    assert report["rubrics"][0]["views"]["all"]["overall"]["measured"] == 12
+
+
+def test_answers_of_which_half_are_the_same_have_no_notice(
+    memconform: Call, oracle: Path, tmp_path: Path
+) -> None:
+    same = {
+        name: "In berth 5." if name.endswith("_abs") else text for name, text in _answers().items()
+    }
+    ended, report = _judge(memconform, _write(tmp_path / "h.jsonl", same), oracle)
+    assert ended.code == 0, ended.err
+    assert "same text" not in ended.err
+    assert report["hypotheses"]["same_text"] is None
+
+
+def test_locomos_scores_by_words_leave_error_messages_unmeasured(
+    memconform: Call, tmp_path: Path
+) -> None:
+    rows = [
+        {"question": "Where is the boat?", "answer": "Orn", "evidence": [], "category": 4},
+        {"question": "How many oars?", "answer": 2, "evidence": ["D1:1"], "category": 4},
+    ]
+    turns = [{"speaker": "A", "dia_id": "D1:1", "text": "Hello"}]
+    conversation = {"session_1": turns, "session_1_date_time": "1:56 pm on 8 May, 2023"}
+    locomo = tmp_path / "locomo.json"
+    sample = {"sample_id": "c", "conversation": conversation, "qa": rows}
+    locomo.write_text(json.dumps([sample]))
+    path = _write(tmp_path / "h.jsonl", {"c#0": "Orn", "c#1": "502 Bad Gateway"})
+    ended = memconform("judge", "locomo", "--hypotheses", path, "--data", locomo)
+    assert ended.code == 3
+    assert "F1 not measured" in ended.out
+    assert "1 of '502 Bad Gateway', the first c#1" in ended.err

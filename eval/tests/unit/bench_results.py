@@ -9,6 +9,7 @@ from memconform.bench.records import (
     BenchReport,
     BenchSettings,
     DataSource,
+    ErrataReport,
     QueryRecord,
     Relevance,
     SystemReport,
@@ -46,6 +47,8 @@ def write_bench(
     run_id: str = "run",
     started: datetime = datetime(2026, 1, 31, tzinfo=UTC),
     view_gold: Sequence[str] | None = None,
+    data: Mapping[str, Any] | None = None,
+    errata: ErrataReport | None = None,
     **settings: Any,
 ) -> Path:
     """Write a result with a row per system and strategy; each query has its own haystack."""
@@ -81,7 +84,7 @@ def write_bench(
         command=["memconform"],
         seed=0,
         settings=used,
-        source=_source(queries),
+        source=source(queries).model_copy(update=dict(data or {})),
         concurrency=1,
         resumed_from=None,
         overhead_ms=None,
@@ -92,6 +95,7 @@ def write_bench(
             for key in rows
         ],
         alike=[],
+        errata=errata,
         exit_code=0,
     )  # fmt: skip
     with replacing(path) as target:
@@ -99,7 +103,7 @@ def write_bench(
     return path
 
 
-def _source(queries: int) -> DataSource:
+def source(queries: int) -> DataSource:
     return DataSource(
         path="/data.json", format="memini", options={}, made=[], sha256="", pinned=None,
         haystacks=1, items=9, queries=queries, with_gold=queries, dropped=0, silent=0,

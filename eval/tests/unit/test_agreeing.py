@@ -7,6 +7,7 @@ from memconform.bench.system_agreement import compare_systems
 from memconform.parity.records import ParityVerdict
 from memconform.records import Failure
 from memconform.reports.parity import contrast_line
+from tests.unit.bench_results import source
 
 
 def _record(
@@ -31,7 +32,7 @@ def _record(
 
 
 def _judged(records: list[QueryRecord], expected: int) -> BenchPair:
-    [pair] = compare_systems("bm25", ["one", "other"], records, k=2, expected=expected)
+    [pair] = compare_systems("bm25", ["one", "other"], records, k=2, source=source(expected))
     return pair
 
 
@@ -101,3 +102,45 @@ def test_a_dataset_may_say_itself_which_queries_are_independent() -> None:
     assert _judged(named, 60).contrast.verdict is ParityVerdict.DRIFT
     named = [r.model_copy(update={"cluster": f"c{int(r.query[1:]) % 7}"}) for r in records]
     assert _judged(named, 60).contrast.clusters == 7
+
+
+@pytest.mark.parametrize(
+    ("clusters", "ending"),
+    [
+        (None, " haystacks would settle it"),
+        (10_000, " haystacks would settle it"),
+        (10, " haystacks would settle it, but the dataset has only 10"),
+    ],
+)
+def test_no_more_haystacks_are_suggested_than_there_are(clusters: int | None, ending: str) -> None:
+    records = [_record("one", q, ["a"], haystacks=10) for q in range(200)]
+    records += [
+        _record("other", q, ["a"] if q % 20 else ["b", "c"], haystacks=10) for q in range(200)
+    ]
+    records = [
+        r.model_copy(update={"ranking": ["b", "c"]})
+        if r.query in {f"q{n}" for n in (1, 5, 9, 14, 18, 27, 33)} and r.system == "one"
+        else r
+        for r in records
+    ]
+    data = source(200).model_copy(update={"all_with_gold": 200, "all_clusters": clusters})
+    [pair] = compare_systems("bm25", ["one", "other"], records, k=2, source=data)
+    assert pair.contrast.settled_by_clusters is not None
+    assert contrast_line("one", "other", pair.contrast, "haystack").endswith(ending)
+
+
+def test_no_more_questions_are_suggested_than_there_are() -> None:
+    records = [_record("one", q, ["a"] if q else ["b", "c"]) for q in range(40)]
+    records += [_record("other", q, ["a"] if q != 1 else ["b", "c"]) for q in range(40)]
+    data = source(40).model_copy(update={"all_with_gold": 50})
+    [pair] = compare_systems("bm25", ["one", "other"], records, k=2, source=data)
+    line = contrast_line("one", "other", pair.contrast)
+    assert pair.contrast.settled_by is not None
+    assert pair.contrast.settled_by > 50
+    assert line.endswith(" questions would settle it, but the dataset has only 50")
+
+
+def test_a_verdict_that_needs_more_haystacks_than_there_are_says_so() -> None:
+    contrast = _missed(3).contrast.model_copy(update={"dataset_clusters": 3})
+    line = contrast_line("one", "other", contrast, "haystack")
+    assert line.endswith("a verdict needs 6 haystacks, but the dataset has only 3")

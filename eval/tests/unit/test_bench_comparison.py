@@ -16,6 +16,7 @@ from memconform.bench.comparison import (
     paired_rows,
 )
 from memconform.bench.comparison_records import BenchDiffReport, BenchParityReport
+from memconform.bench.records import ErrataReport
 from memconform.bench.stored_rows import StoredRow, load_rows, load_sides
 from memconform.cli.main import cli
 from memconform.errors import MemconformError, UsageError
@@ -150,10 +151,65 @@ def test_refuses_results_that_cannot_be_compared(
     assert caught.value.code == "unlike_runs"
 
 
+@pytest.mark.parametrize(
+    ("settings", "data", "named"),
+    [
+        ({"options": {"level": "turn"}}, {}, "texts of items: level none and turn$"),
+        ({"format": "locomo"}, {}, "texts of items: format memini and locomo$"),
+        (
+            {"options": {"level": "turn"}},
+            {"made": ["keys of k.json by merge"]},
+            "level none and turn, keys of k.json by merge in the second only$",
+        ),
+        ({}, {"sha256": "b", "path": "/other.json"}, "files /data.json and /other.json$"),
+        ({}, {"sha256": "b", "pinned": "locomo"}, "files /data.json and locomo$"),
+    ],
+)
+def test_the_setting_that_makes_results_incomparable_is_named(
+    result: Path, tmp_path: Path, settings: dict[str, Any], data: dict[str, Any], named: str
+) -> None:
+    other = write_bench(
+        tmp_path / "other.json",
+        {_BM25: _hits()},
+        run_id="other",
+        data=data,
+        content_sha256="x",
+        **settings,
+    )
+    rows = load_rows([f"{result}#go/bm25", str(other)], tmp_path)
+    with pytest.raises(UsageError, match=named):
+        compare_rows(rows, _measure(rows))
+    with pytest.raises(UsageError, match=named):
+        diff_rows([(rows[0], rows[1])], _measure(rows))
+
+
+def test_the_selection_that_makes_queries_differ_is_named(result: Path, tmp_path: Path) -> None:
+    data = {"made": ["limit 40"]}
+    other = write_bench(
+        tmp_path / "other.json", {_BM25: _hits()}, run_id="other", data=data, chosen_sha256="x"
+    )
+    rows = load_rows([f"{result}#go/bm25", str(other)], tmp_path)
+    with pytest.raises(UsageError, match=r"asked different queries: limit 40 in the second only$"):
+        compare_rows(rows, _measure(rows))
+
+
 def test_refuses_different_gold(result: Path, tmp_path: Path) -> None:
     path = write_bench(tmp_path / "other.json", {_BM25: _hits()}, run_id="o", view_gold=["x"])
     rows = load_rows([f"{result}#go/bm25", str(path)], tmp_path)
-    with pytest.raises(UsageError, match="different gold for query 'q0'"):
+    with pytest.raises(UsageError, match=r"different gold for query 'q0' in view 'all'$"):
+        compare_rows(rows, _measure(rows))
+    errata = ErrataReport(
+        name="mine.json", shipped=False, disputed=1, corrected=0, noted=0, ceilings=[]
+    )
+    path = write_bench(
+        *(tmp_path / "errata.json", {_BM25: _hits()}),
+        run_id="e",
+        view_gold=["x"],
+        errata=errata,
+        disputed_sha256="e",
+    )
+    rows = load_rows([f"{result}#go/bm25", str(path)], tmp_path)
+    with pytest.raises(UsageError, match=r"in view 'all': errata none and mine\.json"):
         compare_rows(rows, _measure(rows))
 
 

@@ -144,8 +144,8 @@ async def test_the_token_is_sent_in_the_way_of_the_dialect() -> None:
         "http://127.0.0.1:9", dialect=dialect, headers={"Authorization": "Bearer t0k"}
     )
     async with client:
-        assert client._http.headers["X-Key"] == "k=t0k"
-        assert "authorization" not in client._http.headers
+        assert client._connection.headers["X-Key"] == "k=t0k"
+        assert "authorization" not in client._connection.headers
 
 
 # A document of its own for a property: paths that a corpus may have.

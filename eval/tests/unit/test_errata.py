@@ -33,6 +33,8 @@ def test_errata_say_why_by_id(tmp_path: Path) -> None:
     ("content", "why"),
     [
         (b'["conv-1#12"]', "is not a JSON object"),
+        (b"{}", "names no question"),
+        (b'{"questions": {}}', "names no question"),
         (b'{"conv-1#12": ""}', "'conv-1#12' has no reason"),
         (b'{"conv-1#12": null}', "'conv-1#12' has no reason"),
         (b'{"a": {"reason": " "}}', "'a' has no reason"),

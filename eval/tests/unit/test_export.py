@@ -14,6 +14,7 @@ from memconform.bench.export import exported_queries
 from memconform.bench.records import BenchReport, QueryRecord
 from memconform.bench.retrieval_log import log_entry, read_log
 from memconform.bench.stored_rows import StoredRow, load_rows
+from memconform.cli.export_options import split_export
 from memconform.cli.main import cli
 from memconform.datasets.longmemeval import official_items
 from memconform.errors import ExitCode, MemconformError, UsageError
@@ -329,10 +330,22 @@ def test_an_invalid_log_is_reported(tmp_path: Path, lines: str, why: str) -> Non
         (("--log", "theirs"), "is not NAME=FILE"),
         (("--log", "a b=f"), "is not NAME=FILE"),
         (("--log", "oracle=log.jsonl", "--system", "oracle"), "two systems are called oracle"),
+        (("--log", "go=log.jsonl"), "would be shown as the SDK of that name"),
+        (("--log", "random=log.jsonl"), "would be shown as the system of that name"),
         (("--log", "x=log.jsonl"), "1 of 1 questions are not in the benchmark, the first 'other'"),
         (("--system", "oracle", "--export", "queries.xls"), "the format is unknown"),
         (("--system", "oracle", "--export", "longmemval=a.jsonl"), "the format is unknown"),
         (("--system", "oracle", "--export", "longmemeval="), "cannot be written"),
+        (("--system", "oracle", "--export", "a=b.csv"), "the format is unknown"),
+        (
+            ("--system", "oracle", "--export", "a.csv", "--export", "./a.csv"),
+            "names ./a.csv twice",
+        ),
+        (
+            ("--system", "oracle", "--export", "a.csv", "--export", "csv=a.csv"),
+            "names a.csv twice",
+        ),
+        (("--system", "oracle", "--export", "csv=-", "--export", "jsonl=-"), "names - twice"),
         (
             ("--system", "oracle", "--system", "null", "--export", "longmemeval=log"),
             "there are 2 rows",
@@ -373,6 +386,32 @@ _ROWS: dict[tuple[str, str], Rankings] = {
     ("go", "bm25"): {"q1": ["x", *gold_of("q1")], "q2": ["x"], "q3": None},
     ("null", ""): {"q1": [], "q2": [], "q3": []},
 }
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("a.csv", (None, "a.csv")),
+        ("csv=a", ("csv", "a")),
+        ("csv=a=b", ("csv", "a=b")),
+        ("./k=v/a.csv", (None, "./k=v/a.csv")),
+        ("run.k=5.csv", (None, "run.k=5.csv")),
+        ("csv=k=v/a", ("csv", "k=v/a")),
+    ],
+)
+def test_an_equals_sign_of_a_path_belongs_to_the_path(
+    text: str, parts: tuple[str | None, str]
+) -> None:
+    assert split_export(text) == parts
+
+
+def test_a_path_with_an_equals_sign_is_exported_to(tmp_path: Path) -> None:
+    (tmp_path / "k=v").mkdir()
+    result = write_bench(tmp_path / "result.json", {("go", "bm25"): {"q1": ["q1-gold"]}})
+    file = f"{tmp_path}/k=v/a=b.csv"
+    assert _call("report", "export", result, "--export", file) == 0
+    assert Path(file).read_text().startswith("run_id,")
+    assert _call("report", "export", result, "--export", f"{tmp_path}/missing/k=v.csv") == 2
 
 
 def test_csv_and_jsonl_have_every_query(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from memconform.client.client import RESPONSE_LIMIT, ContractClient
+from memconform.client.client import ContractClient
+from memconform.client.connection import RESPONSE_LIMIT
 from memconform.client.failures import CallError, ContractViolatedError
 from memconform.client.timing import Timeouts
 from memconform.fakes.wire import RawExchange, RawRequest, serving

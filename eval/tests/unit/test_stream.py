@@ -104,6 +104,16 @@ def test_reported_error_is_a_daemon_failure(before: tuple[tuple[str, Any], ...])
         _run(*before, _ERROR, _FAILED)
 
 
+def test_an_error_of_another_shape_still_says_what_failed() -> None:
+    said = {"message": "the quota of the upstream is spent"}
+    with pytest.raises(ContractViolatedError, match="code: missing; the daemon reports") as caught:
+        _run(_RETRIEVE, ("error", said), _FAILED)
+    assert said["message"] in caught.value.message
+    with pytest.raises(ContractViolatedError) as caught:
+        _run(_RETRIEVE, ("error", {"message": "x" * 10_000}), _FAILED)
+    assert len(caught.value.message) < 400
+
+
 def test_error_without_done_is_still_an_error() -> None:
     with pytest.raises(DaemonFailedError):
         _run(_RETRIEVE, _ERROR)

@@ -2,22 +2,29 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from memconform.bench.qa.records import AnswerFile, KeyFile, QaSettings
+from memconform.bench.qa.records import AnswerFile, KeyFile, QaSettings, RepeatedText
 from memconform.datasets.answer_keys import AnswerKey
 from memconform.datasets.hypotheses import Hypotheses
 from memconform.datasets.model import Question
 from memconform.datasets.sources import pinned_as
 from memconform.errors import NothingSelectedError
+from memconform.scoring.error_text import error_message, resembles_error
 from memconform.scoring.judge.calibration import Calibration
 from memconform.scoring.judge.records import JudgeSettings
 from memconform.scoring.judge.scorer import JudgeScorer
 
 Prompts = Literal["own", "official"]
+
+_FEWEST_ANSWERS = 3
+"""Answers of which equal texts are reported: two may well be the same."""
+_SHOWN_CHARACTERS = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +41,7 @@ class RubricRun:
         return self.scorer.settings
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AnswerSelection:
     """The stored answers beside the questions that they belong to."""
 
@@ -45,22 +52,33 @@ class AnswerSelection:
     disputed: frozenset[str] | None
     """Questions whose reference answer is disputed; None without an errata file."""
 
-    @property
+    @cached_property
+    def errors(self) -> dict[str, str]:
+        """Error messages in the place of an answer, by the id of their question."""
+        answers = self.hypotheses.answers
+        messages = ((q.id, error_message(q, answers[q.id])) for q in self._known)
+        return {name: message for name, message in messages if message is not None}
+
+    @cached_property
     def answered(self) -> list[Question]:
         """The questions that have an answer, in the order of the answers."""
-        questions = self.key.questions
-        return [questions[name] for name in self.hypotheses.answers if name in questions]
+        return [question for question in self._known if question.id not in self.errors]
 
     @property
     def expected(self) -> list[Question]:
-        """The questions that count."""
+        """The questions that count: all, or those that the file names, be it with an error."""
         if self.partial:
-            return self.answered
+            return self._known
         return list(self.key.questions.values())
+
+    @property
+    def _known(self) -> list[Question]:
+        questions = self.key.questions
+        return [questions[name] for name in self.hypotheses.answers if name in questions]
 
     def require_answers(self) -> None:
         """Raise NothingSelectedError if no answer belongs to a question."""
-        if not self.answered:
+        if not self._known:
             raise NothingSelectedError(
                 f"no answer of {self.hypotheses.path} belongs to a question of {self.key.path}",
                 code="nothing_selected",
@@ -89,6 +107,14 @@ class AnswerSelection:
             missing=[name for name in questions if name not in answers],
             unknown=[name for name in answers if name not in questions],
             repeated=self.hypotheses.repeated,
+            errors=self.errors,
+            resembling_errors=[
+                name
+                for name, text in answers.items()
+                if name not in self.errors and resembles_error(text)
+            ],
+            empty=sum(not text.strip() for text in answers.values()),
+            same_text=_same_text(answers.values()),
         )
 
 
@@ -118,6 +144,17 @@ class QaPlan:
     @property
     def settings(self) -> QaSettings:
         return self.selection.settings(self.rubrics)
+
+
+def _same_text(answers: Collection[str]) -> RepeatedText | None:
+    """The text of more than half of the answers, of which there are at least three."""
+    texts = Counter(" ".join(text.split()) for text in answers)
+    if len(answers) < _FEWEST_ANSWERS:
+        return None
+    [(text, count)] = texts.most_common(1)
+    if 2 * count <= len(answers):
+        return None
+    return RepeatedText(text=text[:_SHOWN_CHARACTERS], answers=count)
 
 
 def digest_of_names(names: Iterable[str]) -> str:

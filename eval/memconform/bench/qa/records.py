@@ -171,6 +171,14 @@ class TextRecord(Record):
     bleu1: float | None
 
 
+class RepeatedText(Record):
+    """One text that answers more than half of the questions."""
+
+    text: str
+    """Its beginning; empty if the answers are."""
+    answers: int
+
+
 class AnswerFile(Record):
     """The stored answers."""
 
@@ -183,6 +191,13 @@ class AnswerFile(Record):
     """Answers to questions that the benchmark does not have; they are not scored."""
     repeated: list[str]
     """Answers that occur again unchanged; they count once."""
+    errors: dict[str, str] = Field(default_factory=dict)
+    """Error messages in the place of an answer, by question; they are not measured."""
+    resembling_errors: list[str] = Field(default_factory=list)
+    """Answers that begin as error messages may, and are scored."""
+    empty: int = 0
+    """Answers without text, which are wrong."""
+    same_text: RepeatedText | None = None
 
 
 class KeyFile(Record):

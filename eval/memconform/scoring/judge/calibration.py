@@ -178,7 +178,7 @@ def read_items(path: Path) -> tuple[list[CalibrationItem], str]:
     items: list[CalibrationItem] = []
     ids: set[str] = set()
     groups_of_kinds: dict[str, Group] = {}
-    for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+    for number, line in enumerate(data.decode("utf-8-sig", "replace").splitlines(), 1):
         if not line.strip():
             continue
         try:

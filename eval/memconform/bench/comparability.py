@@ -1,0 +1,62 @@
+"""Whether rows of stored results may be compared, and which setting forbids it."""
+
+from collections.abc import Iterator, Sequence
+
+from memconform.bench.records import BenchReport
+from memconform.bench.stored_rows import StoredRow
+from memconform.errors import UsageError
+
+_DECISIVE = ("content_sha256", "chosen_sha256", "ks", "contract")
+"""Settings that must be equal; an index, pruning and disputed gold may be what is compared."""
+_WORDS = {
+    "content_sha256": "were measured on different benchmarks, or texts of items",
+    "chosen_sha256": "asked different queries",
+}
+
+
+def require_comparable(rows: Sequence[StoredRow]) -> None:
+    """Check that rows answer the same queries about the same haystacks.
+
+    Raises:
+        UsageError: naming what differs (`unlike_runs`).
+    """
+    first = rows[0]
+    for other in rows[1:]:
+        for name in _DECISIVE:
+            mine, yours = (getattr(each.report.settings, name) for each in (first, other))
+            if mine != yours:
+                words = _WORDS.get(name, f"differ in {name}: {mine} and {yours}")
+                if name in _WORDS:
+                    words = ": ".join(filter(None, [words, _causes(first.report, other.report)]))
+                raise UsageError(
+                    f"{first.address} and {other.address} {words}",
+                    code="unlike_runs",
+                    hint="compare rows of one benchmark with equal options, queries and -k",
+                )
+
+
+def _causes(one: BenchReport, other: BenchReport) -> str:
+    """The settings by which benchmarks or queries differ; the files if no setting does."""
+    causes = list(_differences(one, other))
+    if not causes and one.source.sha256 != other.source.sha256:
+        causes = [f"files {_file(one)} and {_file(other)}"]
+    return ", ".join(causes)
+
+
+def _differences(one: BenchReport, other: BenchReport) -> Iterator[str]:
+    if one.settings.format != other.settings.format:
+        # Their other options are not comparable.
+        yield f"format {one.settings.format} and {other.settings.format}"
+        return
+    mine, yours = one.settings.options, other.settings.options
+    for name in dict.fromkeys((*mine, *yours)):
+        if mine.get(name) != yours.get(name):
+            yield f"{name} {mine.get(name, 'none')} and {yours.get(name, 'none')}"
+    for first, second, which in ((one, other, "first"), (other, one, "second")):
+        for made in first.source.made:
+            if made not in second.source.made:
+                yield f"{made} in the {which} only"
+
+
+def _file(report: BenchReport) -> str:
+    return report.source.pinned or report.source.path

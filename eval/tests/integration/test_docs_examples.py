@@ -1,0 +1,74 @@
+"""The worked examples of the documents, run as they are written."""
+
+import json
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.conftest import CHECKOUT, Ended
+from tests.integration.serving import upstream_by_hand
+
+Call = Callable[..., Ended]
+
+_ADDRESS = "http://127.0.0.1:18860"
+
+
+def _section(document: str, heading: str) -> str:
+    text = (CHECKOUT / "docs" / document).read_text(encoding="utf-8")
+    section = text.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    assert section, f"{document} has no section {heading!r}"
+    return section
+
+
+def _files(section: str) -> dict[str, str]:
+    """Each block of JSON below a line that is the name of a file."""
+    found = re.findall(r"^`([\w.]+)`\n\n```json\n(.+?)^```", section, re.DOTALL | re.MULTILINE)
+    return dict(found)
+
+
+def _commands(section: str) -> list[list[str]]:
+    """The words of each line of the shell blocks."""
+    blocks = re.findall(r"^```sh\n(.+?)^```", section, re.DOTALL | re.MULTILINE)
+    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    return [words for line in lines if (words := shlex.split(line, comments=True))]
+
+
+def test_the_example_of_commands_that_call_a_model(
+    memconform: Call, environment: dict[str, str], workspace: Path
+) -> None:
+    section = _section("UPSTREAM.md", "The commands that call a model themselves")
+    for name, content in _files(section).items():
+        (workspace / name).write_text(content)
+    serve, export, *commands = _commands(section)
+    assert serve == ["memconform", "upstream", "--script", "replies.json"]
+    assert export[0] == "export"
+    assert [command[:3] for command in commands] == [
+        ["memconform", "datasets", "expand"],
+        ["memconform", "bench", "--suite"],
+        ["memconform", "judge", "longmemeval"],
+    ]
+    with upstream_by_hand(environment, "--script", workspace / "replies.json") as url:
+        variables = dict(word.split("=", 1) for word in export[1:])
+        assert variables["OPENAI_BASE_URL"].startswith(_ADDRESS)
+        environment |= {name: text.replace(_ADDRESS, url) for name, text in variables.items()}
+        ended = [memconform(*command[1:]) for command in commands]
+        assert [each.code for each in ended] == [0, 0, 0], [each.err for each in ended]
+        bench = commands[1]
+        plain = memconform(*bench[1 : bench.index("--keys")], "-k", "1", "--json", "plain.json")
+        assert plain.code == 0, plain.err
+    keys = json.loads((workspace / "facts.json").read_text())
+    assert f"`{json.dumps(keys)}`" in section
+    # `recall_any@1` of the table, with and without the keys.
+    assert "100.0 (" in ended[1].err
+    report = json.loads((workspace / "plain.json").read_text())
+    assert report["rows"][0]["views"]["all"]["metrics"]["recall_any@1"]["value"] == 0
+    verdict = ended[2].out.partition(" ->")[0]
+    assert f"`{verdict}`" in section
+    assert (workspace / "cache").is_dir()
+
+
+def test_files_and_commands_of_an_example_are_found() -> None:
+    text = "`a.json`\n\n```json\n{}\n```\n\n```sh\nmemconform run \\\n  --sdk go   # all\n```\n"
+    assert _files(text) == {"a.json": "{}\n"}
+    assert _commands(text) == [["memconform", "run", "--sdk", "go"]]
