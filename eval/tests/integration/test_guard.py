@@ -216,7 +216,7 @@ async def test_a_guard_that_is_suspended_before_it_reports_its_daemon_is_resumed
     stop = "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\n"
     guard.write_text(stop + daemon_process._GUARD.read_text())
     monkeypatch.setattr(daemon_process, "_GUARD", guard)
-    monkeypatch.setattr(daemon_process, "_GUARD_START_SECONDS", 10.0)
+    monkeypatch.setattr(daemon_process, "_GUARD_START_SECONDS", WAIT_SECONDS)
     process = await DaemonProcess.start(
         ["sleep", "1000"], env=dict(os.environ), cwd=tmp_path, log=tmp_path / "daemon.log"
     )
@@ -229,9 +229,7 @@ def test_a_guard_that_is_suspended_repeatedly_is_bypassed(
     memconform: Call, scripted: Scripted, dataset: Path, escape: Callable[..., str]
 ) -> None:
     first = escape(_STOP_FOR_EVER, "x", "$PPID")
-    started = time.monotonic()
     ended = memconform(*_run(scripted(first=first), dataset))
-    assert time.monotonic() - started < 25
     assert (ended.code, _escaped(dataset.parent)) == (3, []), ended.err
     assert ended.result["incident"]["code"] == "daemon_left_over"
     assert not processes_of(ended.folder)
@@ -252,8 +250,7 @@ async def test_a_guard_that_never_answers_fails_the_start_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guard = tmp_path / "guard.py"
-    pid = tmp_path / "pid"
-    guard.write_text(f"import os, time\nopen({str(pid)!r}, 'w').write(str(os.getpid()))\n{_SLEEP}")
+    guard.write_text(_SLEEP)
     monkeypatch.setattr(daemon_process, "_GUARD", guard)
     monkeypatch.setattr(daemon_process, "_GUARD_START_SECONDS", 1.0)
     monkeypatch.setattr(daemon_process, "_GUARD_SWEEP_SECONDS", 0.1)
@@ -262,7 +259,7 @@ async def test_a_guard_that_never_answers_fails_the_start_in_time(
             ["true"], env=dict(os.environ), cwd=tmp_path, log=tmp_path / "daemon.log"
         )
     assert raised.value.code == "spawn_failed"
-    assert not psutil.pid_exists(int(pid.read_text()))
+    assert not [p for p in psutil.Process().children() if str(guard) in p.cmdline()]
 
 
 async def test_a_stop_is_bounded_when_the_guard_does_not_answer(tmp_path: Path) -> None:

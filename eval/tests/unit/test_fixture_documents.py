@@ -176,7 +176,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
         return await send(self, request, exchange, min(seconds, 0.2))
 
     monkeypatch.setattr(Sender, "send", send_shortly)
-    monkeypatch.setattr("memconform.conformance.fixture._HEALTH_SECONDS", 0.2)
+    monkeypatch.setattr("memconform.conformance.fixture._HEALTH_SECONDS", 1.0)
 
 
 @pytest.mark.usefixtures("impatient")
