@@ -22,6 +22,7 @@ from tests.program import PROGRAM
 Call = Callable[..., Ended]
 COMMON = (
     *("run", "--scorer", "exact", "--scenario", "search-retrieve-only", "--mode", "bm25"),
+    # short limit: an answer from memory takes milliseconds, and a stall of all does not count.
     *("--timeout-first", "3", "--timeout-gap", "3", "--floor", "0.8"),
 )
 

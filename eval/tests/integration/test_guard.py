@@ -252,7 +252,9 @@ async def test_a_guard_that_never_answers_fails_the_start_in_time(
     guard = tmp_path / "guard.py"
     guard.write_text(_SLEEP)
     monkeypatch.setattr(daemon_process, "_GUARD", guard)
+    # short limit: this guard never answers, however long it has.
     monkeypatch.setattr(daemon_process, "_GUARD_START_SECONDS", 1.0)
+    # short limit: the same.
     monkeypatch.setattr(daemon_process, "_GUARD_SWEEP_SECONDS", 0.1)
     with pytest.raises(DaemonError, match="no answer within 1 s") as raised:
         await DaemonProcess.start(

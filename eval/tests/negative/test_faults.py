@@ -15,9 +15,9 @@ Call = Callable[..., Ended]
 Scripted = Callable[..., Path]
 
 _UNPROVEN = "index_not_proven"
+# short limit: the silence is endless, and all other questions are answered from memory.
 _QUICK = ("--timeout-first", "2", "--timeout-gap", "2")
-"""For faults that are endless silence. All other questions of such a run are answered from memory,
-and a stall of the whole machine is no timeout (test_time_limits.py)."""
+"""For faults that are endless silence. A stall of the whole machine is no timeout."""
 
 
 def _run(memconform: Call, sdk: Path | str, dataset: Path, scenario: str, *more: str) -> Ended:
@@ -164,6 +164,7 @@ def test_unusual_but_valid_event_streams_are_scored_alike(
 def test_an_endless_answer_ends_at_the_total_limit(
     memconform: Call, scripted: Scripted, dataset: Path
 ) -> None:
+    # short limit: the answer is endless, and all others come from memory.
     ended = _run(memconform, scripted("drips_deltas"), dataset, "ask-basic", "--timeout", "4")
     assert ended.question["verdict"] == "timeout"
 

@@ -97,6 +97,7 @@ def test_a_daemon_that_cannot_be_trusted_is_not_asked(
     memconform: Call, scripted: Scripted, dataset: Path, fault: str, code: str
 ) -> None:
     ended = _run(
+        # short limit: none of these daemons is asked, however quick it is.
         *(memconform, scripted(fault), dataset, "--timeout-gap", "3"),
         *("--scenario", "search-retrieve-only", "--seed-reference-brain"),
     )

@@ -39,6 +39,7 @@ async def test_quick_builds_keep_their_order(monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def test_a_slow_build_does_not_delay_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    # short limit: the slow build ends only after the others.
     monkeypatch.setattr(availability, "_ORDER_SECONDS", 0.01)
     others_built = asyncio.Event()
 

@@ -45,6 +45,7 @@ async def _read(clock: _Clock, *, late: float, answer: object) -> list[float | N
         return answer
 
     stream = _CheckedStream(mock.Mock(read=read), _Backend(secure=False))
+    # short limit: the clock is ours.
     with timed(CallClock(first=2, total=60)) as call:
         call.sent()
         await stream.read(1)
@@ -76,6 +77,7 @@ def test_a_stall_at_the_end_of_a_call_extends_the_whole_call(clock: _Clock) -> N
 
 
 async def test_a_limit_that_passes_during_a_stall_is_extended() -> None:
+    # short limit: it is the subject.
     async with time_limit(0.05):
         time.sleep(2)  # noqa: ASYNC251 - that is the point
         # A healthy partner, who could not run either, needs a moment.
@@ -85,6 +87,7 @@ async def test_a_limit_that_passes_during_a_stall_is_extended() -> None:
 @pytest.mark.parametrize("stall", [0.0, 3 * STALL_SECONDS])
 async def test_endless_silence_ends_with_or_without_a_stall(stall: float) -> None:
     async def stall_and_wait() -> None:
+        # short limit: it is the subject.
         async with time_limit(0.05):
             time.sleep(stall)  # noqa: ASYNC251 - that is the point
             await asyncio.Event().wait()
