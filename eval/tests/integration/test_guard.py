@@ -175,6 +175,33 @@ def test_nothing_that_escaped_outlives_a_killed_harness(
         assert _until(lambda: not _escaped(folder) and not processes_of(folder))
 
 
+_STALL = """
+import subprocess, sys, time, types
+sys.path.insert(0, sys.argv[1])
+import guard
+leader = subprocess.Popen(["true"], process_group=0)
+child = subprocess.Popen(["sleep", "0.3"], start_new_session=True)
+begun = time.monotonic()
+
+def clock():
+    now = time.monotonic()
+    return now if now - begun < 0.05 else now + 1000
+
+guard.time = types.SimpleNamespace(monotonic=clock, sleep=time.sleep)
+print(guard._end_all(leader.pid, 60)[0])
+"""
+"""Ends a daemon and a child of it that ends by itself, while the machine stalls for 1,000 s."""
+
+
+@linux
+def test_a_stall_takes_no_time_of_a_child_that_is_about_to_end() -> None:
+    folder = daemon_process._GUARD.parent
+    ended = subprocess.run(
+        [sys.executable, "-S", "-c", _STALL, folder], capture_output=True, text=True, check=True
+    )
+    assert ended.stdout == "[]\n"
+
+
 @linux
 def test_a_server_left_running_by_a_build_is_stopped_and_is_not_a_failure(
     memconform: Call, scripted: Scripted, dataset: Path, escape: Callable[..., str]
