@@ -35,10 +35,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # The same holds for a hang-up under nohup.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-CALL_SECONDS = 100
-"""For a call that takes two; pytest ends the test at 120, and with less to tell."""
+CALL_SECONDS = 300
+"""For a call that takes two to thirty; pytest ends the test at 400, and with less to tell."""
 
-WAIT_SECONDS = 60
+WAIT_SECONDS = 120
 """For what takes a moment on an idle machine, and for ever where it is broken."""
 
 _ROWS = 12
@@ -237,7 +237,7 @@ def scripted(workspace: Path) -> Callable[..., Path]:
     def write(
         fault: str = "",
         *,
-        ready_s: float = 10,
+        ready_s: float = WAIT_SECONDS,
         port: str = "announced",
         first: str = "",
         on: str = f"box{STRUCK}?",

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 import psutil
 
+from memconform.client.timing import time_limit
 from memconform.conformance.case import DaemonSettings, Server
 from memconform.conformance.controls import Controls
 from memconform.conformance.transport import certificates
@@ -194,7 +195,8 @@ class Fixture:
         if not is_listening or suspected:
             seconds = _SUSPICION_SECONDS if is_listening else _END_SECONDS
             with suppress(TimeoutError):
-                await asyncio.wait_for(daemon.wait_exit(), seconds)
+                async with time_limit(seconds):
+                    await daemon.wait_exit()
         if daemon.process.alive:
             return None
         return f"{await daemon.wait_exit()}\n{daemon.process.tail()}"

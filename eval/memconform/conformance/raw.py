@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import h11
 
 from memconform.client.recorder import printf
+from memconform.client.timing import time_limit
 from memconform.conformance.step_result import StepResult
 
 _READ = 65_536
@@ -104,14 +105,14 @@ async def converse(
     outcome.shell = f"{printf(b''.join(pieces))} | nc -w 5 {address.hostname} {address.port}"
     started = time.perf_counter()
     try:
-        async with asyncio.timeout(seconds):
+        async with time_limit(seconds):
             reader, writer = await asyncio.open_connection(address.hostname, address.port)
     except (OSError, TimeoutError) as error:
         outcome.failure, outcome.ended = f"no connection: {error}", "cut"
         outcome.statuses.append(None)
         return outcome
     try:
-        async with asyncio.timeout(seconds):
+        async with time_limit(seconds):
             responses = _ResponseReader(reader, outcome)
             for number, piece in enumerate(pieces):
                 last = number == len(pieces) - 1

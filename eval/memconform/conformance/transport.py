@@ -15,6 +15,7 @@ from httpx_sse import EventSource, SSEError
 
 from memconform.client.byte_streams import observe_body, without_bom
 from memconform.client.recorder import Exchange
+from memconform.client.timing import time_limit
 from memconform.conformance.step_result import Event, StepResult
 from memconform.conformance.translation import Translation
 
@@ -135,7 +136,7 @@ class Sender:
         started = time.perf_counter()
         body = bytearray()
         try:
-            async with asyncio.timeout(seconds):
+            async with time_limit(seconds):
                 response = await self._http.send(request, stream=True)
                 try:
                     _record_head(outcome, response, asked)
@@ -199,7 +200,7 @@ class Stream:
         outcome = StepResult(asked.label, exchange=exchange, ended="open", sent=asked.body)
         stream = cls(outcome, started, asked)
         try:
-            async with asyncio.timeout(seconds):
+            async with time_limit(seconds):
                 response = await http.send(request, stream=True)
         except TimeoutError:
             stream.outcome.failure = f"no response head within {seconds:g} s"
@@ -266,7 +267,7 @@ class Stream:
             return event is not None and self._counts[event] >= count
 
         with suppress(TimeoutError):
-            async with asyncio.timeout(seconds), self._changed:
+            async with time_limit(seconds), self._changed:
                 await self._changed.wait_for(is_done)
 
     async def close(self) -> None:

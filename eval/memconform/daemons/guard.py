@@ -29,6 +29,8 @@ _EXIT_GRACE_SECONDS = 0.5
 """Time for children outside the process group, which the daemon may have asked to end."""
 _SWEEP_SECONDS = 5.0
 """A process in uninterruptible sleep does not end; the guard must, and it reports the process."""
+_ROUND_SECONDS = 0.1
+"""The most of a round of the sweep that counts; one takes a few milliseconds."""
 _MAX_NAMES = 8
 
 _POLL_SECONDS = 0.1
@@ -142,8 +144,8 @@ def _end_all(leader: int, grace: float) -> tuple[list[str], int]:
     # group's id, cannot be reused.
     _kill(-leader)
     escaped: dict[int, str] = {}
-    started = time.monotonic()
-    while (elapsed := time.monotonic() - started) < grace + _SWEEP_SECONDS:
+    elapsed, before = 0.0, time.monotonic()
+    while elapsed < grace + _SWEEP_SECONDS:
         # Children of a killed process become ours and are handled in the next round.
         children = [child for child in _children() if child != leader]
         for child in children:
@@ -160,8 +162,13 @@ def _end_all(leader: int, grace: float) -> tuple[list[str], int]:
             # /proc may omit a child while another ends; waitid does not.
             if not _any_child():
                 return list(escaped.values()), status or 0
-            return [*escaped.values(), *_end_rest(started + grace + _SWEEP_SECONDS)], status or 0
+            left = grace + _SWEEP_SECONDS - elapsed
+            return [*escaped.values(), *_end_rest(time.monotonic() + left)], status or 0
         time.sleep(0.001)
+        now = time.monotonic()
+        # While the machine stood still, no descendant could end by itself.
+        elapsed += min(now - before, _ROUND_SECONDS)
+        before = now
     status = _reap(leader)
     return list(escaped.values()), -_signal.SIGKILL if status is None else status
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import httpx
 
-_DEATH_SECONDS = 0.5
+_DEATH_SECONDS = 2.0
 """How long to wait, after a broken connection, for the report that the process has ended."""
 _POLL_SECONDS = 0.02
 

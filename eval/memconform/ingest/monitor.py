@@ -10,7 +10,7 @@ from memconform.errors import DaemonError
 
 IN_A_ROW = 3
 """Consecutive failures of a kind after which the daemon is given up."""
-_DEATH_SECONDS = 0.5
+_DEATH_SECONDS = 2.0
 """How long to wait, after a broken connection, for the report that the daemon has died."""
 
 T = TypeVar("T")

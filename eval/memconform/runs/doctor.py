@@ -55,7 +55,7 @@ _MOST_REMEDIES = 12
 """Attempts at a check, each after the lines that the one before suggested."""
 _FAULTS_OF_AN_EMPTY_BRAIN = ("bad_retrieval", "http_404", "delete_failed")
 """Codes of failed checks that only follow from a brain that could not be filled."""
-_DEATH_SECONDS = 0.5
+_DEATH_SECONDS = 2.0
 """How long to wait, after a failed step, for the report that the daemon has died."""
 _PROMPT_SECONDS = 0.05
 """How long to wait for such a report after steps that passed."""

@@ -100,7 +100,8 @@ def plan_of(faulty_run: FaultyRun, dataset: Path, output: Path) -> Plan:
         scorer=ExactScorer(),
         corpus=ReferenceAnswers(selected.dataset),
         concurrency=faulty_run.concurrency,
-        timeouts=Timeouts(total=5, connect=2, first=2, gap=1),
+        # short limit: the daemon shares this process, whose stalls do not count.
+        timeouts=Timeouts(total=20, connect=20, first=3, gap=3),
     )
 
 

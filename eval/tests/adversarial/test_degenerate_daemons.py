@@ -129,7 +129,7 @@ def _params() -> list[object]:
     return [pytest.param(kind, id=kind, marks=marks[kind]) for kind in DAEMONS]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("kind", _params())
 def test_only_cases_about_what_a_daemon_does_pass_on_it(kind: str, tmp_path: Path) -> None:
     degeneracy, expected = DAEMONS[kind]

@@ -23,6 +23,7 @@ from tests.adversarial.inprocess import (
     run_plan,
     write_dataset,
 )
+from tests.conftest import WAIT_SECONDS
 
 
 class _Service:
@@ -96,7 +97,7 @@ async def test_no_question_waits_for_the_judgement_of_another(
     """With one question in flight, the judge answers only once all questions were asked."""
     service = _Service(waits_for=QUESTIONS)
     running = asyncio.create_task(run_plan(make_plan(service)))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(WAIT_SECONDS):
         await service.all_asked.wait()
         service.released.set()
         result = await running
@@ -113,7 +114,7 @@ async def test_answers_of_an_interrupted_run_are_judged_and_not_asked_again(
     """
     plan = make_plan(service := _Service(waits_for=QUESTIONS))
     running = asyncio.create_task(run_plan(plan, delay=delay))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(WAIT_SECONDS):
         await service.all_asked.wait()
         running.cancel()
         with suppress(asyncio.CancelledError):

@@ -22,7 +22,7 @@ from tests.program import PROGRAM
 
 CHECKOUT = Path(__file__).parents[3]
 
-TIMEOUT_S = 3.0
+TIMEOUT_S = 6.0
 """The upstream timeout that the daemons are started with; two retries of the vendors' clients wait
 up to 1.5 s together."""
 
@@ -64,8 +64,12 @@ async def served(sdk: str, folder: Path, **variables: str) -> AsyncIterator[Serv
         launch = Launch(run_id=run_id, folder=folder, upstream=called.base_url)
         async with (
             runner.serve(launch) as daemon,
-            httpx.AsyncClient(base_url=daemon.base_url, trust_env=False, timeout=20) as http,
-            httpx.AsyncClient(base_url=called.base_url, trust_env=False) as upstream,
+            httpx.AsyncClient(
+                base_url=daemon.base_url, trust_env=False, timeout=WAIT_SECONDS
+            ) as http,
+            httpx.AsyncClient(
+                base_url=called.base_url, trust_env=False, timeout=WAIT_SECONDS
+            ) as upstream,
         ):
             yield Served(http, upstream)
 

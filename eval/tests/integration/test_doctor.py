@@ -49,7 +49,7 @@ def test_the_reference_daemon_passes_every_step(installed: Call) -> None:
 def test_names_the_failing_step(
     memconform: Call, scripted: Scripted, fault: str, code: int, says: str
 ) -> None:
-    ended = memconform("doctor", "--sdk", scripted(fault, ready_s=5, on=_QUESTION))
+    ended = memconform("doctor", "--sdk", scripted(fault, on=_QUESTION))
     assert ended.code == code, ended.out
     assert "FAIL" in ended.out
     assert says in ended.out

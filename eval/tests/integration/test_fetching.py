@@ -189,7 +189,7 @@ def test_an_interrupted_download_exits_130_and_can_be_resumed(place: Place) -> N
     with place.start("fetch", "set") as process:
         _wait(lambda: place.part.exists() and place.part.stat().st_size > HALF // 2)
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        assert process.wait(WAIT_SECONDS) == 130
     assert place.part.read_bytes() == CONTENT[:HALF]
     place.fetched()
 

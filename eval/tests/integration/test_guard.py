@@ -175,6 +175,33 @@ def test_nothing_that_escaped_outlives_a_killed_harness(
         assert _until(lambda: not _escaped(folder) and not processes_of(folder))
 
 
+_STALL = """
+import subprocess, sys, time, types
+sys.path.insert(0, sys.argv[1])
+import guard
+leader = subprocess.Popen(["true"], process_group=0)
+child = subprocess.Popen(["sleep", "0.3"], start_new_session=True)
+begun = time.monotonic()
+
+def clock():
+    now = time.monotonic()
+    return now if now - begun < 0.05 else now + 62
+
+guard.time = types.SimpleNamespace(monotonic=clock, sleep=time.sleep)
+print(guard._end_all(leader.pid, 60)[0])
+"""
+"""Ends a daemon and a child of it that ends by itself; meanwhile a stall of 62 s passes."""
+
+
+@linux
+def test_a_stall_takes_no_time_of_a_child_that_is_about_to_end() -> None:
+    folder = daemon_process._GUARD.parent
+    ended = subprocess.run(
+        [sys.executable, "-S", "-c", _STALL, folder], capture_output=True, text=True, check=True
+    )
+    assert ended.stdout == "[]\n"
+
+
 @linux
 def test_a_server_left_running_by_a_build_is_stopped_and_is_not_a_failure(
     memconform: Call, scripted: Scripted, dataset: Path, escape: Callable[..., str]
@@ -216,7 +243,7 @@ async def test_a_guard_that_is_suspended_before_it_reports_its_daemon_is_resumed
     stop = "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\n"
     guard.write_text(stop + daemon_process._GUARD.read_text())
     monkeypatch.setattr(daemon_process, "_GUARD", guard)
-    monkeypatch.setattr(daemon_process, "_GUARD_START_SECONDS", 10.0)
+    monkeypatch.setattr(daemon_process, "_GUARD_START_SECONDS", WAIT_SECONDS)
     process = await DaemonProcess.start(
         ["sleep", "1000"], env=dict(os.environ), cwd=tmp_path, log=tmp_path / "daemon.log"
     )
@@ -229,9 +256,7 @@ def test_a_guard_that_is_suspended_repeatedly_is_bypassed(
     memconform: Call, scripted: Scripted, dataset: Path, escape: Callable[..., str]
 ) -> None:
     first = escape(_STOP_FOR_EVER, "x", "$PPID")
-    started = time.monotonic()
     ended = memconform(*_run(scripted(first=first), dataset))
-    assert time.monotonic() - started < 25
     assert (ended.code, _escaped(dataset.parent)) == (3, []), ended.err
     assert ended.result["incident"]["code"] == "daemon_left_over"
     assert not processes_of(ended.folder)
@@ -252,17 +277,18 @@ async def test_a_guard_that_never_answers_fails_the_start_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guard = tmp_path / "guard.py"
-    pid = tmp_path / "pid"
-    guard.write_text(f"import os, time\nopen({str(pid)!r}, 'w').write(str(os.getpid()))\n{_SLEEP}")
+    guard.write_text(_SLEEP)
     monkeypatch.setattr(daemon_process, "_GUARD", guard)
+    # short limit: this guard never answers, however long it has.
     monkeypatch.setattr(daemon_process, "_GUARD_START_SECONDS", 1.0)
+    # short limit: the same.
     monkeypatch.setattr(daemon_process, "_GUARD_SWEEP_SECONDS", 0.1)
     with pytest.raises(DaemonError, match="no answer within 1 s") as raised:
         await DaemonProcess.start(
             ["true"], env=dict(os.environ), cwd=tmp_path, log=tmp_path / "daemon.log"
         )
     assert raised.value.code == "spawn_failed"
-    assert not psutil.pid_exists(int(pid.read_text()))
+    assert not [p for p in psutil.Process().children() if str(guard) in p.cmdline()]
 
 
 async def test_a_stop_is_bounded_when_the_guard_does_not_answer(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from memconform.cli import lazy
 from memconform.cli.run_options import SCENARIO_NAMES
 from memconform.errors import UsageError
 from memconform.scenarios import SCENARIOS
-from tests.conftest import CHECKOUT, Ended, runnable
+from tests.conftest import CALL_SECONDS, CHECKOUT, Ended, runnable
 
 EXTRAS = ("numpy", "scipy", "rank_bm25", "hypothesis", "hypothesis_jsonschema", "nltk", "regex")
 FOREIGN = (*EXTRAS, "openai", "anthropic")
@@ -46,7 +46,7 @@ def call(workspace: Path, environment: dict[str, str], *args: str, without: bool
         env=environment | {"PYTHONPATH": path},
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=CALL_SECONDS,
         check=False,
     )
     return Ended(ended.returncode, ended.stdout, ended.stderr, workspace)

@@ -4,7 +4,7 @@ import asyncio
 import gzip
 import json
 import os
-import time
+import threading
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,12 +17,14 @@ import pytest_asyncio
 
 from memconform.daemons.upstream import scripted_upstream
 from memconform.datasets.model import Question
+from memconform.llm import calls
 from memconform.llm.budget import Ledger
 from memconform.llm.cache import ReplyCache
 from memconform.llm.calls import CallPolicy, InvalidReplyError, LlmSession, Model
 from memconform.llm.chat import (
     BudgetSpentError,
     ChatRequest,
+    Completion,
     LlmError,
     ModelUnusableError,
     NotCachedError,
@@ -33,6 +35,7 @@ from memconform.llm.chat import (
 from memconform.llm.names import ModelName
 from memconform.llm.prices import NANO
 from memconform.scoring.judge.prompt import judge_request, parse_reply
+from tests.conftest import WAIT_SECONDS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -211,8 +214,8 @@ async def test_a_retry_after_beyond_the_deadline_fails_at_once(
     loop = asyncio.get_running_loop()
     begun = loop.time()
     with pytest.raises(LlmError, match="429"):
-        await opened().ask(_request(), parse_reply)
-    assert loop.time() - begun < 5
+        await opened(deadline_s=600).ask(_request(), parse_reply)
+    assert loop.time() - begun < WAIT_SECONDS
 
 
 async def test_a_storm_of_429_lowers_the_limit_and_every_call_ends_well(
@@ -229,7 +232,8 @@ async def test_a_storm_of_429_lowers_the_limit_and_every_call_ends_well(
 
 async def test_a_silent_service_is_asked_again(upstream: Upstream, opened: Opened) -> None:
     await upstream.script({"fault": "hang"}, {"text": _RIGHT})
-    model = opened(deadline_s=8)
+    # short limit: half of it is waited out, and the reply that follows takes milliseconds.
+    model = opened(deadline_s=24)
     reply = await model.ask(_request(), parse_reply)
     assert reply.value.verdict == "correct"
 
@@ -239,19 +243,29 @@ async def test_a_slow_import_of_a_vendors_library_takes_no_time_of_a_call(
     name: str, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It took all 8 s that the first call had on a busy machine, and stopped all others."""
-    model = opened(name, deadline_s=2)
+    model = opened(name)
     client = getattr(model.chat, "_client")  # noqa: B009 - of both vendors' classes
+    begun, others_ran = threading.Event(), threading.Event()
 
     def slow(opened_at_once: Callable[[], Any] = client._opened) -> Any:
-        time.sleep(3)
+        begun.set()
+        assert others_ran.wait(WAIT_SECONDS)
         return opened_at_once()
 
     monkeypatch.setattr(client, "_opened", slow)
+    complete = model.chat.complete
+    open_at_first: list[bool] = []
+
+    async def observed(request: ChatRequest, seconds: float) -> Completion:
+        open_at_first.append(client._client is not None)
+        return await complete(request, seconds)
+
+    monkeypatch.setattr(model.chat, "complete", observed)
     asked = asyncio.ensure_future(model.ask(_request(), parse_reply))
-    begun = time.monotonic()
-    await asyncio.sleep(0.1)
-    assert time.monotonic() - begun < 2
+    assert await asyncio.to_thread(begun.wait, WAIT_SECONDS)
+    others_ran.set()
     assert (await asked).value.verdict == "correct"
+    assert open_at_first == [True]
 
 
 @pytest.mark.parametrize("fault", ["cut", "bad_json"])
@@ -284,7 +298,7 @@ async def test_five_calls_that_fail_to_the_end_mean_that_the_service_is_down(
     upstream: Upstream, opened: Opened
 ) -> None:
     await upstream.script({"status": 500})
-    model = opened(deadline_s=0.4)
+    model = opened(deadline_s=0.4)  # short limit: every call fails
     ends = await asyncio.gather(
         *(model.ask(_request(f"{n}"), parse_reply) for n in range(5)), return_exceptions=True
     )
@@ -442,27 +456,34 @@ _ODD = {
 }
 
 
+def _retry_never(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the first wait for another try be longer than the deadline."""
+    monkeypatch.setattr(calls, "_FIRST_BACKOFF_S", 1e6)
+
+
 @pytest.mark.parametrize("body", _ODD.values(), ids=_ODD)
 async def test_a_reply_of_another_shape_is_asked_for_again_and_ends_no_run(
-    body: object, upstream: Upstream, opened: Opened
+    body: object, upstream: Upstream, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await upstream.script({"body": body}, {"text": _RIGHT})
     reply = await opened().ask(_request(), parse_reply)
     assert reply.value.verdict == "correct"
     await upstream.script({"body": body})
+    _retry_never(monkeypatch)
     with pytest.raises(LlmError) as raised:
-        await opened(cache="off", deadline_s=3).ask(_request(), parse_reply)
+        await opened(cache="off").ask(_request(), parse_reply)
     assert raised.value.code in ("llm_bad_reply", "llm_invalid_reply")
 
 
 @pytest.mark.parametrize("content", [7, [{"type": "text"}], [{"type": "text", "text": None}]])
 async def test_an_anthropic_reply_of_another_shape_ends_no_run(
-    content: object, upstream: Upstream, opened: Opened
+    content: object, upstream: Upstream, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    _retry_never(monkeypatch)
     body = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": content}
     await upstream.script({"body": body | {"stop_reason": "end_turn", "usage": {}}})
     with pytest.raises(LlmError):
-        await opened(_NAMES[1], cache="off", deadline_s=3).ask(_request(), parse_reply)
+        await opened(_NAMES[1], cache="off").ask(_request(), parse_reply)
 
 
 @pytest.mark.parametrize("count", [10**30, -1, 0, None, 1.5, [3]])
@@ -573,7 +594,7 @@ async def test_an_endless_body_is_ended_soon(encoding: str) -> None:
     server, url = await _misbehaving(head + gzip.compress(b"["), b"x" * 65_536)
     session = LlmSession(
         Ledger(1.0),
-        policy=CallPolicy(deadline_s=2, cache="off"),
+        policy=CallPolicy(deadline_s=2, cache="off"),  # short limit: the body is endless
         env={"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": url},
     )
     before = psutil.Process().memory_info().rss
@@ -589,7 +610,7 @@ async def test_a_redirect_is_not_followed(upstream: Upstream) -> None:
     server, url = await _misbehaving(f"HTTP/1.1 307 Moved\r\n{where}".encode(), b"")
     session = LlmSession(
         Ledger(),
-        policy=CallPolicy(deadline_s=20, cache="off"),
+        policy=CallPolicy(deadline_s=60, cache="off"),
         env={"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": url},
     )
     with pytest.raises(ModelUnusableError, match="307"):

@@ -111,7 +111,7 @@ def test_resume_rejects_other_settings(memconform: Call, scripted: Scripted, dat
         assert refused.code == 2
         assert "was run with other settings" in refused.err
         assert named in refused.err
-    for same in (("--concurrency", "3"), ("--timeout", "9"), ("--floor", "0.5")):
+    for same in (("--concurrency", "3"), ("--timeout", "90"), ("--floor", "0.5")):
         assert memconform(*call, *same, "--resume", run.name).code == 0
     scripted("crlf")
     assert memconform(*call, "--resume", run.name).code == 2

@@ -13,7 +13,7 @@ import pytest
 
 from memconform.reports.machine import RunReport
 from memconform.runs.results import RunResult
-from tests.conftest import CHECKOUT, Ended
+from tests.conftest import CALL_SECONDS, CHECKOUT, Ended
 
 Call = Callable[..., Ended]
 
@@ -144,7 +144,7 @@ def test_runner_py_is_the_same_command(workspace: Path, environment: dict[str, s
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=CALL_SECONDS,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr

@@ -2,16 +2,15 @@
 
 import asyncio
 import base64
-import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import pytest_asyncio
 
-from tests.integration.serving import TIMEOUT_S, Served, SharedDaemons
+from tests.conftest import WAIT_SECONDS
+from tests.integration.serving import Served, SharedDaemons
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -119,12 +118,12 @@ def _with_plain_texts(value: Any) -> Any:
 _FAULTS: dict[str, tuple[dict[str, Any], str, int]] = {
     # What the upstream does, the error's code, the deltas that come before it.
     "refused with Retry-After": (_chat(status=429, retry_after=0.1), "bad_gateway", 0),
-    "refused for longer than is waited": (_chat(status=429, retry_after=20), "timeout", 0),
+    "refused for longer than is waited": (_chat(status=429, retry_after=50), "timeout", 0),
     "500": (_chat(status=500), "bad_gateway", 0),
     "401": (_chat(status=401), "bad_gateway", 0),
     "hangs": (_chat(fault="hang"), "timeout", 0),
     "hangs in the stream": (_chat(deltas=["a ", "b "], fault="hang", after=1), "timeout", 1),
-    "slow to begin": (_chat(delay_ms=(TIMEOUT_S + 30) * 1e3), "timeout", 0),
+    "slow to begin": (_chat(delay_ms=600_000), "timeout", 0),
     "cut": (_chat(deltas=["a ", "b "], fault="cut", after=1), "bad_gateway", 1),
     "ends early": (_chat(deltas=["a ", "b "], fault="ends", after=1), "bad_gateway", 1),
     "ends before it began": (_chat(fault="ends"), "bad_gateway", 0),
@@ -140,9 +139,8 @@ async def test_upstream_fault_never_becomes_an_answer(
     sdk: str, provider: str, daemons: SharedDaemons
 ) -> None:
     async def put(server: Served, name: str, code: str, deltas: int) -> None:
-        started = time.monotonic()
+        # The client gives up on a daemon that waits for what it was told to wait for.
         events = await server.ask(f"Who lights the lamp? ({name})")
-        took = time.monotonic() - started
         assert [event for event, _ in events] == [
             "retrieve",
             *["answer_delta"] * deltas,
@@ -152,8 +150,6 @@ async def test_upstream_fault_never_becomes_an_answer(
         error, done = events[-2][1], events[-1][1]
         assert (error["code"], done["ok"]) == (code, False), (name, error)
         assert error["message"], name
-        # Whoever waits for what it was told to wait for takes 20 s and more.
-        assert took < TIMEOUT_S + 10, name
 
     async with daemons.served(sdk, JB_LLM_PROVIDER=provider) as server:
         await _fill(server)
@@ -177,28 +173,29 @@ async def test_a_temporary_refusal_is_retried(sdk: str, daemons: SharedDaemons) 
 
 
 async def test_deltas_are_forwarded_as_they_arrive(sdk: str, daemons: SharedDaemons) -> None:
-    async with daemons.served(sdk) as server:
+    async with daemons.served(sdk, JB_UPSTREAM_TIMEOUT="600") as server:
         await _fill(server)
-        await server.script(_chat(deltas=["one ", "two ", "three"], delta_delay_ms=300))
+        await server.script(_chat(deltas=["one ", "two ", "three"], fault="hang", after=2))
+        arrived = 0
         async with server.daemon.stream(
             "POST", "/v1/brains/b/ask", json={"question": "lamp?"}
         ) as response:
-            arrived = [
-                time.monotonic()
-                async for line in response.aiter_lines()
-                if line == "event: answer_delta"
-            ]
-    assert len(arrived) == 3
-    assert arrived[1] - arrived[0] > 0.15
-    assert arrived[2] - arrived[1] > 0.15
+            async for line in response.aiter_lines():
+                arrived += line == "event: answer_delta"
+                if arrived == 2:
+                    break
+            # Both are here, and the upstream has more to say.
+            [request] = await server.requests("chat")
+            assert request["outcome"] == "open"
+    assert arrived == 2
 
 
 async def test_client_disconnect_cancels_the_upstream_request(
     sdk: str, daemons: SharedDaemons
 ) -> None:
-    async with daemons.served(sdk) as server:
+    async with daemons.served(sdk, JB_UPSTREAM_TIMEOUT="600") as server:
         await _fill(server)
-        # Slower than the check below waits, and quicker than the upstream timeout.
+        # Longer than anybody waits below.
         await server.script(_chat(deltas=["a "] * 1000, delta_delay_ms=300))
         async with server.daemon.stream(
             "POST", "/v1/brains/b/ask", json={"question": "lamp?"}
@@ -206,28 +203,31 @@ async def test_client_disconnect_cancels_the_upstream_request(
             async for line in response.aiter_lines():
                 if line == "event: answer_delta":
                     break
-        for _ in range(40):
-            [request] = await server.requests("chat")
-            if request["outcome"] != "open":
-                break
-            await asyncio.sleep(0.05)
-    assert request["outcome"] == "client_gone"
+        await _await_outcomes(server, "chat", ["client_gone"])
 
 
 async def test_client_disconnect_during_retrieval_cancels_the_upstream_request(
     sdk: str, daemons: SharedDaemons
 ) -> None:
-    async with daemons.served(sdk, JB_UPSTREAM_TIMEOUT="20") as server:
+    async with daemons.served(sdk, JB_UPSTREAM_TIMEOUT="600") as server:
         await _fill(server)
         await server.script({"kind": "embeddings", "reply": {"fault": "hang"}})
-        with pytest.raises(httpx.ReadTimeout):
-            await server.daemon.post("/v1/brains/b/ask", json={"question": "lamp?"}, timeout=0.3)
-        for _ in range(40):
-            [request] = await server.requests("embeddings")
-            if request["outcome"] != "open":
-                break
+        asking = asyncio.create_task(
+            server.daemon.post("/v1/brains/b/ask", json={"question": "lamp?"})
+        )
+        await _await_outcomes(server, "embeddings", ["open"])
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        await _await_outcomes(server, "embeddings", ["client_gone"])
+
+
+async def _await_outcomes(server: Served, kind: str, expected: list[str]) -> None:
+    """Wait until the upstream reports these outcomes of all requests of a kind."""
+    async with asyncio.timeout(WAIT_SECONDS):
+        while True:
+            if [request["outcome"] for request in await server.requests(kind)] == expected:
+                return
             await asyncio.sleep(0.05)
-    assert request["outcome"] == "client_gone"
 
 
 @pytest.mark.parametrize(("key", "sent"), [("", None), ("sk-rerank", "Bearer ***")])
@@ -290,13 +290,15 @@ async def test_ingest_with_a_failing_embedder_stores_nothing(
         faults = _plain_faults("embeddings")
         await server.script(*({**rule, "contains": f"({name})"} for name, rule, _ in faults))
 
-        async def put(name: str, status: int) -> None:
+        async def put(name: str, status: int, route: str) -> None:
             document = _document("raw/new.md", f"Pepper the mule ({name}).")
-            for route, body in (("file", document), ("batch", {"documents": [document]})):
-                answer = await server.daemon.post(f"/v1/brains/b/ingest/{route}", json=body)
-                assert answer.status_code == status, (name, route, answer.text)
+            body = document if route == "file" else {"documents": [document]}
+            answer = await server.daemon.post(f"/v1/brains/b/ingest/{route}", json=body)
+            assert answer.status_code == status, (name, route, answer.text)
 
-        await asyncio.gather(*(put(name, status) for name, _, status in faults))
+        # All at once: silence is waited out once, not for each route.
+        calls = (put(name, code, to) for name, _, code in faults for to in ("file", "batch"))
+        await asyncio.gather(*calls)
         counts = (await server.daemon.get("/v1/brains/b")).json()
         assert (counts["documents"], counts["pending"]) == (2, 0)
 

@@ -93,7 +93,7 @@ def test_each_plant_has_one_change_and_a_unique_id() -> None:
     assert all(len(plant.mutation.source) == 1 for plant in PLANTS)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "plant",
     [

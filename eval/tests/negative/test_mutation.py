@@ -29,12 +29,12 @@ def _report(ended: Ended) -> dict[str, Any]:
     return loaded
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("sample", [6, pytest.param(24, marks=pytest.mark.exhaustive)])
 def test_fixed_sample_is_killed_and_the_good_daemon_passes(
     sample: int, memconform: Callable[..., Ended]
 ) -> None:
-    ended = memconform("mutate", "--sample", str(sample), "--json", "m.json", timeout=170)
+    ended = memconform("mutate", "--sample", str(sample), "--json", "m.json", timeout=850)
     report = _report(ended)
     assert report["false_alarms"] == []
     assert report["survivors"] == [], ended.err

@@ -10,6 +10,7 @@ from memconform.daemons import availability
 from memconform.daemons.availability import as_built
 from memconform.daemons.runner import SdkRunner
 from memconform.errors import DaemonError
+from tests.conftest import WAIT_SECONDS
 
 
 def _runner(name: str, build: Callable[..., object]) -> SdkRunner:
@@ -26,7 +27,9 @@ async def _fails(_: object) -> None:
     raise DaemonError("no compiler", code="toolchain_missing")
 
 
-async def test_quick_builds_keep_their_order() -> None:
+async def test_quick_builds_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(availability, "_ORDER_SECONDS", WAIT_SECONDS)
+
     async def soon(_: object) -> None:
         await asyncio.sleep(0.05)
 
@@ -36,6 +39,7 @@ async def test_quick_builds_keep_their_order() -> None:
 
 
 async def test_a_slow_build_does_not_delay_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    # short limit: the slow build ends only after the others.
     monkeypatch.setattr(availability, "_ORDER_SECONDS", 0.01)
     others_built = asyncio.Event()
 

@@ -181,7 +181,7 @@ async def test_other_requests_are_served_while_a_text_is_embedded(
 
         def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
             begun.set()
-            assert go_on.wait(20)
+            assert go_on.wait(60)
             return [[1.0] for _ in texts]
 
     monkeypatch.setattr("memconform.upstream.server.get_embedder", lambda _: Slow())

@@ -227,7 +227,7 @@ def test_a_shortened_prompt_is_never_answered_with_instructions(name: str, cut: 
         *("Retrieved facts:\n", "[1] x\n", "### a (", "Notes:\n\n[1] a\n", "Answer ", "\n", " "),
     ],
 )
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(120)  # in milliseconds, or for hours
 def test_a_hostile_prompt_takes_linear_time(piece: str) -> None:
     """Text up to the end was kept for each of 400,000 questions, until memory ran out."""
     users = [f"<context>\nNotes:\n{piece * (300_000 // len(piece))}\nQuestion: is it?"]

@@ -7,6 +7,7 @@ import socket
 import pytest
 
 from memconform.fakes.wire import RawExchange, RawRequest, serving
+from tests.conftest import WAIT_SECONDS
 
 
 async def _answer(_: RawRequest, exchange: RawExchange) -> None:
@@ -19,7 +20,7 @@ def test_a_connection_that_is_accepted_while_the_server_closes_is_closed(iterati
 
     async def run() -> bytes:
         async with serving(_answer, "127.0.0.1", 0) as port:
-            client = socket.create_connection(("127.0.0.1", port), timeout=5)
+            client = socket.create_connection(("127.0.0.1", port), timeout=WAIT_SECONDS)
             for _ in range(iterations):
                 await asyncio.sleep(0)
         with client:

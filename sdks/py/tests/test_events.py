@@ -54,7 +54,7 @@ def _changes(data: bytes) -> list[dict[str, Any]]:
 async def _receive(events: AsyncGenerator[bytes, None], count: int) -> list[dict[str, Any]]:
     changes: list[dict[str, Any]] = []
     while len(changes) < count:
-        changes += _changes(await asyncio.wait_for(anext(events), 5))
+        changes += _changes(await asyncio.wait_for(anext(events), 60))
     return changes
 
 
@@ -202,8 +202,8 @@ async def test_a_stop_of_the_daemon_ends_streams_with_a_final_event() -> None:
     task = asyncio.create_task(stream.stream_response(send))
     await begun.wait()
     streams.end()
-    await asyncio.wait_for(task, 5)
+    await asyncio.wait_for(task, 60)
     assert sent[-1] == b"bye"
     assert not feed._listeners
     late = EventStream(feed.events(), streams)
-    await asyncio.wait_for(late.stream_response(send), 5)
+    await asyncio.wait_for(late.stream_response(send), 60)

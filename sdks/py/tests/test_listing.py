@@ -129,4 +129,4 @@ def test_no_glob_is_slow(tmp_path: Path) -> None:
     started = time.perf_counter()
     for glob in ("*a" * 124 + "*b", "*" * 10**6, "*?" * 10**5, "*aaab" * 50):
         _paths(tree, glob=glob)
-    assert time.perf_counter() - started < 2
+    assert time.perf_counter() - started < 60  # a slow one takes hours

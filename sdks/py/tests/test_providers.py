@@ -25,6 +25,9 @@ from memoryd.reader import AnswerEnd, ModelReader
 from memoryd.search import RetrievalResult, Retriever
 from memoryd.upstream import SilenceTimeout, UpstreamError
 
+_WAIT_SECONDS = 60
+"""For what takes a moment, and for ever where it is broken."""
+
 
 @pytest.mark.parametrize(
     ("env", "message"),
@@ -109,7 +112,7 @@ async def test_a_reply_without_text_is_a_failure(pieces: list[str | Usage]) -> N
 async def test_silence_is_a_timeout_and_keys_are_redacted() -> None:
     silence_timeout = SilenceTimeout("openai", 0.01, "sk-canary")
     with pytest.raises(UpstreamError) as silent:
-        await silence_timeout.wait(asyncio.sleep(5))
+        await silence_timeout.wait(asyncio.Event().wait())
     assert silent.value.code == "timeout"
 
     async def refuse() -> None:
@@ -219,7 +222,7 @@ def test_brains_with_a_remote_embedder_are_opened_by_their_first_request(
     without.create("b", None).ingest([NewDocument("a.md", b"zebra", {})])
     without.close()
     client = _Client()
-    embedder = RemoteEmbedder("openai/m@1", client, "m", SilenceTimeout("openai", 1))
+    embedder = RemoteEmbedder("openai/m@1", client, "m", SilenceTimeout("openai", _WAIT_SECONDS))
     with TestClient(create_app(Config(tmp_path, Providers(embedder=embedder)))) as http:
         assert http.get("/healthz").is_success
         assert client.calls == 0
@@ -233,7 +236,7 @@ def test_a_brain_that_waits_for_a_service_does_not_block_others(tmp_path: Path) 
     class Slow(FeatureHash):
         def embed(self, texts: Sequence[str]) -> list[Vector]:
             if "slow" in texts:
-                release.wait(10)
+                release.wait(_WAIT_SECONDS)
             return super().embed(texts)
 
     without = BrainStore(tmp_path, None)
@@ -246,7 +249,7 @@ def test_a_brain_that_waits_for_a_service_does_not_block_others(tmp_path: Path) 
     assert store.get("b").counts().vectors == 1
     assert opening.is_alive()
     release.set()
-    opening.join(10)
+    opening.join(_WAIT_SECONDS)
     store.close()
 
 

@@ -20,7 +20,7 @@ _SOURCES = Path(__file__).parents[1] / "src"
 
 _HANG_SECONDS = 90
 """Timeout of the upstream and of the test client."""
-_STOP_SECONDS = 45
+_STOP_SECONDS = 60
 """Limit for a stop, which takes longer on a machine that is busy with other tests."""
 _GRACE_EXCEEDED = "timeout graceful shutdown exceeded"
 """What uvicorn logs if it had to cancel a request after the grace period of two seconds."""

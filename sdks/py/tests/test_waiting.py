@@ -14,6 +14,9 @@ from memoryd.models import RetrievalRequest
 from memoryd.problems import Problem
 from memoryd.search import Retriever
 
+_WAIT_SECONDS = 60
+"""For what takes a moment, and for ever where it is broken."""
+
 
 class _Slow(FeatureHash):
     """Blocks before it embeds a text with the word `slow`, until it is released."""
@@ -25,7 +28,7 @@ class _Slow(FeatureHash):
     def embed(self, texts: Sequence[str]) -> list[Vector]:
         if any("slow" in text for text in texts):
             self.called.set()
-            assert self.go.wait(10)
+            assert self.go.wait(_WAIT_SECONDS)
         return super().embed(texts)
 
 
@@ -62,24 +65,24 @@ def test_requests_do_not_wait_for_the_embeddings_of_others(brain: Brain, embedde
     _write(brain, "a", b"zebra")
     writing = threading.Thread(target=_write, args=(brain, "b", b"slow"))
     writing.start()
-    assert embedder.called.wait(10)
+    assert embedder.called.wait(_WAIT_SECONDS)
     assert (_read(brain, "a"), _read(brain, "b")) == (b"zebra", None)
     found = Retriever().retrieve(brain, "zebra", 5, RetrievalRequest(mode="hybrid"))
     assert len(found.chunks) == 1
     _write(brain, "c", b"giraffe")
     assert writing.is_alive()
     embedder.go.set()
-    writing.join(10)
+    writing.join(_WAIT_SECONDS)
     assert _read(brain, "b") == b"slow"
 
 
 def test_an_append_applies_to_a_concurrent_write(brain: Brain, embedder: _Slow) -> None:
     writing = threading.Thread(target=_append, args=(brain, "a", b"slow"))
     writing.start()
-    assert embedder.called.wait(10)
+    assert embedder.called.wait(_WAIT_SECONDS)
     _write(brain, "a", b"zebra ")
     embedder.go.set()
-    writing.join(10)
+    writing.join(_WAIT_SECONDS)
     assert _read(brain, "a") == b"zebra slow"
     found = Retriever().retrieve(brain, "zebra slow", 5, RetrievalRequest(mode="bm25"))
     assert [chunk["text"] for chunk in found.chunks] == ["zebra slow"]
@@ -93,7 +96,7 @@ def test_concurrent_appends_lose_nothing(brain: Brain) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(_WAIT_SECONDS)
     assert sorted((_read(brain, "a") or b"").split()) == sorted(
         f"word{number}".encode() for number in range(16)
     )
@@ -108,11 +111,11 @@ def test_files_can_be_read_before_the_index_is_reconciled(tmp_path: Path, embedd
     brain = store.get("b")
     opening = threading.Thread(target=brain.open)
     opening.start()
-    assert embedder.called.wait(10)
+    assert embedder.called.wait(_WAIT_SECONDS)
     assert _read(brain, "a") == b"slow"
     assert opening.is_alive()
     embedder.go.set()
-    opening.join(10)
+    opening.join(_WAIT_SECONDS)
     assert brain.counts().vectors == 1
     store.close()
 
@@ -130,11 +133,11 @@ def test_a_brain_can_be_deleted_during_a_call_to_the_embedder(
 
     writing = threading.Thread(target=write)
     writing.start()
-    assert embedder.called.wait(10)
+    assert embedder.called.wait(_WAIT_SECONDS)
     store.delete("b")
     anew = store.create("b", None)
     embedder.go.set()
-    writing.join(10)
+    writing.join(_WAIT_SECONDS)
     assert refused == ["not_found"]
     assert _read(anew, "a") is None
 
@@ -146,7 +149,7 @@ def test_readers_share_and_a_waiting_writer_goes_before_later_readers() -> None:
     def first() -> None:
         with lock.shared():
             reading.set()
-            release.wait(10)
+            release.wait(_WAIT_SECONDS)
 
     def write() -> None:
         with lock.exclusive():
@@ -158,7 +161,7 @@ def test_readers_share_and_a_waiting_writer_goes_before_later_readers() -> None:
 
     threads = [threading.Thread(target=first)]
     threads[0].start()
-    assert reading.wait(10)
+    assert reading.wait(_WAIT_SECONDS)
     with lock.shared():
         order.append("beside")
     for target in (write, late):
@@ -168,5 +171,5 @@ def test_readers_share_and_a_waiting_writer_goes_before_later_readers() -> None:
             pass
     release.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(_WAIT_SECONDS)
     assert order == ["beside", "writer", "reader"]

@@ -19,7 +19,7 @@ import (
 func newTestEmbedder(t *testing.T, handler http.HandlerFunc) *OpenAI {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	service := upstream.Service{Name: "embedder", Key: "sk-secret", Timeout: time.Second}
+	service := upstream.Service{Name: "embedder", Key: "sk-secret", Timeout: time.Minute}
 	return NewOpenAI(service, server.URL+"/v1", "openai", "some-model")
 }
 

@@ -22,7 +22,7 @@ var notes = []prompt.Note{{Path: "a.md", Text: "one"}, {Path: "b.md", Text: "two
 func newTestReranker(t *testing.T, handler http.HandlerFunc) *HTTP {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	service := upstream.Service{Name: "reranker", Key: "sk-rerank", Timeout: time.Second}
+	service := upstream.Service{Name: "reranker", Key: "sk-rerank", Timeout: time.Minute}
 	return NewHTTP(service, server.URL+"/rerank", "m")
 }
 

@@ -101,10 +101,12 @@ export const embeddings = json(({ body }) => ({
 
 export const KEY = "sk-very-secret";
 
-/** The environment of a daemon that uses `upstream` for every provider, with a short timeout. */
+/** For tests of silence; elsewhere the timeout is the default, which no busy machine exceeds. */
+export const IMPATIENT = { JB_UPSTREAM_TIMEOUT: "0.8" };
+
+/** The environment of a daemon that uses `upstream` for every provider. */
 export function upstreamEnv(upstream: ScriptedUpstream, env: Record<string, string>) {
   return {
-    JB_UPSTREAM_TIMEOUT: "0.4",
     OPENAI_API_KEY: KEY,
     OPENAI_BASE_URL: `${upstream.address}/v1`,
     ANTHROPIC_API_KEY: KEY,

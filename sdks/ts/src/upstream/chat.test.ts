@@ -1,11 +1,11 @@
 /** Readers that call services: requests sent, answers parsed, failures reported. */
 
 import assert from "node:assert/strict";
-import { setTimeout as sleep } from "node:timers/promises";
 import { test } from "node:test";
 
 import { UpstreamFixture } from "../testing/fixture.js";
-import { delta, events, KEY, silence, status } from "../testing/upstream.js";
+import { delta, events, IMPATIENT, KEY, silence, status } from "../testing/upstream.js";
+import { until } from "../testing/until.js";
 
 const fixture = new UpstreamFixture();
 
@@ -126,27 +126,25 @@ test("a failed call is retried at most twice", async () => {
 for (const [name, respond] of [
   ["before the first piece", silence],
   ["in mid-answer", events([delta("Sleeps")], { open: true })],
-  ["while the client library waits to retry", status(503, "{}", { "Retry-After": "20" })],
+  ["while the client library waits to retry", status(503, "{}", { "Retry-After": "50" })],
 ] as const) {
   test(`silence ${name} is a timeout and cancels the request`, async () => {
-    await startReader("openai");
+    await startReader("openai", IMPATIENT);
     fixture.upstream.script(respond);
     const started = performance.now();
     const answer = await fixture.daemon.ask({ question: "zebra?" });
-    assert.ok(performance.now() - started < 1500);
+    assert.ok(performance.now() - started < 40_000);
     assert.equal(answer.at(-2)?.[1].code, "timeout");
     assert.deepEqual(answer.at(-1), ["done", { ok: false }]);
-    await sleep(50);
-    assert.equal(
-      fixture.upstream.cancelled,
-      name === "while the client library waits to retry" ? 0 : 1,
-    );
+    const cancelled = name === "while the client library waits to retry" ? 0 : 1;
+    await until(() => fixture.upstream.cancelled >= cancelled);
+    assert.equal(fixture.upstream.cancelled, cancelled);
     assert.equal(fixture.upstream.received.length, 1);
   });
 }
 
 test("a client that disconnects cancels the upstream request", async () => {
-  await startReader("openai", { JB_UPSTREAM_TIMEOUT: "30" });
+  await startReader("openai", { JB_UPSTREAM_TIMEOUT: "600" });
   fixture.upstream.script(events([delta("Sleeps")], { open: true }));
   const gone = new AbortController();
   const init = { signal: gone.signal };
@@ -158,8 +156,7 @@ test("a client that disconnects cancels the upstream request", async () => {
   );
   await response.body?.getReader().read();
   gone.abort();
-  for (let waited = 0; fixture.upstream.cancelled === 0 && waited < 2000; waited += 20)
-    await sleep(20);
+  await until(() => fixture.upstream.cancelled > 0);
   assert.equal(fixture.upstream.cancelled, 1);
 });
 

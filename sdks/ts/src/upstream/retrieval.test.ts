@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { document } from "../testing/daemon.js";
 import { UpstreamFixture } from "../testing/fixture.js";
-import { embeddings, json, silence, status } from "../testing/upstream.js";
+import { embeddings, IMPATIENT, json, silence, status } from "../testing/upstream.js";
 
 const fixture = new UpstreamFixture();
 
@@ -40,7 +40,7 @@ for (const [name, respond, code] of [
   ["silence", silence, 504],
 ] as const) {
   test(`an embedder that returns ${name}: ${code}, and nothing is stored`, async () => {
-    await fixture.start(EMBEDDER);
+    await fixture.start({ ...EMBEDDER, ...(respond === silence ? IMPATIENT : {}) });
     fixture.upstream.script(embeddings);
     await fixture.ingest("a.md", "zebra");
     fixture.upstream.script(respond);
@@ -157,7 +157,9 @@ for (const [name, respond, code] of [
 ] as const) {
   test(`an http reranker that returns ${name}: ${code}`, async () => {
     const url = `${fixture.upstream.address}/rerank`;
-    await fixture.start({ ...RERANK, JB_RERANK_PROVIDER: "http", JB_RERANK_URL: url });
+    const patience = respond === silence ? IMPATIENT : {};
+    const env = { JB_RERANK_PROVIDER: "http", JB_RERANK_URL: url, ...patience };
+    await fixture.start({ ...RERANK, ...env });
     await fixture.ingest("a.md", "zebra");
     fixture.upstream.script(respond);
     assert.equal((await search({ mode: "hybrid-rerank" })).status, code);
