@@ -1,7 +1,7 @@
 """Answers a question from passages by calls to one language model."""
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -66,7 +66,11 @@ class Reader:
     method: Method
 
     async def read(
-        self, question: str, date: str | None, passages: Sequence[Passage] | None
+        self,
+        question: str,
+        date: str | None,
+        passages: Sequence[Passage] | None,
+        error_in: Callable[[str], str | None] = lambda _answer: None,
     ) -> Reading:
         """Answer one question.
 
@@ -74,6 +78,7 @@ class Reader:
             question: as it is asked.
             date: the day on which it is asked; None if the benchmark has none.
             passages: in the order in which they are shown; None if there is no memory at all.
+            error_in: the error message that stands where an answer should be; None for an answer.
         """
         reading = Reading()
         try:
@@ -81,9 +86,14 @@ class Reader:
             if passages is not None and self.method == "con-separate":
                 shown = await self._noted(question, date, passages, reading)
             request = self.wording.answer_request(question, date, shown)
-            reply = await _counted(
-                self.model.ask(request, partial(self.wording.parse_answer, request)), reading.reader
-            )
+
+            def parse(text: str) -> str:
+                answer = self.wording.parse_answer(request, text)
+                if (message := error_in(answer)) is not None:
+                    raise ValueError(f"it is an error message: {message}")
+                return answer
+
+            reply = await _counted(self.model.ask(request, parse), reading.reader)
         except LlmError as error:
             reading.failure, reading.halted = error, isinstance(error, HaltingError)
             return reading

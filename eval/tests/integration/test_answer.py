@@ -192,6 +192,7 @@ _CUT = {
         (_ECHO, "repeats the prompt", "60"),
         (_CUT, "length", "60"),
         ({"text": " "}, "empty", "60"),
+        ({"text": "Error: 429 Too Many Requests"}, "an error message", "60"),
         ({"fault": "hang"}, "llm_timeout", "2"),
         ({"status": 400}, "llm_rejected", "60"),
     ],

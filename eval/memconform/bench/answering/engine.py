@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 
 from memconform.bench.answering.plan import AnswerPlan, Arm, Task, is_gold_shown, shown_passages
 from memconform.bench.answering.records import AnswerRecord
@@ -15,6 +16,7 @@ from memconform.reading.passages import Fitted
 from memconform.reading.prompts import DECLINES
 from memconform.reading.reader import Reading
 from memconform.runs.loop import interruption, work_through
+from memconform.scoring.error_text import error_message
 from memconform.scoring.judge.records import JudgeVote
 from memconform.scoring.scorer import DaemonResponse
 from memconform.scoring.statuses import QuestionStatus
@@ -127,15 +129,20 @@ async def _read(plan: AnswerPlan, arm: Arm, task: Task) -> tuple[Fitted, Reading
     settings, question = plan.settings, task.question
     shown = shown_passages(arm, task, conversation, settings.level, settings.reader)
     passages = None if shown is None else shown.passages
-    reading = await plan.reader.read(question.question, question.question_date, passages)
+    reading = await plan.reader.read(
+        question.question, question.question_date, passages, partial(error_message, question)
+    )
     return shown or Fitted((), 0), reading
 
 
 def _without_answer(arm: Arm, question: Question) -> str:
     """Why the daemon's own reader gave no answer; empty if it did."""
     record = arm.ranking(question.id)
-    if record is None or record.answer is not None:
+    if record is None:
         return ""
+    if record.answer is not None:
+        message = error_message(question, record.answer)
+        return "" if message is None else f"error_text: {message}"
     failure = record.answer_error
     return "no answer" if failure is None else f"{failure.code}: {failure.message}"
 
