@@ -203,5 +203,6 @@ async def _run_query(system: str, index: Index, strategy: Strategy, task: Task) 
             "latency_ms": result.latency_ms,
             "search_ms": result.search_ms,
             "rises": result.rises,
+            "memories": list(result.memories) if task.wants_memories else None,
         }
     )

@@ -31,6 +31,9 @@ class BenchSettings(Record):
     """Digest of the events and ranges by which each query's candidates are pruned."""
     index: Literal["isolated", "shared", "category"]
     ks: list[int]
+    unit: Literal["item", "memory"] = "item"
+    """What a search is asked for: enough chunks to rank k items, or k chunks, whose texts are kept.
+    """
     contract: str = CONTRACT_VERSION
 
     def asked(self) -> str:
@@ -93,6 +96,8 @@ class QueryRecord(Record):
     search_ms: float | None
     rises: bool = False
     """Whether a score of the ranking rises, which `--rank-by position` accepts."""
+    memories: list[str] | None = None
+    """The texts that were returned, best first; null unless `settings.unit` is `memory`."""
     error: Failure | None = None
     """Why the query was not measured."""
 

@@ -33,6 +33,8 @@ class Task:
     """How many items a ranking should have, if that many exist."""
     candidates: frozenset[str] | None = None
     """Ids of the items to search; None for the whole haystack."""
+    wants_memories: bool = False
+    """Whether `depth` counts chunks, whose texts are the result, and not items."""
 
     def views(self, ranking: Sequence[str]) -> dict[str, Relevance]:
         """The relevant items in each view that includes the query.
@@ -74,6 +76,7 @@ class QueryPlanner:
     corrected_gold: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The right gold of queries that name other evidence."""
     pruning: Pruning | None = None
+    wants_memories: bool = False
 
     def tasks(self, haystack: Haystack) -> list[Task]:
         """The tasks of the selected queries of a haystack."""
@@ -87,12 +90,16 @@ class QueryPlanner:
                 sessions=sessions,
                 depth=max(self.depth, len(haystack.items)) if by_session else self.depth,
                 candidates=self.pruning.candidates(haystack, query) if self.pruning else None,
+                wants_memories=self.wants_memories,
             )
             for query in haystack.queries
             if query.id in self.query_ids
         ]
 
     def _relevant_by_view(self, haystack: Haystack, query: Question) -> dict[str, tuple[str, ...]]:
+        if self.wants_memories:
+            # An adapter returns texts and no ids: its recall would be 0.
+            return {}
         relevant_by_view = {ALL: query.gold}
         if self.disputed is not None:
             gold = self.corrected_gold.get(query.id, query.gold)
