@@ -295,8 +295,15 @@ def test_the_script_profile_shows_its_judge_3000_characters(tmp_path: Path) -> N
 
 def test_grades_begin_at_their_score() -> None:
     expected = {
-        100: "Exceptional", 90: "Exceptional", 89.9: "Excellent", 80: "Excellent",
-        70: "Good", 60: "Fair", 50: "Below Average", 49.99: "Failing", -70: "Failing",
+        100: "Exceptional",
+        90: "Exceptional",
+        89.9: "Excellent",
+        80: "Excellent",
+        70: "Good",
+        60: "Fair",
+        50: "Below Average",
+        49.99: "Failing",
+        -70: "Failing",
     }
     assert {score: grade(score) for score in expected} == expected
 
@@ -442,7 +449,11 @@ def test_a_question_without_required_memories_cannot_be_judged(tmp_path: Path) -
 
 def _row(name: str, **changes: Any) -> ScoredRow:
     values: Mapping[str, Any] = {
-        "question": name, "returned_nothing": False, "latency_ms": 1, "whole": "w", "cut": "w",
+        "question": name,
+        "returned_nothing": False,
+        "latency_ms": 1,
+        "whole": "w",
+        "cut": "w",
         **changes,
     }
     return ScoredRow(**values)
