@@ -215,7 +215,7 @@ def _notices(report: WmbScore) -> Iterator[str]:
         yield "the rows are in another order than the questions, which affects no score"
     unknown = [p.speed.unmeasured for p in report.profiles.values() if p.profile == "readme"]
     if sum(unknown):
-        yield f"{plural(sum(unknown), 'answer')} without a latency: the speed penalty is bounds"
+        yield f"{plural(sum(unknown), 'latency')} unknown: speed is bounds"
     yield "not to be compared with scores by other judges or rules"
 
 

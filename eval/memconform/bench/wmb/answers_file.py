@@ -56,7 +56,7 @@ def write_answers(
         _write_array(sink, _rows(result, measured, lost))
     [row] = report.rows
     [system] = report.systems
-    reason = system.incident.code if system.incident else "not_run"
+    reason = system.incident.code if system.incident else "index_not_proven"
     for name in asked:
         if name not in measured and name not in lost:
             lost[name] = LostQuestion(question=name, code=reason, message="it was not asked")
