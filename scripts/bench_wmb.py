@@ -29,8 +29,12 @@ _LARGE_MIB = 100
 _LARGE_S = 30
 
 
-def _call(folder: Path, *arguments: str | Path) -> tuple[float, float]:
-    """Run the program; returns its seconds and the most MiB that it had, without its children."""
+def _call(folder: Path, *arguments: str | Path, replies: bool = False) -> tuple[float, float]:
+    """Run the program; returns its seconds and the most MiB that it had, without its children.
+
+    With `replies`, those of judges are cached in the folder and not among the user's.
+    """
+    environment = os.environ | ({"MEMCONFORM_CACHE": str(folder / "cache")} if replies else {})
     program = (
         "import resource, sys\n"
         "from memconform.cli.main import main\n"
@@ -41,8 +45,7 @@ def _call(folder: Path, *arguments: str | Path) -> tuple[float, float]:
     ended = subprocess.run(
         [sys.executable, "-c", program, *arguments],
         cwd=folder,
-        env=os.environ
-        | {"XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(folder / "cache"))},
+        env=environment,
         check=False,
     )
     if ended.returncode:
@@ -98,13 +101,13 @@ def _write(folder: Path, words: int) -> Path:
 def _score(folder: Path) -> None:
     flags = ("--data", folder, "--judge", "fake", "--profile", "readme", "--quiet")
     answers = _write(folder, 30)
-    _call(folder, "wmb", "score", answers, *flags)
-    took, _ = _call(folder, "wmb", "score", answers, *flags, "--cache-only")
+    _call(folder, "wmb", "score", answers, *flags, replies=True)
+    took, _ = _call(folder, "wmb", "score", answers, *flags, "--cache-only", replies=True)
     report(f"wmb: {_QUESTIONS} answers scored by a cached judge", took, "s", limit=_SCORE_S)
     large = _write(folder, 330)
     size = large.stat().st_size / (1 << 20)
     report("wmb: answers.json, its size", size, "MiB", limit=_LARGE_MIB * 0.9, least=True)
-    took, memory = _call(folder, "wmb", "score", large, *flags, "--dry-run")
+    took, memory = _call(folder, "wmb", "score", large, *flags, "--dry-run", replies=True)
     report("wmb: the same of a large answers.json, read twice", took, "s", limit=_LARGE_S)
     report("wmb: memory for it", memory, "MiB", limit=_MEMORY_MIB)
 

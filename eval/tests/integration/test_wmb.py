@@ -470,7 +470,7 @@ def test_a_budget_that_ends_leaves_bounds_and_resumes(
     _right(wmb)
     _says(service, ("", "CORRECT"))
     flags = ("--judge", "openai:gpt-4o-mini", "--llm-concurrency", "1", "--no-cache")
-    ended, report = _score(memconform, wmb, *flags, "--max-cost-usd", "0.0006")
+    ended, report = _score(memconform, wmb, *flags, "--max-cost-usd", "0.00025")
     assert ended.code == 6, ended.err
     assert report["incident"]["code"] == "budget_spent"
     assert report["profiles"]["readme"]["score"]["value"] is None
