@@ -38,8 +38,10 @@ class BenchSettings(Record):
 
     def asked(self) -> str:
         """SHA-256 of what is asked of what: rows with equal ones are of the same queries."""
-        parts = (self.content_sha256, self.chosen_sha256, self.pruned_sha256)
-        return hashlib.sha256(repr(parts).encode()).hexdigest()
+        parts = [self.content_sha256, self.chosen_sha256, self.pruned_sha256]
+        if self.unit != "item":
+            parts.append(self.unit)
+        return hashlib.sha256(repr(tuple(parts)).encode()).hexdigest()
 
 
 class IndexRecord(Record):

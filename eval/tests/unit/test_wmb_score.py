@@ -1,5 +1,6 @@
 """WMB-100K's score: by the README's rules, by those of the released script, and what is unusual."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from memconform.bench.records import BenchSettings
 from memconform.bench.wmb.plan import WmbPlan, memories_digest, read_stored_answers
 from memconform.datasets.files import PieceReader
 from memconform.datasets.model import Question
@@ -464,3 +466,19 @@ def test_without_a_question_that_counts_there_is_no_score() -> None:
     scored = ScoredAnswers(questions={"p": probe}, rows=[_row("p")])
     assert score_answers(scored, "readme").score is None
     assert json.loads(score_answers(scored, "script").model_dump_json())["score"] is None
+
+
+def test_a_run_of_wmb_is_not_compared_with_a_ranking_of_the_same_queries() -> None:
+    ranking = BenchSettings(
+        format="wmb",
+        options={"part": "B"},
+        content_sha256="c",
+        chosen_sha256="q",
+        disputed_sha256=None,
+        pruned_sha256=None,
+        index="isolated",
+        ks=[10],
+    )
+    memories = ranking.model_copy(update={"unit": "memory"})
+    assert ranking.asked() == hashlib.sha256(repr(("c", "q", None)).encode()).hexdigest()
+    assert memories.asked() != ranking.asked()
