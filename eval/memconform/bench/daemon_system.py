@@ -249,12 +249,11 @@ class _Brain:
                 request = request.model_copy(update={"top_k": deeper, "candidate_k": 5 * deeper})
             # A query without terms finds nothing in any mode.
             if terms(request.query):
-                searchable_counts = self.document_map.searchable_counts(
-                    task.haystack, task.candidates
-                )
-                require_complete(
-                    searchable_counts, task.depth, request.top_k, answer, ranked=len(ranking)
-                )
+                chunks, items = self.document_map.searchable_counts(task.haystack, task.candidates)
+                ranked = len(ranking)
+                if task.wants_memories:
+                    items, ranked = chunks, len(answer.chunks)
+                require_complete((chunks, items), task.depth, request.top_k, answer, ranked=ranked)
         except CallError as error:
             monitor.failed(error)
             if error.code in DOUBTFUL and (self._doubt is None or error.code == "out_of_step"):
@@ -265,7 +264,13 @@ class _Brain:
         if missed and len(self._missed) < _MOST_MISSED:
             self._missed.update(self.document_map.paths(task.haystack, missed))
         rises = score_rise([chunk.score for chunk in answer.chunks]) is not None
-        return SearchResult(ranking, timings.done_ms, answer.trace.search_ms, rises=rises)
+        return SearchResult(
+            ranking,
+            timings.done_ms,
+            answer.trace.search_ms,
+            rises=rises,
+            memories=tuple(chunk.text for chunk in answer.chunks) if task.wants_memories else (),
+        )
 
     async def answer(self, task: Task, strategy: Strategy) -> str:
         """The answer of the daemon's augmented reader, which is told the day of the question."""
@@ -297,7 +302,8 @@ class _Brain:
         """Whether chunks that nobody counts may have displaced items from a full answer."""
         _, items = self.document_map.searchable_counts(task.haystack, task.candidates)
         return (
-            not self.document_map.is_counted
+            not task.wants_memories
+            and not self.document_map.is_counted
             and ranked < min(task.depth, items)
             and len(answer.chunks) == request.top_k < DEEPEST
         )
@@ -306,10 +312,11 @@ class _Brain:
         """A request for enough chunks to see `task.depth` items, however items were chunked.
 
         The surplus is added to the candidate pool too, so that the legs of a fused ranking contain
-        as many items as they would if every item were one chunk.
+        as many items as they would if every item were one chunk. Memories are chunks: for them,
+        `task.depth` chunks are requested.
         """
         chunks, items = self.document_map.searchable_counts(task.haystack, task.candidates)
-        surplus = chunks - items
+        surplus = 0 if task.wants_memories else chunks - items
         pool = max(5 * task.depth, 50) + surplus
         sets_pool = not strategy.tuning.keys().isdisjoint({"poolFactor", "poolFloor"})
         needs_date = not strategy.tuning.keys().isdisjoint({"recency", "temporal"})

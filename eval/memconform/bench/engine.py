@@ -208,6 +208,7 @@ async def _run_query(
             "latency_ms": result.latency_ms,
             "search_ms": result.search_ms,
             "rises": result.rises,
+            "memories": list(result.memories) if task.wants_memories else None,
         }
     )
 

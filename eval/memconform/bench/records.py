@@ -31,12 +31,17 @@ class BenchSettings(Record):
     """Digest of the events and ranges by which each query's candidates are pruned."""
     index: Literal["isolated", "shared", "category"]
     ks: list[int]
+    unit: Literal["item", "memory"] = "item"
+    """What a search is asked for: enough chunks to rank k items, or k chunks, whose texts are kept.
+    """
     contract: str = CONTRACT_VERSION
 
     def asked(self) -> str:
         """SHA-256 of what is asked of what: rows with equal ones are of the same queries."""
-        parts = (self.content_sha256, self.chosen_sha256, self.pruned_sha256)
-        return hashlib.sha256(repr(parts).encode()).hexdigest()
+        parts = [self.content_sha256, self.chosen_sha256, self.pruned_sha256]
+        if self.unit != "item":
+            parts.append(self.unit)
+        return hashlib.sha256(repr(tuple(parts)).encode()).hexdigest()
 
 
 class IndexRecord(Record):
@@ -98,6 +103,8 @@ class QueryRecord(Record):
     search_ms: float | None
     rises: bool = False
     """Whether a score of the ranking rises, which `--rank-by position` accepts."""
+    memories: list[str] | None = None
+    """The texts that were returned, best first; null unless `settings.unit` is `memory`."""
     error: Failure | None = None
     """Why the query was not measured."""
     answer: str | None = None

@@ -28,6 +28,8 @@ class SearchResult:
     """The ranking with repeated ids, if the index contains an item several times."""
     rises: bool = False
     """Whether a score of the ranking rises."""
+    memories: tuple[str, ...] = ()
+    """The texts that were returned, best first, if the task asks for memories."""
 
 
 class Index(Protocol):

@@ -35,6 +35,8 @@ class Task:
     """Ids of the items to search; None for the whole haystack."""
     searched: frozenset[str] | None = None
     """Ids of these items, or of all; None if they do not matter."""
+    wants_memories: bool = False
+    """Whether `depth` counts chunks, whose texts are the result, and not items."""
 
     def views(self, ranking: Sequence[str]) -> dict[str, Relevance]:
         """The relevant items in each view that includes the query.
@@ -82,6 +84,7 @@ class QueryPlanner:
     corrected_gold: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The right gold of queries that name other evidence."""
     pruning: Pruning | None = None
+    wants_memories: bool = False
 
     def tasks(self, haystack: Haystack) -> list[Task]:
         """The tasks of the selected queries of a haystack."""
@@ -102,12 +105,16 @@ class QueryPlanner:
                 depth=max(self.depth, len(haystack.items)) if by_session else self.depth,
                 candidates=candidates[query.id],
                 searched=item_ids if candidates[query.id] is None else candidates[query.id],
+                wants_memories=self.wants_memories,
             )
             for query in haystack.queries
             if query.id in self.query_ids
         ]
 
     def _relevant_by_view(self, haystack: Haystack, query: Question) -> dict[str, tuple[str, ...]]:
+        if self.wants_memories:
+            # An adapter returns texts and no ids: its recall would be 0.
+            return {}
         relevant_by_view = {ALL: query.gold}
         if self.disputed is not None:
             gold = self.corrected_gold.get(query.id, query.gold)

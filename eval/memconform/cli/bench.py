@@ -80,8 +80,8 @@ _LIMITS = "Limits and timeouts"
 @option(
     "--part",
     group=_BENCHMARK,
-    metavar="A|B",
-    help="For wmb: documents (A) or conversations (B).",
+    metavar="A|B|both",
+    help="For wmb: documents (A), conversations (B), or both.",
 )
 @option(
     "--errata",

@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -53,15 +53,27 @@ class PreparedBench:
     skipped: list[SkippedSdk]
 
 
-async def plan_bench(options: BenchOptions, progress: Progress) -> PreparedBench:
+async def plan_bench(
+    options: BenchOptions,
+    progress: Progress,
+    *,
+    wants_memories: bool = False,
+    adapters: Callable[[Path], Sequence[System]] = lambda _: (),
+) -> PreparedBench:
     """Plan the bench of a command line, and build its SDKs.
+
+    Args:
+        options: the command line.
+        progress: shows what is built and skipped.
+        wants_memories: whether the texts that a search returns are the result.
+        adapters: makes further systems, given the run's folder.
 
     Raises:
         UsageError: if a flag or a file is invalid, or flags contradict each other.
         NothingSelectedError: if no query is selected.
         DaemonError: if an SDK that was named cannot be built.
     """
-    if not options.sdk and not options.system and not options.log:
+    if not (options.sdk or options.system or options.log or wants_memories):
         raise UsageError(
             "no system to measure", code="no_system", hint="give --sdk all, --system or --log"
         )
@@ -93,7 +105,13 @@ async def plan_bench(options: BenchOptions, progress: Progress) -> PreparedBench
         chosen = select_queries(survey.queries, selection)
     errata = applied_errata(options.errata, candidate, survey, progress)
     settings, planner = _settings(
-        options, benchmark, survey, chosen, errata=errata, corrected=corrected
+        options,
+        benchmark,
+        survey,
+        chosen,
+        errata=errata,
+        corrected=corrected,
+        wants_memories=wants_memories,
     )
     runners, skipped = await _runners(options, strategies, variables, progress)
     embedder = embedder_for(options, variables)
@@ -133,7 +151,7 @@ async def plan_bench(options: BenchOptions, progress: Progress) -> PreparedBench
         )
         for runner in runners
     ]
-    systems: tuple[System, ...] = (*daemons, *baselines, *logs)
+    systems: tuple[System, ...] = (*daemons, *baselines, *logs, *adapters(folder.path))
     plan = BenchPlan(
         suite=options.suite,
         benchmark=benchmark,
@@ -224,6 +242,7 @@ def _settings(
     *,
     errata: Errata | None,
     corrected: Mapping[str, tuple[str, ...]],
+    wants_memories: bool,
 ) -> tuple[BenchSettings, QueryPlanner]:
     ks = cuts(options.ks)
     pruning = _pruning(options, survey)
@@ -236,6 +255,7 @@ def _settings(
         pruned_sha256=None if pruning is None else _digest(map(repr, _pruning_inputs(pruning))),
         index=options.index,
         ks=ks,
+        unit="memory" if wants_memories else "item",
     )
     planner = QueryPlanner(
         query_ids=chosen,
@@ -247,6 +267,7 @@ def _settings(
         disputed=None if errata is None else errata.disputed,
         corrected_gold={} if errata is None else corrected,
         pruning=pruning,
+        wants_memories=wants_memories,
     )
     return settings, planner
 

@@ -151,12 +151,17 @@ def call_options(command: _Command, *, group: str = JUDGE) -> _Command:
 _OF_RUN = ", or {} of the run that is scored again"
 
 
-def panel_options(command: _Command) -> _Command:
-    """The flags that choose judges."""
-    return _panel_options(command, "1", "error")
+_DEFAULT_JUDGE = "JB_EVAL_JUDGE_MODEL, or gpt-4o"
 
 
-def _panel_options(command: _Command, repeat: str, tie: str) -> _Command:
+def panel_options(command: _Command, *, judge: str = _DEFAULT_JUDGE) -> _Command:
+    """The flags that choose judges; `judge` describes the default of --judge."""
+    return _panel_options(command, "1", "error", judge)
+
+
+def _panel_options(
+    command: _Command, repeat: str, tie: str, judge: str = _DEFAULT_JUDGE
+) -> _Command:
     """The flags that choose judges, with the defaults that their help shows."""
     return _apply(
         command,
@@ -165,7 +170,7 @@ def _panel_options(command: _Command, repeat: str, tie: str) -> _Command:
             group=JUDGE,
             multiple=True,
             metavar="MODEL",
-            show_default="JB_EVAL_JUDGE_MODEL, or gpt-4o",
+            show_default=judge,
             help="Model that judges answers: provider:model (openai, anthropic, gemini, ollama),"
             " gpt-… or claude-…, or `fake`, which compares words offline. May be given several"
             " times: the majority decides.",

@@ -119,7 +119,7 @@ _BUILT_IN = (
         "WMB-100K, the folder that holds datasets/ and documents/",
         read_wmb,
         lambda path: bool(found(path, QUESTIONS)),
-        {"part": ("B", "A")},
+        {"part": ("B", "A", "both")},
         is_folder=True,
         by_category=by_category,
     ),

@@ -1,6 +1,7 @@
 """WMB-100K: ten conversations of about 10,000 turns each, ten documents, and questions."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ from memconform.datasets.json_array import elements
 from memconform.datasets.model import Question
 from memconform.datasets.rows import reason_of, text, texts
 
-Part = Literal["A", "B"]
+Part = Literal["A", "B", "both"]
 """Part A asks about the documents, part B about the conversations."""
 
 QUESTIONS = "datasets/all_questions.json"
@@ -25,8 +26,51 @@ _Numbered = dict[tuple[str, int], str]
 """Item ids by category and turn number."""
 
 
+@dataclass(frozen=True, slots=True)
+class WmbKey:
+    """The questions of both parts, by which answers are scored."""
+
+    path: Path
+    sha256: str
+    """Digest of the decompressed file."""
+    questions: dict[str, Question]
+    """In the order of the file. The rubric of each is its required memories, one a line; the gold
+    answer is left out, because no judge may see it."""
+
+
+def is_document(question: str) -> bool:
+    """Whether an id is that of a question about documents (Part A)."""
+    return _DOCUMENT_MARK in question
+
+
+def read_wmb_key(folder: Path) -> WmbKey:
+    """Read the questions without the conversations and documents.
+
+    Raises:
+        UsageError: naming the file and the invalid question (`dataset_invalid`).
+    """
+    [path] = _files(folder, QUESTIONS).values()
+    questions: dict[str, Question] = {}
+    with PieceReader(path) as source:
+        for row in _questions(source):
+            name = row["id"]
+            if name in questions:
+                raise unfit(path, f"the id {name} occurs twice")
+            try:
+                questions[name] = Question(
+                    id=name,
+                    question=text(row, "text"),
+                    category=text(row, "qtype"),
+                    rubric="\n".join(texts(row, "required_memories")) or None,
+                    abstain=row["qtype"] == _PROBE,
+                )
+            except (KeyError, TypeError) as error:
+                raise unfit(path, f"question {name!r}: {reason_of(error)}") from error
+        return WmbKey(path, source.sha256, questions)
+
+
 def read_wmb(folder: Path, part: Part) -> Iterator[Haystack]:
-    """Yield the single haystack of a part.
+    """Yield the haystack of a part, or those of both.
 
     Questions about documents, across two categories (S3) and about things never said name no turn,
     and so have no gold.
@@ -34,6 +78,10 @@ def read_wmb(folder: Path, part: Part) -> Iterator[Haystack]:
     Raises:
         UsageError: naming the file and the invalid line or question (`dataset_invalid`).
     """
+    if part == "both":
+        yield from read_wmb(folder, "A")
+        yield from read_wmb(folder, "B")
+        return
     items: list[Item] = []
     numbered: _Numbered = {}
     if part == "A":
@@ -48,7 +96,7 @@ def read_wmb(folder: Path, part: Part) -> Iterator[Haystack]:
     [questions] = _files(folder, QUESTIONS).values()
     with PieceReader(questions) as source:
         for row in _questions(source):
-            if (_DOCUMENT_MARK in row["id"]) == (part == "A"):
+            if is_document(row["id"]) == (part == "A"):
                 try:
                     query, unknown = _query(row, numbered, groups)
                 except (KeyError, TypeError, ValueError) as error:

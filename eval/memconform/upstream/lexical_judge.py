@@ -18,6 +18,9 @@ _REFERENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _ONE_WORD = "Reply with the single word yes or no."
+_MEMORIES = re.compile(r"^(-----memories [0-9a-f]{16}-----)\n(.*?)\n\1$", re.MULTILINE | re.DOTALL)
+_FACTS = re.compile(r"^Required facts:\n((?:- .*\n)+)", re.MULTILINE)
+_CORRECT_OR_WRONG = "Reply with the single word CORRECT or WRONG."
 _ABSTAINS = "\nThe notes do not hold the information: declining is the correct answer.\n"
 _NAME = re.compile(r"(?<![.!?] )(?<!^)\b[A-Z][\w'-]+")
 _DECLINES = re.compile(
@@ -44,11 +47,14 @@ _ENOUGH = 0.8
 
 def is_judging(system: str) -> bool:
     """Whether a system message asks for a verdict."""
-    return ('"verdict"' in system and '"reason"' in system) or _ONE_WORD in system
+    is_word = _ONE_WORD in system or _CORRECT_OR_WRONG in system
+    return is_word or ('"verdict"' in system and '"reason"' in system)
 
 
 def judge(user: str) -> str:
-    """The reply to a judge's prompt: JSON of reason, verdict and score, or yes or no."""
+    """The reply to a judge's prompt: JSON of reason, verdict and score, or one word."""
+    if user.endswith(_CORRECT_OR_WRONG):
+        return "CORRECT" if _has_facts(user) else "WRONG"
     reply = _judge(user)
     if user.endswith(_ONE_WORD):
         return "yes" if json.loads(reply)["verdict"] == "correct" else "no"
@@ -84,6 +90,19 @@ def _judge(user: str) -> str:
     share = len(wanted & given) / len(wanted) if wanted else float(bool(essential))
     verdict = f"it has {len(wanted & given)} of {len(wanted)} words of the reference answer"
     return _reply(verdict, share if share >= _ENOUGH else share / 2)
+
+
+def _has_facts(user: str) -> bool:
+    """Whether the returned memories have enough words of every required fact.
+
+    What else they say does not matter: they are a list, and not an answer.
+    """
+    memories, facts = _MEMORIES.search(user), _FACTS.search(user)
+    if memories is None or facts is None:
+        return False
+    given = set(terms(memories[2]))
+    wanted = [set(terms(line)) - STOP_WORDS for line in facts[1].splitlines()]
+    return all(len(each & given) >= _ENOUGH * len(each) for each in wanted)
 
 
 def _numbers(text: str) -> set[str]:

@@ -30,6 +30,13 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("bench/daemon_system.py", "doubt.code"): (),
     ("bench/daemon_system.py", "error.code"): (),
     ("bench/engine.py", "error.code"): (),
+    # What adapter_child.py replies, which imports nothing of the package.
+    ("bench/wmb/adapter.py", "reply.get('error')"): (
+        *("adapter_load_failed", "adapter_search_failed", "adapter_store_failed"),
+        "adapter_wrong_type",
+    ),
+    ("bench/wmb/answers_file.py", "system.incident.code"): (),
+    ("bench/wmb/answers_file.py", "record.error.code"): (),
     ("client/client.py", "error.code"): ("not_in_dialect",),
     ("expansion/generating.py", "error.code"): (),
     ("ingest/monitor.py", "error.code"): (),

@@ -5,21 +5,17 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 
 from memconform.bench.qa.journal import read_judgements
+from memconform.bench.qa.judging import Judging
 from memconform.bench.qa.plan import QaPlan, RubricRun
 from memconform.bench.qa.records import JournalHeader, Judgement
 from memconform.bench.qa.report_builder import QaFinished, QaReportBuilder
 from memconform.datasets.model import Question
-from memconform.errors import MemconformError
-from memconform.llm.chat import HaltingError
-from memconform.runs.loop import interruption, work_through
+from memconform.runs.loop import interruption
 from memconform.scoring.judge.longmemeval import contains_yes
 from memconform.scoring.judge.records import JudgeVote
-from memconform.scoring.scorer import DaemonResponse, Score
+from memconform.scoring.scorer import Score
 from memconform.storage.append_only import AppendOnly
 from memconform.storage.folders import RunFolder
-
-_AT_ONCE = 64
-"""Answers that are judged at once; the door to a provider limits its calls."""
 
 
 async def score_answers(
@@ -71,25 +67,13 @@ async def _judged(
     builder: QaReportBuilder,
 ) -> AsyncGenerator[Judgement, None]:
     """Judge answers, several at a time, until an error that concerns all calls."""
-    halted: MemconformError | None = None
-
-    async def judge(question: Question) -> Judgement | None:
-        nonlocal halted
-        if halted is not None:
-            return None
-        answer = DaemonResponse(text=plan.selection.hypotheses.answers[question.id], kind="answer")
-        try:
-            score = await rubric.scorer.score(question, answer)
-        except HaltingError as error:
-            halted = error
-            return None
-        return _judgement(name, rubric, question, score)
-
-    async with aclosing(work_through(iter(questions), judge, _AT_ONCE)) as judgements:
-        async for judgement in judgements:
-            if judgement is not None:
-                yield judgement
-    builder.halted = halted
+    answers = plan.selection.hypotheses.answers
+    judging = Judging(rubric.scorer)
+    pending = ((question, answers[question.id]) for question in questions)
+    async with aclosing(judging.scores(pending)) as scores:
+        async for question, _, score in scores:
+            yield _judgement(name, rubric, question, score)
+    builder.halted = judging.halted
 
 
 def _judgement(name: str, rubric: RubricRun, question: Question, score: Score) -> Judgement:

@@ -1,13 +1,19 @@
 """Reading the journal of an earlier scoring, to continue it."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import ValidationError
 
 from memconform.bench.qa.records import JournalHeader, Judgement, QaSettings
 from memconform.errors import UsageError
+from memconform.records import Record
 
 _FOOTER = b'{"stage": "footer"'
+
+
+_Record = TypeVar("_Record", bound=Record)
 
 
 def read_judgements(path: Path, settings: QaSettings) -> dict[tuple[str, str], Judgement]:
@@ -20,33 +26,60 @@ def read_judgements(path: Path, settings: QaSettings) -> dict[tuple[str, str], J
         UsageError: if the file is not such a journal (`journal_unreadable`), or was written with
             other settings (`resume_mismatch`).
     """
-    judgements = {}
+    records = read_journal(
+        path,
+        Judgement,
+        settings,
+        lambda line: JournalHeader.model_validate_json(line).settings,
+        verbs="`judge longmemeval` or `judge locomo`",
+        same="the data, the hypotheses, --errata, --partial, the rubrics with their prompts, and"
+        " the judges",
+    )
+    return {(each.rubric, each.question): each for each in records if each.status.measured}
+
+
+def read_journal(
+    path: Path,
+    record: type[_Record],
+    settings: Record,
+    settings_of: Callable[[bytes], Record],
+    *,
+    verbs: str,
+    same: str,
+) -> list[_Record]:
+    """The records between a journal's header and its footer.
+
+    Args:
+        path: of the journal.
+        record: the model of its lines.
+        settings: those of the scoring that continues.
+        settings_of: reads the settings from the header.
+        verbs: the commands that write such journals.
+        same: what the settings consist of.
+
+    Raises:
+        UsageError: as `read_judgements`.
+    """
+    records = []
     try:
         with path.open("rb") as file:
-            _require_same_settings(path, JournalHeader.model_validate_json(next(file)), settings)
+            earlier = settings_of(next(file)).model_dump()
             for line in file:
                 if not line.endswith(b"\n") or line.startswith(_FOOTER):
                     break
-                judgement = Judgement.model_validate_json(line)
-                if judgement.status.measured:
-                    judgements[judgement.rubric, judgement.question] = judgement
+                records.append(record.model_validate_json(line))
     except (OSError, ValidationError, StopIteration) as error:
         raise UsageError(
             f"{path} is not the journal of scored answers",
             code="journal_unreadable",
-            hint="give a folder that `judge longmemeval` or `judge locomo` made below"
-            " results/runs, or start anew without --resume",
+            hint=f"give a folder that {verbs} made below results/runs, or start anew without"
+            " --resume",
         ) from error
-    return judgements
-
-
-def _require_same_settings(path: Path, header: JournalHeader, settings: QaSettings) -> None:
-    earlier, now = header.settings.model_dump(), settings.model_dump()
-    differing = [name for name in now if earlier[name] != now[name]]
-    if differing:
+    now = settings.model_dump()
+    if differing := [name for name in now if earlier[name] != now[name]]:
         raise UsageError(
             f"{path.parent} was scored with different settings: {', '.join(differing)}",
             code="resume_mismatch",
-            hint="the data, the hypotheses, --errata, --partial, the rubrics with their prompts,"
-            " and the judges must be the same",
+            hint=f"{same} must be the same",
         )
+    return records

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
+from memconform.bench.qa.judging import failure_lines
 from memconform.bench.qa.official import official_figures, substring_labels
 from memconform.bench.qa.plan import QaPlan, RubricRun, key_file
 from memconform.bench.qa.records import (
@@ -133,7 +134,11 @@ class QaReportBuilder:
             name=name,
             prompts=run.prompts,
             statuses=dict(Counter(each.status for each in judgements)),
-            failures=_failures(judgements),
+            failures=failure_lines(
+                (each.question, each.reason)
+                for each in judgements
+                if each.status is QuestionStatus.JUDGE_ERROR
+            ),
             views=by_view,
             # Its corrected rate is of all answers, and means nothing where some are missing.
             judging=tally.summary(void=by_view["all"].overall.rate is None),
@@ -167,15 +172,6 @@ class QaReportBuilder:
         if missing or QuestionStatus.JUDGE_ERROR in statuses:
             codes.append(ExitCode.DAEMON)
         return gravest(codes)
-
-
-def _failures(judgements: list[Judgement]) -> list[str]:
-    """One line for each kind of failure, with its count and first occurrence."""
-    failed = [each for each in judgements if each.status is QuestionStatus.JUDGE_ERROR]
-    reasons = [(each.question, *each.reason.partition(":")) for each in failed]
-    kinds = Counter(kind for _, kind, _, _ in reasons)
-    first = {kind: f"{name}:{message}" for name, kind, _, message in reversed(reasons)}
-    return [f"{count} of {kind}, the first {first[kind]}" for kind, count in kinds.most_common()]
 
 
 def log_model(run: RubricRun) -> str:

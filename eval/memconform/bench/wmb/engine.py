@@ -1,0 +1,86 @@
+"""Judges the memories of stored answers, and yields the verdicts."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+
+from memconform.bench.qa.journal import read_journal
+from memconform.bench.qa.judging import Judging
+from memconform.bench.wmb.plan import WmbPlan, memories_digest
+from memconform.bench.wmb.records import JournalHeader, WmbSettings, WmbVerdict
+from memconform.bench.wmb.report_builder import WmbFinished, WmbReportBuilder
+from memconform.datasets.model import Question
+from memconform.runs.loop import interruption
+from memconform.scoring.judge.records import JudgeVote
+from memconform.scoring.scorer import Score
+from memconform.storage.append_only import AppendOnly
+from memconform.storage.folders import RunFolder
+
+
+def read_verdicts(path: Path, settings: WmbSettings) -> dict[tuple[str, str], WmbVerdict]:
+    """The verdicts of an earlier scoring, by question and digest; failed ones are absent.
+
+    Raises:
+        UsageError: as `read_journal`.
+    """
+    records = read_journal(
+        path,
+        WmbVerdict,
+        settings,
+        lambda line: JournalHeader.model_validate_json(line).settings,
+        verbs="`wmb score`",
+        same="the questions, the answers, the prompts and the judges",
+    )
+    return {(each.question, each.memories): each for each in records if each.status.measured}
+
+
+async def score_wmb(
+    plan: WmbPlan, folder: RunFolder
+) -> AsyncGenerator[WmbVerdict | WmbFinished, None]:
+    """Judge what each profile needs; the last event contains the report.
+
+    If the budget is spent, the service fails for good, or the iterating task is cancelled, the
+    scores are bounds. What was paid for is in the journal.
+
+    Raises:
+        UsageError: if the journal to continue is another scoring's, or the answers change.
+        ResultsError: if results cannot be written.
+    """
+    earlier = {} if plan.resumed is None else read_verdicts(plan.resumed, plan.settings)
+    journal = AppendOnly(folder.journal)
+    journal.append(JournalHeader(run_id=folder.path.name, settings=plan.settings))
+    builder = WmbReportBuilder(plan, folder.path.name)
+    ended = "not finished"
+    try:
+        for verdict in earlier.values():
+            journal.append(verdict)
+            builder.add(verdict)
+            yield verdict
+        judging = Judging(plan.scorer)
+        try:
+            async with aclosing(judging.scores(plan.texts(set(earlier)))) as scores:
+                async for question, text, score in scores:
+                    verdict = _verdict(question, text, score)
+                    journal.append(verdict)
+                    builder.add(verdict)
+                    yield verdict
+            builder.halted = judging.halted
+        except asyncio.CancelledError:
+            builder.halted = interruption()
+        ended = builder.halted.code if builder.halted else "done"
+    finally:
+        journal.close({"stage": "footer", "ended": ended})
+    yield builder.write(folder)
+
+
+def _verdict(question: Question, text: str, score: Score) -> WmbVerdict:
+    judges = score.detail.get("judges", [])
+    votes = [JudgeVote.model_validate(vote) for vote in judges] if isinstance(judges, list) else []
+    return WmbVerdict(
+        question=question.id,
+        memories=memories_digest(text),
+        status=score.status,
+        reason=score.reason,
+        votes=votes,
+    )

@@ -1,0 +1,188 @@
+"""What is scored: the questions of WMB-100K, stored answers, and who judges them."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from memconform.bench.wmb.records import WmbRun, WmbSettings
+from memconform.datasets.files import PieceReader
+from memconform.datasets.model import Question
+from memconform.datasets.wmb import WmbKey
+from memconform.datasets.wmb_answers import read_answer_rows
+from memconform.errors import NothingSelectedError, UsageError
+from memconform.scoring.judge.scorer import JudgeScorer
+from memconform.scoring.wmb import (
+    FALSE_MEMORY,
+    SCRIPT_CHARACTERS,
+    Profile,
+    ScoredAnswers,
+    ScoredRow,
+)
+
+RUN_ENDING = ".run.json"
+"""The record of the run that made `answers.json` is `answers.run.json`."""
+
+
+def run_record_of(answers: Path) -> Path:
+    """Where the record of the run that made a file of answers lies."""
+    return answers.with_name(answers.name.partition(".json")[0] + RUN_ENDING)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswers:
+    """A file of answers, without its texts."""
+
+    path: Path
+    sha256: str
+    rows: list[ScoredRow]
+    run: WmbRun | None
+    """The run that made them; None for those of other programs."""
+
+    def require_answers(self, key: WmbKey) -> None:
+        """Raise NothingSelectedError if no row belongs to a question."""
+        if not any(row.question in key.questions for row in self.rows):
+            first = self.rows[0].question if self.rows else None
+            raise NothingSelectedError(
+                f"no answer of {self.path} belongs to a question of {key.path}",
+                code="nothing_selected",
+                hint=f"its first id is {first!r}, the first question"
+                f" {next(iter(key.questions), '')!r}",
+            )
+
+
+def read_stored_answers(path: Path) -> StoredAnswers:
+    """Read the rows of answers, of which only digests are kept, and the record of their run.
+
+    Raises:
+        UsageError: as `read_answer_rows`; `wmb_answers_changed` if the record is of other answers.
+    """
+    with PieceReader(path) as source:
+        rows = [
+            ScoredRow(
+                question=row.question,
+                returned_nothing=row.returned_nothing,
+                latency_ms=row.latency_ms,
+                whole=memories_digest(text := row.text),
+                cut=memories_digest(text[:SCRIPT_CHARACTERS]),
+            )
+            for row in read_answer_rows(source)
+        ]
+        sha256 = source.sha256
+    return StoredAnswers(path, sha256, rows, _run(run_record_of(path), sha256))
+
+
+def _run(path: Path, sha256: str) -> WmbRun | None:
+    try:
+        run = WmbRun.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError) as error:
+        raise UsageError(
+            f"{path} is not the record of a run of `wmb run`",
+            code="wmb_answers_changed",
+            hint="remove it if the answers are not memconform's",
+        ) from error
+    if run.answers_sha256 != sha256:
+        raise UsageError(
+            f"{path} is the record of other answers than those beside it",
+            code="wmb_answers_changed",
+            hint="copy both files of the run again, or remove the record if the answers are not"
+            " memconform's",
+        )
+    return run
+
+
+def memories_digest(text: str) -> str:
+    """A digest of what a judge is shown."""
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WmbPlan:
+    """Everything that a scoring needs."""
+
+    key: WmbKey
+    answers: StoredAnswers
+    scorer: JudgeScorer
+    prompts: Literal["own", "official"]
+    label: str
+    profiles: tuple[Profile, ...]
+    command: tuple[str, ...] = ()
+    resumed: Path | None = None
+    """The journal that is continued."""
+
+    @property
+    def settings(self) -> WmbSettings:
+        return WmbSettings(
+            questions_sha256=self.key.sha256,
+            answers_sha256=self.answers.sha256,
+            prompts=self.prompts,
+            judge=self.scorer.settings,
+        )
+
+    def scored(self, verdicts: dict[tuple[str, str], bool]) -> ScoredAnswers:
+        """The answers with what is known of them."""
+        run = self.answers.run
+        return ScoredAnswers(
+            questions=self.key.questions,
+            rows=self.answers.rows,
+            verdicts=verdicts,
+            lost=frozenset(each.question for each in run.lost) if run else frozenset(),
+            not_asked=frozenset(run.not_asked) if run else frozenset(),
+        )
+
+    def shown_digests(self) -> set[tuple[str, str]]:
+        """What the profiles need verdicts on: questions, and digests of memories."""
+        return {pair for row in self._judged_rows() for pair in row}
+
+    def _judged_rows(self) -> Iterator[list[tuple[str, str]]]:
+        """For each row of the file, what is judged of it."""
+        counted = {id(row) for row in self.scored({}).counted.values()}
+        for row in self.answers.rows:
+            question = self.key.questions.get(row.question)
+            if question is None or question.category == FALSE_MEMORY or row.returned_nothing:
+                yield []
+                continue
+            digests = []
+            if "readme" in self.profiles and id(row) in counted:
+                digests.append(row.whole)
+            if "script" in self.profiles:
+                digests.append(row.cut)
+            yield [(row.question, digest) for digest in dict.fromkeys(digests)]
+
+    def texts(self, judged: set[tuple[str, str]]) -> Iterator[tuple[Question, str]]:
+        """The memories to judge, each once, with their questions; the file is read again.
+
+        Args:
+            judged: what has a verdict already.
+
+        Raises:
+            UsageError: if the file has changed (`dataset_changed`).
+        """
+        wanted = iter(self._judged_rows())
+        seen = set(judged)
+        with PieceReader(self.answers.path) as source:
+            for row in read_answer_rows(source):
+                text = row.text
+                for pair in next(wanted, []):
+                    if pair in seen:
+                        continue
+                    seen.add(pair)
+                    shown = [text, text[:SCRIPT_CHARACTERS]]
+                    matching = [each for each in shown if memories_digest(each) == pair[1]]
+                    if pair[0] != row.question or not matching:
+                        raise self._changed()
+                    yield self.key.questions[row.question], matching[0]
+            if source.sha256 != self.answers.sha256:
+                raise self._changed()
+
+    def _changed(self) -> UsageError:
+        return UsageError(
+            f"{self.answers.path} changed while it was being used",
+            code="dataset_changed",
+            hint="run again with --resume; the verdicts are in the journal of the run's folder",
+        )

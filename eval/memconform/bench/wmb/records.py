@@ -1,0 +1,136 @@
+"""The reports of WMB-100K as written to disk; the schemas are versioned."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from memconform.records import Incident, Record
+from memconform.runs.judging_summary import JudgingSummary
+from memconform.scoring.judge.records import JudgeSettings, JudgeVote
+from memconform.scoring.statuses import QuestionStatus
+from memconform.scoring.wmb import Profile, ProfileScore
+from memconform.stats.quantiles import QuantileSummary
+from memconform.storage.provenance import HostOrigin, ReportHeader
+
+RUN_SCHEMA: Literal["memconform/wmb-run@1"] = "memconform/wmb-run@1"
+SCORE_SCHEMA: Literal["memconform/wmb-score@1"] = "memconform/wmb-score@1"
+JOURNAL_SCHEMA: Literal["memconform/wmb-journal@1"] = "memconform/wmb-journal@1"
+
+
+class LostQuestion(Record):
+    """A question without a row, because its search failed or was not reached."""
+
+    question: str
+    code: str
+    message: str
+
+
+class WmbRun(HostOrigin, ReportHeader):
+    """What `wmb run` writes beside the answers: which questions have no row, and why."""
+
+    schema_version: Literal["memconform/wmb-run@1"] = RUN_SCHEMA
+    run_id: str
+    system: str
+    strategy: str
+    """The retrieval mode; empty for an adapter."""
+    parts: Literal["A", "B", "both"]
+    k: int
+    """Memories requested for each question."""
+    answers_sha256: str
+    rows: int
+    lost: list[LostQuestion]
+    """Questions that were not measured; `wmb score` makes bounds of them."""
+    not_asked: list[str]
+    """Questions of the benchmark that were not selected."""
+    documents: int
+    ingest_s: float | None
+    """Null in a resumed run, as are the latencies."""
+    latency_ms: QuantileSummary | None
+    """From sending a request to the end of its answer."""
+    incident: Incident | None
+
+
+class WmbSettings(Record):
+    """Settings that decide verdicts; `--resume` needs equal ones."""
+
+    questions_sha256: str
+    answers_sha256: str
+    prompts: Literal["own", "official"]
+    judge: JudgeSettings
+
+
+class JournalHeader(Record):
+    """The first line of a journal of verdicts."""
+
+    stage: Literal["header"] = "header"
+    schema_version: Literal["memconform/wmb-journal@1"] = JOURNAL_SCHEMA
+    run_id: str
+    settings: WmbSettings
+
+
+class WmbVerdict(Record):
+    """The judges' verdict on the memories that one row has."""
+
+    stage: Literal["verdict"] = "verdict"
+    question: str
+    memories: str
+    """Digest of what the judges were shown."""
+    status: QuestionStatus
+    reason: str
+    votes: list[JudgeVote]
+
+
+class QuestionFile(Record):
+    """The questions of the benchmark."""
+
+    path: str
+    sha256: str
+    questions: int
+    by_type: dict[str, int]
+    """Of both parts together."""
+
+
+class AnswersFile(Record):
+    """The stored answers, and what is unusual about them."""
+
+    path: str
+    sha256: str
+    rows: int
+    missing: list[str]
+    """Questions without a row: wrong by the README, ignored by the script."""
+    unknown: list[str]
+    """Rows about no question of the benchmark; for the script they pay for their latency."""
+    repeated: list[str]
+    """Questions that occur again with the same memories; the script counts every row."""
+    contradicted: list[str]
+    """Questions that occur again with other memories; by the README the last row counts."""
+    reordered: bool
+    """Whether rows are in another order than the questions, which affects no score."""
+    run: str | None
+    """The run that made them, if its record lies beside them."""
+    system: str | None
+    lost: list[LostQuestion]
+    """Questions that this run lost; they are not measured."""
+    not_asked: list[str]
+    """Questions that this run left out."""
+
+
+class WmbScore(HostOrigin, ReportHeader):
+    """The document that `wmb score --json` writes."""
+
+    schema_version: Literal["memconform/wmb-score@1"] = SCORE_SCHEMA
+    run_id: str
+    took_s: float
+    label: str
+    """Who judged and how many must agree, such as `quick: openai:gpt-4o-mini`."""
+    settings: WmbSettings
+    data: QuestionFile
+    answers: AnswersFile
+    resumed_from: str | None
+    profiles: dict[Profile, ProfileScore] = Field(min_length=1)
+    judging: JudgingSummary
+    statuses: dict[QuestionStatus, int]
+    """Of the verdicts that the profiles need."""
+    failures: list[str]
+    """Why judges gave no verdict: each kind of failure with its count and first occurrence."""
+    incident: Incident | None

@@ -1,0 +1,130 @@
+"""Collects verdicts and builds the report of a scoring."""
+
+import time
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from memconform.bench.qa.judging import failure_lines
+from memconform.bench.wmb.plan import WmbPlan
+from memconform.bench.wmb.records import AnswersFile, QuestionFile, WmbScore, WmbVerdict
+from memconform.errors import ExitCode, MemconformError, gravest
+from memconform.records import Incident
+from memconform.runs.judgements import JudgingTally
+from memconform.scoring.statuses import QuestionStatus
+from memconform.scoring.wmb import ScoredAnswers, row_faults, score_answers
+from memconform.storage.folders import RunFolder
+from memconform.storage.provenance import HostOrigin
+from memconform.storage.result_file import write_result
+from memconform.storage.writing import json_bytes, replacing
+
+
+@dataclass(frozen=True, slots=True)
+class WmbFinished:
+    """The last event of a scoring."""
+
+    report: WmbScore
+    result: Path
+
+
+class WmbReportBuilder:
+    """Builds the report of one scoring."""
+
+    def __init__(self, plan: WmbPlan, run_id: str) -> None:
+        self._plan = plan
+        self._run_id = run_id
+        self._started = datetime.now(UTC)
+        self._clock = time.perf_counter()
+        self._verdicts: dict[tuple[str, str], WmbVerdict] = {}
+        self.halted: MemconformError | None = None
+        """Why judging ended early."""
+
+    def add(self, verdict: WmbVerdict) -> None:
+        """Add the next verdict."""
+        self._verdicts[verdict.question, verdict.memories] = verdict
+
+    def write(self, folder: RunFolder) -> WmbFinished:
+        """Write the report, followed by every verdict, to the run's folder.
+
+        Raises:
+            ResultsError: if it cannot be written (`results_unwritable`).
+        """
+        report = self._report()
+        with replacing(folder.result) as target:
+            write_result(target, report, map(json_bytes, self._verdicts.values()))
+        return WmbFinished(report, folder.result)
+
+    def _report(self) -> WmbScore:
+        plan = self._plan
+        needed = plan.shown_digests()
+        verdicts = {pair: each for pair, each in self._verdicts.items() if pair in needed}
+        statuses = Counter(each.status for each in verdicts.values())
+        if unjudged := len(needed) - len(verdicts):
+            statuses[QuestionStatus.NOT_RUN] += unjudged
+        scored = plan.scored(
+            {
+                pair: each.status is QuestionStatus.CORRECT
+                for pair, each in verdicts.items()
+                if each.status.measured
+            }
+        )
+        tally = JudgingTally(plan.scorer.settings, {}, calibratable=False)
+        for verdict in verdicts.values():
+            tally.add(verdict.votes, [verdict.status])
+        run = plan.answers.run
+        return WmbScore(
+            run_id=self._run_id,
+            started_at=self._started,
+            took_s=round(time.perf_counter() - self._clock, 3),
+            **dict(HostOrigin.of(plan.command)),
+            label=plan.label,
+            settings=plan.settings,
+            data=self._questions(),
+            answers=self._answers(scored),
+            resumed_from=plan.resumed.parent.name if plan.resumed else None,
+            profiles={name: score_answers(scored, name) for name in plan.profiles},
+            judging=tally.summary(void=True),
+            statuses=dict(statuses),
+            failures=failure_lines(
+                (each.question, each.reason)
+                for each in verdicts.values()
+                if each.status is QuestionStatus.JUDGE_ERROR
+            ),
+            incident=Incident.of(self.halted) if self.halted else None,
+            exit_code=int(
+                gravest(
+                    [
+                        *([self.halted.exit_code] if self.halted else []),
+                        *([ExitCode.DAEMON] if statuses[QuestionStatus.JUDGE_ERROR] else []),
+                        *([ExitCode.DAEMON] if run and run.lost else []),
+                    ]
+                )
+            ),
+        )
+
+    def _questions(self) -> QuestionFile:
+        key = self._plan.key
+        return QuestionFile(
+            path=str(key.path.resolve()),
+            sha256=key.sha256,
+            questions=len(key.questions),
+            by_type=dict(Counter(each.category for each in key.questions.values())),
+        )
+
+    def _answers(self, scored: ScoredAnswers) -> AnswersFile:
+        stored, faults = self._plan.answers, row_faults(scored)
+        return AnswersFile(
+            path=str(stored.path.resolve()),
+            sha256=stored.sha256,
+            rows=len(stored.rows),
+            missing=faults.missing,
+            unknown=faults.unknown,
+            repeated=faults.repeated,
+            contradicted=faults.contradicted,
+            reordered=faults.reordered,
+            run=stored.run.run_id if stored.run else None,
+            system=stored.run.system if stored.run else None,
+            lost=stored.run.lost if stored.run else [],
+            not_asked=stored.run.not_asked if stored.run else [],
+        )

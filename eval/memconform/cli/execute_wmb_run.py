@@ -1,0 +1,175 @@
+"""What `memconform wmb run` does."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from memconform.bench.engine import execute_bench
+from memconform.bench.events import BenchFinished
+from memconform.bench.system import System
+from memconform.bench.wmb.adapter import AdapterSystem, require_adapter
+from memconform.bench.wmb.answers_file import Parts, write_answers
+from memconform.bench.wmb.plan import run_record_of
+from memconform.bench.wmb.records import WmbRun
+from memconform.cli.bench_options import BenchOptions
+from memconform.cli.benching import plan_bench
+from memconform.cli.events import dispatch
+from memconform.cli.interrupts import cancel_on_signals, run_to_end
+from memconform.cli.planning import ALL
+from memconform.cli.targets import json_target
+from memconform.cli.wmb_options import WmbRunOptions
+from memconform.datasets.sources import find_data
+from memconform.datasets.wmb import read_wmb_key
+from memconform.errors import ExitCode, UsageError
+from memconform.printing.logs import configure_logs
+from memconform.printing.output import echo
+from memconform.printing.plurals import plural
+from memconform.reports.bench import BenchConsole
+from memconform.reports.wmb import run_banner, show_run
+from memconform.storage.folders import RunFolder
+from memconform.storage.writing import Masked, replacing
+
+ANSWERS = "answers.json"
+"""The answers in the folder of a run."""
+
+
+def run(options: WmbRunOptions) -> ExitCode:
+    """Put the questions to a system, and write its answers.
+
+    Raises:
+        MemconformError: if it cannot start.
+    """
+    configure_logs(options.log_level)
+    if (options.sdk is None) == (options.adapter is None):
+        raise UsageError(
+            "wmb run asks one system", code="no_system", hint="give either --sdk or --adapter"
+        )
+    if options.sdk == ALL:
+        raise UsageError(
+            "wmb run asks one system, and --sdk all is several",
+            code="bad_option",
+            hint="run it once for each SDK",
+        )
+    if options.adapter is not None and options.part not in (None, "B"):
+        raise UsageError(
+            "the benchmark's adapters are given conversations only",
+            code="bad_option",
+            hint="use --part B; Part A is optional, and reported apart",
+        )
+    return run_to_end(_run(options))
+
+
+async def _run(options: WmbRunOptions) -> ExitCode:
+    cancel_on_signals()
+    part: Parts = options.part or ("both" if options.adapter is None else "B")
+    key = read_wmb_key(find_data(options.data))
+
+    def adapters(folder: Path) -> Sequence[System]:
+        if options.adapter is None:
+            return ()
+        name = options.adapter.stem
+        return (AdapterSystem(options.adapter, folder / name, timeout=options.timeout),)
+
+    if options.adapter is not None:
+        require_adapter(options.adapter)
+    bench = await plan_bench(
+        _bench_options(options, part),
+        lambda line: echo(f"  {line}", err=True),
+        wants_memories=True,
+        adapters=adapters,
+    )
+    if options.resume is not None:
+        kept = plural(len(bench.resume_state.queries), "measurement", spec=",")
+        echo(f"  {kept} kept from the interrupted run", err=True)
+    with BenchConsole(bench.plan, quiet=options.quiet) as console:
+        events = execute_bench(bench.plan, bench.folder, bench.resume_state)
+        finished = await dispatch(events, [console.handle])
+    if not isinstance(finished, BenchFinished):
+        raise asyncio.CancelledError
+    written = await asyncio.to_thread(
+        write_answers,
+        bench.folder.path / ANSWERS,
+        finished.report,
+        finished.result,
+        asked=sorted(bench.plan.planner.query_ids),
+        questions=list(key.questions),
+        parts=part,
+    )
+    return _finish(options, bench.folder, written)
+
+
+def _finish(options: WmbRunOptions, folder: RunFolder, run: WmbRun) -> ExitCode:
+    answers = folder.path / ANSWERS
+    if options.answers is not None:
+        copy = Path(options.answers)
+        for source, target in ((answers, copy), (run_record_of(answers), run_record_of(copy))):
+            with replacing(target) as sink, source.open("rb") as file:
+                for line in file:
+                    # A sink wrote it.
+                    sink.write_masked(Masked(line))
+        answers = copy
+    show_run(run, quiet=options.quiet)
+    echo(f"{run_banner(run)} -> {answers}", err=options.json_file == "-")
+    if options.json_file is not None:
+        with json_target(options.json_file) as report:
+            report.write_json(run)
+    return ExitCode(run.exit_code)
+
+
+def _bench_options(options: WmbRunOptions, part: Parts) -> BenchOptions:
+    """The bench that asks these questions; what it does not name is as `bench` has it."""
+    return BenchOptions(
+        suite="wmb",
+        data=options.data,
+        part=part,
+        sdk=() if options.sdk is None else (options.sdk,),
+        no_skip=True,
+        system=(),
+        log=(),
+        modes=options.mode,
+        ks=str(options.top_k),
+        index="isolated",
+        level=None,
+        session_doc=None,
+        errata="none",
+        keys=None,
+        join=None,
+        events=None,
+        ranges=None,
+        limit=options.limit,
+        sample=options.sample,
+        ids=options.ids,
+        category=options.category,
+        holdout="all",
+        seed=options.seed,
+        fusion=None,
+        alpha=None,
+        rrf_k=None,
+        pool_factor=None,
+        pool_floor=None,
+        kernel=None,
+        answers=False,
+        recency=None,
+        temporal=None,
+        upstream=options.upstream,
+        embed_base_url=None,
+        embed_model=None,
+        embed_dims=None,
+        query_prefix=None,
+        rerank=None,
+        env=options.env,
+        concurrency=1,
+        rank_by="score",
+        shuffle=None,
+        timeout=options.timeout,
+        require_agreement=False,
+        resume=options.resume,
+        header=options.header,
+        output=options.output,
+        export=(),
+        json_file=None,
+        markdown=None,
+        verbose=False,
+        quiet=options.quiet,
+        log_level=options.log_level,
+    )

@@ -1,0 +1,99 @@
+"""Stored answers in WMB-100K's format, and the record of the run that made them.
+
+`answers.json` is an array of `{"question_id", "memories_returned", "system_response",
+"latency_ms"}`. A row without memories, or with the response `NO_RESULT`, returned nothing. Other
+keys are ignored, as the released script ignores them.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from memconform.datasets.files import PieceReader, too_large, unfit
+from memconform.datasets.json_array import elements
+from memconform.datasets.rows import reason_of, text, texts
+
+NO_RESULT: Final = "NO_RESULT"
+"""The response of a row that returned nothing."""
+
+_MAX_ROWS: Final = 100_000
+"""37 for each question; a file with more is not one of answers, and would fill the memory."""
+
+_HINT: Final = (
+    'write an array of {"question_id": "…", "memories_returned": ["…"], "system_response": "…",'
+    ' "latency_ms": 12}'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """One row of a file of answers."""
+
+    question: str
+    memories: tuple[str, ...]
+    response: str
+    latency_ms: float | None
+    """None if the row has none."""
+
+    @property
+    def returned_nothing(self) -> bool:
+        return not self.memories or self.response == NO_RESULT
+
+    @property
+    def text(self) -> str:
+        """The memories as a judge reads them."""
+        return "\n".join(self.memories)
+
+
+def read_answer_rows(source: PieceReader) -> Iterator[AnswerRow]:
+    """Yield the rows of a file of any size; one of them is in memory.
+
+    Raises:
+        UsageError: `dataset_invalid`, naming the row, for one without an id, with memories that are
+            not a list of texts, or a latency that is no number of milliseconds;
+            `dataset_unreadable`, `dataset_too_large`.
+    """
+    for number, element in enumerate(elements(source)):
+        if number == _MAX_ROWS:
+            raise too_large(source.path, f"has more than {_MAX_ROWS:,} rows", _HINT)
+        try:
+            if not isinstance(element, dict):
+                raise TypeError("is not an object")  # noqa: TRY301 - a row's fault, as the others
+            yield _row(element)
+        except (KeyError, TypeError, ValueError) as error:
+            reason = reason_of(error)
+            if isinstance(error, UnicodeEncodeError):
+                reason = "contains an unpaired surrogate"
+            raise unfit(source.path, f"row {number}: {reason}", _HINT) from error
+
+
+def _row(row: dict[str, Any]) -> AnswerRow:
+    memories = texts(row, "memories_returned") if row.get("memories_returned") is not None else []
+    answer = AnswerRow(
+        question=text(row, "question_id"),
+        memories=tuple(memories),
+        response=text(row, "system_response") if row.get("system_response") is not None else "",
+        latency_ms=_latency(row.get("latency_ms")),
+    )
+    "".join((answer.question, *answer.memories)).encode()
+    return answer
+
+
+def _latency(value: object) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"'latency_ms' must be a number, not {value!r:.60}")
+    if not math.isfinite(value) or value < 0:
+        raise ValueError(f"'latency_ms' must be at least 0, not {value!r:.60}")
+    return value
+
+
+def answers_digest(path: Path) -> str:
+    """The SHA-256 of a file's decompressed bytes."""
+    with PieceReader(path) as source:
+        while source.read():
+            pass
+        return source.sha256

@@ -1,0 +1,376 @@
+"""WMB-100K's score, by the rules of its README and by what its script computes.
+
+Both are of version 2.1: `README.md` and `scripts/score.py` of the benchmark's repository. They
+differ, so that one number means nothing without the name of its profile. Penalties and scores are
+in points; a system gets at most 100.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from memconform.datasets.model import Question
+from memconform.datasets.wmb import is_document
+from memconform.records import Record
+from memconform.stats.quantiles import QuantileSummary
+
+Profile = Literal["readme", "script"]
+PROFILES: Final[tuple[Profile, ...]] = ("readme", "script")
+
+SCORED: Final = "S1Situational"
+FALSE_MEMORY: Final = "FalseMemory"
+TYPES: Final = (
+    *(SCORED, "S2MultiMemory", "S3CrossCategory", "S4Temporal", "S5Adversarial"),
+    *("S6Contradiction", "S7ReasoningChain", FALSE_MEMORY),
+)
+"""The types of questions, in the order in which the script prints them."""
+
+SCRIPT_CHARACTERS: Final = 3_000
+"""The script shows its judge this much of the memories, and drops the rest without a notice."""
+
+_PENALTY: Final = 0.25
+_SLOWEST: Final = 0.1
+_GRADES: Final = (
+    *((90, "Exceptional"), (80, "Excellent"), (70, "Good"), (60, "Fair")),
+    (50, "Below Average"),
+)
+
+
+class Range(Record):
+    """A figure, or its bounds if some of what it is made of was not measured."""
+
+    value: float | None
+    """Null unless everything was measured."""
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, low: float, high: float) -> "Range":
+        return cls(value=low if low == high else None, low=low, high=high)
+
+
+class Accuracy(Record):
+    """How many questions were answered right."""
+
+    total: int
+    """The denominator of this profile."""
+    correct: int
+    unmeasured: int
+    """Questions of the denominator without a verdict."""
+    percent: Range | None
+    """Null without questions."""
+
+
+class FalseMemory(Record):
+    """Probes about things that were never said, for which nothing should be returned."""
+
+    probes: int
+    false_positives: int
+    unmeasured: int
+    penalty: Range
+
+
+class Speed(Record):
+    """What latency costs; milliseconds and points."""
+
+    answers: int
+    """Rows that pay for their latency."""
+    unmeasured: int
+    """Those without a latency, which may cost anything from 0 to 0.1 points."""
+    penalty: Range
+    p50: float | None
+    p95: float | None
+
+
+class ProfileScore(Record):
+    """The score by one of the two sets of rules."""
+
+    profile: Profile
+    score: Range | None
+    """Null without a question that counts."""
+    grade: str | None
+    """Null if the bounds have different grades; the script gives none."""
+    part_b: Accuracy
+    part_a: Accuracy | None
+    """Reported apart; null if the system was not asked about documents."""
+    false_memory: FalseMemory
+    speed: Speed
+    by_type: dict[str, Accuracy]
+    """Of the conversations (readme); of both parts together (script)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredRow:
+    """A row of the answers, without its texts."""
+
+    question: str
+    returned_nothing: bool
+    latency_ms: float | None
+    whole: str
+    """Digest of the memories."""
+    cut: str
+    """Digest of what the script shows of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredAnswers:
+    """Everything that a score is computed from."""
+
+    questions: Mapping[str, Question]
+    """All of the benchmark, by id."""
+    rows: Sequence[ScoredRow]
+    """In the order of the file, with unknown and repeated questions."""
+    verdicts: Mapping[tuple[str, str], bool] = field(default_factory=dict)
+    """Whether memories are right, by question and their digest; failed judgements are absent."""
+    lost: Collection[str] = ()
+    """Questions without a row because the harness or the system under test failed."""
+    not_asked: Collection[str] = ()
+    """Questions that were not put to the system."""
+
+    @property
+    def counted(self) -> dict[str, ScoredRow]:
+        """The row of each question that counts by the README's rules: its last one.
+
+        The benchmark's adapter template answers S3 twice, the second time from both categories.
+        """
+        return {row.question: row for row in self.rows if row.question in self.questions}
+
+
+def score_answers(answers: ScoredAnswers, profile: Profile) -> ProfileScore:
+    """The score by one profile."""
+    return _readme(answers) if profile == "readme" else _script(answers)
+
+
+def speed_penalty(latency_ms: float, profile: Profile) -> float:
+    """What an answer of this latency costs, in points.
+
+    The README's tiers begin at 300, 500 and 1,000 ms; those of the script begin after them.
+    """
+    tiers = ((1_000, _SLOWEST), (500, 0.05), (300, 0.01))
+    for limit, points in tiers:
+        if latency_ms > limit or (profile == "readme" and latency_ms == limit):
+            return points
+    return 0.0
+
+
+def grade(score: float) -> str:
+    """The README's grade of a score."""
+    return next((name for least, name in _GRADES if score >= least), "Failing")
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Counts of one group of questions."""
+
+    correct: int = 0
+    wrong: int = 0
+    unmeasured: int = 0
+
+    def add(self, outcome: bool | None) -> None:  # noqa: FBT001 - right, wrong or neither
+        if outcome is None:
+            self.unmeasured += 1
+        elif outcome:
+            self.correct += 1
+        else:
+            self.wrong += 1
+
+    @property
+    def total(self) -> int:
+        return self.correct + self.wrong + self.unmeasured
+
+    def accuracy(self) -> Accuracy:
+        percent = None
+        if self.total:
+            # In the order of the script, so that the last digit is the same.
+            low, high = (
+                n / self.total * 100 for n in (self.correct, self.correct + self.unmeasured)
+            )
+            percent = Range.of(low, high)
+        return Accuracy(
+            total=self.total, correct=self.correct, unmeasured=self.unmeasured, percent=percent
+        )
+
+
+def _readme(answers: ScoredAnswers) -> ProfileScore:
+    """Fixed denominators: a question without a row is wrong, unless it was lost or not asked."""
+    counted = answers.counted
+    unmeasured = {*answers.lost, *answers.not_asked} - counted.keys()
+
+    def outcome(question: Question) -> bool | None:
+        row = counted.get(question.id)
+        if row is None:
+            return None if question.id in unmeasured else False
+        if question.category == FALSE_MEMORY:
+            return row.returned_nothing
+        return _verdict(answers, row, row.whole)
+
+    by_type: dict[str, _Tally] = {}
+    documents = _Tally()
+    paying = []
+    for question in answers.questions.values():
+        if is_document(question.id):
+            if question.category == SCORED:
+                documents.add(outcome(question))
+            continue
+        by_type.setdefault(question.category, _Tally()).add(outcome(question))
+        if question.category in (SCORED, FALSE_MEMORY):
+            paying.append(question.id)
+    latencies = [
+        counted[name].latency_ms if name in counted else None
+        for name in paying
+        if name in counted or name in unmeasured
+    ]
+    asked_documents = any(is_document(name) for name in (*counted, *answers.lost))
+    part_b = by_type.get(SCORED, _Tally()).accuracy()
+    return _profile(
+        "readme",
+        (documents.accuracy() if asked_documents else None, part_b),
+        by_type,
+        latencies,
+        QuantileSummary.of(latency for latency in latencies if latency is not None),
+    )
+
+
+def _script(answers: ScoredAnswers) -> ProfileScore:
+    """Whatever the file has, row by row; what was lost makes bounds of it."""
+    by_type: dict[str, _Tally] = {}
+    parts = {False: _Tally(), True: _Tally()}
+
+    def add(question: Question, outcome: bool | None) -> None:  # noqa: FBT001 - as `_Tally.add`
+        by_type.setdefault(question.category, _Tally()).add(outcome)
+        if question.category != FALSE_MEMORY:
+            parts[is_document(question.id)].add(outcome)
+
+    for row in answers.rows:
+        question = answers.questions.get(row.question)
+        if question is None:
+            continue
+        is_probe = question.category == FALSE_MEMORY
+        add(question, row.returned_nothing if is_probe else _verdict(answers, row, row.cut))
+    # A row without a latency is one of 0 ms for the script, and rows of unknown questions pay too.
+    latencies: list[float | None] = [row.latency_ms or 0 for row in answers.rows]
+    ordered = sorted(latency for latency in latencies if latency is not None)
+    for name in {*answers.lost} - answers.counted.keys():
+        if (question := answers.questions.get(name)) is not None:
+            add(question, None)
+            latencies.append(None)
+    quantiles = None
+    if ordered:
+        p50, p95 = (ordered[int(len(ordered) * share)] for share in (0.5, 0.95))
+        quantiles = QuantileSummary(p50=p50, p95=p95, p99=ordered[int(len(ordered) * 0.99)])
+    return _profile(
+        "script",
+        (parts[True].accuracy() if parts[True].total else None, parts[False].accuracy()),
+        by_type,
+        latencies,
+        quantiles,
+    )
+
+
+def _verdict(answers: ScoredAnswers, row: ScoredRow, digest: str) -> bool | None:
+    return False if row.returned_nothing else answers.verdicts.get((row.question, digest))
+
+
+def _profile(
+    profile: Profile,
+    parts: tuple[Accuracy | None, Accuracy],
+    by_type: Mapping[str, _Tally],
+    latencies: Sequence[float | None],
+    quantiles: QuantileSummary | None,
+) -> ProfileScore:
+    part_a, part_b = parts
+    probes = by_type.get(FALSE_MEMORY, _Tally())
+    false_memory = FalseMemory(
+        probes=probes.total,
+        false_positives=probes.wrong,
+        unmeasured=probes.unmeasured,
+        penalty=Range.of(probes.wrong * _PENALTY, (probes.wrong + probes.unmeasured) * _PENALTY),
+    )
+    speed = _speed(latencies, profile, quantiles)
+    score = None
+    if part_b.percent is not None:
+        penalties = false_memory.penalty, speed.penalty
+        score = Range.of(
+            part_b.percent.low - penalties[0].high - penalties[1].high,
+            part_b.percent.high - penalties[0].low - penalties[1].low,
+        )
+    grades = (
+        set() if score is None or profile == "script" else {grade(score.low), grade(score.high)}
+    )
+    return ProfileScore(
+        profile=profile,
+        score=score,
+        grade=grades.pop() if len(grades) == 1 else None,
+        part_b=part_b,
+        part_a=part_a,
+        false_memory=false_memory,
+        speed=speed,
+        by_type={name: by_type[name].accuracy() for name in _in_order(by_type)},
+    )
+
+
+def _in_order(by_type: Collection[str]) -> list[str]:
+    return [*(name for name in TYPES if name in by_type), *sorted({*by_type}.difference(TYPES))]
+
+
+def _speed(
+    latencies: Sequence[float | None], profile: Profile, quantiles: QuantileSummary | None
+) -> Speed:
+    penalty = 0.0
+    for latency in latencies:
+        # One after another, as the script adds them.
+        penalty += 0.0 if latency is None else speed_penalty(latency, profile)
+    unmeasured = sum(latency is None for latency in latencies)
+    return Speed(
+        answers=len(latencies),
+        unmeasured=unmeasured,
+        penalty=Range.of(penalty, penalty + unmeasured * _SLOWEST),
+        p50=quantiles.p50 if quantiles else None,
+        p95=quantiles.p95 if quantiles else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RowFaults:
+    """What is unusual about the rows of a file; it is reported, and counts as the profiles say."""
+
+    missing: list[str]
+    """Questions without a row, neither lost nor left out on purpose."""
+    unknown: list[str]
+    """Rows about no question of the benchmark."""
+    repeated: list[str]
+    """Questions that occur again with the same memories."""
+    contradicted: list[str]
+    """Questions that occur again with other memories."""
+    reordered: bool
+    """Whether the rows of a part are in another order than its questions."""
+
+
+def row_faults(answers: ScoredAnswers) -> RowFaults:
+    """Find what is unusual about the rows."""
+    first: dict[str, ScoredRow] = {}
+    repeated: dict[str, None] = {}
+    contradicted: dict[str, None] = {}
+    for row in answers.rows:
+        earlier = first.setdefault(row.question, row)
+        if earlier is not row:
+            same = (earlier.whole, earlier.returned_nothing) == (row.whole, row.returned_nothing)
+            (repeated if same else contradicted)[row.question] = None
+    known = [name for name in first if name in answers.questions]
+    excused = {*answers.lost, *answers.not_asked}
+    return RowFaults(
+        missing=[name for name in answers.questions if name not in first and name not in excused],
+        unknown=[name for name in first if name not in answers.questions],
+        repeated=[name for name in repeated if name not in contradicted],
+        contradicted=list(contradicted),
+        reordered=_is_reordered(known, list(answers.questions), is_document)
+        or _is_reordered(known, list(answers.questions), lambda name: not is_document(name)),
+    )
+
+
+def _is_reordered(
+    names: Iterable[str], expected: Sequence[str], of_part: Callable[[str], bool]
+) -> bool:
+    position = {name: number for number, name in enumerate(expected)}
+    positions = [position[name] for name in names if of_part(name)]
+    return positions != sorted(positions)
