@@ -37,14 +37,14 @@ def plain_keys(model: type[BaseModel]) -> frozenset[str]:
 def failure_in(content: bytes, model: type[BaseModel] | None) -> str | None:
     """What a message of the contract, as JSON of type `model`, says of its failure.
 
-    None if it reports none, or is not JSON.
+    None if it reports none, is not JSON, or nests too deeply.
     """
     # Most messages have none of the keys, and need not be parsed.
     if _SUSPECT.search(content) is None:
         return None
     try:
         value = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return reported_failure(value, own_keys=plain_keys(model) if model else ())
 

@@ -7,13 +7,9 @@ import sys
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-import httpx
-from pydantic import ValidationError
-
-from memconform.contract.core import Health, Version
 from memconform.contract.wire import Mode
 from memconform.daemons.build import build_hash, ensure_built
 from memconform.daemons.kinds import UpstreamKind
@@ -23,10 +19,10 @@ from memconform.daemons.ports import (
     is_open,
     listener,
     listener_name,
-    listens,
     wait_closed,
 )
-from memconform.daemons.process import OUTPUT_BYTES, DaemonProcess, finish
+from memconform.daemons.process import DaemonProcess, finish
+from memconform.daemons.readiness import await_ready, bracketed
 from memconform.daemons.resources import (
     RUN_ID_VARIABLE,
     Resources,
@@ -39,25 +35,10 @@ from memconform.errors import DaemonError, UsageError
 from memconform.redaction import MASK, hide, hide_credentials, is_secret, without_credentials
 
 _BIND_ATTEMPTS = 3
-_POLL_SECONDS = 0.02
-_ANNOUNCEMENT_BYTES = 512
-"""Longer than any announcement, so that one split across two reads is found."""
-_ANNOUNCED = re.compile(rb"listening on https?://\S*:(\d{1,5})/?\s")
 _BIND_FAILED = re.compile(r"(?i)address (?:is )?already in use|EADDRINUSE|cannot listen on")
 
 # What any program needs to run; other variables of the user's shell must be declared.
 _BASE_ENV = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE")
-
-
-_BODY_CHARACTERS = 200
-"""Characters shown of an answer that is not healthy: enough for the detail of a problem."""
-
-
-@dataclass(slots=True)
-class _Readiness:
-    """What is known about a daemon that is not ready yet."""
-
-    text: str = "no 'listening on http://host:port' line was printed"
 
 
 class ManagedDaemon:
@@ -71,7 +52,7 @@ class ManagedDaemon:
         port: int,
         ready_ms: float,
     ) -> None:
-        self.base_url = f"http://{_bracket(launch.reachable_host)}:{port}"
+        self.base_url = f"http://{bracketed(launch.reachable_host)}:{port}"
         self.state = launch.state
         self.ready_ms: float | None = ready_ms
         self._runner = runner
@@ -274,7 +255,9 @@ class ManifestRunner(SdkRunner):
             port = 0 if announced else launch.port or free_port(launch.reachable_host)
             process = await self._spawn(launch, port)
             try:
-                return process, await self._await_ready(process, launch, port)
+                return process, await await_ready(
+                    process, launch, port, name=self.name, ready=self.manifest.ready
+                )
             except DaemonError as error:
                 await finish(self._abandon(process, launch))
                 # The owner of the port may answer before the daemon fails to bind it.
@@ -292,7 +275,7 @@ class ManifestRunner(SdkRunner):
         values = {
             "host": launch.reachable_host,
             "port": str(port),
-            "addr": f"{_bracket(launch.host)}:{port}",
+            "addr": f"{bracketed(launch.host)}:{port}",
             "state_dir": str(state.resolve()),
             "build_dir": str(self._build_dir),
             "python": sys.executable,
@@ -324,116 +307,10 @@ class ManifestRunner(SdkRunner):
         env |= from_user | {name: _fill(v, values) for name, v in launch.variables.items()}
         return env | {"JB_HOME": values["state_dir"], RUN_ID_VARIABLE: launch.run_id}
 
-    async def _await_ready(self, process: DaemonProcess, launch: Launch, port: int) -> int:
-        """Wait until the daemon is healthy and provably ours; returns its port.
-
-        Raises:
-            DaemonError: `daemon_exited`, `daemon_not_ready` or `daemon_not_ours`.
-        """
-        ready = self.manifest.ready
-        exiting = asyncio.ensure_future(process.wait())
-        state = _Readiness()
-        polling = asyncio.ensure_future(self._poll(process, launch, port, state))
-        try:
-            await asyncio.wait(
-                {exiting, polling}, timeout=ready.timeout_s, return_when=asyncio.FIRST_COMPLETED
-            )
-            if polling.done():
-                return polling.result()
-            if exiting.done():
-                reason, code = f"ended before it was ready: {exiting.result()}", "daemon_exited"
-            else:
-                reason = f"did not become healthy within {ready.timeout_s:g} s: {state.text}"
-                code = "daemon_not_ready"
-            raise DaemonError(
-                f"{self.name} {reason}",
-                code=code,
-                hint=f"its full output is in {process.log}",
-                excerpt=process.tail(),
-            )
-        finally:
-            exiting.cancel()
-            polling.cancel()
-            await asyncio.gather(exiting, polling, return_exceptions=True)
-
-    async def _poll(
-        self, process: DaemonProcess, launch: Launch, port: int, state: "_Readiness"
-    ) -> int:
-        """Wait for the announced port and a healthy answer; returns the port.
-
-        `state` is updated with every attempt.
-        """
-        path = self.manifest.ready.path
-        position, window = 0, b""
-        while not port:
-            new = process.output(position)
-            position += len(new)
-            window = window[-_ANNOUNCEMENT_BYTES:] + new
-            port = _announced_port(window)
-            if not port:
-                # Do not sleep while more is pending, or a chatty daemon stays ahead.
-                await asyncio.sleep(0 if len(new) >= OUTPUT_BYTES else _POLL_SECONDS)
-        base_url = f"http://{_bracket(launch.reachable_host)}:{port}"
-        state.text = f"no answer of {base_url}{path}"
-        # Without TLS there is nothing to verify, and loading the certificates takes 25 ms.
-        async with httpx.AsyncClient(
-            base_url=base_url,
-            trust_env=False,
-            timeout=2,
-            verify=False,  # noqa: S501 - as above
-        ) as http:
-            while True:
-                try:
-                    answer = await http.get(path)
-                    body = " ".join(answer.text.split())[:_BODY_CHARACTERS]
-                    state.text = f"last answer of {path}: {answer.status_code} {body}".rstrip()
-                    if answer.status_code == 200 and not _denies_health(answer):
-                        await self._require_own_process(http, process, launch, port)
-                        return port
-                except httpx.HTTPError as error:
-                    state.text = f"no answer of {base_url}{path}: {type(error).__name__} {error}"
-                await asyncio.sleep(_POLL_SECONDS)
-
-    async def _require_own_process(
-        self, http: httpx.AsyncClient, process: DaemonProcess, launch: Launch, port: int
-    ) -> None:
-        """Raise DaemonError `daemon_not_ours` if the healthy answer came from another process."""
-        if listens(process.pid, port):
-            return
-        with suppress(httpx.HTTPError, ValidationError):
-            version = Version.model_validate_json((await http.get("/version")).content)
-            if version.run_id == launch.run_id:
-                return
-        raise DaemonError(
-            f"port {port} is served by {listener_name(port)}, not by the {self.name} daemon",
-            code="daemon_not_ours",
-            hint="choose another --port, or 0 for any free one",
-            excerpt=process.tail(),
-        )
-
 
 async def _close_and_end(daemon: ManagedDaemon) -> None:
     await daemon.close()
     await daemon.end()
-
-
-def _denies_health(answer: httpx.Response) -> bool:
-    """Whether the body says `ok: false`; a custom readiness path may answer anything else."""
-    try:
-        return Health.model_validate_json(answer.content).ok is False
-    except ValidationError:
-        return False
-
-
-def _announced_port(output: bytes) -> int:
-    """The port that the daemon announced; 0 if it has announced no valid port yet."""
-    match = _ANNOUNCED.search(output)
-    port = int(match[1]) if match else 0
-    return port if port <= 65535 else 0
-
-
-def _bracket(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
 
 
 def _fill(template: str, values: dict[str, str]) -> str:

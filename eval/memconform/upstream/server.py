@@ -6,10 +6,8 @@ PUT  /_control/script       replaces the script and clears the records
 """
 
 import asyncio
-import base64
 import json
 import re
-import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
@@ -23,20 +21,19 @@ from memconform import __version__
 from memconform.contract.wire import CONTRACT_VERSION
 from memconform.errors import UsageError
 from memconform.upstream.bodies import (
-    MAX_DOCUMENTS,
-    MAX_TEXTS,
     BodyTooLargeError,
     parse_body,
     read_body,
     read_script,
 )
 from memconform.upstream.dialects import Anthropic, BadRequestError, Dialect, OpenAI
-from memconform.upstream.embedders import get_embedder, served_models
-from memconform.upstream.extractive import NO_ANSWER, complete, lexical_scores, wants_scores
+from memconform.upstream.embedders import served_models
+from memconform.upstream.extractive import NO_ANSWER, complete, wants_scores
 from memconform.upstream.lexical_judge import is_judging, judge
 from memconform.upstream.reader_prompt import UnreadablePromptError
 from memconform.upstream.records import RecordedRequest, Records
 from memconform.upstream.script import Kind, Reply, Script, ScriptPlayer, TokenUsage
+from memconform.upstream.vector_answers import embeddings, ollama_embeddings, rerank
 from memconform.validation import first_fault
 
 _WORD = re.compile(r"\S+\s*|\s+")
@@ -79,11 +76,9 @@ class ScriptedUpstream:
             routes=[
                 *both("/chat/completions", self._chat(OpenAI())),
                 *both("/messages", self._chat(Anthropic())),
-                *both("/embeddings", self._plain("embeddings", _embeddings)),
-                *both("/rerank", self._plain("rerank", _rerank)),
-                Route(
-                    "/api/embed", self._plain("embeddings", _ollama_embeddings), methods=["POST"]
-                ),
+                *both("/embeddings", self._plain("embeddings", embeddings)),
+                *both("/rerank", self._plain("rerank", rerank)),
+                Route("/api/embed", self._plain("embeddings", ollama_embeddings), methods=["POST"]),
                 Route("/models", _models),
                 Route("/v1/models", _models),
                 Route("/healthz", _health),
@@ -324,81 +319,6 @@ async def _pause(request: Request, seconds: float | None) -> None:
         await asyncio.sleep(_POLL_SECONDS if end is None else min(_POLL_SECONDS, remaining))
         if await request.is_disconnected():
             raise _ClientGoneError
-
-
-def _texts(value: object, key: str, limit: int) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, list) and len(value) > limit:
-        raise BadRequestError(f"{key}: must have at most {limit:,} texts")
-    if isinstance(value, list) and value and all(isinstance(text, str) for text in value):
-        return value
-    raise BadRequestError(f"{key}: must be a string or a non-empty list of strings")
-
-
-async def _embeddings(body: dict[str, Any]) -> dict[str, Any]:
-    texts, vectors = await _vectors(body)
-    encode = _base64 if body.get("encoding_format") == "base64" else list
-    words = sum(len(text.split()) for text in texts)
-    return {
-        "object": "list",
-        "model": body["model"],
-        "data": [
-            {"object": "embedding", "index": n, "embedding": encode(vector)}
-            for n, vector in enumerate(vectors)
-        ],
-        "usage": {"prompt_tokens": words, "total_tokens": words},
-    }
-
-
-async def _ollama_embeddings(body: dict[str, Any]) -> dict[str, Any]:
-    """Ollama's own embedding API (https://docs.ollama.com/api/embed)."""
-    texts, vectors = await _vectors(body)
-    words = sum(len(text.split()) for text in texts)
-    return {
-        "model": body["model"],
-        "embeddings": [list(vector) for vector in vectors],
-        "prompt_eval_count": words,
-    }
-
-
-async def _vectors(body: dict[str, Any]) -> tuple[list[str], list[Sequence[float]]]:
-    """The texts of a request for embeddings, and the vector of each.
-
-    Raises:
-        BadRequestError: if the texts, the model or the dimensions are invalid.
-        UsageError: as `Embedder.embed` does, or for an unknown model.
-    """
-    texts = _texts(body.get("input"), "input", MAX_TEXTS)
-    model = body.get("model")
-    if not isinstance(model, str):
-        raise BadRequestError("model: must be a string")
-    embedder = get_embedder(model)
-    if body.get("dimensions", embedder.dimensions) != embedder.dimensions:
-        raise BadRequestError(f"dimensions: must be {embedder.dimensions} for {model}")
-    # In a thread, so that other requests are served meanwhile.
-    return texts, await asyncio.to_thread(embedder.embed, texts)
-
-
-def _base64(vector: Sequence[float]) -> str:
-    """Little-endian float32s, as OpenAI encodes embeddings."""
-    return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
-
-
-async def _rerank(body: dict[str, Any]) -> dict[str, Any]:
-    query = body.get("query")
-    if not isinstance(query, str):
-        raise BadRequestError("query: must be a string")
-    scores = lexical_scores(query, _texts(body.get("documents"), "documents", MAX_DOCUMENTS))
-    ranked = sorted(range(len(scores)), key=lambda index: -scores[index])
-    top = body.get("top_n")
-    return {
-        "model": "lexical",
-        "results": [
-            {"index": index, "relevance_score": scores[index]}
-            for index in ranked[: top if isinstance(top, int) else None]
-        ],
-    }
 
 
 async def _health(_: Request) -> Response:

@@ -52,6 +52,9 @@ def test_an_error_message_is_no_answer(text: str) -> None:
         "Exception handling, in Python",
         "Traceback is a module of Python.",
         "<html><head><title>My boat</title></head>",
+        '{"error": ' * 200_000,
+        "Error " * 200_000,
+        "\ud800 429",
     ],
 )
 def test_an_answer_that_mentions_errors_is_an_answer(text: str) -> None:
