@@ -30,6 +30,10 @@ _S = ("--suite", "longmemeval", "--data", "@longmemeval/longmemeval_s_cleaned_49
 _WMB = ("--suite", "wmb", "--data", "@wmb100k", "--part", "B", "--sdk", "go")
 _ALL = ("--sdk", "go", "--sdk", "ts", "--sdk", "py", "--require-agreement")
 _MINILM = ("--upstream", "scripted", "--embed-model", "all-MiniLM-L6-v2")
+_DATES = (
+    *("--sdk", "go", "--modes", "hybrid", "--fusion", "rrf", "-k", "1,5,10"),
+    *("--recency", "none,0.05,0.25", "--temporal", "none,0.4"),
+)
 _BENCHES = {
     "locomo-session": (*_LOCOMO, "--level", "session", *_ALL, "--modes", "bm25"),
     "locomo-turn": (*_LOCOMO, "--level", "turn", *_ALL, "--modes", "bm25"),
@@ -52,6 +56,15 @@ _BENCHES = {
         *_LOCOMO,
         *("--level", "turn", "--sdk", "go"),
         *("--modes", "hybrid", "--kernel", "cosine,inverse-l2"),
+        *_MINILM,
+    ),
+    "longmemeval-s-minilm-dates-update": (
+        *(*_S, "--category", "knowledge-update", *_DATES),
+        *("--pool-factor", "1", "--pool-floor", "30,50,80"),
+        *_MINILM,
+    ),
+    "longmemeval-s-minilm-dates-temporal": (
+        *(*_S, "--category", "temporal-reasoning", *_DATES),
         *_MINILM,
     ),
     "wmb-b": _WMB,

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import re
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from memconform.contract.core import (
     SearchRequest,
     SearchResponse,
     Trace,
+    Tuning,
     Version,
     score_rise,
 )
@@ -33,6 +33,7 @@ from memconform.daemons.kinds import UpstreamKind
 from memconform.daemons.runner import Daemon, Launch, SdkRunner
 from memconform.daemons.upstream import served
 from memconform.datasets.haystacks import Haystack
+from memconform.datasets.time_phrases import to_date_time, to_rfc3339
 from memconform.errors import DaemonError
 from memconform.ingest.monitor import DaemonMonitor
 from memconform.ingest.seeding import seeded_brain
@@ -48,8 +49,6 @@ from memconform.storage.folders import DaemonFolder
 
 _MOST_MISSED = 1_000
 """Missed documents that a verification asks for besides those it samples: ten queries."""
-
-_DAY = re.compile(r"(\d{4})[-/](\d{2})[-/](\d{2})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +162,8 @@ class _Session:
 
     @asynccontextmanager
     async def build_index(self, haystacks: Iterable[Haystack]) -> AsyncIterator[Index]:
-        document_map = DocumentMap(haystacks)
+        dated = any(strategy.needs_dates for strategy in self.system.strategies)
+        document_map = DocumentMap(haystacks, dated=dated)
         modes = dict.fromkeys(strategy.mode or Mode.AUTO for strategy in self.system.strategies)
         seeding = seeded_brain(
             self.client,
@@ -239,9 +239,7 @@ class _Brain:
             while True:
                 search = client.search(self.session.system.brain, request)
                 answer, timings = await monitor.call(search)
-                _require_strategy(
-                    answer.trace, strategy, request, self.session.system.runner.auto_modes
-                )
+                _require_strategy(answer.trace, request, self.session.system.runner.auto_modes)
                 ranking = self.document_map.to_item_ranking(task, answer.chunks)
                 if not self._is_cut_short(task, request, answer, len(ranking)):
                     break
@@ -279,17 +277,16 @@ class _Brain:
             raise monitor.halted
         search = self._request(task, strategy)
         shared = {name: getattr(search, name) for name in RetrievalParams.model_fields}
+        asked_at = to_date_time(task.query.question_date)
         request = AskRequest(
             question=search.query,
             top_k=task.depth,
             reader_mode="augmented",
-            **shared | {"question_date": _day(task.query.question_date)},
+            **shared | {"question_date": to_rfc3339(asked_at) if asked_at else None},
         )
         try:
             asked, _ = await monitor.call(client.ask(self.session.system.brain, request))
-            _require_strategy(
-                asked.retrieve.trace, strategy, search, self.session.system.runner.auto_modes
-            )
+            _require_strategy(asked.retrieve.trace, search, self.session.system.runner.auto_modes)
         except CallError as error:
             monitor.failed(error)
             raise
@@ -319,15 +316,13 @@ class _Brain:
         surplus = 0 if task.wants_memories else chunks - items
         pool = max(5 * task.depth, 50) + surplus
         sets_pool = not strategy.tuning.keys().isdisjoint({"poolFactor", "poolFloor"})
-        needs_date = not strategy.tuning.keys().isdisjoint({"recency", "temporal"})
         return SearchRequest(
             query=task.query.question,
             top_k=min(task.depth + surplus, DEEPEST),
             mode=strategy.mode or Mode.AUTO,
             candidate_k=min(pool, 10_000) if surplus and not sets_pool else None,
             filters=self._filters(task),
-            tuning=strategy.requested_tuning,
-            question_date=_day(task.query.question_date) if needs_date else None,
+            tuning=strategy.requested_tuning(task.query),
         )
 
     def _filters(self, task: Task) -> Filters | None:
@@ -370,7 +365,6 @@ def require_complete(
 
 def _require_strategy(
     trace: Trace,
-    strategy: Strategy,
     request: SearchRequest,
     auto_modes: tuple[Mode, ...] | None,
 ) -> None:
@@ -378,18 +372,13 @@ def _require_strategy(
     settings = RetrievalSettings("", request.mode, request.top_k, auto_modes=auto_modes)
     require_requested_mode(settings, trace)
     served = trace.tuning or {}
-    for key, value in strategy.tuning.items():
+    tuning = request.tuning or Tuning()
+    for key, value in tuning.model_dump(by_alias=True, exclude_none=True).items():
         if served.get(key) != value:
             raise DaemonFailedError(
                 "tuning_not_served",
                 f"requested {key} {value!r}, but the trace reports {served.get(key)!r}",
             )
-
-
-def _day(date: str | None) -> str | None:
-    """The `YYYY-MM-DD` form of a date that begins with year, month and day; otherwise None."""
-    match = _DAY.match(date or "")
-    return "-".join(match.groups()) if match else None
 
 
 def _size(folder: Path) -> int:

@@ -6,13 +6,19 @@ from dataclasses import dataclass
 from memconform.bench.tasks import Task
 from memconform.client.failures import ContractViolatedError
 from memconform.contract.core import Chunk
+from memconform.contract.wire import JsonValue
 from memconform.datasets.haystacks import Haystack, Item
+from memconform.datasets.time_phrases import to_date_time, to_rfc3339
 from memconform.errors import DaemonError, UsageError
 from memconform.ingest.documents import CONTENT_LIMIT, Document
 from memconform.ingest.ingested import IngestedDocuments
 
 ITEM_ID = "item_id"
 """The metadata key of a document that contains its item's id."""
+
+
+DATE = "date"
+"""The metadata key of a document that contains its date (core.rank.recency)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +34,10 @@ class DocumentMap:
     contains, and items with equal scores keep their order.
     """
 
-    def __init__(self, haystacks: Iterable[Haystack]) -> None:
+    def __init__(self, haystacks: Iterable[Haystack], *, dated: bool = False) -> None:
+        """`dated` adds the items' dates to the documents' metadata."""
         self._haystacks = haystacks
+        self._dated = dated
         self._locations: dict[str, _Location] = {}
         self._prefixes: dict[str, str] = {}
         self._chunks: dict[str, int] = {}
@@ -41,7 +49,8 @@ class DocumentMap:
         """Yield one document per item.
 
         Raises:
-            UsageError: if an item exceeds the contract's size limit (`item_too_large`).
+            UsageError: if an item exceeds the contract's size limit (`item_too_large`), or its
+                date is needed and it has none (`no_item_date`).
         """
         for number, haystack in enumerate(self._haystacks):
             prefix = self._prefixes[haystack.id] = f"{number:06}/"
@@ -58,7 +67,19 @@ class DocumentMap:
                 path = f"{prefix}{index:06}.md"
                 self._locations[path] = _Location(haystack.id, item)
                 paths.append(path)
-                yield Document(path, content, "text/markdown", {ITEM_ID: item.id})
+                yield Document(path, content, "text/markdown", self._metadata(haystack, item))
+
+    def _metadata(self, haystack: Haystack, item: Item) -> dict[str, JsonValue]:
+        if not self._dated:
+            return {ITEM_ID: item.id}
+        moment = to_date_time(item.date)
+        if moment is None:
+            raise UsageError(
+                f"{haystack.id}: item {item.id} has no date, but {item.date!r}",
+                code="no_item_date",
+                hint="--recency and --temporal rank by dates; an item without one would look old",
+            )
+        return {ITEM_ID: item.id, DATE: to_rfc3339(moment)}
 
     def record_ingested(self, ingested: IngestedDocuments) -> None:
         """Record the documents as the daemon acknowledged them.

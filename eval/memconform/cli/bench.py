@@ -258,14 +258,14 @@ _LIMITS = "Limits and timeouts"
 @option(
     "--recency",
     group=_SWEEPS,
-    metavar="JSON",
-    help="Value of tuning.recency, passed to the daemon unchanged.",
+    metavar="W,…",
+    help="Weights of recency, 0 to 0.85, in modes that fuse; none is a row without it.",
 )
 @option(
     "--temporal",
     group=_SWEEPS,
-    metavar="JSON",
-    help="Value of tuning.temporal, passed to the daemon unchanged.",
+    metavar="W,…",
+    help="Boosts, 0 to 1, of items dated near a time that the question names; none as above.",
 )
 @upstream
 @option(

@@ -1,13 +1,14 @@
 """Search settings of `bench`: cutoffs, modes, sweeps and models."""
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from functools import cache
 
 from pydantic import ValidationError
 
 from memconform.bench.remote import RemoteEmbedder
-from memconform.bench.strategy import Strategy, strategies
+from memconform.bench.strategy import MOST_RECENCY, Strategy, strategies
 from memconform.cli.bench_options import BenchOptions
 from memconform.cli.values import comma_separated
 from memconform.contract.core import DEEPEST, Tuning
@@ -59,13 +60,13 @@ def searched_strategies(options: BenchOptions) -> tuple[Strategy, ...]:
         "poolFactor": _numbers("--pool-factor", options.pool_factor),
         "poolFloor": _numbers("--pool-floor", options.pool_floor),
         "kernel": list(comma_separated([options.kernel or ""])),
-        "recency": _json("--recency", options.recency),
-        "temporal": _json("--temporal", options.temporal),
+        "recency": _weights("--recency", options.recency, most=MOST_RECENCY),
+        "temporal": _weights("--temporal", options.temporal, most=1),
     }
     combinations = strategies(modes, sweeps)
     try:
         for key, values in sweeps.items():
-            for value in values:
+            for value in values if key not in ("recency", "temporal") else ():
                 Tuning.model_validate({key: value})
     except ValidationError as error:
         raise UsageError(
@@ -73,12 +74,13 @@ def searched_strategies(options: BenchOptions) -> tuple[Strategy, ...]:
         ) from error
     for key, values in sweeps.items():
         for value in values:
-            if not any(strategy.tuning.get(key) == value for strategy in combinations):
+            used = (strategy.tuning.get(key) == value for strategy in combinations)
+            if value is not None and not any(used):
                 raise UsageError(
                     f"no strategy uses {key} {json.dumps(value)}",
                     code="bad_tuning",
-                    hint="rrfK needs --fusion rrf, alpha minmax; both and pools need a hybrid mode,"
-                    " kernel one that compares vectors",
+                    hint="rrfK needs --fusion rrf, alpha minmax; both, pools, recency and temporal"
+                    " need a hybrid mode, kernel one that compares vectors",
                 )
     if not combinations:
         raise UsageError("--modes is empty", code="bad_mode", hint="write --modes bm25,hybrid")
@@ -94,13 +96,25 @@ def _numbers(flag: str, text: str | None) -> list[JsonValue]:
         ) from error
 
 
-def _json(flag: str, text: str | None) -> list[JsonValue]:
-    try:
-        return [] if text is None else [json.loads(text)]
-    except ValueError as error:
-        raise UsageError(
-            f"{flag} {text} is not JSON", code="bad_tuning", hint=f"write {flag} true"
-        ) from error
+def _weights(flag: str, text: str | None, *, most: float) -> list[JsonValue]:
+    """Parse numbers from 0 to `most`; `none` is None, a row without the key."""
+    weights: list[JsonValue] = []
+    for part in comma_separated([text or ""]):
+        if part == "none":
+            weights.append(None)
+            continue
+        try:
+            weight = float(part)
+        except ValueError:
+            weight = math.nan
+        if not 0 <= weight <= most:
+            raise UsageError(
+                f"{flag} {part} is not none or a number from 0 to {most:g}",
+                code="bad_tuning",
+                hint=f"write {flag} none,{min(0.4, most):g}",
+            )
+        weights.append(weight)
+    return weights
 
 
 def service_variables(options: BenchOptions) -> list[str]:

@@ -107,6 +107,28 @@ class Filters(Closed):
     project: str | None = None
 
 
+_DATE_OR_DATE_TIME = (
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9:]{8}(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2}))?$"
+)
+
+
+class Recency(Closed):
+    """Scores rise with the recency of documents (core.rank.recency)."""
+
+    now: str = Field(pattern=_DATE_OR_DATE_TIME)
+    relevance: float = Field(ge=0, le=1)
+    weight: float = Field(ge=0, le=1, description="With relevance at most 1.")
+    decay_days: float = Field(ge=1, le=36_500)
+
+
+class Temporal(Closed):
+    """Scores rise for documents that are dated near a target (core.rank.temporal)."""
+
+    at: str = Field(pattern=_DATE_OR_DATE_TIME)
+    tolerance_days: float = Field(ge=1, le=36_500)
+    boost: float = Field(ge=0, le=1)
+
+
 class Tuning(Closed):
     """Optional hints; a daemon echoes those it applied in `trace.tuning` (core.tuning)."""
 
@@ -116,18 +138,15 @@ class Tuning(Closed):
     pool_factor: int | None = Field(default=None, ge=1, le=1_000)
     pool_floor: int | None = Field(default=None, ge=1, le=10_000)
     kernel: Literal["cosine", "inverse-l2"] | None = None
-    recency: Any = None
-    temporal: Any = None
+    recency: Recency | None = None
+    temporal: Temporal | None = None
 
 
 class RetrievalParams(Request):
     """Parameters shared by search and ask; 0 leaves a number to the daemon."""
 
     mode: Mode = Mode.AUTO
-    question_date: str | None = Field(
-        default=None,
-        pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9:]{8}(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2}))?$",
-    )
+    question_date: str | None = Field(default=None, pattern=_DATE_OR_DATE_TIME)
     candidate_k: int | None = Field(default=None, ge=0, le=10_000)
     rerank_top_n: int | None = Field(default=None, ge=0, le=1_000)
     filters: Filters | None = None

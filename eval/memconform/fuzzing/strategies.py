@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis_jsonschema import from_schema
 from pydantic import BaseModel
 
-from memconform.contract.core import Filters, Tuning
+from memconform.contract.core import Filters, Recency, Temporal, Tuning
 from memconform.contract.schemas import ROUTES, Route
 from memconform.contract.wire import JsonValue, Profile
 from memconform.fuzzing.programs import BRAIN, Call, Program, document, route
@@ -75,7 +75,7 @@ _DATES = st.sampled_from(
 _METADATA = st.dictionaries(
     st.sampled_from(("session_id", "date", "page", "deep", "ü")),
     st.one_of(
-        _SESSIONS, st.integers(-(2**53), 2**53), st.booleans(), st.none(),
+        _SESSIONS, _DATES, st.integers(-(2**53), 2**53), st.booleans(), st.none(),
         st.sampled_from((0.5, 1e300, -2.5, [], {}, [1, {"a": None}])),
     ),
     max_size=3,
@@ -102,8 +102,11 @@ _POOLS: dict[str, Json] = {
     "message": _ODD,
     "author": _ODD,
     "email": _ODD,
-    "recency": st.sampled_from((1, "a", {}, 0.5)),
-    "temporal": st.sampled_from((1, "a", {}, True)),
+    "now": _DATES,
+    "at": _DATES,
+    # Any relevance and weight are at most 1 together.
+    "relevance": st.sampled_from((0, 0.25, 0.5)),
+    "weight": st.sampled_from((0, 0.05, 0.5)),
     "top_k": st.one_of(st.integers(1, 5), st.integers(1, 12), st.sampled_from((1000, 5.0))),
     "candidate_k": st.one_of(st.integers(0, 12), st.just(10_000)),
     "rerank_top_n": st.integers(0, 12),
@@ -113,7 +116,12 @@ _POOLS: dict[str, Json] = {
 }
 """Values of keys whose schema is too general, by field name."""
 
-_NESTED: dict[str, type[BaseModel]] = {"filters": Filters, "tuning": Tuning}
+_NESTED: dict[str, type[BaseModel]] = {
+    "filters": Filters,
+    "tuning": Tuning,
+    "recency": Recency,
+    "temporal": Temporal,
+}
 
 
 @cache

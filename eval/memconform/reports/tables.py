@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from memconform.bench.records import BenchReport, Row
+from memconform.bench.records import BenchReport, Row, Scores
 from memconform.bench.tasks import ALL, OFFICIAL, OFFICIAL_SESSIONS
 from memconform.conformance.mutation.results import KillCount
 from memconform.errors import UsageError
@@ -64,11 +64,14 @@ def tables(checkout: Path) -> list[Table]:
     scores = _read(published / "mutation.json")["by_profile"]
     mutation = mutation_table({name: KillCount(**score) for name, score in scores.items()})
     benches = [_bench(path) for path in sorted((published / "bench").glob("*.json"))]
+    dated = [report for report in benches if any(map(_by_date, report.rows))]
+    undated = [report for report in benches if report not in dated]
     return [
         Table(checkout / "datasets" / "README.md", "lme", _lme_table(lme_results)),
         Table(checkout / "README.md", "mutation", mutation + "\n"),
-        Table(checkout / "docs" / "BENCH.md", "bench", _bench_table(benches)),
-        Table(checkout / "docs" / "BENCH.md", "bench-official", _official_table(benches)),
+        Table(checkout / "docs" / "BENCH.md", "bench", _bench_table(undated)),
+        Table(checkout / "docs" / "BENCH.md", "bench-official", _official_table(undated)),
+        Table(checkout / "docs" / "BENCH.md", "bench-dates", _dates_table(dated)),
     ]
 
 
@@ -150,6 +153,37 @@ def _official_table(reports: Sequence[BenchReport]) -> str:
                 cells = [f"{level}s", "official" if row.system in official else text]
                 cells += [f"{row.system} {row.strategy}".strip(), unit]
                 cells += [f"{view.metrics[metric].value:.1f}" for metric in _OFFICIAL_METRICS]
+                lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _by_date(row: Row) -> bool:
+    """Whether a row is ranked by dates; a report that has one is shown in a table of its own."""
+    return any(setting.startswith(("recency=", "temporal=")) for setting in row.strategy.split())
+
+
+def _dates_table(reports: Sequence[BenchReport]) -> str:
+    """Rows of reports about dates by category, with the interval of the first metric."""
+    metrics = ("recall_any@1", "recall_any@5", "mrr@10")
+    lines = [
+        f"| questions | system | {' | '.join(metrics)} |",
+        "| --- | --- | ---: | ---: | ---: |",
+    ]
+    for report in reports:
+        for row in report.rows:
+            view = row.views[ALL]
+            scopes: dict[str, Scores] = {**view.by_category}
+            if len(scopes) > 1:
+                scopes["all"] = view
+            for name, scores in scopes.items():
+                values = [scores.metrics[metric] for metric in metrics]
+                first = values[0]
+                cells = [name, f"{row.system} {row.strategy}"]
+                interval = (first.low, first.high)
+                cells.append(
+                    format_rate(first.value, interval, measured=scores.queries, spec=".1f")
+                )
+                cells += [f"{value.value:.1f}" for value in values[1:]]
                 lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

@@ -369,14 +369,77 @@ def test_reports_a_filter_that_is_ignored(
     assert (ended.code, _row(report, "scripted", "bm25")["measured"]) == (0, True)
 
 
+def _diary(workspace: Path, date: str) -> Path:
+    """LongMemEval's form: three sessions of one text, a week apart, of which the oldest is gold."""
+    turns = [{"role": "user", "content": "The heron stood by the lake.", "has_answer": True}]
+    row = {
+        "question_id": "q1",
+        "question_type": "knowledge-update",
+        "question": "Where was the heron two weeks ago?",
+        "answer": "by the lake",
+        "question_date": date,
+        "haystack_dates": ["2023/05/15 (Mon) 10:00", "2023/05/29 (Mon) 10:00"],
+        "haystack_session_ids": ["old", "new"],
+        "haystack_sessions": [turns, turns],
+        "answer_session_ids": ["old"],
+    }
+    path = workspace / "diary.json"
+    path.write_text(json.dumps([row]))
+    return path
+
+
+_DATES = (
+    *("--suite", "longmemeval", "--modes", "hybrid"),
+    *("--recency", "none,0.85", "--temporal", "none,1", "-k", "1"),
+)
+
+
+def test_recency_and_temporal_rank_by_the_dates_of_sessions_and_questions(
+    memconform: Call, one_sdk: str, workspace: Path
+) -> None:
+    report = workspace / "dates.json"
+    data = _diary(workspace, "2023/05/29 (Mon) 10:00")
+    ended = memconform(
+        *("bench", "--data", data, "--sdk", one_sdk, *_DATES, "--json", report),
+    )
+    assert ended.code == 0, ended.err
+    rows = json.loads(report.read_text())["rows"]
+    # Equal texts are ranked by path; then by age alone; then towards the target.
+    assert {row["strategy"]: row["views"]["all"]["metrics"]["mrr@1"]["value"] for row in rows} == {
+        "hybrid": 100.0,
+        "hybrid temporal=1.0": 100.0,
+        "hybrid recency=0.85": 0.0,
+        "hybrid recency=0.85 temporal=1.0": 0.0,
+    }
+
+
+def test_a_question_without_a_date_leaves_rows_by_dates_without_numbers(
+    memconform: Call, one_sdk: str, workspace: Path
+) -> None:
+    report = workspace / "dates.json"
+    data = _diary(workspace, "some day")
+    ended = memconform(
+        *("bench", "--data", data, "--sdk", one_sdk, *_DATES, "--json", report),
+    )
+    assert ended.code == 3
+    rows = {row["strategy"]: row for row in json.loads(report.read_text())["rows"]}
+    assert [row["measured"] for row in rows.values()] == [True, False, False, False]
+    assert "no_question_date" in rows["hybrid recency=0.85"]["why"][0]
+
+
+def test_items_without_dates_cannot_be_ranked_by_dates(
+    memconform: Call, one_sdk: str, boxes: Path
+) -> None:
+    flags = ("--modes", "hybrid", "--recency", "0.05")
+    ended, report = _bench(memconform, boxes, "--sdk", one_sdk, *flags)
+    assert (ended.code, report) == (2, {})
+    assert "item i0 has no date" in ended.err
+
+
 def test_tuning_that_a_trace_does_not_echo_is_not_measured(
     memconform: Call, one_sdk: str, boxes: Path
 ) -> None:
     sweep = ("--modes", "bm25,hybrid", "--fusion", "minmax,rrf", "--rrf-k", "5,60")
-    ended, report = _bench(memconform, boxes, "--sdk", one_sdk, *sweep, "--recency", "true")
-    assert ended.code == 3
-    # The reference daemons know no recency.
-    assert all("requested recency True" in row["why"][0] for row in report["rows"])
     ended, report = _bench(memconform, boxes, "--sdk", one_sdk, *sweep)
     assert ended.code == 0, ended.err
     assert [row["strategy"] for row in report["rows"]] == [
@@ -518,7 +581,9 @@ def test_rejects_a_dataset_of_another_benchmark(memconform: Call, boxes: Path) -
         (("--system", "null", "--modes", "hybrid", "--alpha", "2"), "alpha: "),
         (("--system", "null", "--modes", "hybrid", "--rrf-k", "x"), "not a list of numbers"),
         (("--system", "null", "--modes", "hybrid", "--rrf-k", "5"), "no strategy uses rrfK 5"),
-        (("--system", "null", "--recency", "{"), "is not JSON"),
+        (("--system", "null", "--recency", "{"), "--recency { is not none or a number"),
+        (("--system", "null", "--recency", "0.9"), "a number from 0 to 0.85"),
+        (("--system", "null", "--temporal", "0.4"), "no strategy uses temporal 0.4"),
         (("--sdk", "py", "--embed-model", "all-MiniLM-L6-v2"), "needs a server for that model"),
         (("--sdk", "py", "--embed-base-url", "http://127.0.0.1:1/v1"), "needs --embed-model"),
         (("--sdk", "py", "--rerank", "sometimes"), "is not none, llm or a URL"),

@@ -33,8 +33,8 @@ from memconform.bench.rows import ranking_agreement, row, with_added_latency
 from memconform.bench.strategy import Strategy, strategies
 from memconform.bench.system import SearchResult
 from memconform.bench.tasks import OFFICIAL, OFFICIAL_SESSIONS, QueryPlanner, Task
-from memconform.client.failures import ContractViolatedError
-from memconform.contract.core import Chunk, Ingested, SearchResponse
+from memconform.client.failures import CallError, ContractViolatedError
+from memconform.contract.core import Chunk, Ingested, SearchResponse, Tuning
 from memconform.contract.wire import Mode
 from memconform.datasets.haystacks import Haystack, Item
 from memconform.datasets.model import Question
@@ -85,17 +85,60 @@ def test_strategies_combine_modes_with_the_tuning_that_affects_them() -> None:
         "fusion": ["minmax", "rrf"],
         "alpha": [0.3],
         "rrfK": [5, 60],
-        "recency": [True],
+        "recency": [None, 0.05],
+        "temporal": [0.4],
     }
     labels = [
         strategy.label for strategy in strategies([Mode.BM25, Mode.HYBRID, Mode.BM25], sweeps)
     ]
     assert labels == [
-        "bm25 recency=true",
-        "hybrid fusion=minmax alpha=0.3 recency=true",
-        "hybrid fusion=rrf rrfK=5 recency=true",
-        "hybrid fusion=rrf rrfK=60 recency=true",
+        "bm25",
+        "hybrid fusion=minmax alpha=0.3 temporal=0.4",
+        "hybrid fusion=minmax alpha=0.3 recency=0.05 temporal=0.4",
+        "hybrid fusion=rrf rrfK=5 temporal=0.4",
+        "hybrid fusion=rrf rrfK=5 recency=0.05 temporal=0.4",
+        "hybrid fusion=rrf rrfK=60 temporal=0.4",
+        "hybrid fusion=rrf rrfK=60 recency=0.05 temporal=0.4",
     ]
+
+
+def _asked(text: str, date: str | None = "2023/05/30 (Tue) 23:40") -> Question:
+    return Question(id="q", question=text, question_date=date)
+
+
+def test_dates_are_sent_with_the_date_of_the_question() -> None:
+    strategy = Strategy(Mode.HYBRID, {"fusion": "rrf", "recency": 0.25, "temporal": 0.4})
+    tuning = strategy.requested_tuning(_asked("What did I plant two weeks ago?"))
+    assert tuning is not None
+    assert tuning.model_dump(by_alias=True, exclude_none=True) == {
+        "fusion": "rrf",
+        "recency": {
+            "now": "2023-05-30T23:40:00Z",
+            "relevance": 0.6,
+            "weight": 0.25,
+            "decayDays": 7.0,
+        },
+        "temporal": {"at": "2023-05-16T23:40:00Z", "toleranceDays": 5.0, "boost": 0.4},
+    }
+    assert strategy.needs_dates
+    without = strategy.requested_tuning(_asked("What did I plant?"))
+    assert without is not None
+    assert (without.recency, without.temporal) == (tuning.recency, None)
+    alone = Strategy(Mode.HYBRID, {"temporal": 0.4})
+    assert alone.requested_tuning(_asked("What did I plant?")) is None
+    plain = Strategy(Mode.HYBRID, {"fusion": "rrf"})
+    assert (plain.needs_dates, plain.requested_tuning(_asked("x", None))) == (
+        *(False, Tuning(fusion="rrf")),
+    )
+    assert Strategy(Mode.HYBRID).requested_tuning(_asked("x", None)) is None
+
+
+@pytest.mark.parametrize("date", [None, "", "May", "2023/02/30 (Tue) 23:40"])
+def test_a_question_without_a_date_is_not_measured_by_dates(date: str | None) -> None:
+    for tuning in ({"recency": 0.05}, {"temporal": 0.4}):
+        with pytest.raises(CallError) as caught:
+            Strategy(Mode.HYBRID, tuning).requested_tuning(_asked("a week ago", date))
+        assert caught.value.code == "no_question_date"
 
 
 def test_the_kernel_is_swept_where_vectors_are_compared() -> None:
@@ -185,6 +228,24 @@ class TestDocumentMap:
             (1, 1),
         )
         assert document_map.searchable_counts("h", {"s1_2", "s0_0"}) == (4, 2)
+
+    def test_documents_have_dates_only_if_they_are_needed(self) -> None:
+        item = Item("a", "text", date="2023/05/30 (Tue) 23:40")
+        for dated, more in ((False, {}), (True, {"date": "2023-05-30T23:40:00Z"})):
+            [document] = DocumentMap([Haystack("h", (item,), ())], dated=dated).documents()
+            assert document.metadata == {"item_id": "a", **more}
+
+    @pytest.mark.parametrize("date", [None, "spring"])
+    def test_an_item_without_a_date_is_refused_where_dates_are_needed(
+        self, date: str | None
+    ) -> None:
+        haystack = Haystack("h", (Item("a", "text", date=date),), ())
+        assert len(list(DocumentMap([haystack]).documents())) == 1
+        with pytest.raises(UsageError) as caught:
+            list(DocumentMap([haystack], dated=True).documents())
+        assert (caught.value.code, "item a has no date" in str(caught.value)) == (
+            *("no_item_date", True),
+        )
 
     def test_another_key_of_an_item_counts_as_the_item(self) -> None:
         items = (_ITEMS[0], Item("s0_0#1", "a summary", "s0", source="s0_0"), _ITEMS[1])

@@ -184,7 +184,7 @@ def test_without_a_reader_ask_is_a_bad_gateway(tmp_path: Path) -> None:
 def test_only_applied_tuning_is_echoed(
     http: TestClient, more: dict[str, object], echoed: dict[str, object]
 ) -> None:
-    tuning = {"fusion": "rrf", "rrfK": 10, "alpha": 0.1, "poolFactor": 9, "recency": {}}
+    tuning = {"fusion": "rrf", "rrfK": 10, "alpha": 0.1, "poolFactor": 9}
     body = {"query": "zebra", "tuning": {"kernel": "cosine", **tuning}, **more}
     trace = http.post("/v1/brains/b/search", json=body).json()["trace"]
     assert trace["tuning"] == echoed

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from memoryd.chunking import chunk
+from memoryd.dates import by_date, document_date
 from memoryd.embedding import FeatureHash, fnv1a
+from memoryd.models import Recency, Temporal
 from memoryd.prompts import READER_SYSTEM, RERANK_SYSTEM, cited, read_scores, user_message
 from memoryd.ranking import Hit, fuse_minmax, fuse_rrf, inverse_l2, round_score
 from memoryd.reader import STOP_WORDS, extract
@@ -54,6 +56,28 @@ def test_rounding(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", _vectors("fusion")["kernel"], ids=str)
 def test_inverse_l2(case: dict[str, Any]) -> None:
     assert inverse_l2(case["cosine"]) == case["inverse-l2"]
+
+
+@pytest.mark.parametrize("case", _vectors("dates")["moments"], ids=str)
+def test_moments(case: dict[str, Any]) -> None:
+    assert document_date({"date": case["text"]}) == case["seconds"]
+
+
+@pytest.mark.parametrize("metadata", [{}, {"date": None}, {"date": 2024}, {"date": ["2024-01-01"]}])
+def test_a_date_is_a_string(metadata: dict[str, Any]) -> None:
+    assert document_date(metadata) is None
+
+
+@pytest.mark.parametrize("case", _vectors("dates")["cases"], ids=str)
+def test_scores_by_date(case: dict[str, Any]) -> None:
+    recency, temporal = case["recency"], case["temporal"]
+    scored = by_date(
+        [Hit(slot, score) for slot, (score, _) in enumerate(case["hits"])],
+        lambda slot: document_date({"date": case["hits"][slot][1]}),
+        Recency.model_validate(recency) if recency else None,
+        Temporal.model_validate(temporal) if temporal else None,
+    )
+    assert scored == [Hit(slot, score) for slot, score in enumerate(case["scores"])]
 
 
 @pytest.mark.parametrize("case", _vectors("fusion")["cases"], ids=str)

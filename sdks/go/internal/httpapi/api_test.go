@@ -211,7 +211,9 @@ func TestValidRequestIsAccepted(t *testing.T) {
 		`{"query":"x","colour":"red","Query":5}`,
 		`{"query":"","query":"x","filters":{"tags":[]},"filters":{}}`,
 		`{"query":"x","questionDate":"2026-02-28t10:00:00.5+02:00"}`,
-		`{"query":"x","tuning":{"recency":{"a":1},"temporal":7,"alpha":1}}`,
+		`{"query":"x","tuning":{"recency":null,"temporal":null,"alpha":1}}`,
+		`{"query":"x","tuning":{"recency":{"now":"2026-02-28","relevance":0.8,"weight":0.2,"decayDays":7}}}`,
+		`{"query":"x","tuning":{"temporal":{"at":"2026-02-28T10:00:00Z","toleranceDays":2.5,"boost":1}}}`,
 	} {
 		if got := ask(t, server, "POST", "/v1/brains/b/search", body); got.status != 200 || !strings.Contains(got.body, `"chunks":[]`) {
 			t.Errorf("%s: %+v", body, got)

@@ -1,11 +1,10 @@
 package httpapi
 
 import (
-	"regexp"
 	"slices"
 	"strings"
-	"time"
 
+	"memoryd/internal/moment"
 	"memoryd/internal/problem"
 )
 
@@ -75,6 +74,15 @@ func (c *checker) positive(key string, value *integer, high int) *int {
 	return &n
 }
 
+// number returns a number in a range, which must be present.
+func (c *checker) number(key string, value *float64, low, high float64) float64 {
+	if value == nil || *value < low || *value > high {
+		c.refuse("%s: must be a number in %v…%v", key, low, high)
+		return low
+	}
+	return *value
+}
+
 // oneOf returns one of a few words, or the first if it is missing.
 func (c *checker) oneOf(key string, value *string, words ...string) string {
 	if value == nil {
@@ -86,20 +94,12 @@ func (c *checker) oneOf(key string, value *string, words ...string) string {
 	return *value
 }
 
-// instant is the syntax of RFC 3339; time.Parse alone accepts one-digit hours and commas.
-var instant = regexp.MustCompile(
-	`^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
-
 // moment returns a date or a date-time, or an empty string if it is missing.
 func (c *checker) moment(key string, value *string) string {
 	if value == nil {
 		return ""
 	}
-	layout := time.DateOnly
-	if instant.MatchString(*value) {
-		layout = time.RFC3339
-	}
-	if _, err := time.Parse(layout, strings.ToUpper(*value)); err != nil {
+	if _, err := moment.Parse(*value); err != nil {
 		c.refuse("%s: neither YYYY-MM-DD nor an RFC 3339 date-time", key)
 	}
 	return *value

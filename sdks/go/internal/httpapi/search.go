@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"memoryd/internal/index"
+	"memoryd/internal/rank"
 	"memoryd/internal/retrieve"
 	"memoryd/internal/wire"
 )
@@ -78,14 +79,58 @@ func (b *filterBody) filter(c *checker) index.Filter {
 }
 
 type tuningBody struct {
-	Fusion     *string        `json:"fusion"`
-	Alpha      *float64       `json:"alpha"`
-	RRFK       *integer       `json:"rrfK"`
-	PoolFactor *integer       `json:"poolFactor"`
-	PoolFloor  *integer       `json:"poolFloor"`
-	Kernel     *string        `json:"kernel"`
-	Recency    jsontext.Value `json:"recency"`  // not supported, and therefore not repeated in the trace
-	Temporal   jsontext.Value `json:"temporal"` // likewise
+	Fusion     *string       `json:"fusion"`
+	Alpha      *float64      `json:"alpha"`
+	RRFK       *integer      `json:"rrfK"`
+	PoolFactor *integer      `json:"poolFactor"`
+	PoolFloor  *integer      `json:"poolFloor"`
+	Kernel     *string       `json:"kernel"`
+	Recency    *recencyBody  `json:"recency"`
+	Temporal   *temporalBody `json:"temporal"`
+}
+
+type recencyBody struct {
+	Now       *string  `json:"now"`
+	Relevance *float64 `json:"relevance"`
+	Weight    *float64 `json:"weight"`
+	DecayDays *float64 `json:"decayDays"`
+}
+
+func (b *recencyBody) recency(c *checker) *rank.Recency {
+	if b == nil {
+		return nil
+	}
+	const key = "tuning.recency."
+	c.required(key+"now", b.Now)
+	recency := rank.Recency{
+		Now:       c.moment(key+"now", b.Now),
+		Relevance: c.number(key+"relevance", b.Relevance, 0, 1),
+		Weight:    c.number(key+"weight", b.Weight, 0, 1),
+		DecayDays: c.number(key+"decayDays", b.DecayDays, 1, 36_500),
+	}
+	if recency.Relevance+recency.Weight > 1 {
+		c.refuse("tuning.recency: relevance and weight must not exceed 1 together")
+	}
+	return &recency
+}
+
+type temporalBody struct {
+	At            *string  `json:"at"`
+	ToleranceDays *float64 `json:"toleranceDays"`
+	Boost         *float64 `json:"boost"`
+}
+
+func (b *temporalBody) temporal(c *checker) *rank.Temporal {
+	if b == nil {
+		return nil
+	}
+	const key = "tuning.temporal."
+	c.required(key+"at", b.At)
+	return &rank.Temporal{
+		At:            c.moment(key+"at", b.At),
+		ToleranceDays: c.number(key+"toleranceDays", b.ToleranceDays, 1, 36_500),
+		Boost:         c.number(key+"boost", b.Boost, 0, 1),
+	}
 }
 
 func (b *tuningBody) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
@@ -110,6 +155,8 @@ func (b *tuningBody) tuning(c *checker) *retrieve.Tuning {
 		PoolFactor: c.positive("tuning.poolFactor", b.PoolFactor, 1_000),
 		PoolFloor:  c.positive("tuning.poolFloor", b.PoolFloor, 10_000),
 		Kernel:     b.Kernel,
+		Recency:    b.Recency.recency(c),
+		Temporal:   b.Temporal.temporal(c),
 	}
 }
 

@@ -47,6 +47,9 @@ type Tuning struct {
 	PoolFactor *int     `json:"poolFactor,omitzero"`
 	PoolFloor  *int     `json:"poolFloor,omitzero"`
 	Kernel     *string  `json:"kernel,omitzero"`
+
+	Recency  *rank.Recency  `json:"recency,omitzero"`
+	Temporal *rank.Temporal `json:"temporal,omitzero"`
 }
 
 // plan says how to search: the served mode, with all defaults filled in.
@@ -58,6 +61,8 @@ type plan struct {
 	rrfK       int
 	pool       int
 	kernel     rank.Kernel
+	recency    *rank.Recency
+	temporal   *rank.Temporal
 	rerankTopN int
 }
 
@@ -74,6 +79,8 @@ func newPlan(mode Mode, request Request) plan {
 		rrfK:       or(tuning.RRFK, 5),
 		pool:       request.CandidateK,
 		kernel:     rank.Cosine,
+		recency:    tuning.Recency,
+		temporal:   tuning.Temporal,
 		rerankTopN: request.RerankTopN,
 	}
 	if p.pool == 0 {
@@ -110,6 +117,8 @@ func (p plan) honoured(request Request) *Tuning {
 		return &used
 	}
 	used.Fusion = request.Tuning.Fusion
+	used.Recency = request.Tuning.Recency
+	used.Temporal = request.Tuning.Temporal
 	if p.fusion == RRF {
 		used.RRFK = request.Tuning.RRFK
 	} else {

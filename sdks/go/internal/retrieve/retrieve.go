@@ -12,9 +12,11 @@ import (
 	"memoryd/internal/brain"
 	"memoryd/internal/embed"
 	"memoryd/internal/index"
+	"memoryd/internal/moment"
 	"memoryd/internal/rank"
 	"memoryd/internal/rerank"
 	"memoryd/internal/text"
+	"memoryd/internal/wire"
 )
 
 // Retriever searches with the daemon's embedder and reranker; both may be nil.
@@ -137,10 +139,36 @@ func (p plan) ranked(ctx context.Context, ix *index.Index, request Request, vect
 	if err != nil {
 		return nil, err
 	}
+	var fused []rank.Hit
 	if p.fusion == RRF {
-		return rank.Best(rank.FuseReciprocal(keyword, semantic, p.rrfK), p.wanted(), ix.Compare), nil
+		fused = rank.FuseReciprocal(keyword, semantic, p.rrfK)
+	} else {
+		fused = rank.FuseMinMax(keyword, semantic, p.alpha)
 	}
-	return rank.Best(rank.FuseMinMax(keyword, semantic, p.alpha), p.wanted(), ix.Compare), nil
+	if p.recency != nil || p.temporal != nil {
+		dates, err := datesOf(ctx, ix, fused)
+		if err != nil {
+			return nil, err
+		}
+		rank.ByDate(fused, dates, p.recency, p.temporal)
+	}
+	return rank.Best(fused, p.wanted(), ix.Compare), nil
+}
+
+// datesOf returns the dates of the documents of hits; nil for one without a date.
+func datesOf(ctx context.Context, ix *index.Index, hits []rank.Hit) ([]*time.Time, error) {
+	stored, err := ix.Chunks(ctx, hits)
+	dates := make([]*time.Time, len(stored))
+	for i, chunk := range stored {
+		var text string
+		if wire.Unmarshal(chunk.Metadata["date"], &text) != nil {
+			continue
+		}
+		if date, err := moment.Parse(text); err == nil {
+			dates[i] = &date
+		}
+	}
+	return dates, err
 }
 
 // rerank sorts the first chunks by the reranker's scores and places the others below them.

@@ -44,6 +44,24 @@ def _rfc3339(text: str) -> str:
     return text
 
 
+def epoch_seconds(text: str) -> int:
+    """Seconds from 1970 to a date or an RFC 3339 date-time, without fractions of a second.
+
+    Raises:
+        ValueError: if it is neither.
+    """
+    _rfc3339(text)
+    # Python has no year 0; the calendar repeats after 400 years, which are 146,097 days.
+    in_year_0 = text.startswith("0000")
+    day = date.fromisoformat("0400" + text[4:10] if in_year_0 else text[:10])
+    days = (day - date(1970, 1, 1)).days - 146_097 * in_year_0
+    if len(text) == len("YYYY-MM-DD"):
+        return 86_400 * days
+    clock = 3_600 * int(text[11:13]) + 60 * int(text[14:16]) + int(text[17:19])
+    offset = 0 if text[-1] in "Zz" else 60 * int(text[-5:-3]) + int(text[-2:])
+    return 86_400 * days + clock - 60 * (-offset if text[-6] == "-" else offset)
+
+
 def _not_blank(value: str) -> str:
     if _BLANK.fullmatch(value):
         raise ValueError("must not be blank")
@@ -139,6 +157,29 @@ class FilterBody(Body):
     project: str | None = None
 
 
+class Recency(Body):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    now: DateOrDateTime
+    relevance: float = Field(ge=0, le=1)
+    weight: float = Field(ge=0, le=1)
+    decay_days: float = Field(ge=1, le=36_500)
+
+    @model_validator(mode="after")
+    def _weights(self) -> "Recency":
+        if self.relevance + self.weight > 1:
+            raise ValueError("relevance and weight must not exceed 1 together")
+        return self
+
+
+class Temporal(Body):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    at: DateOrDateTime
+    tolerance_days: float = Field(ge=1, le=36_500)
+    boost: float = Field(ge=0, le=1)
+
+
 class Tuning(Body):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
@@ -148,8 +189,8 @@ class Tuning(Body):
     pool_factor: Integer | None = Field(default=None, ge=1, le=1_000)
     pool_floor: Integer | None = Field(default=None, ge=1, le=10_000)
     kernel: Kernel | None = None
-    recency: Any = None
-    temporal: Any = None
+    recency: Recency | None = None
+    temporal: Temporal | None = None
 
 
 class RetrievalRequest(Body):

@@ -8,9 +8,10 @@ from anyio import from_thread
 
 from memoryd.brain import Brain
 from memoryd.chunking import document_id
+from memoryd.dates import by_date, document_date
 from memoryd.embedding import Embedder, Vector
 from memoryd.index import Filters, Index
-from memoryd.models import FilterBody, RetrievalRequest, Tuning
+from memoryd.models import FilterBody, Recency, RetrievalRequest, Temporal, Tuning
 from memoryd.ranking import Hit, Kernel, fuse_minmax, fuse_rrf, round_score
 from memoryd.reranking import Reranker
 from memoryd.text import query_terms
@@ -37,6 +38,8 @@ class _Plan:
     rrf_k: int
     pool: int
     kernel: Kernel
+    recency: Recency | None
+    temporal: Temporal | None
     rerank_top_n: int
 
     @property
@@ -58,6 +61,8 @@ class _Plan:
             rrf_k=5 if tuning.rrf_k is None else tuning.rrf_k,
             pool=request.candidate_k or max(factor * top_k, floor),
             kernel=tuning.kernel or "cosine",
+            recency=tuning.recency,
+            temporal=tuning.temporal,
             rerank_top_n=request.rerank_top_n or _RERANK_TOP_N,
         )
 
@@ -141,12 +146,12 @@ def _order(chunk: dict[str, Any]) -> tuple[float, bytes, int]:
 
 
 def _applied_tuning(request: RetrievalRequest, plan: _Plan) -> dict[str, Any]:
-    """The requested values that the search applied; recency and temporal are not supported."""
+    """The requested values that the search applied."""
     if request.tuning is None or plan.mode == "bm25":
         return {}
     used = {"kernel"}
     if plan.mode != "semantic":
-        used |= {"fusion", "rrf_k" if plan.fusion == "rrf" else "alpha"}
+        used |= {"recency", "temporal", "fusion", "rrf_k" if plan.fusion == "rrf" else "alpha"}
         used |= set() if request.candidate_k else {"pool_factor", "pool_floor"}
     return request.tuning.model_dump(by_alias=True, exclude_none=True, include=used)
 
@@ -181,6 +186,13 @@ def _rank(
         if plan.fusion == "rrf"
         else fuse_minmax(keyword, semantic, plan.alpha)
     )
+    if plan.recency is not None or plan.temporal is not None:
+        fused = by_date(
+            fused,
+            lambda slot: document_date(index.chunk(slot).metadata),
+            plan.recency,
+            plan.temporal,
+        )
     return sorted(fused, key=index.order)[: plan.limit]
 
 

@@ -245,7 +245,7 @@ for (const [more, echoed] of [
   [{ mode: "bm25" }, {}],
 ] as const) {
   test(`echoes the applied tuning: ${JSON.stringify(more)}`, async () => {
-    const common = { fusion: "rrf", rrfK: 10, alpha: 0.1, poolFactor: 9, recency: {} };
+    const common = { fusion: "rrf", rrfK: 10, alpha: 0.1, poolFactor: 9 };
     const tuning = { kernel: "cosine", ...common };
     const { json } = await http.send("POST", SEARCH, { query: "zebra", tuning, ...more });
     assert.deepEqual((json.trace as { tuning: object }).tuning, echoed);

@@ -3,7 +3,7 @@
 import { z } from "zod";
 
 import { pathFault } from "../brain/paths.js";
-import { isDateOrDateTime } from "./moment.js";
+import { isDateOrDateTime } from "../moment.js";
 
 const BLANK = /^\p{White_Space}*$/u;
 
@@ -109,6 +109,28 @@ const filters = z.strictObject({
   project: optional(z.string()),
 });
 
+const dateOrDateTime = z
+  .string()
+  .refine(isDateOrDateTime, "must be YYYY-MM-DD or an RFC 3339 date-time");
+
+const recency = z
+  .strictObject({
+    now: dateOrDateTime,
+    relevance: z.number().min(0).max(1),
+    weight: z.number().min(0).max(1),
+    decayDays: z.number().min(1).max(36_500),
+  })
+  .refine(
+    ({ relevance, weight }) => relevance + weight <= 1,
+    "relevance and weight must not exceed 1 together",
+  );
+
+const temporal = z.strictObject({
+  at: dateOrDateTime,
+  toleranceDays: z.number().min(1).max(36_500),
+  boost: z.number().min(0).max(1),
+});
+
 const tuning = z.strictObject({
   fusion: optional(z.enum(["minmax", "rrf"])),
   alpha: optional(z.number().min(0).max(1)),
@@ -116,17 +138,15 @@ const tuning = z.strictObject({
   poolFactor: optional(z.int().min(1).max(1_000)),
   poolFloor: optional(z.int().min(1).max(10_000)),
   kernel: optional(z.enum(["cosine", "inverse-l2"])),
-  recency: z.unknown().optional(),
-  temporal: z.unknown().optional(),
+  recency: optional(recency),
+  temporal: optional(temporal),
 });
 
 const topK = z.int().min(1).max(1_000);
 
 const retrieval = z.object({
   mode: withDefault(z.enum(["auto", "bm25", "semantic", "hybrid", "hybrid-rerank"]), "auto"),
-  questionDate: optional(
-    z.string().refine(isDateOrDateTime, "must be YYYY-MM-DD or an RFC 3339 date-time"),
-  ),
+  questionDate: optional(dateOrDateTime),
   candidateK: withDefault(z.int().min(0).max(10_000), 0),
   rerankTopN: withDefault(z.int().min(0).max(1_000), 0),
   filters: optional(filters),

@@ -1,5 +1,6 @@
 /** Planning a search: the effective mode, and the contract's defaults. */
 
+import type { Recency, Temporal } from "./dates.js";
 import type { Kernel } from "./kernel.js";
 
 export type Mode = "auto" | "bm25" | "semantic" | "hybrid" | "hybrid-rerank";
@@ -12,6 +13,8 @@ export interface Tuning {
   poolFactor?: number | undefined;
   poolFloor?: number | undefined;
   kernel?: Kernel | undefined;
+  recency?: Recency | undefined;
+  temporal?: Temporal | undefined;
 }
 
 export interface RetrievalRequest {
@@ -34,6 +37,8 @@ export interface Plan {
   fusion: "minmax" | "rrf";
   alpha: number;
   rrfK: number;
+  recency: Recency | undefined;
+  temporal: Temporal | undefined;
   rerankTopN: number;
 }
 
@@ -54,6 +59,8 @@ export function planFor(
     fusion,
     alpha,
     rrfK,
+    recency: request.tuning?.recency,
+    temporal: request.tuning?.temporal,
     rerankTopN: request.rerankTopN || RERANK_TOP_N,
   };
 }
@@ -67,14 +74,16 @@ function effectiveMode(
   return mode === "hybrid-rerank" && available.reranker ? "hybrid-rerank" : "hybrid";
 }
 
-/** The requested values that the search applied; `recency` and `temporal` are not supported. */
+/** The requested values that the search applied. */
 export function appliedTuning(request: RetrievalRequest, plan: Plan): Tuning {
   const { tuning = {} } = request;
   if (plan.mode === "bm25") return {};
-  const { fusion, alpha, rrfK, poolFactor, poolFloor, kernel } = tuning;
+  const { fusion, alpha, rrfK, poolFactor, poolFloor, kernel, recency, temporal } = tuning;
   if (plan.mode === "semantic") return { kernel };
   return {
     kernel,
+    recency,
+    temporal,
     fusion,
     ...(plan.fusion === "rrf" ? { rrfK } : { alpha }),
     ...(request.candidateK === 0 && { poolFactor, poolFloor }),

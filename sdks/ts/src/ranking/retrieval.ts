@@ -3,12 +3,14 @@
 import type { Brain } from "../brain/brain.js";
 import type { Embedder } from "../embedding/embedder.js";
 import type { DocumentFilter, SearchIndex } from "../index/searchIndex.js";
+import { epochSeconds } from "../moment.js";
 import { Problem } from "../problem.js";
 import type { Reranker } from "../reranking/reranker.js";
 import { rerankHead } from "../reranking/reorder.js";
 import { queryTerms } from "../text/terms.js";
 import { elapsedMs } from "../time.js";
 import { type Chunk, chunksOf } from "./chunk.js";
+import { byDate } from "./dates.js";
 import { documentFilter, type Filters } from "./filters.js";
 import { fuseMinMax, fuseReciprocalRank, type Hit } from "./fusion.js";
 import {
@@ -133,5 +135,13 @@ function hybrid(
     plan.fusion === "rrf"
       ? fuseReciprocalRank(keyword, semantic, plan.rrfK)
       : fuseMinMax(keyword, semantic, plan.alpha);
-  return fused.sort(index.compare);
+  const { recency, temporal } = plan;
+  const hits = recency || temporal ? byDate(fused, (slot) => dateOf(index, slot), plan) : fused;
+  return hits.sort(index.compare);
+}
+
+/** The date of a slot's document in seconds from 1970, if `metadata.date` is one. */
+function dateOf(index: SearchIndex, slot: number): number | undefined {
+  const { date } = index.chunk(slot).metadata;
+  return typeof date === "string" ? epochSeconds(date) : undefined;
 }
