@@ -26,6 +26,7 @@ _OTHERS = {
     "daemons/process.py": "a daemon's own output, which is masked once the daemon has ended",
     "daemons/guard.py": "cuts that output",
     "datasets/fetching.py": "public data, as it was published",
+    "datasets/conversation_store.py": "a temporary file of a dataset's texts, removed at the end",
     "datasets/history.py": "a temporary file of a dataset's texts, removed at the end",
     "ingest/ingested.py": "a temporary file of the documents, removed at the end",
     "runs/relevance.py": "a temporary file of the documents, removed at the end",
