@@ -30,6 +30,7 @@ _ALL = (
     "bench_faults.py",
     "bench_vectors.py",
     "bench_retrieval.py",
+    "bench_answers.py",
     "bench_wmb.py",
 )
 

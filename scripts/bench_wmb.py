@@ -10,13 +10,12 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
+from program import measured
 from reporting import missed, report
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -29,34 +28,9 @@ _LARGE_MIB = 100
 _LARGE_S = 30
 
 
-def _call(folder: Path, *arguments: str | Path, replies: bool = False) -> tuple[float, float]:
-    """Run the program; returns its seconds and the most MiB that it had, without its children.
-
-    With `replies`, those of judges are cached in the folder and not among the user's.
-    """
-    environment = os.environ | ({"MEMCONFORM_CACHE": str(folder / "cache")} if replies else {})
-    program = (
-        "import resource, sys\n"
-        "from memconform.cli.main import main\n"
-        "try: main()\n"
-        "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=open('rss', 'w'))"
-    )
-    started = time.perf_counter()
-    ended = subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        cwd=folder,
-        env=environment,
-        check=False,
-    )
-    if ended.returncode:
-        raise SystemExit(f"memconform {' '.join(map(str, arguments))}: {ended.returncode}")
-    took = time.perf_counter() - started
-    return took, int((folder / "rss").read_text()) / 1_024
-
-
 def _run(data: Path, folder: Path) -> None:
     answers = folder / "answers.json"
-    _, memory = _call(
+    _, memory = measured(
         folder,
         *("wmb", "run", "--data", data, "--sdk", "go", "--part", "B", "--answers", answers),
     )
@@ -101,13 +75,13 @@ def _write(folder: Path, words: int) -> Path:
 def _score(folder: Path) -> None:
     flags = ("--data", folder, "--judge", "fake", "--profile", "readme", "--quiet")
     answers = _write(folder, 30)
-    _call(folder, "wmb", "score", answers, *flags, replies=True)
-    took, _ = _call(folder, "wmb", "score", answers, *flags, "--cache-only", replies=True)
+    measured(folder, "wmb", "score", answers, *flags, replies=True)
+    took, _ = measured(folder, "wmb", "score", answers, *flags, "--cache-only", replies=True)
     report(f"wmb: {_QUESTIONS} answers scored by a cached judge", took, "s", limit=_SCORE_S)
     large = _write(folder, 330)
     size = large.stat().st_size / (1 << 20)
     report("wmb: answers.json, its size", size, "MiB", limit=_LARGE_MIB * 0.9, least=True)
-    took, memory = _call(folder, "wmb", "score", large, *flags, "--dry-run", replies=True)
+    took, memory = measured(folder, "wmb", "score", large, *flags, "--dry-run", replies=True)
     report("wmb: the same of a large answers.json, read twice", took, "s", limit=_LARGE_S)
     report("wmb: memory for it", memory, "MiB", limit=_MEMORY_MIB)
 
