@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import os
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -382,9 +383,13 @@ def _require_strategy(
 
 
 def _size(folder: Path) -> int:
-    """Total bytes of the files below a folder; files that vanish meanwhile are skipped."""
+    """Total bytes of the files below a folder; files that vanish meanwhile are skipped.
+
+    `Path.rglob` remembers every path that it yields: 59 MB for the documents of WMB-100K.
+    """
     total = 0
-    for path in folder.rglob("*"):
-        with suppress(FileNotFoundError):
-            total += 0 if path.is_dir() else path.lstat().st_size
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += os.lstat(os.path.join(parent, name)).st_size  # noqa: PTH118 - no objects
     return total
