@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memconform.bench.document_map import DocumentMap
+from memconform.bench.document_map import Dates, DocumentMap
 from memconform.bench.records import IndexRecord, SystemRecord
 from memconform.bench.strategy import Strategy
 from memconform.bench.system import Index, SearchResult, Session
@@ -68,8 +68,8 @@ class DaemonSystem:
     timeouts: Timeouts = field(default_factory=Timeouts)
     headers: Mapping[str, str] = field(default_factory=dict)
     rank_by: RankBy = "score"
-    answers: bool = False
-    """Whether its reader answers each question, too."""
+    answer_depth: int | None = None
+    """Chunks from which its own reader answers each question; None if it is not asked."""
 
     @property
     def name(self) -> str:
@@ -103,8 +103,8 @@ class DaemonSystem:
         )
         if self.rank_by != "score":
             key = (*key, self.rank_by)
-        if self.answers:
-            key = (*key, "answers")
+        if self.answer_depth is not None:
+            key = (*key, f"answers from {self.answer_depth}")
         return hashlib.sha256(repr(key).encode()).hexdigest()
 
     @asynccontextmanager
@@ -163,8 +163,10 @@ class _Session:
 
     @asynccontextmanager
     async def build_index(self, haystacks: Iterable[Haystack]) -> AsyncIterator[Index]:
-        dated = any(strategy.needs_dates for strategy in self.system.strategies)
-        document_map = DocumentMap(haystacks, dated=dated)
+        needed = any(strategy.needs_dates for strategy in self.system.strategies)
+        answers = self.system.answer_depth is not None
+        dates: Dates = "needed" if needed else "known" if answers else "none"
+        document_map = DocumentMap(haystacks, dates=dates)
         modes = dict.fromkeys(strategy.mode or Mode.AUTO for strategy in self.system.strategies)
         seeding = seeded_brain(
             self.client,
@@ -272,8 +274,11 @@ class _Brain:
         )
 
     async def answer(self, task: Task, strategy: Strategy) -> str:
-        """The answer of the daemon's augmented reader, which is told the day of the question."""
-        client, monitor = self.session.client, self.session.monitor
+        """The answer of the daemon's augmented reader, which is told the day of the question.
+
+        Its failures are those of a reader: they never count as failures of the daemon's search.
+        """
+        client, monitor, system = self.session.client, self.session.monitor, self.session.system
         if monitor.halted is not None:
             raise monitor.halted
         search = self._request(task, strategy)
@@ -281,18 +286,30 @@ class _Brain:
         asked_at = to_date_time(task.query.question_date)
         request = AskRequest(
             question=search.query,
-            top_k=task.depth,
+            top_k=system.answer_depth or search.top_k,
             reader_mode="augmented",
             **shared | {"question_date": to_rfc3339(asked_at) if asked_at else None},
         )
         try:
-            asked, _ = await monitor.call(client.ask(self.session.system.brain, request))
-            _require_strategy(asked.retrieve.trace, search, self.session.system.runner.auto_modes)
+            asked, _ = await monitor.call(client.ask(system.brain, request))
+            _require_strategy(asked.retrieve.trace, search, system.runner.auto_modes)
+            # Chunks of another haystack, or of no document, are an error as in a search.
+            ranking = self.document_map.to_item_ranking(task, asked.retrieve.chunks)
+            if not ranking and await self._finds(task, search):
+                raise ContractViolatedError(
+                    "short_ranking", "the reader retrieved nothing, and a search finds something"
+                )
         except CallError as error:
-            monitor.failed(error)
+            if error.code in DOUBTFUL and (self._doubt is None or error.code == "out_of_step"):
+                self._doubt = error
             raise
-        monitor.answered()
         return asked.text
+
+    async def _finds(self, task: Task, request: SearchRequest) -> bool:
+        """Whether a search finds something."""
+        client, monitor = self.session.client, self.session.monitor
+        found, _ = await monitor.call(client.search(self.session.system.brain, request))
+        return bool(self.document_map.to_item_ranking(task, found.chunks))
 
     def _is_cut_short(
         self, task: Task, request: SearchRequest, answer: SearchResponse, ranked: int

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from memconform.bench.tasks import Task
 from memconform.client.failures import ContractViolatedError
@@ -16,6 +17,9 @@ from memconform.ingest.ingested import IngestedDocuments
 ITEM_ID = "item_id"
 """The metadata key of a document that contains its item's id."""
 
+
+Dates = Literal["none", "known", "needed"]
+"""Of no item; of those that have one; of all, which is an error where one has none."""
 
 DATE = "date"
 """The metadata key of a document that contains its date (core.rank.recency)."""
@@ -34,10 +38,10 @@ class DocumentMap:
     contains, and items with equal scores keep their order.
     """
 
-    def __init__(self, haystacks: Iterable[Haystack], *, dated: bool = False) -> None:
-        """`dated` adds the items' dates to the documents' metadata."""
+    def __init__(self, haystacks: Iterable[Haystack], *, dates: Dates = "none") -> None:
+        """`dates` says which items' dates are added to the documents' metadata."""
         self._haystacks = haystacks
-        self._dated = dated
+        self._dates = dates
         self._locations: dict[str, _Location] = {}
         self._prefixes: dict[str, str] = {}
         self._chunks: dict[str, int] = {}
@@ -70,9 +74,9 @@ class DocumentMap:
                 yield Document(path, content, "text/markdown", self._metadata(haystack, item))
 
     def _metadata(self, haystack: Haystack, item: Item) -> dict[str, JsonValue]:
-        if not self._dated:
+        moment = None if self._dates == "none" else to_date_time(item.date)
+        if moment is None and self._dates != "needed":
             return {ITEM_ID: item.id}
-        moment = to_date_time(item.date)
         if moment is None:
             raise UsageError(
                 f"{haystack.id}: item {item.id} has no date, but {item.date!r}",

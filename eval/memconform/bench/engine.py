@@ -220,6 +220,9 @@ async def _answer(index: AnsweringIndex, strategy: Strategy, task: Task) -> dict
             return {"answer": await index.answer(task, strategy)}
         except CallError as error:
             return {"answer_error": _failure(error, exchanges)}
+        except DaemonError as error:
+            # The next search meets it, too; what this one found is kept.
+            return {"answer_error": Failure(code=error.code, message=error.message)}
 
 
 def _failure(error: CallError, exchanges: Sequence[Exchange]) -> Failure:

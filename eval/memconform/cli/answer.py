@@ -57,6 +57,6 @@ def command(**flags: object) -> ExitCode:
     reader answers from the gold evidence, from everything, from nothing.
 
     Replies are cached: the same command continues after a failure or a spent budget, and pays for
-    nothing twice.
+    no used reply twice.
     """
     return carry_out("execute_answer:answer", AnswerOptions(**flags))  # type: ignore[arg-type] # click has validated every flag

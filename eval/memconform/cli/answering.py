@@ -7,12 +7,12 @@ from typing import cast
 from memconform.bench.answering.arms import CONTROLS, Control
 from memconform.bench.answering.plan import Arm, Task
 from memconform.bench.answering.records import ReaderSettings
-from memconform.bench.records import QueryRecord
 from memconform.bench.stored_rows import StoredRow
 from memconform.bench.tasks import ALL
 from memconform.cli.answer_options import AnswerOptions
 from memconform.cli.values import comma_separated
 from memconform.datasets.answer_keys import AnswerKey, Suite
+from memconform.datasets.model import Question
 from memconform.datasets.selection import expect_known
 from memconform.errors import NothingSelectedError, UsageError
 from memconform.llm.prices import ModelTraits
@@ -146,7 +146,7 @@ def tasks_of(rows: Sequence[StoredRow], key: AnswerKey) -> list[Task]:
             hint=f"finish it: memconform bench … --resume {longest.report.run_id}",
         )
     tasks = [
-        Task(key.questions[name], record.haystack, tuple(_gold(record)))
+        Task(key.questions[name], record.haystack, _gold(rows, name, key.questions[name]))
         for name, record in longest.records.items()
         if name in key.questions
     ]
@@ -159,8 +159,17 @@ def tasks_of(rows: Sequence[StoredRow], key: AnswerKey) -> list[Task]:
     return tasks
 
 
-def _gold(record: QueryRecord) -> list[str]:
-    return record.views[ALL].gold if ALL in record.views else []
+def _gold(rows: Sequence[StoredRow], name: str, question: Question) -> tuple[str, ...]:
+    """The gold of a question at the level of the bench; else the sessions that the file names.
+
+    A bench keeps no gold for queries that failed, nor for those whose gold no item has: turns of
+    the assistant are no items of LongMemEval.
+    """
+    for row in rows:
+        record = row.measured(name)
+        if record is not None and ALL in record.views:
+            return tuple(record.views[ALL].gold)
+    return question.gold
 
 
 def wording_of(options: AnswerOptions, suite: Suite) -> Wording:
@@ -206,6 +215,12 @@ def reader_settings(
             f"the context window of {model.model} is not known",
             code="context_unknown",
             hint="give it as --context-tokens N; a server that cuts prompts would answer from less",
+        )
+    if level == "session" and options.unit not in (None, "session"):
+        raise UsageError(
+            "the bench retrieved sessions, which are shown whole",
+            code="bad_option",
+            hint="omit --unit, or bench with --level turn",
         )
     official = wording.name == "official"
     return ReaderSettings(

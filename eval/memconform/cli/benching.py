@@ -147,7 +147,7 @@ async def plan_bench(
             timeouts=Timeouts(total=options.timeout, first=options.timeout, gap=options.timeout),
             headers=headers,
             rank_by=options.rank_by,
-            answers=options.answers,
+            answer_depth=max(cuts(options.ks)) if options.answers else None,
         )
         for runner in runners
     ]

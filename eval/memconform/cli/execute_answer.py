@@ -65,6 +65,10 @@ def answer(options: AnswerOptions) -> ExitCode:
             code="cache_flags",
             hint="omit it: equal calls are made once, and a failed one is not cached",
         )
+    # Whatever is wrong with them is said before the data is read.
+    ModelName.parse(options.reader, os.environ)
+    if options.hypotheses is not None:
+        options.hypotheses.mkdir(parents=True, exist_ok=True)
     rows = load_rows(options.results, options.output)
     suite = suite_of(rows)
     if suite == "locomo":
@@ -85,7 +89,7 @@ def answer(options: AnswerOptions) -> ExitCode:
             rows=rows,
             suite=suite,
             key=key,
-            arms=arms_of(options.arms, rows),
+            arms=_with_files(arms_of(options.arms, rows)),
             tasks=tasks,
             conversations=conversations,
             wording=wording,
@@ -186,6 +190,8 @@ class _Work:
     def show_forecast(self) -> None:
         """Print what reading and judging would take, a line an arm and a judge.
 
+        A call that an earlier arm makes counts as cached.
+
         Answers are not known, and neither are notes, without which `con-separate` cannot be
         estimated: its answers are taken to be read from whole passages.
         """
@@ -201,11 +207,14 @@ class _Work:
             traits,
         )
         forecasts = []
+        counted: set[str] = set()
         for arm in self.arms:
             if arm.control == "always-abstain" or arm.is_daemons_own:
                 continue
             row = Forecast(arm.name, str(name))
             for task in self.tasks:
+                if arm.row is not None and arm.ranking(task.question.id) is None:
+                    continue
                 conversation, question = self.conversations[task.haystack], task.question
                 shown = shown_passages(arm, task, conversation, self._level, settings)
                 passages = None if shown is None else shown.passages
@@ -214,8 +223,9 @@ class _Work:
                 if passages and options.method == "con-separate":
                     requests += [self.wording.note_request(*asked, each) for each in passages]
                 for request in requests:
-                    entry = cache.read(cache_key(name, where, traits, request))
-                    row.add(request, traits, cached=entry is not None)
+                    key = cache_key(name, where, traits, request)
+                    row.add(request, traits, cached=key in counted or cache.read(key) is not None)
+                    counted.add(key)
             forecasts.append(row)
         spec = judge_spec(options)
         forecasts += forecast_judging(
@@ -228,6 +238,19 @@ class _Work:
         )
         show_forecasts(forecasts, prices.as_of)
         echo("answers are not known yet: the judge is assumed to read 400 characters of each")
+
+
+def _with_files(arms: list[Arm]) -> list[Arm]:
+    """Raise UsageError (`bad_option`) if the answers of two arms would be written to one file."""
+    files = [_file_name(arm.name) for arm in arms]
+    for arm, file in zip(arms, files, strict=True):
+        if files.count(file) > 1:
+            raise UsageError(
+                f"the answers of two arms would be written to {file}.jsonl, one of them {arm.name}",
+                code="bad_option",
+                hint="give one of them at a time",
+            )
+    return arms
 
 
 def _write_hypotheses(path: Path, records: Iterable[AnswerRecord]) -> None:

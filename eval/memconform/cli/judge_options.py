@@ -95,7 +95,8 @@ def call_options(command: _Command, *, group: str = JUDGE) -> _Command:
             type=Finite(min=0, max=1_000_000),
             metavar="USD",
             show_default="JB_EVAL_BUDGET_USD, or no limit",
-            help="Stop before a call that could exceed this many dollars; --resume continues.",
+            help="Stop before a call that could exceed this many dollars. What was paid for is"
+            " kept.",
         ),
         option(
             "--prices",

@@ -44,9 +44,12 @@ class ConversationStore:
 
     def _keep(self, conversation: Conversation) -> None:
         row = [
-            [session.id, session.date, [[t.id, t.speaker, t.text, t.by_user] for t in turns]]
+            [
+                session.id,
+                session.date,
+                [[turn.id, turn.speaker, turn.text, turn.by_user] for turn in session.turns],
+            ]
             for session in conversation.sessions
-            for turns in [session.turns]
         ]
         content = json.dumps(row).encode()
         self._places[conversation.id] = (self._file.tell(), len(content))

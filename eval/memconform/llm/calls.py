@@ -11,6 +11,7 @@ from memconform.llm.accounting import CallCost, Reply, estimate
 from memconform.llm.budget import Ledger
 from memconform.llm.cache import CachedReply, ReplyCache, cache_key
 from memconform.llm.chat import (
+    REPAIR,
     BudgetSpentError,
     ChatModel,
     ChatRequest,
@@ -41,10 +42,10 @@ _MOST_FAILURES = 5
 """Calls in a row that failed to the end: the service is down, and the rest need not wait for it."""
 _CONNECTS = 4
 """Refused connections to a service that never answered: a wrong address stays wrong."""
-_LONG_BYTES = 32_000
+_LONG_CHARACTERS = 10_000
 """Of a prompt for which the service's own count of tokens is checked."""
-_MOST_BYTES_PER_TOKEN = 16
-"""English has about 4 bytes a token, and no text that people wrote has 16."""
+_MOST_CHARACTERS_PER_TOKEN = 8
+"""English has about 4, and code with much white space less than 8."""
 _REPAIRED_CHARS = 2000
 """Of an invalid reply, shown to the model again."""
 
@@ -386,7 +387,7 @@ class Model:
             return self._halt(
                 f"{self.provider.failures} calls in a row failed: {message}",
                 code="llm_down",
-                hint="try again later with --resume; answers and judgements are kept",
+                hint="try again later; what was paid for is kept (run, judge: --resume RUN)",
             )
         return LlmError(message, code=error.code)
 
@@ -397,10 +398,12 @@ def _cut_prompt(request: ChatRequest, usage: Usage | None) -> str:
     Some cut a prompt that exceeds the context window without a word, Ollama for one, and answer
     from what is left.
     """
-    size = sum(len(message.content.encode()) for message in request.messages)
-    if usage is None or size < _LONG_BYTES or usage.input * _MOST_BYTES_PER_TOKEN >= size:
+    size = sum(len(message.content) for message in request.messages)
+    if usage is None or size < _LONG_CHARACTERS or usage.input * _MOST_CHARACTERS_PER_TOKEN >= size:
         return ""
-    return f"the service counted {usage.input:,} tokens of a prompt of {size:,} bytes, and cut it"
+    return (
+        f"the service counted {usage.input:,} tokens of a prompt of {size:,} characters, and cut it"
+    )
 
 
 def _repair(request: ChatRequest, text: str, fault: str) -> ChatRequest:
@@ -411,8 +414,7 @@ def _repair(request: ChatRequest, text: str, fault: str) -> ChatRequest:
             Message("assistant", redact(text)[:_REPAIRED_CHARS]),
             Message(
                 "user",
-                f"That reply is invalid: {fault[:200]}. Reply again, with {request.reply_form},"
-                " and nothing else.",
+                f"{REPAIR}{fault[:200]}. Reply again, with {request.reply_form}, and nothing else.",
             ),
         ),
     )

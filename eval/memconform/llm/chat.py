@@ -19,6 +19,10 @@ def fence_line(kind: str, content: str) -> str:
     return f"-----{kind} {digest[:16]}-----"
 
 
+REPAIR = "That reply is invalid: "
+"""How a message begins that sends a reply back."""
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     role: Literal["system", "user", "assistant"]

@@ -142,8 +142,7 @@ class OpenAIModel:
         return parameters
 
     async def close(self) -> None:
-        if self._client is not None:
-            await self._client.close()
+        await self._client.close()
 
 
 class AnthropicModel:

@@ -23,6 +23,7 @@ from memconform.reading.prompts import Method, require_no_echo
 FUNCTION: Final = "prepare_prompt"
 _SUMMARY: Final = "session_summary"
 """The key under which the script shows notes, which take the place of the turns."""
+_WITHOUT_MEMORY: Final = "the answer"
 _ANSWER_TOKENS: Final = {"direct": 500, "con": 800, "con-separate": 800}
 _NOTE_TOKENS: Final = 500
 _MAX_BYTES: Final = 1 << 20
@@ -63,7 +64,8 @@ class OfficialWording:
         direct = self.method == "direct"
         if passages is None:
             template = self.texts.without_memory if direct else self.texts.without_memory_stepwise
-            return self._request(template.format(question), _ANSWER_TOKENS[self.method])
+            limit = _ANSWER_TOKENS[self.method]
+            return self._request(template.format(question), limit, form=_WITHOUT_MEMORY)
         ordered = sorted(passages, key=lambda passage: passage.date)
         history = "".join(
             self.texts.session.format(number, passage.date, self._content(passage))
@@ -74,8 +76,12 @@ class OfficialWording:
         return self._request(text, _ANSWER_TOKENS[self.method])
 
     def parse_answer(self, request: ChatRequest, text: str) -> str:
-        """All of the reply, as the script takes it; raises ValueError if it repeats the prompt."""
-        require_no_echo(request, text)
+        """All of the reply, as the script takes it; raises ValueError if it repeats the prompt.
+
+        Without memory the prompt is the question, which an answer may well repeat.
+        """
+        if request.reply_form != _WITHOUT_MEMORY:
+            require_no_echo(request, text)
         return text.strip()
 
     def note_request(self, question: str, date: str | None, passage: Passage) -> ChatRequest:
@@ -104,12 +110,14 @@ class OfficialWording:
             self.texts.turn.format(turn.speaker, turn.text.strip()) for turn in passage.turns
         )
 
-    def _request(self, text: str, max_output_tokens: int) -> ChatRequest:
+    def _request(
+        self, text: str, max_output_tokens: int, form: str = "the answer, in the form asked for"
+    ) -> ChatRequest:
         return ChatRequest(
             messages=(Message("user", text),),
             prompt_version=f"official-{self.digest()}",
             max_output_tokens=max_output_tokens,
-            reply_form="the answer, in the form asked for",
+            reply_form=form,
         )
 
 

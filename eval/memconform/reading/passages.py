@@ -17,6 +17,10 @@ BYTES_PER_TOKEN = 4
 """Of English, about, by the tokenizers of 2024; a budget in tokens is one in bytes."""
 
 
+_OVERHEAD = 24
+"""Bytes of a turn in a prompt besides its text and speaker, about."""
+
+
 @dataclass(frozen=True, slots=True)
 class Passage:
     """A session or some of its turns."""
@@ -30,23 +34,29 @@ class Passage:
     """In the conversation, by which passages of one date are ordered."""
     is_cut: bool = False
     """Whether its end is missing."""
+    is_partial: bool = False
+    """Whether turns of other speakers were left out."""
 
     @property
     def visible(self) -> frozenset[str]:
         """The ids of the items that a reader sees whole."""
         turns = [turn.id for turn in self.turns]
-        return frozenset(turns[:-1]) if self.is_cut else frozenset([self.id, *turns])
+        if self.is_cut:
+            return frozenset(turns[:-1])
+        return frozenset(turns if self.is_partial else [self.id, *turns])
 
     @property
     def size(self) -> int:
         """Its size in bytes, about, whatever the format."""
-        return sum(len(turn.text.encode()) + len(turn.speaker) + 24 for turn in self.turns)
+        return sum(len(turn.text.encode()) + len(turn.speaker) + _OVERHEAD for turn in self.turns)
 
 
 def retrieved_passages(
-    conversation: Conversation, ranking: Sequence[str], unit: Unit
+    conversation: Conversation, ranking: Sequence[str], unit: Unit, *, repeat_turns: bool = False
 ) -> list[Passage]:
     """The passages of retrieved items, in the order of the ranking, each shown once.
+
+    A turn that an earlier passage shows is not shown again, unless `repeat_turns`.
 
     Raises:
         UsageError: for an item that the conversation does not have (`unknown_item`).
@@ -58,6 +68,7 @@ def retrieved_passages(
         for number, turn in enumerate(session.turns)
     }
     passages: dict[str, Passage] = {}
+    shown: set[str] = set()
     for item in ranking:
         if item in sessions:
             at, session = sessions[item]
@@ -71,8 +82,11 @@ def retrieved_passages(
                 code="unknown_item",
                 hint="give --data the file that the bench read",
             )
-        passages.setdefault(passage.id, passage)
-    return list(passages.values())
+        if passage.id not in passages:
+            new = tuple(turn for turn in passage.turns if repeat_turns or turn.id not in shown)
+            shown.update(turn.id for turn in passage.turns)
+            passages[passage.id] = replace(passage, turns=new)
+    return [passage for passage in passages.values() if passage.turns]
 
 
 def newest_first(conversation: Conversation) -> list[Passage]:
@@ -131,7 +145,7 @@ def fitted(
     shown: list[Passage] = []
     left_out = 0
     for candidate in candidates:
-        passage = _of_speakers(candidate, speakers)
+        passage = of_speakers(candidate, speakers)
         if not passage.turns:
             continue
         if passage.size <= room and not (unbroken and left_out):
@@ -145,16 +159,19 @@ def fitted(
     return Fitted(tuple(sorted(shown, key=_order)), left_out)
 
 
-def _of_speakers(passage: Passage, speakers: Speakers) -> Passage:
+def of_speakers(passage: Passage, speakers: Speakers) -> Passage:
+    """The passage with the turns of these speakers alone; it may have none."""
     if speakers == "all":
         return passage
-    return replace(passage, turns=tuple(turn for turn in passage.turns if turn.by_user))
+    turns = tuple(turn for turn in passage.turns if turn.by_user)
+    return replace(passage, turns=turns, is_partial=len(turns) < len(passage.turns))
 
 
 def _beginning(passage: Passage, room: int) -> Passage:
     turns: list[Turn] = []
     for turn in passage.turns:
         content = turn.text.encode()
+        room -= len(turn.speaker) + _OVERHEAD
         if len(content) > room:
             turns.append(replace(turn, text=content[: max(room, 0)].decode(errors="ignore")))
             break

@@ -84,7 +84,7 @@ class Reader:
         try:
             shown = passages
             if passages is not None and self.method == "con-separate":
-                shown = await self._noted(question, date, passages, reading)
+                shown = await self._noted(question, date, passages, reading, error_in)
             request = self.wording.answer_request(question, date, shown)
 
             def parse(text: str) -> str:
@@ -101,7 +101,12 @@ class Reader:
         return reading
 
     async def _noted(
-        self, question: str, date: str | None, passages: Sequence[Passage], reading: Reading
+        self,
+        question: str,
+        date: str | None,
+        passages: Sequence[Passage],
+        reading: Reading,
+        error_in: Callable[[str], str | None],
     ) -> list[Passage]:
         """Notes on each passage, in its place.
 
@@ -111,7 +116,7 @@ class Reader:
         requests = [self.wording.note_request(question, date, passage) for passage in passages]
         replies = await asyncio.gather(
             *(
-                _counted(self.model.ask(request, partial(_note, request)), reading.notes)
+                _counted(self.model.ask(request, partial(_note, request, error_in)), reading.notes)
                 for request in requests
             ),
             return_exceptions=True,
@@ -128,15 +133,19 @@ async def _counted(call: Awaitable[Reply[str]], totals: CallTotals) -> Reply[str
     try:
         reply = await call
     except LlmError as error:
-        totals.add(error)
+        # A spent budget or an earlier failure keeps a call from being made.
+        if error.cost or error.usage is not None or not isinstance(error, HaltingError):
+            totals.add(error)
         raise
     totals.add(reply)
     return reply
 
 
-def _note(request: ChatRequest, text: str) -> str:
+def _note(request: ChatRequest, error_in: Callable[[str], str | None], text: str) -> str:
     """The notes in a reply; raises ValueError for a reply without any."""
     require_no_echo(request, text)
+    if (message := error_in(text)) is not None:
+        raise ValueError(f"it is an error message: {message}")
     if not (note := text.strip()):
         raise ValueError("it is empty")
     return note

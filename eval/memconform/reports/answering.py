@@ -129,7 +129,11 @@ def _notes(report: AnswerReport) -> Iterator[str]:
 
 
 def _faults(report: AnswerReport) -> Iterator[str]:
-    """What kept the report from being complete."""
+    """What kept the report from being complete, or puts it in doubt."""
+    asked = report.settings.reader.model.model.partition(":")[2]
+    others = [name for name in report.served_models if not name.startswith(asked)]
+    if others:
+        yield f"the reader is not {asked}: the service says that it used {', '.join(others)}"
     if report.incident is not None:
         yield f"{report.incident.code}: {report.incident.message}"
     for arm in report.arms:

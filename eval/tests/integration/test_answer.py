@@ -109,11 +109,12 @@ def test_arms_differ_only_in_what_the_reader_sees(memconform: Call, bench: str) 
     }
     assert 3 <= _correct(report)["random-k"] < 9
     arm = _arm(report, "flat-bm25")
-    assert (arm["kept"]["share"]["value"], arm["with_gold"]["correct"]) == (100, 6)
+    assert arm["kept"] == {"share": None, "why": "the same outcome as oracle on every question"}
+    assert arm["with_gold"]["correct"] == 6
     assert arm["without_gold"] is None
     abstention = arm["views"]["all"]["abstention"]
     assert (abstention["expected"], abstention["correct"]) == (3, 3)
-    assert _arm(report, "always-abstain")["kept"]["share"]["value"] == 0
+    assert "the same outcome as no-memory" in _arm(report, "always-abstain")["kept"]["why"]
     assert _arm(report, "oracle")["kept"] is None
     random = _arm(report, "random-k")
     assert random["without_gold"]["correct"] == 0
@@ -226,9 +227,11 @@ def test_a_query_that_the_bench_did_not_measure_is_not_answered(
     log.write_text("".join(line for line in lines if '"q1"' not in line))
     ended = memconform("bench", *flags, "--log", f"theirs={log}", "--json", "bench.json")
     run = json.loads((ended.folder / "bench.json").read_text())["run_id"]
-    ended, report = _answer(memconform, run, "--arms", "none")
+    ended, report = _answer(memconform, run, "--arms", "oracle")
     assert ended.code == 3, ended.err
-    [arm] = report["arms"]
+    # The gold of a query that failed is that of the file: the oracle is not scored without it.
+    assert _correct(report)["oracle"] == _QUESTIONS
+    arm = _arm(report, "theirs")
     assert arm["failures"] == [
         "1 of not_retrieved, the first q1: the bench did not measure what was retrieved for it"
     ]
@@ -339,6 +342,52 @@ def test_three_sdks_and_five_arms_on_the_public_files(memconform: Call, workspac
         ended = memconform("answer", run, *given, timeout=400)
         again = json.loads(report.read_text())
         assert _correct(again) == _correct(first)
+
+
+def test_the_oracle_sees_gold_that_no_item_has(memconform: Call, data: Path) -> None:
+    """The answer is in the assistant's turn, which is no item: it was scored without evidence."""
+    rows = json.loads(data.read_text())
+    for row in rows:
+        said, heard = row["haystack_sessions"][0]
+        said["content"], heard["content"] = heard["content"], said["content"]
+        said["has_answer"], heard["has_answer"] = False, True
+    data.write_text(json.dumps(rows))
+    flags = ("--suite", "longmemeval", "--data", data, "--system", "flat-bm25", "--level", "turn")
+    ended = memconform("bench", *flags, "-k", "1", "--json", "bench.json")
+    run = json.loads((ended.folder / "bench.json").read_text())["run_id"]
+    ended, report = _answer(memconform, run, "--arms", "oracle")
+    assert ended.code == 0, ended.err
+    assert (_correct(report)["oracle"], report["questions"]) == (_QUESTIONS, _QUESTIONS)
+
+
+@pytest.mark.parametrize(
+    ("reply", "code", "ends"),
+    [
+        ({"text": "It is right, I think."}, "judge_error", False),
+        ({"status": 401}, "llm_unusable", True),
+    ],
+)
+def test_a_judge_that_fails_is_no_wrong_answer(
+    memconform: Call, bench: str, service: Service, reply: dict[str, Any], code: str, *, ends: bool
+) -> None:
+    service.script({"kind": "chat", "reply": reply})
+    ended, report = _answer(memconform, bench, "--judge", _NAMES[0], "--arms", "none")
+    assert ended.code == 3, ended.err
+    [arm] = report["arms"]
+    assert arm["views"]["all"]["overall"]["rate"] is None
+    assert code in {failure.split()[2].rstrip(",") for failure in arm["failures"]}
+    assert (arm["incident"] is not None) == ends
+
+
+def test_another_model_than_was_asked_for_is_said(
+    memconform: Call, bench: str, service: Service
+) -> None:
+    body = json.loads(json.dumps(_CUT["body"]))
+    body["choices"][0] |= {"finish_reason": "stop"}
+    service.script({"kind": "chat", "reply": {"body": body}})
+    ended, report = _answer(memconform, bench, "--reader", _NAMES[0], "--arms", "none")
+    assert (ended.code, report["served_models"]) == (0, ["m"])
+    assert "the reader is not gpt-4o-2024-08-06: the service says that it used m" in ended.err
 
 
 @pytest.mark.parametrize(

@@ -232,7 +232,9 @@ class TestDocumentMap:
     def test_documents_have_dates_only_if_they_are_needed(self) -> None:
         item = Item("a", "text", date="2023/05/30 (Tue) 23:40")
         for dated, more in ((False, {}), (True, {"date": "2023-05-30T23:40:00Z"})):
-            [document] = DocumentMap([Haystack("h", (item,), ())], dated=dated).documents()
+            [document] = DocumentMap(
+                [Haystack("h", (item,), ())], dates="needed" if dated else "none"
+            ).documents()
             assert document.metadata == {"item_id": "a", **more}
 
     @pytest.mark.parametrize("date", [None, "spring"])
@@ -242,7 +244,7 @@ class TestDocumentMap:
         haystack = Haystack("h", (Item("a", "text", date=date),), ())
         assert len(list(DocumentMap([haystack]).documents())) == 1
         with pytest.raises(UsageError) as caught:
-            list(DocumentMap([haystack], dated=True).documents())
+            list(DocumentMap([haystack], dates="needed").documents())
         assert (caught.value.code, "item a has no date" in str(caught.value)) == (
             *("no_item_date", True),
         )

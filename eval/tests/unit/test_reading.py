@@ -157,6 +157,7 @@ def test_notes_before_an_answer_are_not_part_of_it() -> None:
         wording.parse_answer(request, "The note says nine.")
     reply = "Notes: Answer: is asked.\n**Answer:** nine\nhives"
     assert wording.parse_answer(request, reply) == "nine\nhives"
+    assert wording.parse_answer(request, "**Answer: nine hives**") == "nine hives"
 
 
 @pytest.mark.parametrize("note", ["empty", "Empty.", ' "empty" '])
@@ -237,5 +238,53 @@ def test_a_prompt_that_a_service_cut_is_no_answer() -> None:
     assert "cut it" in _cut_prompt(request, Usage(4_096, 5))
     assert not _cut_prompt(request, Usage(20_000, 5))
     assert not _cut_prompt(request, None)
+    # Ten rounds of LongMemEval, and a window of 2,048.
+    rounds = replace(request, messages=(Message("user", "word " * 5_000),))
+    assert _cut_prompt(rounds, Usage(2_048, 5))
+    # Chinese has two tokens for three characters, and three bytes for each.
+    chinese = replace(request, messages=(Message("user", "蜂" * 20_000),))
+    assert not _cut_prompt(chinese, Usage(14_000, 5))
     short = replace(request, messages=(Message("user", "word " * 100),))
     assert not _cut_prompt(short, Usage(1, 5))
+
+
+def test_a_turn_of_two_rounds_is_shown_once() -> None:
+    passages = retrieved_passages(_TALK, ["b_1", "b_2"], "round")
+    assert [[turn.id for turn in passage.turns] for passage in passages] == [
+        ["b_1", "b_2"],
+        ["b_3"],
+    ]
+    again = retrieved_passages(_TALK, ["b_1", "b_2"], "round", repeat_turns=True)
+    assert [turn.id for turn in again[1].turns] == ["b_2", "b_3"]
+
+
+def test_a_session_without_the_assistants_turns_is_not_seen_whole() -> None:
+    [whole] = fitted(retrieved_passages(_TALK, ["b"], "session"), 1_000, "all").passages
+    [part] = fitted(retrieved_passages(_TALK, ["b"], "session"), 1_000, "user").passages
+    assert ("b" in whole.visible, "b" in part.visible) == (True, False)
+    assert {"b_1", "b_3"} <= part.visible
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Question: How many?",
+        "That reply is invalid: it repeats the prompt.",
+        "-----evidence 0123456789abcdef-----",
+    ],
+)
+def test_a_part_of_the_prompt_is_no_answer(reply: str) -> None:
+    wording = OwnWording("direct", "text")
+    request = wording.answer_request("How many?", None, [_passage("Nine.")])
+    with pytest.raises(ValueError, match="repeats the prompt"):
+        wording.parse_answer(request, f"Well: {reply}")
+
+
+def test_official_prompts_without_memory_may_be_quoted(tmp_path: Path) -> None:
+    """The prompt is the question, which an answer may well repeat."""
+    script = tmp_path / "run_generation.py"
+    script.write_text(_SCRIPT)
+    wording = OfficialWording(read_script_texts(script), "direct", "text")
+    question = "How many hives are there in the garden behind the old house in Brel?"
+    request = wording.answer_request(question, "day", None)
+    assert wording.parse_answer(request, f"{question} Nine.") == f"{question} Nine."

@@ -5,16 +5,17 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from memconform.bench.answering.plan import AnswerPlan, Arm, Task, is_gold_shown, shown_passages
 from memconform.bench.answering.records import AnswerRecord
 from memconform.bench.answering.report_builder import AnswerReportBuilder, AnswersFinished
-from memconform.datasets.model import Question
 from memconform.errors import MemconformError
 from memconform.llm.chat import HaltingError
 from memconform.reading.passages import Fitted
 from memconform.reading.prompts import DECLINES
 from memconform.reading.reader import Reading
+from memconform.records import Failure
 from memconform.runs.loop import interruption, work_through
 from memconform.scoring.error_text import error_message
 from memconform.scoring.judge.records import JudgeVote
@@ -79,17 +80,21 @@ async def _answer(
 ) -> AnswerRecord:
     """Answer one question in one arm, and have the answer judged."""
     question = task.question
-    if arm.row is not None and arm.ranking(question.id) is None:
-        reason = "not_retrieved: the bench did not measure what was retrieved for it"
-        return AnswerRecord.unanswered(arm.name, question, reason)
-    if arm.is_daemons_own and (failure := _without_answer(arm, question)):
+    if (failure := _unanswerable(arm, task)) is not None:
         return AnswerRecord.unanswered(arm.name, question, failure)
     shown, reading = await _read(plan, arm, task)
     builder.count(arm.name, reading)
+    about: dict[str, Any] = {
+        "shown": [passage.id for passage in shown.passages],
+        "left_out": shown.left_out,
+        "gold_shown": None if arm.is_daemons_own else is_gold_shown(task, shown),
+    }
     if reading.answer is None:
+        error = reading.failure
         if reading.halted:
-            ended.error = reading.failure
-        return AnswerRecord.unanswered(arm.name, question, _why(reading.failure))
+            ended.error = error
+        failure = _failure(error) if error else Failure(code="no_answer", message="")
+        return AnswerRecord.unanswered(arm.name, question, failure, **about)
     record = AnswerRecord(
         arm=arm.name,
         question=question.id,
@@ -98,24 +103,43 @@ async def _answer(
         reason="",
         answer=reading.answer,
         served_model=reading.served_model,
-        shown=[passage.id for passage in shown.passages],
-        left_out=shown.left_out,
-        gold_shown=None if arm.is_daemons_own else is_gold_shown(task, shown),
+        **about,
     )
     try:
         score = await plan.judge.score(question, DaemonResponse(text=reading.answer, kind="answer"))
     except HaltingError as error:
         ended.error = error
-        return record.model_copy(update={"reason": _why(error)})
+        return record.model_copy(update={"code": error.code, "reason": error.message})
     judges = score.detail.get("judges", [])
     votes = judges if isinstance(judges, list) else []
     return record.model_copy(
         update={
             "status": score.status,
+            "code": "" if score.status.measured else score.status.value,
             "reason": score.reason,
             "votes": [JudgeVote.model_validate(vote) for vote in votes],
         }
     )
+
+
+def _unanswerable(arm: Arm, task: Task) -> Failure | None:
+    """Why a question cannot be answered in an arm; None if it can."""
+    record = arm.ranking(task.question.id)
+    if arm.row is not None and record is None:
+        return Failure(
+            code="not_retrieved", message="the bench did not measure what was retrieved for it"
+        )
+    if arm.control == "oracle" and not task.gold and not task.question.abstain:
+        return Failure(
+            code="gold_unknown",
+            message="no system measured its retrieval, and the file names no session",
+        )
+    if not arm.is_daemons_own or record is None:
+        return None
+    if record.answer is None:
+        return record.answer_error or Failure(code="no_answer", message="")
+    message = error_message(task.question, record.answer)
+    return None if message is None else Failure(code="error_text", message=message)
 
 
 async def _read(plan: AnswerPlan, arm: Arm, task: Task) -> tuple[Fitted, Reading]:
@@ -135,17 +159,5 @@ async def _read(plan: AnswerPlan, arm: Arm, task: Task) -> tuple[Fitted, Reading
     return shown or Fitted((), 0), reading
 
 
-def _without_answer(arm: Arm, question: Question) -> str:
-    """Why the daemon's own reader gave no answer; empty if it did."""
-    record = arm.ranking(question.id)
-    if record is None:
-        return ""
-    if record.answer is not None:
-        message = error_message(question, record.answer)
-        return "" if message is None else f"error_text: {message}"
-    failure = record.answer_error
-    return "no answer" if failure is None else f"{failure.code}: {failure.message}"
-
-
-def _why(error: MemconformError | None) -> str:
-    return "no answer" if error is None else f"{error.code}: {error.message}"
+def _failure(error: MemconformError) -> Failure:
+    return Failure(code=error.code, message=error.message)

@@ -15,7 +15,14 @@ from memconform.datasets.answer_keys import AnswerKey
 from memconform.datasets.conversation_store import ConversationStore
 from memconform.datasets.conversations import Conversation
 from memconform.datasets.model import Question
-from memconform.reading.passages import Fitted, Passage, fitted, newest_first, retrieved_passages
+from memconform.reading.passages import (
+    Fitted,
+    Passage,
+    fitted,
+    newest_first,
+    of_speakers,
+    retrieved_passages,
+)
 from memconform.reading.reader import Reader
 from memconform.scoring.judge.scorer import JudgeScorer
 
@@ -85,7 +92,10 @@ def shown_passages(
         return None
     candidates = _candidates(arm, task, conversation, level, settings)
     if settings.budget_tokens is None:
-        return Fitted(tuple(candidates), 0)
+        # The released script keeps sessions of one date in the order of the file.
+        ordered = reversed(candidates) if arm.control == "full-context" else candidates
+        passages = (of_speakers(passage, settings.speakers) for passage in ordered)
+        return Fitted(tuple(passage for passage in passages if passage.turns), 0)
     return fitted(
         candidates,
         settings.budget_tokens,
@@ -102,14 +112,16 @@ def _candidates(
     items = _items(conversation, level)
     if arm.control == "oracle":
         # Some gold does not exist: LoCoMo cites turns that are not in the conversation.
-        chosen = [item for item in task.gold if item in set(items)]
+        known = {session.id for session in conversation.sessions}.union(items)
+        chosen = [item for item in task.gold if item in known]
     elif arm.control == "random-k":
         draw = random.Random(f"{settings.seed}:{task.question.id}")  # noqa: S311 - reproducible
         chosen = draw.sample(items, min(settings.top_k, len(items)))
     else:
         record = arm.ranking(task.question.id)
         chosen = [] if record is None else record.ranking[: settings.top_k]
-    return retrieved_passages(conversation, chosen, settings.unit)
+    official = settings.prompts == "official"
+    return retrieved_passages(conversation, chosen, settings.unit, repeat_turns=official)
 
 
 def _items(conversation: Conversation, level: str) -> list[str]:
@@ -119,11 +131,17 @@ def _items(conversation: Conversation, level: str) -> list[str]:
     return [turn.id for session in conversation.sessions for turn in session.turns if turn.by_user]
 
 
-def is_gold_shown(task: Task, shown: Fitted | None) -> bool | None:
-    """Whether all gold is shown; None of questions to abstain from, and without gold."""
+def is_gold_shown(task: Task, shown: Fitted) -> bool | None:
+    """Whether all gold is shown.
+
+    None of questions to abstain from, without gold, and where turns were left out of a gold
+    session: nobody knows whether they contain the answer.
+    """
     if task.question.abstain or not task.gold:
         return None
     visible: set[str] = set()
-    for passage in shown.passages if shown is not None else ():
+    for passage in shown.passages:
         visible |= passage.visible
+        if passage.is_partial and passage.id in task.gold:
+            return None
     return visible.issuperset(task.gold)

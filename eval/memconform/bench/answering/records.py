@@ -1,5 +1,6 @@
 """The report of answers as written to disk; the schema is versioned."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field
@@ -10,7 +11,7 @@ from memconform.datasets.answer_keys import Suite
 from memconform.datasets.model import Question
 from memconform.reading.passages import HistoryFormat, Speakers, Unit
 from memconform.reading.prompts import Method
-from memconform.records import Incident, Record
+from memconform.records import Failure, Incident, Record
 from memconform.scoring.judge.records import JudgeModel, JudgeSettings, JudgeVote
 from memconform.scoring.statuses import QuestionStatus
 from memconform.storage.provenance import HostOrigin, ReportHeader
@@ -62,8 +63,10 @@ class AnswerRecord(Record):
     category: str
     status: QuestionStatus
     """`not_run` if there is no answer to judge."""
+    code: str = ""
+    """Why there is no answer, or nobody judged it; empty otherwise."""
     reason: str
-    """Of the judge, or why there is no answer: a code with its message."""
+    """Of the judge, or what the code says."""
     answer: str | None
     served_model: str
     """The model that the service says it used; empty without a call."""
@@ -78,19 +81,29 @@ class AnswerRecord(Record):
     votes: list[JudgeVote] = Field(default_factory=list)
 
     @classmethod
-    def unanswered(cls, arm: str, question: Question, reason: str) -> "AnswerRecord":
+    def unanswered(
+        cls,
+        arm: str,
+        question: Question,
+        failure: Failure,
+        *,
+        shown: Sequence[str] = (),
+        left_out: int = 0,
+        gold_shown: bool | None = None,
+    ) -> "AnswerRecord":
         """Record that there is no answer, and why."""
         return AnswerRecord(
             arm=arm,
             question=question.id,
             category=question.category,
             status=QuestionStatus.NOT_RUN,
-            reason=reason,
+            code=failure.code,
+            reason=failure.message,
             answer=None,
             served_model="",
-            shown=[],
-            left_out=0,
-            gold_shown=None,
+            shown=list(shown),
+            left_out=left_out,
+            gold_shown=gold_shown,
         )
 
 
@@ -153,6 +166,8 @@ class AnswerReport(HostOrigin, ReportHeader):
     settings: AnswerSettings
     data: KeyFile
     questions: int
+    served_models: list[str]
+    """The models that the reader's service says it used."""
     benches: list[str]
     """Run ids of the benches whose rankings were read."""
     arms: list[ArmReport]

@@ -17,7 +17,7 @@ from memconform.bench.qa.scores import qa_scores, views
 from memconform.errors import ExitCode, MemconformError, gravest
 from memconform.llm.accounting import dollars
 from memconform.reading.reader import CallTotals, Reading
-from memconform.records import Incident
+from memconform.records import Failure, Incident
 from memconform.storage.folders import RunFolder
 from memconform.storage.provenance import HostOrigin
 from memconform.storage.result_file import write_result
@@ -75,9 +75,11 @@ class AnswerReportBuilder:
     def _rows(self, arm: Arm) -> list[AnswerRecord]:
         known = self._records[arm.name]
         error = self.ended.get(arm.name) or self.interrupted
-        reason = "" if error is None else f"{error.code}: {error.message}"
+        failure = Failure(
+            code=error.code if error else "no_answer", message=error.message if error else ""
+        )
         rows = [
-            known.get(task.question.id) or AnswerRecord.unanswered(arm.name, task.question, reason)
+            known.get(task.question.id) or AnswerRecord.unanswered(arm.name, task.question, failure)
             for task in self._plan.tasks
         ]
         if self._plan.settings.suite != "locomo":
@@ -98,6 +100,9 @@ class AnswerReportBuilder:
             settings=plan.settings,
             data=plan.data,
             questions=len(plan.tasks),
+            served_models=sorted(
+                {row.served_model for rows in answers.values() for row in rows} - {""}
+            ),
             benches=list(plan.benches),
             arms=arms,
             incident=Incident.of(self.interrupted) if self.interrupted else None,
@@ -116,7 +121,8 @@ class AnswerReportBuilder:
             else by_gold(questions, records, clusters)
         )
         kept = None
-        if arm.name not in (PERFECT, NOTHING):
+        # The daemon's reader is another model, whose gain is not that of this one.
+        if arm.name not in (PERFECT, NOTHING) and not arm.is_daemons_own:
             perfect, nothing = (
                 passed(answers[name]) if name in answers else None for name in (PERFECT, NOTHING)
             )
@@ -169,8 +175,8 @@ class AnswerReportBuilder:
             uses.append(
                 RoleUse(
                     role="judge",
-                    calls=len(votes),
-                    cached=sum(vote.cached for vote in votes),
+                    calls=sum(max(1, len(vote.verdicts)) for vote in votes),
+                    cached=sum(max(1, len(vote.verdicts)) for vote in votes if vote.cached),
                     input_tokens=sum(vote.input_tokens for vote in votes),
                     output_tokens=sum(vote.output_tokens for vote in votes),
                     cost_usd=sum(vote.cost_usd for vote in votes),
@@ -184,20 +190,16 @@ class AnswerReportBuilder:
         # What an error that concerns all calls left unmeasured has that error's code.
         ended = {error.code for error in errors}
         unmeasured = [r for records in answers.values() for r in records if not r.status.measured]
-        if any(record.reason.partition(":")[0] not in ended for record in unmeasured):
+        if any(record.code not in ended for record in unmeasured):
             codes.append(ExitCode.DAEMON)
         return gravest(codes)
 
 
 def _failures(records: Sequence[AnswerRecord]) -> list[str]:
     """One line for each kind of failure, with its count and first occurrence."""
-    failed = [record for record in records if not record.status.measured and record.reason]
-    first: dict[str, AnswerRecord] = {}
-    for record in failed:
-        first.setdefault(record.reason.partition(":")[0], record)
-    counts = Counter(record.reason.partition(":")[0] for record in failed)
+    failed = [record for record in records if not record.status.measured]
+    first = {record.code: record for record in reversed(failed)}
     return [
-        f"{count} of {kind}, the first {first[kind].question}:"
-        f"{first[kind].reason.partition(':')[2]}"
-        for kind, count in counts.most_common()
+        f"{count} of {code}, the first {first[code].question}: {first[code].reason}"
+        for code, count in Counter(record.code for record in failed).most_common()
     ]

@@ -13,6 +13,9 @@ from memconform.stats.ratios import ratio_interval
 PERFECT, NOTHING = "oracle", "no-memory"
 """The arms between which a gain is measured."""
 
+_NOT_SHOWN = ("not_retrieved", "gold_unknown")
+"""Codes of questions whose evidence nobody knows."""
+
 Passed = Mapping[str, bool]
 """By question id, whether the answer is right; questions that were not measured are absent."""
 
@@ -33,19 +36,24 @@ def by_gold(
 ) -> tuple[Accuracy | None, Accuracy | None]:
     """The accuracy where all gold was shown, and where some was not; None without questions.
 
-    Questions to abstain from are in neither. Which of the two an unmeasured question belongs to is
-    not known, so that both are of measured questions.
+    Questions to abstain from are in neither. One of which it is not known what was shown, because
+    its retrieval was not measured, may belong to either: it counts in both as not measured.
     """
-    given = {record.question: record.gold_shown for record in records if record.status.measured}
+    known = {record.question: record.gold_shown for record in records}
+    unknown = {record.question for record in records if record.code in _NOT_SHOWN}
     right = passed(records)
+    if not any(value is not None for value in known.values()):
+        return None, None
 
-    def of(chosen: list[Question]) -> Accuracy | None:
+    def of(*, shown: bool) -> Accuracy | None:
+        chosen = [
+            question
+            for question in questions
+            if known.get(question.id) is shown or (question.id in unknown and not question.abstain)
+        ]
         return accuracy(chosen, right, clusters) if chosen else None
 
-    return (
-        of([question for question in questions if given.get(question.id) is True]),
-        of([question for question in questions if given.get(question.id) is False]),
-    )
+    return of(shown=True), of(shown=False)
 
 
 def kept_gain(
@@ -70,8 +78,12 @@ def kept_gain(
     interval = ratio_interval(above, below, units)
     if interval is None:
         return KeptGain(
-            share=None, why=f"the gain of {PERFECT} over {NOTHING} cannot be told from 0"
+            share=None, why=f"the gain of {PERFECT} over {NOTHING} is not significantly above 0"
         )
+    if interval.low == interval.high:
+        # Equal outcomes on a sample do not make two arms equal.
+        equal = PERFECT if interval.high else NOTHING
+        return KeptGain(share=None, why=f"the same outcome as {equal} on every question")
     share = sum(above) / sum(below)
     return KeptGain(
         share=Estimate(value=100 * share, low=100 * interval.low, high=100 * interval.high), why=""

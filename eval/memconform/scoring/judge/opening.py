@@ -65,8 +65,8 @@ def judge_names(given: Sequence[str], env: Mapping[str, str]) -> list[ModelName]
     raise UsageError(
         "judging needs a model, and no API key is set",
         code="no_judge",
-        hint="export OPENAI_API_KEY (or ANTHROPIC_API_KEY, GEMINI_API_KEY), or type --scorer exact,"
-        " or --judge fake",
+        hint="export OPENAI_API_KEY (or ANTHROPIC_API_KEY, GEMINI_API_KEY), or type --judge fake,"
+        " or --scorer exact where the command has it",
     )
 
 
