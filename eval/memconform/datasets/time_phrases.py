@@ -11,7 +11,8 @@ _WORDS = (
     *("one", "two", "three", "four", "five", "six"),
     *("seven", "eight", "nine", "ten", "eleven", "twelve"),
 )
-_NUMBER = rf"\b(\d{{1,4}}|{'|'.join(_WORDS)})"
+_NUMBER = rf"(?<![\w.,-])(\d{{1,4}}|{'|'.join(_WORDS)})"
+"""Not the end of `twenty-one`, `2.5` or `1,000`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -303,7 +303,9 @@ def test_answers_are_judged_again_by_another_rubric(
 def test_a_dry_run_asks_nothing(memconform: Call, bench: str, service: Service) -> None:
     ended, _ = _answer(memconform, bench, "--reader", _NAMES[0], "--dry-run")
     assert (ended.code, service.calls) == (0, 0)
-    assert f"oracle {_NAMES[0]}: 9 calls (0 cached)" in ended.out
+    # Both retrieve the same, so that their calls are made once.
+    assert f"flat-bm25 {_NAMES[0]}: 9 calls (0 cached)" in ended.out
+    assert f"oracle {_NAMES[0]}: 9 calls (9 cached)" in ended.out
     assert "always-abstain" not in ended.out
 
 
@@ -361,22 +363,19 @@ def test_the_oracle_sees_gold_that_no_item_has(memconform: Call, data: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("reply", "code", "ends"),
-    [
-        ({"text": "It is right, I think."}, "judge_error", False),
-        ({"status": 401}, "llm_unusable", True),
-    ],
+    ("reply", "code", "exit_code"),
+    [({"text": "It is right, I think."}, "judge_error", 3), ({"status": 401}, "llm_unusable", 2)],
 )
 def test_a_judge_that_fails_is_no_wrong_answer(
-    memconform: Call, bench: str, service: Service, reply: dict[str, Any], code: str, *, ends: bool
+    memconform: Call, bench: str, service: Service, reply: dict[str, Any], code: str, exit_code: int
 ) -> None:
     service.script({"kind": "chat", "reply": reply})
     ended, report = _answer(memconform, bench, "--judge", _NAMES[0], "--arms", "none")
-    assert ended.code == 3, ended.err
+    assert ended.code == exit_code, ended.err
     [arm] = report["arms"]
     assert arm["views"]["all"]["overall"]["rate"] is None
     assert code in {failure.split()[2].rstrip(",") for failure in arm["failures"]}
-    assert (arm["incident"] is not None) == ends
+    assert (arm["incident"] is not None) == (exit_code == 2)
 
 
 def test_another_model_than_was_asked_for_is_said(

@@ -90,7 +90,9 @@ def test_no_is_a_verdict(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "...", "Yesterday", "No doubt it is right", "There is no doubt.", "yes no", "yes and no",
-     "No, yes", "I would say yes", "The answer is correct", "1", "true", "{}"],
+     "No, yes", "I would say yes", "The answer is correct", "1", "true", "{}", "yes: false",
+     '{"yes": false}', "Yes? Never.", "yes/no", "Yes, but a part is missing", "yes - partially",
+     "Yes, it isn't there", "yes = 0"],
 )  # fmt: skip
 def test_prose_is_no_verdict(text: str) -> None:
     with pytest.raises(ValueError, match="neither yes nor no"):

@@ -43,6 +43,7 @@ def test_a_phrase_refers_to_a_time(question: str, days: int, tolerance: int) -> 
     [
         *("", "What did I buy?", "thirteen weeks ago", "someone weeks ago", "pizza weekend"),
         *("3 days later", "weeks ago", "in May", "99999 days ago", "alast weekly"),
+        *("twenty-one days ago", "2.5 weeks ago", "1,000 days ago"),
     ],
 )
 def test_other_questions_do_not(question: str) -> None:

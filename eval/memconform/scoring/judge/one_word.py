@@ -8,6 +8,12 @@ from typing import Final, Literal
 from memconform.scoring.judge.prompt import JudgeReply
 
 _WORDS: Final = re.compile(r"[^\W\d_]+")
+_DOUBT: Final = re.compile(
+    r"\b(?:no|not|none|never|false|part(?:ly|ial|ially)|missing|misses|lacks?|except|but|however|0)\b"
+    r"|n\Wt\b|\A[\s*_\"']*[:=?/]",
+    re.IGNORECASE,
+)
+"""What an explanation of an acceptance must not contain: `Correct? No.`, `yes: false`."""
 
 
 @cache
@@ -22,7 +28,8 @@ def parse_word(text: str, *, right: Iterable[str], wrong: Iterable[str]) -> Judg
     """The verdict of a reply that is one of these words, with the reply as its reason.
 
     An explanation may follow if punctuation or a line end separates it, and if it does not contain
-    another of the words.
+    another of the words. That of an acceptance must not express doubt, because `Correct? No.` and
+    `{"correct": false}` are none.
 
     Raises:
         ValueError: for anything else, such as prose in which one of the words occurs.
@@ -31,9 +38,11 @@ def parse_word(text: str, *, right: Iterable[str], wrong: Iterable[str]) -> Judg
     words = (*accepting, *wrong)
     match = _pattern(words).fullmatch(text)
     said = match[1].lower() if match else ""
-    if {word.lower() for word in _WORDS.findall(text)}.intersection(words) != {said}:
+    spoken = {word.lower() for word in _WORDS.findall(text)}.intersection(words)
+    is_right = said in accepting
+    doubtful = is_right and match is not None and _DOUBT.search(text[match.end(1) :])
+    if spoken != {said} or doubtful or text.lstrip().startswith(("{", "[")):
         known = f"neither {' nor '.join(words)}"
         raise ValueError(f"the reply is {known}: {text[:80]!r}")
-    is_right = said in accepting
     verdict: Literal["correct", "incorrect"] = "correct" if is_right else "incorrect"
     return JudgeReply(reason=text.strip()[:400], verdict=verdict, score=float(is_right))
