@@ -301,7 +301,8 @@ class _Checks:
             checks["ingest batch"] = self.ingest_batch
         if dialect is None or dialect.has("list_brains"):
             checks["list brains"] = self.list_brains
-        checks["error response"] = self.error_response
+        if dialect is None or dialect.has("brain"):
+            checks["error response"] = self.error_response
         return checks
 
     async def ingest_batch(self) -> str:

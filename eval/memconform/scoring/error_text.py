@@ -18,13 +18,21 @@ _CERTAIN = (
     re.compile(r"Traceback \(most recent call last\):"),
     # `Error: 429 …`, `Error code: 429 - {…}`, `HTTP/1.1 503 …`, `HTTP error 500`, `status code 502`
     re.compile(
-        rf"(?:(?:http|api|server|upstream) )?(?:error|http(?:/[\d.]+)?|status)(?: error| status)?"
-        rf"(?: code)?[:=\s(]+{_STATUS}",
+        rf"(?:(?:http|api|server|upstream) )?(?:error|http(?:/[\d.]+)?|status code)"
+        rf"(?: error| status)?(?: code)?[:=\s(]+{_STATUS}",
         re.IGNORECASE,
     ),
     re.compile(rf"{_STATUS}[:\s-]+(?:{_PHRASES})", re.IGNORECASE),
     # An exception as Python, Java or JavaScript shows it: `openai.RateLimitError: …`, `OSError(…)`.
     re.compile(r"(?:\w+\.)*(?P<given>[A-Z]\w*[a-z](?:Error|Exception))(?::\s|\()"),
+    # As requests, httpx and urllib3 say it.
+    re.compile(r"(?P<given>[45]\d\d) (?:Client|Server) Error: ", re.IGNORECASE),
+    re.compile(r"(?:Client|Server) error '(?P<given>[45]\d\d) ", re.IGNORECASE),
+    re.compile(r"HTTPS?ConnectionPool\(|\[Errno \d+\] "),
+    # The whole message of the vendors' clients, and of anyio.
+    re.compile(
+        r"(?:connection error|request timed out|all connection attempts failed)\.?\Z", re.IGNORECASE
+    ),
     # A proxy's page: `<html><head><title>502 Bad Gateway</title>`.
     re.compile(rf"(?:<!doctype html|<html)(?s:.{{0,500}}?)<title>\s*{_STATUS}", re.IGNORECASE),
 )
@@ -57,4 +65,4 @@ def _is_named(given: str | None, question: Question) -> bool:
     if given is None:
         return False
     known = " ".join((question.question, *question.answers, *question.expected_substrings))
-    return given.lower() in known.lower()
+    return re.search(rf"\b{re.escape(given)}\b", known, re.IGNORECASE) is not None

@@ -15,6 +15,14 @@ _QUESTION = Question(id="q", question="Where is the boat?", answers=("in berth 2
         "Error code: 429 - {'error': {'message': 'Rate limit reached'}}",
         "HTTP/1.1 503 Service Unavailable",
         "HTTP error 500",
+        "Connection error.",
+        "Request timed out.",
+        "All connection attempts failed",
+        "429 Client Error: Too Many Requests for url: http://127.0.0.1/v1",
+        "Client error '429 Too Many Requests' for url 'http://127.0.0.1/v1'",
+        "Server error '500 Internal Server Error' for url 'http://127.0.0.1/v1'",
+        "[Errno 111] Connection refused",
+        "HTTPConnectionPool(host='127.0.0.1', port=1): Max retries exceeded",
         "API error (502)",
         "request failed: status code 429".removeprefix("request failed: "),
         "  502 Bad Gateway\n",
@@ -44,6 +52,9 @@ def test_an_error_message_is_no_answer(text: str) -> None:
         "429",
         "500 dollars",
         "404 people came",
+        "status 500 dollars",
+        "Status: 450 members",
+        "Connection errors were fixed in May.",
         "Error: I could not find it in my notes.",
         "She got a 404 error when she opened the page.",
         '{"answer": "In berth 20.", "error": null}',
@@ -65,6 +76,8 @@ def test_an_error_that_the_question_is_about_is_an_answer() -> None:
     status = Question(id="q", question="What did my site return?", answers=("a 404",))
     assert error_message(status, "404 Not Found") is None
     assert error_message(status, "503 Service Unavailable") == "503 Service Unavailable"
+    steps = Question(id="q", question="How many steps?", answers=("5000 steps",))
+    assert error_message(steps, "500 Internal Server Error")
     named = Question(id="q", question="What did the TypeError say?", answers=("not iterable",))
     assert error_message(named, "TypeError: 'int' object is not iterable") is None
 
