@@ -27,6 +27,10 @@ _FORWARDED: Mapping[tuple[str, str], tuple[str, ...]] = {
     # The only unmeasured status that a scorer may give (scoring/scorer.py); others are of runs.
     ("runs/stages.py", "status.value"): ("judge_error",),
     # All others pass on the code of an error, a Failure or an Incident that was made elsewhere.
+    ("bench/answering/engine.py", "**about"): (),  # what was shown, no code
+    ("bench/answering/engine.py", "error.code"): (),
+    ("bench/answering/records.py", "failure.code"): (),
+    ("bench/answering/report_builder.py", "error.code"): (),
     ("bench/daemon_system.py", "doubt.code"): (),
     ("bench/daemon_system.py", "error.code"): (),
     ("bench/engine.py", "error.code"): (),

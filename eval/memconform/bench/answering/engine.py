@@ -115,7 +115,6 @@ async def _answer(
     return record.model_copy(
         update={
             "status": score.status,
-            "code": "" if score.status.measured else score.status.value,
             "reason": score.reason,
             "votes": [JudgeVote.model_validate(vote) for vote in votes],
         }

@@ -64,7 +64,7 @@ class AnswerRecord(Record):
     status: QuestionStatus
     """`not_run` if there is no answer to judge."""
     code: str = ""
-    """Why there is no answer, or nobody judged it; empty otherwise."""
+    """Why there is no answer, or no judge was asked; empty otherwise."""
     reason: str
     """Of the judge, or what the code says."""
     answer: str | None

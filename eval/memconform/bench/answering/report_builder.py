@@ -198,8 +198,9 @@ class AnswerReportBuilder:
 def _failures(records: Sequence[AnswerRecord]) -> list[str]:
     """One line for each kind of failure, with its count and first occurrence."""
     failed = [record for record in records if not record.status.measured]
-    first = {record.code: record for record in reversed(failed)}
+    kinds = {record.question: record.code or record.status.value for record in failed}
+    first = {kinds[record.question]: record for record in reversed(failed)}
     return [
-        f"{count} of {code}, the first {first[code].question}: {first[code].reason}"
-        for code, count in Counter(record.code for record in failed).most_common()
+        f"{count} of {kind}, the first {first[kind].question}: {first[kind].reason}"
+        for kind, count in Counter(kinds.values()).most_common()
     ]
