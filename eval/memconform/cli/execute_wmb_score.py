@@ -43,7 +43,7 @@ def run_score(options: WmbScoreOptions) -> ExitCode:
     rubric = _rubric(options)
     names = _judges(options)
     key = read_wmb_key(find_data(options.data))
-    answers = read_stored_answers(options.answers)
+    answers = read_stored_answers(options.answers, key.questions)
     answers.require_answers(key)
     answered = {row.question for row in answers.rows}
     for question in key.questions.values():

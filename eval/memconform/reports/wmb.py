@@ -193,6 +193,7 @@ def _faults(report: WmbScore) -> Iterator[str]:
     if report.incident is not None:
         yield f"  --resume {report.run_id} keeps the verdicts"
     yield from _lost_lines(report.answers.lost)
+    yield from _lost_lines(report.answers.failed)
     for status in (QuestionStatus.JUDGE_ERROR, QuestionStatus.NOT_RUN):
         if count := report.statuses.get(status, 0):
             yield f"{plural(count, 'answer')} {status.value}, {NOT_MEASURED}: scores are bounds"

@@ -310,6 +310,18 @@ def test_answers_of_other_programs_are_scored_alike(memconform: Call, wmb: Path)
     assert report["profiles"]["script"]["part_b"]["total"] == 17
 
 
+def test_a_stored_error_message_is_a_fault_with_its_name(memconform: Call, wmb: Path) -> None:
+    rows = _right(wmb)
+    message = "Traceback (most recent call last): boom"
+    rows[0] |= {"memories_returned": [message], "system_response": message}
+    write_answers(wmb.with_name("answers.json"), rows)
+    ended, report = _score(memconform, wmb, "--judge", "fake", "--quiet")
+    assert ended.code == 3
+    assert report["profiles"]["readme"]["score"]["value"] is None
+    assert report["profiles"]["script"]["score"]["value"] is not None
+    assert f"error_text: 1 ({rows[0]['question_id']})" in ended.err
+
+
 def test_a_panel_that_is_not_the_official_one_is_not_called_official(
     memconform: Call, wmb: Path
 ) -> None:

@@ -56,7 +56,7 @@ seed and number of S1 questions, with a judge that looks for the right memory in
 
 def _plan(folder: Path, asked: list[dict[str, Any]], rows: list[dict[str, Any]]) -> WmbPlan:
     key = read_wmb_key(write_benchmark(folder / "wmb", asked))
-    stored = read_stored_answers(write_answers(folder / "answers.json", rows))
+    stored = read_stored_answers(write_answers(folder / "answers.json", rows), key.questions)
     return WmbPlan(
         key=key,
         answers=stored,
@@ -188,6 +188,36 @@ def test_questions_that_were_not_asked_are_not_measured_by_the_readme(tmp_path: 
     assert (readme.score.value, readme.score.high) == (None, 100)
     assert readme.part_a is None
     assert readme.grade is None
+
+
+@pytest.mark.parametrize("probe", [True, False])
+@pytest.mark.parametrize("sole_memory", [True, False])
+def test_a_stored_error_message_is_not_measured_by_the_readme(
+    *, probe: bool, sole_memory: bool, tmp_path: Path
+) -> None:
+    asked = questions()
+    rows = _answered(asked)
+    name = "daily_life.FalseMemory.0" if probe else "daily_life.S1Situational.0"
+    [row] = [row for row in rows if row["question_id"] == name]
+    message = "Error code: 429 - rate limit reached"
+    row |= {"memories_returned": [message] if sole_memory else [], "system_response": message}
+    readme = _score(_plan(tmp_path, asked, rows), "readme")
+    assert readme.score is not None
+    assert (readme.score.value, readme.score.high) == (None, 100)
+    assert readme.score.low == pytest.approx(100 - (0.25 if probe else 5) - 0.1)
+    assert readme.part_b.unmeasured + readme.false_memory.unmeasured == 1
+
+
+def test_memories_that_mention_an_error_are_an_answer(tmp_path: Path) -> None:
+    asked = questions()
+    said = {"memories_returned": ["user: Error code: 429", RIGHT], "system_response": ""}
+    asked[0]["text"] = "Which status had the call, 503 Service Unavailable or another?"
+    rows = _answered(asked)
+    rows[0] |= {"memories_returned": ["503 Service Unavailable"], "system_response": "x"}
+    rows[1] |= said
+    rows[2] |= {"memories_returned": ["Error code: 429", RIGHT]}
+    rows[2] |= {"system_response": " ".join(rows[2]["memories_returned"])}
+    assert [row.error for row in _plan(tmp_path, asked, rows).answers.rows[:3]] == [None] * 3
 
 
 def test_a_judge_that_failed_leaves_bounds_and_no_vote(tmp_path: Path) -> None:
@@ -412,7 +442,7 @@ def test_an_invalid_row_is_named(content: str, fault: str, tmp_path: Path) -> No
     path = tmp_path / "answers.json"
     path.write_text(content)
     with pytest.raises(UsageError, match=fault) as error:
-        read_stored_answers(path)
+        read_stored_answers(path, {})
     assert error.value.code == "dataset_invalid"
 
 
