@@ -157,7 +157,11 @@ def _points(points: Range | None) -> str:
 
 
 def _minus(penalty: Range) -> str:
-    return f"-{_points(penalty)}" if penalty.high else "0"
+    if not penalty.high:
+        return "0"
+    if penalty.value is None:
+        return format_bounds(-penalty.high, -penalty.low or 0.0, ".2f")
+    return f"-{penalty.value:.2f}"
 
 
 def _accuracy(accuracy: Accuracy | None) -> str:

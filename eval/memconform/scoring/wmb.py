@@ -302,6 +302,9 @@ def _profile(
             part_b.percent.low - penalties[0].high - penalties[1].high,
             part_b.percent.high - penalties[0].low - penalties[1].low,
         )
+        if profile == "readme":
+            # Sums of hundredths end at 79.99999999999986, which has a lower grade than 80.
+            score = Range.of(round(score.low, 9), round(score.high, 9))
     grades = (
         set() if score is None or profile == "script" else {grade(score.low), grade(score.high)}
     )

@@ -213,6 +213,7 @@ def test_an_adapter_that_ends_or_stores_nothing_is_a_named_error(
         ("return ['\\ud800']", "adapter_wrong_type", "unpaired surrogate"),
         ("raise KeyError('x')", "adapter_search_failed", "KeyError: 'x'"),
         ("sys.exit()", "adapter_search_failed", "SystemExit"),
+        ("raise ValueError('\\ud800')", "adapter_search_failed", "\\ud800"),
     ],
 )
 def test_a_search_without_a_list_of_texts_is_never_an_empty_answer(
@@ -225,6 +226,22 @@ def test_a_search_without_a_list_of_texts_is_never_an_empty_answer(
     assert said in run["lost"][0]["message"]
     assert rows == []
     assert code in ended.err
+
+
+def test_an_adapter_imports_its_own_modules(memconform: Call, wmb: Path) -> None:
+    for name in ("records", "plan"):
+        wmb.with_name(f"{name}.py").write_text("OWN = 1\n")
+    adapter = _adapter(wmb, "search", "import plan, records; plan.OWN, records.OWN")
+    ended, run, _ = _run(memconform, wmb, "--adapter", adapter)
+    assert ended.code == 0, ended.err
+    assert run["lost"] == []
+
+
+def test_only_one_mode_is_accepted(memconform: Call, wmb: Path) -> None:
+    ended = memconform("wmb", "run", "--data", wmb, "--sdk", "go", "--mode", "bm25,hybrid")
+    assert ended.code == 2
+    assert "bm25,hybrid" in ended.err
+    assert not wmb.with_name("results").exists()
 
 
 def test_an_adapter_that_hangs_is_killed(memconform: Call, wmb: Path) -> None:
