@@ -198,6 +198,8 @@ def _faults(report: WmbScore) -> Iterator[str]:
         yield f"  --resume {report.run_id} keeps the verdicts"
     yield from _lost_lines(report.answers.lost)
     yield from _lost_lines(report.answers.failed)
+    if report.answers.missing:
+        yield f"without a row, wrong by the readme: {_listed(report.answers.missing)}"
     for status in (QuestionStatus.JUDGE_ERROR, QuestionStatus.NOT_RUN):
         if count := report.statuses.get(status, 0):
             yield f"{plural(count, 'answer')} {status.value}, {NOT_MEASURED}: scores are bounds"
@@ -208,8 +210,6 @@ def _notices(report: WmbScore) -> Iterator[str]:
     answers = report.answers
     if answers.not_asked:
         yield f"{NOT_MEASURED}, left out of the run: {_listed(answers.not_asked)}"
-    if answers.missing:
-        yield f"without a row, wrong by the readme: {_listed(answers.missing)}"
     if answers.unknown:
         yield f"not questions of the benchmark, skipped: {_listed(answers.unknown)}"
     if answers.repeated:

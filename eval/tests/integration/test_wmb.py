@@ -92,8 +92,9 @@ def test_a_search_that_failed_has_no_row_and_makes_bounds_of_the_scores(
 
     # Without the record of the run nobody can know that the row was lost.
     wmb.with_name("answers.run.json").unlink()
-    ended, report = _score(memconform, wmb, "--judge", "fake")
+    ended, report = _score(memconform, wmb, "--judge", "fake", "--quiet")
     assert ended.code == 0
+    assert "without a row, wrong by the readme" in ended.err
     assert "daily_life.S1Situational.1" in report["answers"]["missing"]
     assert report["profiles"]["readme"]["score"]["value"] is not None
 
@@ -264,7 +265,11 @@ def test_an_adapter_that_hangs_is_killed(memconform: Call, wmb: Path) -> None:
         ("def broken(:", "SyntaxError"),
         (
             "async def store(u, c): ...\ndef search(u, q): return []",
-            "store returned an awaitable",
+            "store is async",
+        ),
+        (
+            "def store(u, c): ...\nasync def search(u, q): return []",
+            "search is async",
         ),
     ],
 )

@@ -45,6 +45,9 @@ def _load(path: str) -> Any:  # noqa: ANN401 - a module whose attributes are the
     missing = [name for name in (_STORE, _SEARCH) if not callable(getattr(module, name, None))]
     if missing:
         raise ImportError(f"it has no function {' and no function '.join(missing)}")
+    for name in (_STORE, _SEARCH):
+        if inspect.iscoroutinefunction(getattr(module, name)):
+            raise TypeError(f"{name} is async, and nothing would await it")
     return module
 
 
