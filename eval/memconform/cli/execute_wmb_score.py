@@ -43,7 +43,7 @@ def run_score(options: WmbScoreOptions) -> ExitCode:
     rubric = _rubric(options)
     names = _judges(options)
     key = read_wmb_key(find_data(options.data))
-    answers = read_stored_answers(options.answers)
+    answers = read_stored_answers(options.answers, key.questions)
     answers.require_answers(key)
     answered = {row.question for row in answers.rows}
     for question in key.questions.values():
@@ -124,7 +124,8 @@ def _judges(options: WmbScoreOptions) -> list[ModelName]:
 
 def _label(options: WmbScoreOptions, names: Sequence[ModelName]) -> str:
     """Who judged: another panel than the benchmark's own is never called by their names."""
-    mode = "official" if options.official else "other judges" if options.judge else "quick"
+    official = "official" if options.prompts == "official" else "official judges, own prompt"
+    mode = official if options.official else "other judges" if options.judge else "quick"
     agree = f", {len(names) // 2 + 1} of {len(names)}" if len(names) > 1 else ""
     return f"{mode}: {', '.join(map(str, names))}{agree}"
 

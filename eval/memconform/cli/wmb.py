@@ -116,9 +116,9 @@ def command() -> None:
 @option(
     "--mode",
     group=_SEARCH,
+    type=click.Choice([mode.value for mode in Mode]),
     default="bm25",
-    metavar="MODE",
-    help=f"Retrieval mode of the SDK: {', '.join(mode.value for mode in Mode)}.",
+    help="Retrieval mode of the SDK.",
 )
 @option(
     "-k",

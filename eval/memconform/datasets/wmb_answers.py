@@ -46,6 +46,13 @@ class AnswerRow:
         """The memories as a judge reads them."""
         return "\n".join(self.memories)
 
+    @property
+    def instead(self) -> tuple[str, ...]:
+        """Texts that may be an error message in place of memories."""
+        sole = self.memories if len(self.memories) == 1 else ()
+        joined = self.response == " ".join(self.memories)
+        return sole if joined else (*sole, self.response)
+
 
 def read_answer_rows(source: PieceReader) -> Iterator[AnswerRow]:
     """Yield the rows of a file of any size; one of them is in memory.

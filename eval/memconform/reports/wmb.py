@@ -157,7 +157,11 @@ def _points(points: Range | None) -> str:
 
 
 def _minus(penalty: Range) -> str:
-    return f"-{_points(penalty)}" if penalty.high else "0"
+    if not penalty.high:
+        return "0"
+    if penalty.value is None:
+        return format_bounds(-penalty.high, -penalty.low or 0.0, ".2f")
+    return f"-{penalty.value:.2f}"
 
 
 def _accuracy(accuracy: Accuracy | None) -> str:
@@ -193,6 +197,9 @@ def _faults(report: WmbScore) -> Iterator[str]:
     if report.incident is not None:
         yield f"  --resume {report.run_id} keeps the verdicts"
     yield from _lost_lines(report.answers.lost)
+    yield from _lost_lines(report.answers.failed)
+    if report.answers.missing:
+        yield f"without a row, wrong by the readme: {_listed(report.answers.missing)}"
     for status in (QuestionStatus.JUDGE_ERROR, QuestionStatus.NOT_RUN):
         if count := report.statuses.get(status, 0):
             yield f"{plural(count, 'answer')} {status.value}, {NOT_MEASURED}: scores are bounds"
@@ -203,8 +210,6 @@ def _notices(report: WmbScore) -> Iterator[str]:
     answers = report.answers
     if answers.not_asked:
         yield f"{NOT_MEASURED}, left out of the run: {_listed(answers.not_asked)}"
-    if answers.missing:
-        yield f"without a row, wrong by the readme: {_listed(answers.missing)}"
     if answers.unknown:
         yield f"not questions of the benchmark, skipped: {_listed(answers.unknown)}"
     if answers.repeated:

@@ -110,6 +110,8 @@ class ScoredRow:
     """Digest of the memories."""
     cut: str
     """Digest of what the script shows of them."""
+    error: str | None = None
+    """The beginning of the error message that the row has in place of an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +194,10 @@ class _Tally:
 
 
 def _readme(answers: ScoredAnswers) -> ProfileScore:
-    """Fixed denominators: a question without a row is wrong, unless it was lost or not asked."""
+    """Fixed denominators: a question without a row is wrong, unless it was lost or not asked.
+
+    An error message in place of an answer is neither right nor wrong.
+    """
     counted = answers.counted
     unmeasured = {*answers.lost, *answers.not_asked} - counted.keys()
 
@@ -200,6 +205,8 @@ def _readme(answers: ScoredAnswers) -> ProfileScore:
         row = counted.get(question.id)
         if row is None:
             return None if question.id in unmeasured else False
+        if row.error is not None:
+            return None
         if question.category == FALSE_MEMORY:
             return row.returned_nothing
         return _verdict(answers, row, row.whole)
@@ -216,7 +223,8 @@ def _readme(answers: ScoredAnswers) -> ProfileScore:
         if question.category in (SCORED, FALSE_MEMORY):
             paying.append(question.id)
     latencies = [
-        counted[name].latency_ms if name in counted else None
+        # How fast a call failed is not how fast an answer was.
+        counted[name].latency_ms if name in counted and counted[name].error is None else None
         for name in paying
         if name in counted or name in unmeasured
     ]
@@ -294,6 +302,9 @@ def _profile(
             part_b.percent.low - penalties[0].high - penalties[1].high,
             part_b.percent.high - penalties[0].low - penalties[1].low,
         )
+        if profile == "readme":
+            # Sums of hundredths end at 79.99999999999986, which has a lower grade than 80.
+            score = Range.of(round(score.low, 9), round(score.high, 9))
     grades = (
         set() if score is None or profile == "script" else {grade(score.low), grade(score.high)}
     )

@@ -92,8 +92,9 @@ def test_a_search_that_failed_has_no_row_and_makes_bounds_of_the_scores(
 
     # Without the record of the run nobody can know that the row was lost.
     wmb.with_name("answers.run.json").unlink()
-    ended, report = _score(memconform, wmb, "--judge", "fake")
+    ended, report = _score(memconform, wmb, "--judge", "fake", "--quiet")
     assert ended.code == 0
+    assert "without a row, wrong by the readme" in ended.err
     assert "daily_life.S1Situational.1" in report["answers"]["missing"]
     assert report["profiles"]["readme"]["score"]["value"] is not None
 
@@ -213,6 +214,7 @@ def test_an_adapter_that_ends_or_stores_nothing_is_a_named_error(
         ("return ['\\ud800']", "adapter_wrong_type", "unpaired surrogate"),
         ("raise KeyError('x')", "adapter_search_failed", "KeyError: 'x'"),
         ("sys.exit()", "adapter_search_failed", "SystemExit"),
+        ("raise ValueError('\\ud800')", "adapter_search_failed", "\\ud800"),
     ],
 )
 def test_a_search_without_a_list_of_texts_is_never_an_empty_answer(
@@ -225,6 +227,22 @@ def test_a_search_without_a_list_of_texts_is_never_an_empty_answer(
     assert said in run["lost"][0]["message"]
     assert rows == []
     assert code in ended.err
+
+
+def test_an_adapter_imports_its_own_modules(memconform: Call, wmb: Path) -> None:
+    for name in ("records", "plan"):
+        wmb.with_name(f"{name}.py").write_text("OWN = 1\n")
+    adapter = _adapter(wmb, "search", "import plan, records; plan.OWN, records.OWN")
+    ended, run, _ = _run(memconform, wmb, "--adapter", adapter)
+    assert ended.code == 0, ended.err
+    assert run["lost"] == []
+
+
+def test_only_one_mode_is_accepted(memconform: Call, wmb: Path) -> None:
+    ended = memconform("wmb", "run", "--data", wmb, "--sdk", "go", "--mode", "bm25,hybrid")
+    assert ended.code == 2
+    assert "bm25,hybrid" in ended.err
+    assert not wmb.with_name("results").exists()
 
 
 def test_an_adapter_that_hangs_is_killed(memconform: Call, wmb: Path) -> None:
@@ -247,7 +265,11 @@ def test_an_adapter_that_hangs_is_killed(memconform: Call, wmb: Path) -> None:
         ("def broken(:", "SyntaxError"),
         (
             "async def store(u, c): ...\ndef search(u, q): return []",
-            "store returned an awaitable",
+            "store is async",
+        ),
+        (
+            "def store(u, c): ...\nasync def search(u, q): return []",
+            "search is async",
         ),
     ],
 )
@@ -308,6 +330,18 @@ def test_answers_of_other_programs_are_scored_alike(memconform: Call, wmb: Path)
     assert "not questions of the benchmark, skipped: 1 (unknown)" in ended.err
     assert "the rows are in another order" in ended.err
     assert report["profiles"]["script"]["part_b"]["total"] == 17
+
+
+def test_a_stored_error_message_is_a_fault_with_its_name(memconform: Call, wmb: Path) -> None:
+    rows = _right(wmb)
+    message = "Traceback (most recent call last): boom"
+    rows[0] |= {"memories_returned": [message], "system_response": message}
+    write_answers(wmb.with_name("answers.json"), rows)
+    ended, report = _score(memconform, wmb, "--judge", "fake", "--quiet")
+    assert ended.code == 3
+    assert report["profiles"]["readme"]["score"]["value"] is None
+    assert report["profiles"]["script"]["score"]["value"] is not None
+    assert f"error_text: 1 ({rows[0]['question_id']})" in ended.err
 
 
 def test_a_panel_that_is_not_the_official_one_is_not_called_official(

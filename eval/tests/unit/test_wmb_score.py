@@ -9,19 +9,22 @@ from typing import Any
 
 import pytest
 
-from memconform.bench.records import BenchSettings
+from memconform.bench.records import BenchSettings, QueryRecord
+from memconform.bench.wmb.answers_file import answer_row
 from memconform.bench.wmb.plan import WmbPlan, memories_digest, read_stored_answers
 from memconform.datasets.files import PieceReader
 from memconform.datasets.model import Question
 from memconform.datasets.wmb import read_wmb_key
 from memconform.datasets.wmb_answers import read_answer_rows
 from memconform.errors import NothingSelectedError, UsageError
+from memconform.reports.wmb import _minus
 from memconform.scoring.judge.scorer import JudgeScorer
-from memconform.scoring.judge.wmb import WmbRubric, parse_verdict, read_wmb_prompt
+from memconform.scoring.judge.wmb import MAX_MEMORIES, WmbRubric, parse_verdict, read_wmb_prompt
 from memconform.scoring.wmb import (
     PROFILES,
     Profile,
     ProfileScore,
+    Range,
     ScoredAnswers,
     ScoredRow,
     grade,
@@ -56,7 +59,7 @@ seed and number of S1 questions, with a judge that looks for the right memory in
 
 def _plan(folder: Path, asked: list[dict[str, Any]], rows: list[dict[str, Any]]) -> WmbPlan:
     key = read_wmb_key(write_benchmark(folder / "wmb", asked))
-    stored = read_stored_answers(write_answers(folder / "answers.json", rows))
+    stored = read_stored_answers(write_answers(folder / "answers.json", rows), key.questions)
     return WmbPlan(
         key=key,
         answers=stored,
@@ -190,6 +193,36 @@ def test_questions_that_were_not_asked_are_not_measured_by_the_readme(tmp_path: 
     assert readme.grade is None
 
 
+@pytest.mark.parametrize("probe", [True, False])
+@pytest.mark.parametrize("sole_memory", [True, False])
+def test_a_stored_error_message_is_not_measured_by_the_readme(
+    *, probe: bool, sole_memory: bool, tmp_path: Path
+) -> None:
+    asked = questions()
+    rows = _answered(asked)
+    name = "daily_life.FalseMemory.0" if probe else "daily_life.S1Situational.0"
+    [row] = [row for row in rows if row["question_id"] == name]
+    message = "Error code: 429 - rate limit reached"
+    row |= {"memories_returned": [message] if sole_memory else [], "system_response": message}
+    readme = _score(_plan(tmp_path, asked, rows), "readme")
+    assert readme.score is not None
+    assert (readme.score.value, readme.score.high) == (None, 100)
+    assert readme.score.low == pytest.approx(100 - (0.25 if probe else 5) - 0.1)
+    assert readme.part_b.unmeasured + readme.false_memory.unmeasured == 1
+
+
+def test_memories_that_mention_an_error_are_an_answer(tmp_path: Path) -> None:
+    asked = questions()
+    said = {"memories_returned": ["user: Error code: 429", RIGHT], "system_response": ""}
+    asked[0]["text"] = "Which status had the call, 503 Service Unavailable or another?"
+    rows = _answered(asked)
+    rows[0] |= {"memories_returned": ["503 Service Unavailable"], "system_response": "x"}
+    rows[1] |= said
+    rows[2] |= {"memories_returned": ["Error code: 429", RIGHT]}
+    rows[2] |= {"system_response": " ".join(rows[2]["memories_returned"])}
+    assert [row.error for row in _plan(tmp_path, asked, rows).answers.rows[:3]] == [None] * 3
+
+
 def test_a_judge_that_failed_leaves_bounds_and_no_vote(tmp_path: Path) -> None:
     asked = questions()
     plan = _plan(tmp_path, asked, _answered(asked))
@@ -293,6 +326,41 @@ def test_the_script_profile_shows_its_judge_3000_characters(tmp_path: Path) -> N
     assert sorted(map(len, judged)) == [3_000, 3_000 + 1 + len(RIGHT)]
     # Shorter memories are the same to both, and are judged once.
     assert len(list(plan.texts(set()))) == len(plan.shown_digests()) == 76 + 1
+
+
+def test_sums_of_hundredths_do_not_lower_the_grade(tmp_path: Path) -> None:
+    asked = questions(scored=1_200, probes=8)
+    rows = _answered(asked)
+    ones = [row for row in rows if ".S1Situational." in row["question_id"]]
+    paying = [row for row in ones if ".DOC." not in row["question_id"]]
+    for row in paying[:228]:
+        row |= {"memories_returned": [], "system_response": ""}
+    for row in paying[-100:]:
+        row["latency_ms"] = 300
+    score = _score(_plan(tmp_path, asked, rows), "readme").score
+    assert score is not None
+    assert (score.value, grade(score.low)) == (80, "Excellent")
+
+
+def test_bounds_of_a_penalty_are_negative_at_both_ends() -> None:
+    assert _minus(Range.of(1, 2.25)) == "-2.25 to -1.00"
+    assert _minus(Range.of(0, 0.1)) == "-0.10 to 0.00"
+    assert _minus(Range.of(0.25, 0.25)) == "-0.25"
+
+
+def test_an_unmeasured_latency_is_not_0_ms() -> None:
+    fields: dict[str, Any] = {"query": "q", "memories": ["m"], "latency_ms": None}
+    record = QueryRecord.model_construct(**fields)
+    assert "latency_ms" not in answer_row(record)
+    assert answer_row(record.model_copy(update={"latency_ms": 3.9}))["latency_ms"] == 3
+
+
+def test_the_judge_is_told_of_cut_memories_behind_them() -> None:
+    question = Question(id="q", question="?", rubric="fact")
+    long = WmbRubric().request(question, "x" * (MAX_MEMORIES + 1)).messages[1].content
+    assert "xx\n" in long
+    assert "The returned memories are cut after" in long.rpartition("x\n")[2]
+    assert "cut" not in WmbRubric().request(question, "x").messages[1].content
 
 
 def test_grades_begin_at_their_score() -> None:
@@ -412,7 +480,7 @@ def test_an_invalid_row_is_named(content: str, fault: str, tmp_path: Path) -> No
     path = tmp_path / "answers.json"
     path.write_text(content)
     with pytest.raises(UsageError, match=fault) as error:
-        read_stored_answers(path)
+        read_stored_answers(path, {})
     assert error.value.code == "dataset_invalid"
 
 

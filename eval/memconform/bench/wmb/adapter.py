@@ -155,7 +155,8 @@ class _Connection:
             reply = json.loads(line)
         except ValueError:
             reply = {"error": "adapter_died", "message": "it closed the connection"}
-        code, message = reply.get("error"), reply.get("message", "")
+        code = reply.get("error")
+        message = str(reply.get("message", "")).encode("utf-8", "backslashreplace").decode()
         if code is None:
             return dict(reply)
         if verb == "search" and code != "adapter_died":

@@ -32,7 +32,10 @@ def _read(connection: socket.socket, requests: "queue.SimpleQueue[bytes]") -> No
 
 def _load(path: str) -> Any:  # noqa: ANN401 - a module whose attributes are the user's
     sys.argv = [path]
-    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))  # noqa: PTH100, PTH120 - as python FILE does
+    own = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - as `python FILE` does
+    # An adapter's `import records` must not find memconform's.
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != own]  # noqa: PTH100
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))  # noqa: PTH100, PTH120
     spec = importlib.util.spec_from_file_location("wmb_adapter", path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is not a Python file")
@@ -42,6 +45,9 @@ def _load(path: str) -> Any:  # noqa: ANN401 - a module whose attributes are the
     missing = [name for name in (_STORE, _SEARCH) if not callable(getattr(module, name, None))]
     if missing:
         raise ImportError(f"it has no function {' and no function '.join(missing)}")
+    for name in (_STORE, _SEARCH):
+        if inspect.iscoroutinefunction(getattr(module, name)):
+            raise TypeError(f"{name} is async, and nothing would await it")
     return module
 
 
@@ -99,6 +105,8 @@ def main() -> None:
         except BaseException as error:  # noqa: BLE001 - the adapter may raise anything, SystemExit too
             traceback.print_exc()
             message = "".join(traceback.format_exception_only(error)).strip()[-400:]
+            # No output can hold an unpaired surrogate.
+            message = message.encode("utf-8", "backslashreplace").decode()
             reply = {"error": f"adapter_{verb}_failed", "message": message}
         connection.sendall(json.dumps(reply).encode() + b"\n")
 

@@ -1,8 +1,8 @@
 """What is scored: the questions of WMB-100K, stored answers, and who judges them."""
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -12,8 +12,9 @@ from memconform.bench.wmb.records import WmbRun, WmbSettings
 from memconform.datasets.files import PieceReader
 from memconform.datasets.model import Question
 from memconform.datasets.wmb import WmbKey
-from memconform.datasets.wmb_answers import read_answer_rows
+from memconform.datasets.wmb_answers import AnswerRow, read_answer_rows
 from memconform.errors import NothingSelectedError, UsageError
+from memconform.scoring.error_text import error_message
 from memconform.scoring.judge.scorer import JudgeScorer
 from memconform.scoring.wmb import (
     FALSE_MEMORY,
@@ -54,8 +55,13 @@ class StoredAnswers:
             )
 
 
-def read_stored_answers(path: Path) -> StoredAnswers:
+def read_stored_answers(path: Path, questions: Mapping[str, Question]) -> StoredAnswers:
     """Read the rows of answers, of which only digests are kept, and the record of their run.
+
+    Args:
+        path: the file of answers.
+        questions: those of the benchmark, by id; a status or an exception that one of them names
+            is no error message.
 
     Raises:
         UsageError: as `read_answer_rows`; `wmb_answers_changed` if the record is of other answers.
@@ -68,11 +74,20 @@ def read_stored_answers(path: Path) -> StoredAnswers:
                 latency_ms=row.latency_ms,
                 whole=memories_digest(text := row.text),
                 cut=memories_digest(text[:SCRIPT_CHARACTERS]),
+                error=_error_of(row, questions.get(row.question)),
             )
             for row in read_answer_rows(source)
         ]
         sha256 = source.sha256
     return StoredAnswers(path, sha256, rows, _run(run_record_of(path), sha256))
+
+
+def _error_of(row: AnswerRow, question: Question | None) -> str | None:
+    if question is None:
+        return None
+    known = replace(question, answers=(question.rubric or "",))
+    messages = (error_message(known, text) for text in row.instead)
+    return next((message for message in messages if message is not None), None)
 
 
 def _run(path: Path, sha256: str) -> WmbRun | None:
@@ -148,7 +163,7 @@ class WmbPlan:
                 yield []
                 continue
             digests = []
-            if "readme" in self.profiles and id(row) in counted:
+            if "readme" in self.profiles and id(row) in counted and row.error is None:
                 digests.append(row.whole)
             if "script" in self.profiles:
                 digests.append(row.cut)

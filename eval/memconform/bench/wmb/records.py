@@ -113,6 +113,8 @@ class AnswersFile(Record):
     """Questions that this run lost; they are not measured."""
     not_asked: list[str]
     """Questions that this run left out."""
+    failed: list[LostQuestion] = Field(default_factory=list)
+    """Questions with a row that holds an error message; the README's rules do not measure them."""
 
 
 class WmbScore(HostOrigin, ReportHeader):

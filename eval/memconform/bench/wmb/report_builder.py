@@ -8,7 +8,13 @@ from pathlib import Path
 
 from memconform.bench.qa.judging import failure_lines
 from memconform.bench.wmb.plan import WmbPlan
-from memconform.bench.wmb.records import AnswersFile, QuestionFile, WmbScore, WmbVerdict
+from memconform.bench.wmb.records import (
+    AnswersFile,
+    LostQuestion,
+    QuestionFile,
+    WmbScore,
+    WmbVerdict,
+)
 from memconform.errors import ExitCode, MemconformError, gravest
 from memconform.records import Incident
 from memconform.runs.judgements import JudgingTally
@@ -72,7 +78,7 @@ class WmbReportBuilder:
         tally = JudgingTally(plan.scorer.settings, {}, calibratable=False)
         for verdict in verdicts.values():
             tally.add(verdict.votes, [verdict.status])
-        run = plan.answers.run
+        run, answers = plan.answers.run, self._answers(scored)
         return WmbScore(
             run_id=self._run_id,
             started_at=self._started,
@@ -81,7 +87,7 @@ class WmbReportBuilder:
             label=plan.label,
             settings=plan.settings,
             data=self._questions(),
-            answers=self._answers(scored),
+            answers=answers,
             resumed_from=plan.resumed.parent.name if plan.resumed else None,
             profiles={name: score_answers(scored, name) for name in plan.profiles},
             judging=tally.summary(void=True),
@@ -98,6 +104,7 @@ class WmbReportBuilder:
                         *([self.halted.exit_code] if self.halted else []),
                         *([ExitCode.DAEMON] if statuses[QuestionStatus.JUDGE_ERROR] else []),
                         *([ExitCode.DAEMON] if run and run.lost else []),
+                        *([ExitCode.DAEMON] if answers.failed else []),
                     ]
                 )
             ),
@@ -127,4 +134,9 @@ class WmbReportBuilder:
             system=stored.run.system if stored.run else None,
             lost=stored.run.lost if stored.run else [],
             not_asked=stored.run.not_asked if stored.run else [],
+            failed=[
+                LostQuestion(question=name, code="error_text", message=row.error)
+                for name, row in scored.counted.items()
+                if row.error is not None
+            ],
         )

@@ -32,7 +32,7 @@ goes on is read to its end here."""
 PROMPT: Final = "JUDGE_PROMPT"
 """The constant of the released script that holds its prompt."""
 
-_VERSION: Final = "wmb-1"
+_VERSION: Final = "wmb-2"
 _REPLY_FORM: Final = "the single word CORRECT or WRONG"
 _RIGHT: Final = ("correct",)
 _WRONG: Final = ("wrong", "incorrect")
@@ -104,11 +104,15 @@ class WmbRubric:
             f"Question: {question.question}",
             "Required facts:",
             *facts,
-            *([f"They are cut after {MAX_MEMORIES} characters."] if shown != candidate else []),
             f"Returned memories, between two lines `{fence}`:",
             fence,
             shown,
             fence,
+            *(
+                [f"The returned memories are cut after {MAX_MEMORIES} characters."]
+                if shown != candidate
+                else []
+            ),
             ONE_WORD,
         ]
         return ChatRequest(
