@@ -124,8 +124,17 @@ _BUSY = "alive-idle-connections"
 """Its 200 connections, served by the event loop that opens them, may time out."""
 
 
+_LIKE_OTHERS = (
+    *("brains, and else 400", "brains, and else 500"),
+    *("stores all, and else 404", "stores all, and else 409", "stores all, and else 502"),
+)
+"""Those that differ from another in the status alone; for `make bench`."""
+
+
 def _params() -> list[object]:
     marks = {kind: [] if kind in _QUICK else [pytest.mark.exhaustive] for kind in DAEMONS}
+    for kind in _LIKE_OTHERS:
+        marks[kind].append(pytest.mark.slow)
     return [pytest.param(kind, id=kind, marks=marks[kind]) for kind in DAEMONS]
 
 
