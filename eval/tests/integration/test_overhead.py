@@ -1,18 +1,16 @@
-"""What the harness costs beside a bare loop of requests: a ratio, within wide limits."""
+"""What the harness does beside a bare loop of requests: a ratio of calls, not of times."""
 
 import os
 import subprocess
 import sys
 
-import pytest
-
 from tests.conftest import CHECKOUT
 
 
-def _ratio(*python: str) -> subprocess.CompletedProcess[str]:
+def _calls(*python: str) -> subprocess.CompletedProcess[str]:
     """A program of its own: pytest's assertions and coverage are no part of the figure."""
     return subprocess.run(
-        [sys.executable, *python, "ratio"],
+        [sys.executable, *python, "calls"],
         cwd=CHECKOUT / "scripts",
         env=os.environ,
         capture_output=True,
@@ -21,25 +19,23 @@ def _ratio(*python: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.exhaustive
-def test_a_question_costs_little_more_than_a_bare_request() -> None:
-    """The cost of an ask had doubled unnoticed."""
-    ended = _ratio("bench.py")
+def test_a_question_takes_few_calls_more_than_a_bare_request() -> None:
+    """The cost of an ask had doubled unnoticed; as a ratio of times, a busy machine failed it."""
+    ended = _calls("bench.py")
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert ended.stdout.count("ratio to the bare loop") == 2
+    assert ended.stdout.count("calls by those of the bare loop") == 2
 
 
-@pytest.mark.exhaustive
-def test_a_question_that_costs_three_times_as_much_is_noticed() -> None:
+def test_a_question_that_takes_twice_as_many_calls_is_noticed() -> None:
     slow = """
 import asyncio, sys
 sys.path.insert(0, ".")
 import bench
 from memconform.runs import question_runner
 shape = question_runner.shape
-question_runner.shape = lambda exchange: [shape(exchange) for _ in range(100)][0]
+question_runner.shape = lambda exchange: [shape(exchange) for _ in range(20)][0]
 sys.exit(asyncio.run(bench.main()))
 """
-    ended = _ratio("-c", slow)
+    ended = _calls("-c", slow)
     assert ended.returncode == 1, ended.stdout + ended.stderr
     assert "MISSED" in ended.stdout

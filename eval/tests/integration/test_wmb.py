@@ -1,7 +1,6 @@
 """`memconform wmb`: from the data to the table, with daemons, adapters and judges that fail."""
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -424,11 +423,9 @@ def test_answers_of_100_mb_are_read_a_row_at_a_time(memconform: Call, wmb: Path)
             file.write(f"{',' if number else ''}\n{row}")
         file.write("]")
     assert answers.stat().st_size > 90e6
-    started = time.monotonic()
     ended, report = _score(memconform, wmb, "--judge", "fake", "--profile", "script")
     assert ended.code == 0, ended.err
     assert report["answers"]["rows"] == 100
-    assert time.monotonic() - started < 120
 
 
 @pytest.fixture
