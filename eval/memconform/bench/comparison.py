@@ -219,9 +219,15 @@ def compare_rows(
 
 
 def diff_rows(
-    pairs: Sequence[tuple[StoredRow, StoredRow]], measure: Measure, *, seed: int = 0
+    pairs: Sequence[tuple[StoredRow, StoredRow]],
+    measure: Measure,
+    *,
+    unpaired: Sequence[StoredRow] = (),
+    seed: int = 0,
 ) -> BenchDiffReport:
     """Report what changed from the first row of each pair to the second.
+
+    `unpaired` are the rows of one result that the other does not have; they are named.
 
     Raises:
         UsageError: if rows cannot be compared (`unlike_runs`).
@@ -244,11 +250,15 @@ def diff_rows(
     ]
     return BenchDiffReport(
         exit_code=gravest(_codes(rows, diffs)),
-        reasons=_reasons(rows),
+        reasons=[
+            *(f"{stored.address} has no counterpart: not compared" for stored in unpaired),
+            *_reasons(rows),
+        ],
         view=measure.view,
         metric=measure.metric,
         rows=[_compared(stored, measure) for stored in rows],
         pairs=diffs,
+        unpaired=[stored.address for stored in unpaired],
     )
 
 

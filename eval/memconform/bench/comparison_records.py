@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from pydantic import Field
+
 from memconform.bench.records import Estimate
 from memconform.parity.records import PairedComparison, ParityVerdict
 from memconform.parity.run_diff import LatencyRatio
@@ -114,3 +116,5 @@ class BenchDiffReport(Record):
     metric: str
     rows: list[ComparedRow]
     pairs: list[RowDiff]
+    unpaired: list[str] = Field(default_factory=list)
+    """Rows of one result that the other does not have."""

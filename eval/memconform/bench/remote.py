@@ -63,6 +63,10 @@ class RemoteEmbedder:
             raise self._failed(f"sent {len(texts)} texts, received {len(rows)} vectors")
         vectors = np.array([row.embedding for row in rows])
         scale = np.linalg.norm(vectors, axis=1, keepdims=True)
+        for text, length in zip(texts, scale[:, 0], strict=True):
+            # Its items would be ranked in the order of the file, which looks like a bad model.
+            if length == 0 and text.strip():
+                raise self._failed(f"the vector of {text[:60]!r} is zero")
         unit: list[Sequence[float]] = (vectors / np.where(scale == 0, 1, scale)).tolist()
         return unit
 

@@ -56,10 +56,13 @@ def diff(options: BenchDiffOptions) -> ExitCode:
     Raises:
         UsageError: if a result cannot be read, or rows cannot be compared.
     """
-    pairs = paired_rows(*load_sides((options.first, options.second), options.output))
+    sides = load_sides((options.first, options.second), options.output)
+    pairs = paired_rows(*sides)
     compared = [stored for pair in pairs for stored in pair]
+    keys = {stored.key for stored in compared}
+    unpaired = [stored for side in sides for stored in side if stored.key not in keys]
     measure = measure_of(compared, options.metric, options.view)
-    report = diff_rows(pairs, measure, seed=options.seed)
+    report = diff_rows(pairs, measure, unpaired=unpaired, seed=options.seed)
     code = gravest([ExitCode(report.exit_code), *_limit_codes(report, options.limits)])
     report = report.model_copy(update={"exit_code": code})
     if not options.quiet:
@@ -72,7 +75,8 @@ def diff(options: BenchDiffOptions) -> ExitCode:
 
 
 def _limit_codes(report: BenchDiffReport, limits: Sequence[float | None]) -> list[ExitCode]:
-    codes = []
+    # A row that only one result has may be the one that got worse.
+    codes = [ExitCode.INCONCLUSIVE] * bool(limits and report.unpaired)
     for limit in limits:
         for pair in report.pairs:
             # A query that was not measured may hide a regression, or be the one that took too long.

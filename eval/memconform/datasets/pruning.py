@@ -33,9 +33,10 @@ class Events:
     """The days of the events of items."""
 
     days: Mapping[str, tuple[date, ...]]
-    """By `haystack/item`; for turns also by `haystack/session`."""
+    """By `haystack/item`; for turns also by `haystack/session`. Items whose events are null are
+    absent."""
     dropped: tuple[DroppedEntry, ...]
-    """Events without a day, and model output that is not an event."""
+    """Events without a day, model output that is not an event, and items whose events are null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,10 @@ def read_ranges(path: Path) -> dict[str, Range]:
 def read_events(path: Path) -> Events:
     """Read the events of items: an object, or a LongMemEval file with `timestamped_facts`.
 
+    The events of an item are null if a model gave none that can be read. Nothing is known about
+    such an item, which therefore stays a candidate: pruned, evidence would be lost by a failed
+    call. The released code prunes it.
+
     Raises:
         UsageError: naming the invalid entry (`dataset_invalid`).
     """
@@ -127,13 +132,15 @@ def read_events(path: Path) -> Events:
     days: dict[str, tuple[date, ...]] = {}
     dropped: list[DroppedEntry] = []
     for name, value in _released(path) if released else read_object(path).items():
-        # The value is null if a model's answer could not be parsed.
-        if value is not None and not isinstance(value, list):
+        if value is None:
+            dropped.append(DroppedEntry(name, "its events are null: it is never pruned"))
+            continue
+        if not isinstance(value, list):
             raise unfit(path, f"{name!r} must be a list of events, not {str(value)[:60]}", _EVENTS)
-        event_days = [_day(event, "date") for event in value or ()]
+        event_days = [_day(event, "date") for event in value]
         dropped += [
             DroppedEntry(name, f"an event without a day: {str(event)[:60]}")
-            for event, day in zip(value or (), event_days, strict=True)
+            for event, day in zip(value, event_days, strict=True)
             if day is None
         ]
         days[name] = tuple(day for day in event_days if day is not None)

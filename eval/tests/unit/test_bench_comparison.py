@@ -354,6 +354,22 @@ class TestCommands:
         rows = (f"{path}#go/bm25", f"{path}#flat-bm25")
         assert self._call("diff", *rows, "--quiet", "--fail-on", "regression") == 5
 
+    def test_a_row_that_one_result_lacks_leaves_a_limit_undecided(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """An SDK that was skipped on one day vanished from the comparison, which exited with 0."""
+        both = {_BM25: _hits(), _FLAT: _hits()}
+        sides = (
+            write_bench(tmp_path / "monday.json", both, run_id="monday"),
+            write_bench(tmp_path / "tuesday.json", {_BM25: _hits()}, run_id="tuesday"),
+        )
+        for first, second in (sides, sides[::-1]):
+            assert self._call("diff", first, second, "--json", "d.json") == 0
+            loaded = json.loads(Path("d.json").read_text())
+            assert (len(loaded["pairs"]), loaded["unpaired"]) == (1, ["monday#flat-bm25"])
+            assert "monday#flat-bm25 has no counterpart" in capsys.readouterr().err
+            assert self._call("diff", first, second, "--quiet", "--fail-on", "regression") == 5
+
     def test_results_of_other_commands_are_not_mixed_in(
         self, result: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:

@@ -51,9 +51,10 @@ def test_the_ceiling_is_the_raw_score_of_the_right_evidence() -> None:
         "c": (10, 5),
         "d": (5, 5),
     }
-    assert limits[CORRECTED].metrics["recall_any@1"] == 0
+    # Of several right items the best order counts, not that of the errata file.
+    assert limits[CORRECTED].metrics["recall_any@1"] == 50
     assert limits[CORRECTED].metrics["recall_any@2"] == 50
-    assert limits[ALL].metrics["recall_any@1"] == 50
+    assert limits[ALL].metrics["recall_any@1"] == 75
     assert limits["c"].metrics["mrr@2"] == 50
 
 

@@ -17,7 +17,8 @@ from memconform.bench.qa.text_scores import text_records, text_scores
 from memconform.datasets.model import Question
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.intervals import wilson
-from memconform.stats.mean_of_rates import mean_of_rates
+from memconform.stats.mean_of_rates import clustered_mean_of_rates, mean_of_rates
+from memconform.stats.student import t_quantile
 
 
 def _questions(category: str, count: int, *, abstain: int = 0) -> list[Question]:
@@ -180,6 +181,32 @@ def test_the_interval_of_a_mean_of_rates() -> None:
     assert mean_of_rates([(0, 5), (5, 5)])[1].low > 0
     with pytest.raises(ValueError, match="trials of each"):
         mean_of_rates([(1, 2), (0, 0)])
+
+
+def test_categories_that_share_conversations_are_not_independent() -> None:
+    """The interval of LoCoMo's task average was that of five independent samples."""
+    alike = [{f"c{n}": (2 * (n % 2), 2) for n in range(10)}] * 5
+    mean, interval = clustered_mean_of_rates(alike)
+    assert mean == 0.5
+    # Ten conversations that are wholly right or wholly wrong are ten observations.
+    half = t_quantile(0.975, 9) * 0.5 / 3
+    assert interval == pytest.approx((0.5 - half, 0.5 + half))
+    independent = mean_of_rates([(10, 20)] * 5)[1]
+    assert interval.high - interval.low > 3 * (independent.high - independent.low)
+    few = [{f"c{n}": (n % 2, 1) for n in range(9)}] * 5
+    assert clustered_mean_of_rates(few) == mean_of_rates([(4, 9)] * 5)
+    right = [{f"c{n}": (2, 2) for n in range(10)}] * 5
+    assert clustered_mean_of_rates(right) == mean_of_rates([(20, 20)] * 5)
+
+    questions = [*_questions("one", 10), *_questions("two", 10)]
+    passed = {question.id: int(question.id[-1]) % 2 == 0 for question in questions}
+    clusters = {question.id: f"c{question.id[-1]}" for question in questions}
+    widths = []
+    for groups in (None, clusters):
+        average = qa_scores(questions, passed, groups, categories=["one", "two"]).task_averaged
+        assert average.rate is not None
+        widths.append(average.rate.high - average.rate.low)
+    assert widths[1] > 1.3 * widths[0]
 
 
 def test_scores_by_words_need_every_answer() -> None:

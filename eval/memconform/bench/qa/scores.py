@@ -1,6 +1,6 @@
 """From judgements of answers to accuracies."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from statistics import fmean
 
 from memconform.bench.qa.records import (
@@ -16,7 +16,7 @@ from memconform.datasets.model import Question
 from memconform.scoring.statuses import QuestionStatus
 from memconform.stats.clusters import mean_interval
 from memconform.stats.intervals import Interval
-from memconform.stats.mean_of_rates import mean_of_rates
+from memconform.stats.mean_of_rates import clustered_mean_of_rates, mean_of_rates
 
 
 def views(
@@ -52,7 +52,9 @@ def qa_scores(
     }
     return QaScores(
         overall=accuracy(questions, passed, clusters),
-        task_averaged=_task_average(accuracies, categories),
+        task_averaged=_task_average(
+            accuracies, categories, _by_cluster(by_category, passed, clusters)
+        ),
         abstention=accuracy([q for q in questions if q.abstain], passed, clusters),
         by_category=accuracies,
     )
@@ -93,12 +95,39 @@ def estimate(mean: float, interval: tuple[float, float]) -> Estimate:
     return Estimate(value=100 * mean, low=100 * interval[0], high=100 * interval[1])
 
 
-def _task_average(accuracies: Mapping[str, Accuracy], categories: Collection[str]) -> TaskAverage:
+def _by_cluster(
+    by_category: Mapping[str, Sequence[Question]],
+    passed: Mapping[str, bool],
+    clusters: Mapping[str, str] | None,
+) -> list[dict[Hashable, tuple[int, int]]]:
+    """Right answers and questions of each category, by conversation."""
+    tables = []
+    for questions in by_category.values():
+        table: dict[Hashable, tuple[int, int]] = {}
+        for question in questions:
+            cluster = clusters[question.id] if clusters else question.id
+            right, asked = table.get(cluster, (0, 0))
+            table[cluster] = (right + passed.get(question.id, False), asked + 1)
+        tables.append(table)
+    return tables
+
+
+def _task_average(
+    accuracies: Mapping[str, Accuracy],
+    categories: Collection[str],
+    tables: Sequence[Mapping[Hashable, tuple[int, int]]],
+) -> TaskAverage:
     rate = None
     measured = {name for name, accuracy in accuracies.items() if accuracy.rate is not None}
-    if measured == {*categories, *accuracies}:
-        rates = [(each.correct, each.expected) for each in accuracies.values()]
-        rate = estimate(*mean_of_rates(rates)) if rates else None
+    if accuracies and measured == {*categories, *accuracies}:
+        # The categories of LoCoMo share their ten conversations.
+        shared = len(set().union(*tables)) < sum(map(len, tables))
+        if shared:
+            rate = estimate(*clustered_mean_of_rates(tables))
+        else:
+            rate = estimate(
+                *mean_of_rates([(each.correct, each.expected) for each in accuracies.values()])
+            )
     return TaskAverage(categories=len(accuracies), rate=rate)
 
 
