@@ -1,7 +1,7 @@
 """Rows of stored bench results with their queries, to compare and to export them."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from math import isclose
@@ -12,14 +12,14 @@ from string import ascii_uppercase
 from pydantic import ValidationError
 
 from memconform.bench.query_scores import query_metrics
-from memconform.bench.records import BENCH_SCHEMA, BenchReport, QueryRecord, Row
+from memconform.bench.records import BENCH_SCHEMA, BenchReport, QueryRecord, Row, Scores
 from memconform.errors import UsageError, nearest
 from memconform.storage.folders import ROW_MARK, find_result, split_reference
 from memconform.storage.result_file import read_head, read_lines, schema_of
 from memconform.validation import first_fault
 
 _ROUNDING = 1e-6
-"""Tolerance in percent between a recorded rate and the recomputed one."""
+"""Tolerance in percent between a recorded mean and the recomputed one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,29 +181,46 @@ def _read(path: Path) -> list[StoredRow]:
 
 
 def _require_consistent(stored: StoredRow) -> None:
-    """Check that the queries give the counts and the rates that the report states."""
-    row, k = stored.row, max(stored.report.settings.ks)
+    """Check that the queries give the counts and the means that the report states."""
+    row = stored.row
     label = row_label(row)
     missing = row.queries - sum(record.error is None for record in stored.records.values())
     if missing != row.not_measured:
         raise _contradiction(
             stored.path, f"{label} reports {row.not_measured} queries not measured, has {missing}"
         )
-    metric = f"recall_any@{k}"
     for name, view in row.views.items():
-        found = list(_found(stored.records.values(), name, k))
-        reported = view.metrics[metric].value if metric in view.metrics else None
-        actual = 100 * fmean(found) if found else None
-        if reported is None or actual is None or not isclose(reported, actual, abs_tol=_ROUNDING):
-            raise _contradiction(
-                stored.path, f"{label}, view {name}: reports {metric} {reported}, has {actual}"
-            )
+        scopes: Mapping[str, Scores] = {"all": view} | {
+            f"category {category}": scores for category, scores in view.by_category.items()
+        }
+        values = _values(stored, name)
+        for scope, scores in scopes.items():
+            if fault := _fault(scores, values.get(scope, [])):
+                raise _contradiction(stored.path, f"{label}, view {name}, {scope}: {fault}")
 
 
-def _found(records: Iterable[QueryRecord], view: str, k: int) -> Iterable[float]:
-    for record in records:
+def _values(stored: StoredRow, view: str) -> dict[str, list[dict[str, float]]]:
+    """The metrics of the queries of a view: of all and by category."""
+    ks = stored.report.settings.ks
+    values: dict[str, list[dict[str, float]]] = {}
+    for record in stored.records.values():
         if (relevance := record.views.get(view)) is not None:
-            yield query_metrics(record, relevance, [k])[f"recall_any@{k}"]
+            measured = query_metrics(record, relevance, ks)
+            for scope in ("all", f"category {record.category}"):
+                values.setdefault(scope, []).append(measured)
+    return values
+
+
+def _fault(reported: Scores, values: Sequence[Mapping[str, float]]) -> str | None:
+    """What a report states otherwise than its queries do."""
+    if reported.queries != len(values):
+        return f"reports {reported.queries} queries, has {len(values)}"
+    # Reports of other versions may have metrics of other names.
+    for metric in reported.metrics.keys() & values[0].keys():
+        stated, actual = reported.metrics[metric].value, 100 * fmean(v[metric] for v in values)
+        if not isclose(stated, actual, abs_tol=_ROUNDING):
+            return f"reports {metric} {stated}, has {actual}"
+    return None
 
 
 def _contradiction(path: Path, excerpt: str) -> UsageError:

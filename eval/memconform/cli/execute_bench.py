@@ -80,7 +80,7 @@ def _export(options: BenchOptions, finished: BenchFinished) -> ExitCode:
             echo("no retrieval log is written: no query was measured", err=True)
     try:
         if exports:
-            export_rows(load_rows([str(finished.result)], options.output), exports, None)
+            return export_rows(load_rows([str(finished.result)], options.output), exports, None)
     except MemconformError as error:
         echo(error.render(), err=True)
         return error.exit_code

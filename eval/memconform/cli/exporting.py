@@ -73,8 +73,10 @@ def require_exportable(exports: Sequence[str], *, rows: int, format_name: str) -
             require_log_format(rows, format_name)
 
 
-def export_rows(rows: Sequence[StoredRow], exports: Sequence[str], data: Path | None) -> None:
-    """Write rows to each of the files.
+def export_rows(rows: Sequence[StoredRow], exports: Sequence[str], data: Path | None) -> ExitCode:
+    """Write rows to each of the files; DAEMON if a retrieval log lacks questions.
+
+    Programs that read such a log average over the questions that it has.
 
     Raises:
         UsageError: if they cannot be written in a format (`bad_export`).
@@ -85,14 +87,16 @@ def export_rows(rows: Sequence[StoredRow], exports: Sequence[str], data: Path | 
         with text_target(export.file) as target:
             write_export(rows, export.form, target, data)
         echo(f"exported {plural(len(rows), 'row')} -> {export.file}", err=True)
-    if any(export.form == "longmemeval" for export in parsed):
-        for stored in rows:
-            if stored.row.not_measured:
-                missing = f"{stored.row.not_measured} of {plural(stored.row.queries, 'query')}"
-                echo(f"{stored.name}: {missing} not measured, and not in the log", err=True)
+    if not any(export.form == "longmemeval" for export in parsed):
+        return ExitCode.OK
+    partial = [stored for stored in rows if stored.row.not_measured]
+    for stored in partial:
+        missing = f"{stored.row.not_measured} of {plural(stored.row.queries, 'query')}"
+        echo(f"{stored.name}: {missing} not measured, and not in the log", err=True)
+    return ExitCode.DAEMON if partial else ExitCode.OK
 
 
 def export(options: ExportOptions) -> ExitCode:
     """Export rows of stored results."""
-    export_rows(load_rows(options.results, options.output), options.export, options.data)
-    return ExitCode.OK
+    rows = load_rows(options.results, options.output)
+    return export_rows(rows, options.export, options.data)

@@ -283,6 +283,13 @@ def _edited(path: Path, old: str, new: str) -> None:
         ('"ranking":["q0-gold","other"]', '"ranking":["other"]'),
         ('"query":"q1"', '"query":"q0"'),
         ('"system":"go"', '"system":"ts"'),
+        ('"category":"one"', '"category":"other"'),
+        # Means that decide over no verdict, but are shown.
+        ('"mrr@2": {\n       "value": 100.0', '"mrr@2": {\n       "value": 99.0'),
+        (
+            '"recall_all@1": {\n         "value": 100.0',
+            '"recall_all@1": {\n         "value": 99.0',
+        ),
     ],
 )
 def test_an_edited_result_is_refused(result: Path, old: str, new: str) -> None:
