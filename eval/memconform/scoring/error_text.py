@@ -4,17 +4,63 @@ Programs that store answers were seen to store the message of a call that failed
 nothing about what the system knows: scored, it would be a wrong answer.
 """
 
+import json
 import re
 from http import HTTPStatus
 
 from memconform.contract.reported_failure import failure_in
+from memconform.datasets.invisible import is_blank
 from memconform.datasets.model import Question
 
 _SHOWN_CHARACTERS = 120
 _STATUS = r"(?P<given>[45]\d\d)\b"
 _PHRASES = "|".join(re.escape(status.phrase) for status in HTTPStatus if status >= 400)
 
+_SERVER_PHRASES = "|".join(
+    re.escape(status.phrase)
+    for status in HTTPStatus
+    if status >= 500 or status in (401, 407, 408, 413, 429)
+)
+"""Without those that a sentence may consist of, such as Not Found and Gone."""
+_FAULTS = (
+    rf"{_SERVER_PHRASES}|(?:internal|unknown|unexpected|network|gateway|proxy) error|ERROR"
+    r"|(?:connection|socket|stream) (?:error|refused|reset|closed|aborted|lost|terminated)"
+    r"(?: by (?:the )?(?:peer|server|remote host))?"
+    r"|(?:(?:the )?(?:read|write|request|response|connect(?:ion)?|operation|call|model|server) )?"
+    r"(?:has )?timed[ -]?out|(?:(?:read|request|response|connect(?:ion)?|gateway) )timeout"
+    r"|deadline exceeded|fetch failed|failed to fetch|socket hang up|broken pipe|unreachable host"
+    r"|(?:rate|usage) limit (?:exceeded|reached)|quota exceeded|(?:server )?overloaded"
+    r"|(?:maximum )?context (?:length|window) exceeded"
+    r"|no route to host|network is unreachable|name or service not known"
+)
+"""What clients and servers say of a failure, in no more words."""
+_NOTHING = r"null|undefined|NaN|\[object Object\]"
+"""How programs print a value that is missing."""
+
 _CERTAIN = (
+    # The whole text, perhaps after `Error:`: what a sentence may begin with is no more than likely.
+    re.compile(
+        rf"(?:(?:\w+ )?(?:error|exception)\s*[:-]\s*)?(?P<given>{_FAULTS})\s*[.!]?\Z", re.IGNORECASE
+    ),
+    re.compile(rf"(?P<given>{_NOTHING})\Z"),
+    re.compile(r"(?P<given>(?:[A-Z]\w*[a-z])?(?:Timeout|Error|Exception))\Z"),
+    # Node's codes: `Error: connect ECONNREFUSED 127.0.0.1:8000`.
+    re.compile(
+        r"(?:error: )?(?:\w+ )?(?P<given>E(?:CONN[A-Z]+|TIMEDOUT|HOSTUNREACH|AI_AGAIN|PIPE))\b"
+    ),
+    # Envoy, OpenAI, Anthropic, Ollama, and programs that excuse themselves.
+    re.compile(
+        r"upstream connect error or disconnect|rate limit (?:reached|exceeded) for\b"
+        r"|this model's maximum context length is|you exceeded your current quota"
+        r"|incorrect api key provided|prompt is too long: \d"
+        r"|(?:\w+: )?model ['\"\w.:/-]*\s?(?:was )?not found(?:,|\.|\Z)"
+        r"|(?:(?:i'm|i am|we're|we are) )?(?:sorry,? )?(?:but )?(?:an? |some )"
+        r"(?:internal |unexpected |unknown )?(?:error|exception) (?:has )?occurred"
+        r"(?: while| during|[.!]?\Z)"
+        r"|(?:failed|unable) to (?:generate|get|fetch|obtain|produce|complete) (?:an? |the )?"
+        r"(?:response|answer|completion|reply)\b",
+        re.IGNORECASE,
+    ),
     re.compile(r"Traceback \(most recent call last\):"),
     # `Error: 429 …`, `Error code: 429 - {…}`, `HTTP/1.1 503 …`, `HTTP error 500`, `status code 502`
     re.compile(
@@ -29,10 +75,8 @@ _CERTAIN = (
     re.compile(r"(?P<given>[45]\d\d) (?:Client|Server) Error: ", re.IGNORECASE),
     re.compile(r"(?:Client|Server) error '(?P<given>[45]\d\d) ", re.IGNORECASE),
     re.compile(r"HTTPS?ConnectionPool\(|\[Errno \d+\] "),
-    # The whole message of the vendors' clients, and of anyio.
-    re.compile(
-        r"(?:connection error|request timed out|all connection attempts failed)\.?\Z", re.IGNORECASE
-    ),
+    # The whole message of anyio.
+    re.compile(r"all connection attempts failed\.?\Z", re.IGNORECASE),
     # A proxy's page: `<html><head><title>502 Bad Gateway</title>`.
     re.compile(rf"(?:<!doctype html|<html)(?s:.{{0,500}}?)<title>\s*{_STATUS}", re.IGNORECASE),
 )
@@ -42,18 +86,42 @@ _LIKELY = re.compile(r"(?:an? )?(?:\w+ )?(?:error|exception)(?: occurred)?\s*:",
 def error_message(question: Question, answer: str) -> str | None:
     """The beginning of a text that is certainly an error message; None for any other text.
 
-    It is one if it is a JSON object that reports a failure (`contract.reported_failure`), or begins
-    as a traceback, an HTTP error, an exception or a proxy's error page does. A status or an
-    exception that the question or its reference answer names is an answer.
+    It is one if it is a JSON object that reports a failure (`contract.reported_failure`) or holds
+    nothing, if it begins as a traceback, an HTTP error, an exception or a proxy's error page does,
+    if it says no more than that a connection or a call failed, or if it is how a program prints a
+    missing value. What the question or its reference answer names is an answer.
     """
     text = answer.strip()
-    if text.startswith("{"):
-        failed = failure_in(text.encode("utf-8", "replace"), None) is not None
-    else:
-        matches = (pattern.match(text) for pattern in _CERTAIN)
-        match = next((match for match in matches if match), None)
-        failed = match is not None and not _is_named(match.groupdict().get("given"), question)
+    failed = _reports_failure(text, question) if text.startswith("{") else _fails(text, question)
     return " ".join(text.split())[:_SHOWN_CHARACTERS] if failed else None
+
+
+def _reports_failure(text: str, question: Question) -> bool:
+    if failure_in(text.encode("utf-8", "replace"), None) is not None:
+        return True
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    if not any(_is_something(value) for value in values.values()):
+        return True
+    # FastAPI's `{"detail": "Internal Server Error"}`, or its list of what is invalid.
+    match list(values.items()):
+        case [("detail" | "message" | "msg", str() as message)]:
+            return _fails(message.strip(), question)
+        case [("detail", list())]:
+            return True
+    return False
+
+
+def _is_something(value: object) -> bool:
+    return not is_blank(value) if isinstance(value, str) else value not in (None, [], {})
+
+
+def _fails(text: str, question: Question) -> bool:
+    matches = (pattern.match(text) for pattern in _CERTAIN)
+    match = next((match for match in matches if match), None)
+    return match is not None and not _is_named(match.groupdict().get("given"), question)
 
 
 def resembles_error(answer: str) -> bool:

@@ -36,6 +36,44 @@ _QUESTION = Question(id="q", question="Where is the boat?", answers=("in berth 2
         '{"success": false}',
         "<html>\r\n<head><title>502 Bad Gateway</title></head>",
         "<!DOCTYPE html>\n<html><head>\n<title> 504 Gateway Time-out</title>",
+        # Without a status or the name of an exception; each was scored as a wrong answer.
+        '{"detail":"Internal Server Error"}',
+        '{"detail": [{"loc": ["body"], "msg": "field required"}]}',
+        '{"message": "Too Many Requests"}',
+        '{"answer": ""}',
+        '{"answer": null, "sources": []}',
+        "{}",
+        "upstream connect error or disconnect/reset before headers. reset reason: closed",
+        "Rate limit reached for gpt-4o in organization org-1 on tokens per min (TPM): Limit 30000",
+        "Error: connect ECONNREFUSED 127.0.0.1:8000",
+        "connect ETIMEDOUT 10.0.0.1:443",
+        "Connection refused",
+        "connection reset by peer",
+        "fetch failed",
+        "Error: fetch failed",
+        "Error: timed out",
+        "Read timed out",
+        "The request timed out!",
+        "Gateway Timeout",
+        "Internal Server Error",
+        "Bad Gateway",
+        "Service Unavailable",
+        "too many requests",
+        "TimeoutError",
+        "ReadTimeout",
+        "Context length exceeded",
+        "This model's maximum context length is 8192 tokens. However, you requested 9000.",
+        "ollama: model not found",
+        'model "llama3" not found, try pulling it first',
+        "Failed to generate a response.",
+        "I'm sorry, an error occurred while processing your request.",
+        "An unexpected error occurred.",
+        "Overloaded",
+        "ERROR",
+        "null",
+        "undefined",
+        "NaN",
+        "[object Object]",
     ],
 )
 def test_an_error_message_is_no_answer(text: str) -> None:
@@ -61,6 +99,22 @@ def test_an_error_message_is_no_answer(text: str) -> None:
         '{"answer": "In berth 20."}',
         "{not JSON, error}",
         "Exception handling, in Python",
+        "Not found.",
+        "None",
+        "Nan",
+        "The connection was refused by the bank.",
+        "Connection refused by the hotel",
+        "They timed out the server.",
+        "The model was not found until May.",
+        "A model airplane",
+        "An error occurred to her in May.",
+        "Failed to generate interest",
+        "Overloaded with work",
+        "Null and void",
+        "Timeout was called twice.",
+        '{"message": "In berth 20."}',
+        '{"answer": 0}',
+        '{"found": false, "why": "no note"}',
         "Traceback is a module of Python.",
         "<html><head><title>My boat</title></head>",
         '{"error": ' * 200_000,
@@ -76,6 +130,11 @@ def test_an_error_that_the_question_is_about_is_an_answer() -> None:
     status = Question(id="q", question="What did my site return?", answers=("a 404",))
     assert error_message(status, "404 Not Found") is None
     assert error_message(status, "503 Service Unavailable") == "503 Service Unavailable"
+    log = Question(id="q", question="What did the log say?", answers=("connection refused",))
+    assert error_message(log, "Connection refused.") is None
+    assert error_message(log, "Connection reset.") == "Connection reset."
+    js = Question(id="q", question="Which value is printed?", answers=("undefined",))
+    assert error_message(js, "undefined") is None
     steps = Question(id="q", question="How many steps?", answers=("5000 steps",))
     assert error_message(steps, "500 Internal Server Error")
     named = Question(id="q", question="What did the TypeError say?", answers=("not iterable",))
