@@ -14,10 +14,11 @@ from memconform.bench.qa.records import QaMetrics
 from memconform.bench.qa.report_builder import QaFinished, log_model
 from memconform.bench.qa.scores import qa_scores, views
 from memconform.cli.bench_errata import disputed_answers
+from memconform.cli.benchmark_options import RUBRICS
 from memconform.cli.events import dispatch
 from memconform.cli.interrupts import cancel_on_signals, run_to_end
 from memconform.cli.judging import judge_spec, show_forecasts
-from memconform.cli.qa_options import RUBRICS, MetricsOptions, QaOptions
+from memconform.cli.qa_options import MetricsOptions, QaOptions
 from memconform.cli.targets import json_target, text_target
 from memconform.cli.values import comma_separated
 from memconform.datasets.answer_keys import read_answer_key
