@@ -90,7 +90,7 @@ class OfficialWording:
         text = self.texts.note.format(passage.date, content, date, question)
         return self._request(text, _NOTE_TOKENS)
 
-    def noted(self, passage: Passage, note: str) -> Passage:
+    def apply_note(self, passage: Passage, note: str) -> Passage:
         """The notes in place of the passage, also if they say that there is nothing."""
         turn = Turn(passage.id, _SUMMARY, note, by_user=True)
         return Passage(passage.id, passage.session, passage.date, (turn,), passage.position)
@@ -103,8 +103,8 @@ class OfficialWording:
 
     def _content(self, passage: Passage) -> str:
         if self.history == "json":
-            noted = passage.turns[0].speaker == _SUMMARY
-            content = {_SUMMARY: passage.turns[0].text} if noted else _turns(passage)
+            is_note = passage.turns[0].speaker == _SUMMARY
+            content = {_SUMMARY: passage.turns[0].text} if is_note else _turns(passage)
             return "\n" + json.dumps(content)
         return "".join(
             self.texts.turn.format(turn.speaker, turn.text.strip()) for turn in passage.turns

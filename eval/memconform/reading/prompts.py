@@ -75,7 +75,7 @@ class Wording(Protocol):
         """The call that takes notes on one passage, for `con-separate`."""
         ...
 
-    def noted(self, passage: Passage, note: str) -> Passage | None:
+    def apply_note(self, passage: Passage, note: str) -> Passage | None:
         """What the answer is read from after notes were taken; None leaves the passage out."""
         ...
 
@@ -98,9 +98,9 @@ class OwnWording:
         """The call that answers."""
         if passages is None:
             return _request(_NO_MEMORY, _asked(question, date), _ANSWER_TOKENS)
-        noted = self.method == "con-separate"
-        source = "notes on earlier conversations" if noted else "earlier conversations"
-        what = "note" if noted else "conversation"
+        from_notes = self.method == "con-separate"
+        source = "notes on earlier conversations" if from_notes else "earlier conversations"
+        what = "note" if from_notes else "conversation"
         system = _SYSTEM.format(source=source, what=f"the {what}", declines=DECLINES)
         if self.method == "con":
             system += _CON.format(what=what)
@@ -133,7 +133,7 @@ class OwnWording:
         evidence = _fenced(passage_text(passage, self.history))
         return _request(_NOTE, f"{evidence}\n\n{_asked(question, date)}", _ANSWER_TOKENS)
 
-    def noted(self, passage: Passage, note: str) -> Passage | None:
+    def apply_note(self, passage: Passage, note: str) -> Passage | None:
         """The notes in place of the passage; None if they are empty."""
         if note.strip(" .\n\"'").casefold() == _EMPTY:
             return None
