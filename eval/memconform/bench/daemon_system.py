@@ -89,8 +89,8 @@ class DaemonSystem:
     async def open(self) -> AsyncIterator[RunningSystem]:
         folder = DaemonFolder(self.folder)
         try:
-            async with self._open(folder) as session:
-                yield session
+            async with self._open(folder) as running:
+                yield running
         finally:
             folder.redact_log()
             folder.drop_state()
@@ -112,13 +112,13 @@ class DaemonSystem:
             version = await read_version(client)
             monitor = DaemonMonitor(daemon)
             try:
-                yield _Session(self, daemon, client, monitor, launch.state, version)
+                yield _RunningDaemon(self, daemon, client, monitor, launch.state, version)
             finally:
                 monitor.close()
 
 
 @dataclass(frozen=True, slots=True)
-class _Session:
+class _RunningDaemon:
     system: DaemonSystem
     daemon: Daemon
     client: ContractClient

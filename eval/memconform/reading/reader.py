@@ -90,7 +90,7 @@ class Reader:
                 shown = await self._take_notes(question, date, passages, reading, error_in)
             request = self.wording.answer_request(question, date, shown)
             parse = partial(parse_answer, self.wording, request, error_in)
-            reply = await _counted(self.model.ask(request, parse), reading.reader)
+            reply = await _count_call(self.model.ask(request, parse), reading.reader)
         except LlmError as error:
             reading.failure, reading.halted = error, isinstance(error, HaltingError)
             return reading
@@ -113,7 +113,7 @@ class Reader:
         requests = [self.wording.note_request(question, date, passage) for passage in passages]
         replies = await asyncio.gather(
             *(
-                _counted(
+                _count_call(
                     self.model.ask(request, partial(parse_note, request, error_in)), reading.notes
                 )
                 for request in requests
@@ -128,7 +128,7 @@ class Reader:
         return [note for note in notes if note is not None]
 
 
-async def _counted(call: Awaitable[Reply[str]], totals: CallTotals) -> Reply[str]:
+async def _count_call(call: Awaitable[Reply[str]], totals: CallTotals) -> Reply[str]:
     try:
         reply = await call
     except LlmError as error:

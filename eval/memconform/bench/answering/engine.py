@@ -60,8 +60,8 @@ async def answer_questions(
 
 
 @dataclass(slots=True)
-class _Ended:
-    """Why an arm ended early."""
+class _ArmState:
+    """Whether an arm ended early, and why."""
 
     error: MemconformError | None = None
 
@@ -69,21 +69,21 @@ class _Ended:
 async def _answers(
     plan: AnswerPlan, arm: Arm, builder: AnswerReportBuilder
 ) -> AsyncGenerator[AnswerRecord, None]:
-    ended = _Ended()
+    state = _ArmState()
 
     async def answer(task: AnswerTask) -> AnswerRecord | None:
-        return None if ended.error is not None else await _answer(plan, arm, task, builder, ended)
+        return None if state.error is not None else await _answer(plan, arm, task, builder, state)
 
     async with aclosing(work_through(iter(plan.tasks), answer, _AT_ONCE)) as answers:
         async for record in answers:
             if record is not None:
                 yield record
-    if ended.error is not None:
-        builder.ended[arm.name] = ended.error
+    if state.error is not None:
+        builder.errors[arm.name] = state.error
 
 
 async def _answer(
-    plan: AnswerPlan, arm: Arm, task: AnswerTask, builder: AnswerReportBuilder, ended: _Ended
+    plan: AnswerPlan, arm: Arm, task: AnswerTask, builder: AnswerReportBuilder, state: _ArmState
 ) -> AnswerRecord:
     """Answer one question in one arm, and have the answer judged."""
     question = task.question
@@ -99,7 +99,7 @@ async def _answer(
     if reading.answer is None:
         error = reading.failure
         if reading.halted:
-            ended.error = error
+            state.error = error
         failure = _failure(error) if error else Failure(code="no_answer", message="")
         return AnswerRecord.unanswered(arm.name, question, failure, **about)
     record = AnswerRecord(
@@ -115,7 +115,7 @@ async def _answer(
     try:
         score = await plan.judge.score(question, DaemonResponse(text=reading.answer, kind="answer"))
     except HaltingError as error:
-        ended.error = error
+        state.error = error
         return record.model_copy(
             update={
                 "code": error.code,

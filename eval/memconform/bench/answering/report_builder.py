@@ -52,7 +52,7 @@ class AnswerReportBuilder:
         self._calls: dict[str, dict[str, CallTotals]] = defaultdict(
             lambda: {"reader": CallTotals(), "notes": CallTotals()}
         )
-        self.ended: dict[str, MemconformError] = {}
+        self.errors: dict[str, MemconformError] = {}
         """By arm, the error that ended it."""
         self.interrupted: MemconformError | None = None
 
@@ -80,7 +80,7 @@ class AnswerReportBuilder:
 
     def _rows(self, arm: Arm) -> list[AnswerRecord]:
         known = self._records[arm.name]
-        error = self.ended.get(arm.name) or self.interrupted
+        error = self.errors.get(arm.name) or self.interrupted
         failure = Failure(
             code=error.code if error else "no_answer", message=error.message if error else ""
         )
@@ -150,7 +150,7 @@ class AnswerReportBuilder:
             statuses=dict(Counter(record.status for record in records)),
             failures=_failures(records),
             cut=sum(record.left_out > 0 for record in records),
-            incident=Incident.of(self.ended[arm.name]) if arm.name in self.ended else None,
+            incident=Incident.of(self.errors[arm.name]) if arm.name in self.errors else None,
         )
 
     def _f1(self, records: Sequence[AnswerRecord]) -> TextMetric | None:
@@ -192,12 +192,12 @@ class AnswerReportBuilder:
         return uses
 
     def _exit_code(self, answers: dict[str, list[AnswerRecord]]) -> ExitCode:
-        errors = [*self.ended.values(), *filter(None, [self.interrupted])]
+        errors = [*self.errors.values(), *filter(None, [self.interrupted])]
         codes = [error.exit_code for error in errors]
         # What an error that concerns all calls left unmeasured has that error's code.
-        ended = {error.code for error in errors}
+        known = {error.code for error in errors}
         unmeasured = [r for records in answers.values() for r in records if not r.status.measured]
-        if any(record.code not in ended for record in unmeasured):
+        if any(record.code not in known for record in unmeasured):
             codes.append(ExitCode.DAEMON)
         return gravest(codes)
 
