@@ -451,6 +451,14 @@ def test_a_daemons_own_reader_is_an_arm_and_its_failure_no_wrong_answer(
     assert _arm(report, "scripted bm25")["measured"]
     own = _arm(report, "scripted bm25 /ask")
     assert (own["with_gold"], own["measured"]) == (None, not fault)
+    dry, _ = _answer(memconform, bench["run_id"], "--arms", "no-memory", "--dry-run")
+    assert dry.code == 0, dry.err
+    # The daemon's own answers need no call of the reader, and are known to the judge.
+    assert "/ask" not in dry.out
+    assert "not known yet" not in dry.out
+    judged = next(line for line in dry.out.splitlines() if line.startswith("judge fake:"))
+    calls = 3 * _QUESTIONS - bool(fault)
+    assert f": {calls} calls ({calls} cached)" in judged
     if not fault:
         assert ended.code == 0, ended.err
         assert [use["role"] for use in own["use"]] == ["judge"]

@@ -63,30 +63,27 @@ class JudgeScorer:
 
         Raises:
             HaltingError: no answer can be judged any more: the budget is spent, the key is wrong,
-                the service is down.
+                the service is down. `unfinished` has the votes of judges that were asked.
         """
         settled = self._rubric.settle(question, response.text)
         if settled is not None:
             return settled
         # What the others were paid for is waited for: it is in the cache when the run is resumed.
-        asked = await asyncio.gather(
+        outcomes = await asyncio.gather(
             *(self._ask(model, question, response.text) for model in self._models),
             return_exceptions=True,
         )
-        replies: list[_JudgeReplies] = []
-        for each in asked:
-            if isinstance(each, BaseException):
-                raise each
-            replies.append(each)
-        votes = [each.vote() for each in replies]
-        for each in replies:
-            if isinstance(each.failure, HaltingError):
-                each.failure.unfinished = tuple(
-                    vote.model_dump(mode="json")
-                    for each, vote in zip(replies, votes, strict=True)
-                    if each.calls
-                )
-                raise each.failure
+        panel: list[_JudgeReplies] = []
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+            panel.append(outcome)
+        votes = [judge.vote() for judge in panel]
+        halts = (judge.failure for judge in panel if isinstance(judge.failure, HaltingError))
+        if (halt := next(halts, None)) is not None:
+            paid = (vote for judge, vote in zip(panel, votes, strict=True) if judge.calls)
+            halt.unfinished = tuple(vote.model_dump(mode="json") for vote in paid)
+            raise halt
         score = decide(votes, self._tie)
         return excused_if_cut(score, len(self._rubric.shown(response.text)), len(response.text))
 
